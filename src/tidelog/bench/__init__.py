@@ -1,0 +1,1 @@
+"""The tables of the papers, measured here, and the peers."""

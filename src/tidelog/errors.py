@@ -1,0 +1,44 @@
+"""Everything that tidelog raises. All derive from `TidelogError`; the message of each says where, what, and what to do."""
+
+from __future__ import annotations
+
+
+class TidelogError(Exception):
+    """The root of all errors of tidelog."""
+
+
+class ParseError(TidelogError):
+    """A text that is not a program. `line` and `column` count from 1; the message shows the line and a hint."""
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+class UnsafeRuleError(TidelogError):
+    """A variable of the head, a comparison or an expression that nothing binds."""
+
+
+class StratificationError(TidelogError):
+    """Negation or aggregation through recursion; the message spells out the cycle rule by rule."""
+
+
+class ArityError(TidelogError):
+    """A predicate used with two different numbers of arguments, or a row of the wrong length."""
+
+
+class UnknownRuleError(TidelogError):
+    """A rule to remove that is not in the program."""
+
+
+class LimitError(TidelogError):
+    """`max_facts` or `timeout` was exceeded; the message names the rule that ran away."""
+
+
+class DataError(TidelogError):
+    """Facts that cannot be read: a malformed file or row, a value of a type that facts cannot hold."""
+
+
+class StorageError(TidelogError):
+    """A saved knowledge base that cannot be read, written or locked."""

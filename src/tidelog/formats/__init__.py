@@ -1,0 +1,1 @@
+"""Facts and update streams in and out of files."""

@@ -1,0 +1,156 @@
+"""The syntax tree: plain frozen dataclasses for everything that the language of section "Language" can say.
+
+Two nodes are equal when they say the same, wherever they stand in the text: `place` does not count. Predicate names
+are kept resolved: a bare word as written, an IRI as `<http://…>`, a prefixed name whose prefix is not declared as written.
+`str()` of a node is text that parses back to an equal node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tidelog.values import Value, canonical, identity
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a node begins in its source text; both count from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`X`, `Name` or `?x` (the name keeps its `?`); each `_` of a rule gets a name `_1`, `_2`, … of its own."""
+
+    name: str
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def anonymous(self) -> bool:
+        return self.name.startswith("_")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A ground term; equal only to a constant of the same type and value."""
+
+    value: Value
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", canonical(self.value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and identity(self.value) == identity(other.value)
+
+    def __hash__(self) -> int:
+        return hash(identity(self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of expressions. Operators are functions too: `+ - * / %`, and `neg` for the sign."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`count sum min max avg median` over an expression; found only among the arguments of a rule's head."""
+
+    function: str
+    argument: Expression
+    distinct: bool = False
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+Expression = Variable | Constant | Call
+Term = Variable | Constant | Call | Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A predicate and its arguments; in a body, it asks for a matching fact."""
+
+    predicate: str
+    arguments: tuple[Term, ...] = ()
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def arity(self) -> int:
+        return len(self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """`not A`: there is no fact that matches, whatever the variables found only here stand for."""
+
+    atom: Atom
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`= != < <= > >=`; `X = expression` binds X where X is free."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+BodyItem = Atom | Negation | Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`head :- body.`; a fact is not a rule."""
+
+    head: Atom
+    body: tuple[BodyItem, ...]
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """`?- body.`"""
+
+    body: tuple[BodyItem, ...]
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole text: its prefixes and its statements, each kind in the order of the text."""
+
+    prefixes: tuple[tuple[str, str], ...] = ()
+    facts: tuple[Atom, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    queries: tuple[Query, ...] = ()
+
+
+def variables(node: Term | BodyItem | Rule) -> Iterator[Variable]:
+    """Every occurrence of a variable in a node, from left to right (a rule: its head first)."""
+    match node:
+        case Variable():
+            yield node
+        case Constant():
+            return
+        case Call(arguments=arguments) | Atom(arguments=arguments):
+            for argument in arguments:
+                yield from variables(argument)
+        case Aggregate(argument=argument):
+            yield from variables(argument)
+        case Negation(atom=atom):
+            yield from variables(atom)
+        case Comparison(left=left, right=right):
+            yield from variables(left)
+            yield from variables(right)
+        case Rule(head=head, body=body):
+            yield from variables(head)
+            for item in body:
+                yield from variables(item)

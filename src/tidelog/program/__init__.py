@@ -1,0 +1,1 @@
+"""Rules as data: dependency graph, hyper-nodes, modules, plans."""

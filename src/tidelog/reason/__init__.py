@@ -1,0 +1,1 @@
+"""The algorithms: materialisation and maintenance."""

@@ -1,0 +1,1 @@
+"""Terms, relations, indexes and the kernels over them."""
