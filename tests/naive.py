@@ -1,0 +1,472 @@
+"""The oracle: materialisation and maintenance by the definitions, slow and plain, for every engine to be held against.
+
+It shares nothing with the engine but the syntax tree. Facts are rows of `Constant`, which are equal only with the same
+type. A *match* of a body is an assignment of its variables: positive atoms bind first, then `=` binds what is still free
+(in the order of the text), and only then is the rest tested. So the order of a body never decides whether it matches.
+A match fails by *error* when an expression has no value and no other comparison rejects it anyway.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from naive_functions import Failure, Functions, aggregate, call, compare
+from tidelog.errors import StratificationError, UnknownRuleError, UnsafeRuleError
+from tidelog.language.syntax import (
+    Aggregate,
+    Atom,
+    BodyItem,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    Negation,
+    Query,
+    Rule,
+    Term,
+    Variable,
+    variables,
+)
+from tidelog.values import Value
+
+Row = tuple[Constant, ...]
+Database = dict[str, set[Row]]
+Fact = tuple[str, Row]
+Assignment = dict[str, Constant]
+NO_FUNCTIONS: Functions = {}
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """One rule instance: the fact that it yields and the facts that its positive atoms (of a whole group) matched."""
+
+    head: Fact
+    premises: frozenset[Fact]
+
+
+# Facts
+
+
+def constant(value: Value | Constant) -> Constant:
+    return value if isinstance(value, Constant) else Constant(value)
+
+
+def database(facts: Mapping[str, Iterable[Iterable[Value | Constant]]] | Iterable[Atom]) -> Database:
+    """Facts as the oracle holds them; from rows by predicate, or from ground atoms. Predicates without facts go."""
+    if isinstance(facts, Mapping):
+        pairs = [(predicate, tuple(map(constant, row))) for predicate, rows in facts.items() for row in rows]
+    else:
+        pairs = [ground(atom, {}, NO_FUNCTIONS) for atom in facts]
+    result: defaultdict[str, set[Row]] = defaultdict(set)
+    for predicate, row in pairs:
+        result[predicate].add(row)
+    return dict(result)
+
+
+def plain(facts: Database) -> dict[str, list[tuple[Value, ...]]]:
+    """The same facts as Python values, as the API takes them; lists, since Python's sets mix up `1` and `1.0`."""
+    return {predicate: [tuple(cell.value for cell in row) for row in rows] for predicate, rows in facts.items()}
+
+
+def union(left: Database, right: Database) -> Database:
+    return without_empty({name: left.get(name, set()) | right.get(name, set()) for name in [*left, *right]})
+
+
+def minus(left: Database, right: Database) -> Database:
+    return without_empty({name: rows - right.get(name, set()) for name, rows in left.items()})
+
+
+def without_empty(facts: Database) -> Database:
+    return {predicate: rows for predicate, rows in facts.items() if rows}
+
+
+# Matches of a body
+
+
+def evaluate(expression: Expression, assignment: Assignment, functions: Functions) -> Constant:
+    match expression:
+        case Constant():
+            return expression
+        case Variable(name=name):
+            return assignment[name]
+        case Call(function=function, arguments=arguments):
+            values = [evaluate(argument, assignment, functions).value for argument in arguments]
+            return Constant(call(function, values, functions))
+
+
+def ground(atom: Atom, assignment: Assignment, functions: Functions) -> Fact:
+    row = []
+    for argument in atom.arguments:
+        if isinstance(argument, Aggregate):
+            raise ValueError(f"an aggregate cannot stand in {atom.predicate} here")
+        row.append(evaluate(argument, assignment, functions))
+    return atom.predicate, tuple(row)
+
+
+def unify(arguments: Sequence[Term], row: Row, assignment: Assignment) -> Assignment | None:
+    """The assignment that also makes the arguments (variables and constants) equal to the row, if there is one."""
+    result = dict(assignment)
+    for argument, cell in zip(arguments, row, strict=True):
+        wanted = result.setdefault(argument.name, cell) if isinstance(argument, Variable) else argument
+        if wanted != cell:
+            return None
+    return result
+
+
+def join(assignments: list[Assignment], atom: Atom, rows: Iterable[Row]) -> list[Assignment]:
+    """Every way to extend one of the assignments (all of the same variables) so that the atom is one of the rows."""
+    bound = assignments[0].keys() if assignments else set()
+    known = [i for i, term in enumerate(atom.arguments) if not isinstance(term, Variable) or term.name in bound]
+    index: defaultdict[Row, list[Row]] = defaultdict(list)
+    for row in rows:
+        index[tuple(row[i] for i in known)].append(row)
+    result: list[Assignment] = []
+    for assignment in assignments:
+        key = tuple(_lookup(atom.arguments[i], assignment) for i in known)
+        extended = (unify(atom.arguments, row, assignment) for row in index.get(key, ()))
+        result.extend(found for found in extended if found is not None)
+    return result
+
+
+def _lookup(term: Term, assignment: Assignment) -> Constant:
+    if isinstance(term, Variable):
+        return assignment[term.name]
+    assert isinstance(term, Constant)
+    return term
+
+
+@dataclass
+class Body:
+    """A body sorted by kind. An expression within a positive atom becomes a variable of its own and a wanted value."""
+
+    atoms: list[Atom] = field(default_factory=list)
+    wanted: list[tuple[Call, str]] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    negated: list[Atom] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, items: Iterable[BodyItem]) -> Body:
+        body = cls()
+        for item in items:
+            match item:
+                case Atom():
+                    body.atoms.append(replace(item, arguments=tuple(map(body._name, item.arguments))))
+                case Comparison():
+                    body.comparisons.append(item)
+                case Negation(atom=atom):
+                    body.negated.append(atom)
+        return body
+
+    def _name(self, term: Term) -> Term:
+        if not isinstance(term, Call):
+            return term
+        name = f"value {len(self.wanted)}"
+        self.wanted.append((term, name))
+        return Variable(name)
+
+
+def matches(items: Iterable[BodyItem], facts: Database, functions: Functions) -> Iterator[Assignment | None]:
+    """Every match of a body once, and None for every one that fails by error."""
+    body = Body.of(items)
+    assignments: list[Assignment] = [{}]
+    for atom in body.atoms:
+        assignments = join(assignments, atom, facts.get(atom.predicate, ()))
+    for assignment in assignments:
+        verdict = complete(body, assignment, facts, functions)
+        if verdict is not False:
+            yield assignment if verdict else None
+
+
+def complete(body: Body, assignment: Assignment, facts: Database, functions: Functions) -> bool | None:
+    """Bind what `=` binds, in place, and test the rest: True for a match, False for none, None for an error."""
+    erred = False
+    pending = list(body.comparisons)
+    while ready := next((item for item in pending if _is_ready(item, assignment)), None):
+        pending.remove(ready)
+        try:
+            if not _bind_or_test(ready, assignment, functions):
+                return False
+        except Failure:
+            erred = True
+    if erred:
+        return None
+    if pending:
+        raise UnsafeRuleError(f"nothing binds the variables of {pending[0]!r}")
+    try:
+        return _has_wanted_values(body, assignment, functions) and _negations_hold(body, assignment, facts, functions)
+    except Failure:
+        return None
+
+
+def _free(expression: Expression, assignment: Assignment) -> bool:
+    return any(variable.name not in assignment for variable in variables(expression))
+
+
+def _is_ready(item: Comparison, assignment: Assignment) -> bool:
+    free = [side for side in (item.left, item.right) if _free(side, assignment)]
+    return not free or (item.operator == "=" and len(free) == 1 and isinstance(free[0], Variable))
+
+
+def _bind_or_test(item: Comparison, assignment: Assignment, functions: Functions) -> bool:
+    for side, other in ((item.left, item.right), (item.right, item.left)):
+        if isinstance(side, Variable) and side.name not in assignment:
+            assignment[side.name] = evaluate(other, assignment, functions)
+            return True
+    left, right = (evaluate(side, assignment, functions) for side in (item.left, item.right))
+    return compare(item.operator, left.value, right.value)
+
+
+def _has_wanted_values(body: Body, assignment: Assignment, functions: Functions) -> bool:
+    return all(evaluate(call, assignment, functions) == assignment[name] for call, name in body.wanted)
+
+
+def _negations_hold(body: Body, assignment: Assignment, facts: Database, functions: Functions) -> bool:
+    return not any(_has_fact(atom, assignment, facts, functions) for atom in body.negated)
+
+
+def _has_fact(atom: Atom, assignment: Assignment, facts: Database, functions: Functions) -> bool:
+    """Whether some fact fits the atom, whatever its variables without a value stand for."""
+    pattern = [evaluate(term, assignment, functions) if isinstance(term, Call) else term for term in atom.arguments]
+    return any(unify(pattern, row, assignment) is not None for row in facts.get(atom.predicate, ()))
+
+
+# Rules
+
+
+def derivations(rule: Rule, facts: Database, functions: Functions = NO_FUNCTIONS) -> Iterator[Derivation | None]:
+    """Every instance of a rule in the facts, and None for every instance or aggregate's group that fails by error."""
+    if is_aggregate(rule):
+        yield from _groups(rule, facts, functions)
+        return
+    for assignment in matches(rule.body, facts, functions):
+        yield None if assignment is None else _derivation(rule, assignment, functions)
+
+
+def _derivation(rule: Rule, assignment: Assignment, functions: Functions) -> Derivation | None:
+    try:
+        head = ground(rule.head, assignment, functions)
+    except Failure:
+        return None
+    return Derivation(head, premises(rule.body, assignment, functions))
+
+
+def is_aggregate(rule: Rule) -> bool:
+    return any(isinstance(argument, Aggregate) for argument in rule.head.arguments)
+
+
+def premises(body: Iterable[BodyItem], assignment: Assignment, functions: Functions) -> frozenset[Fact]:
+    return frozenset(ground(item, assignment, functions) for item in body if isinstance(item, Atom))
+
+
+def _groups(rule: Rule, facts: Database, functions: Functions) -> Iterator[Derivation | None]:
+    """Each match is a row: the value of each argument of the head, before aggregation. Equal group terms, one group."""
+    rows: defaultdict[Row, list[Row]] = defaultdict(list)
+    support: defaultdict[Row, set[Fact]] = defaultdict(set)
+    for assignment in matches(rule.body, facts, functions):
+        try:
+            if assignment is None:
+                raise Failure
+            row = tuple(evaluate(_inner(term), assignment, functions) for term in rule.head.arguments)
+        except Failure:
+            yield None
+            continue
+        group = tuple(
+            cell for cell, term in zip(row, rule.head.arguments, strict=True) if not isinstance(term, Aggregate)
+        )
+        rows[group].append(row)
+        support[group] |= premises(rule.body, assignment, functions)
+    for group, members in rows.items():
+        try:
+            head = tuple(_column(term, column) for term, *column in zip(rule.head.arguments, *members, strict=True))
+        except Failure:
+            yield None
+        else:
+            yield Derivation((rule.head.predicate, head), frozenset(support[group]))
+
+
+def _inner(term: Term) -> Expression:
+    return term.argument if isinstance(term, Aggregate) else term
+
+
+def _column(term: Term, cells: Sequence[Constant]) -> Constant:
+    if not isinstance(term, Aggregate):
+        return cells[0]
+    return Constant(aggregate(term.function, [cell.value for cell in cells], term.distinct))
+
+
+def strata(rules: Iterable[Rule]) -> list[list[Rule]]:
+    """The rules in layers: a layer negates and aggregates only what the layers before it derive."""
+    rules = list(rules)
+    level: defaultdict[str, int] = defaultdict(int)
+    changed = True
+    while changed:
+        changed = False
+        for rule in rules:
+            needed = max((level[name] + strict for name, strict in _uses(rule)), default=0)
+            if needed > len(rules):
+                raise StratificationError(f"{rule.head.predicate} depends on its own negation or aggregate")
+            if needed > level[rule.head.predicate]:
+                level[rule.head.predicate] = needed
+                changed = True
+    layers = sorted({level[rule.head.predicate] for rule in rules})
+    return [[rule for rule in rules if level[rule.head.predicate] == layer] for layer in layers]
+
+
+def _uses(rule: Rule) -> Iterator[tuple[str, bool]]:
+    """The predicates of a body, and whether they must be complete before the rule can be evaluated."""
+    for item in rule.body:
+        if isinstance(item, Atom):
+            yield item.predicate, is_aggregate(rule)
+        elif isinstance(item, Negation):
+            yield item.atom.predicate, True
+
+
+def materialise(
+    rules: Iterable[Rule],
+    facts: Mapping[str, Iterable[Iterable[Value | Constant]]] | Iterable[Atom],
+    functions: Functions = NO_FUNCTIONS,
+) -> Database:
+    """I: the facts and all that the rules derive from them. Every rule, over and over, until nothing is new."""
+    result = database(facts)
+    for layer in strata(rules):
+        while new := minus(_consequences(layer, result, functions), result):
+            result = union(result, new)
+    return result
+
+
+def _consequences(rules: Iterable[Rule], facts: Database, functions: Functions) -> Database:
+    result: defaultdict[str, set[Row]] = defaultdict(set)
+    for rule in rules:
+        for derivation in derivations(rule, facts, functions):
+            if derivation is not None:
+                predicate, row = derivation.head
+                result[predicate].add(row)
+    return result
+
+
+def errors(rules: Iterable[Rule], materialisation: Database, functions: Functions = NO_FUNCTIONS) -> int:
+    """How many rule instances (and groups) of a complete materialisation fail by error."""
+    return sum(found is None for rule in rules for found in derivations(rule, materialisation, functions))
+
+
+def proof_heights(
+    rules: Iterable[Rule],
+    facts: Mapping[str, Iterable[Iterable[Value | Constant]]],
+    functions: Functions = NO_FUNCTIONS,
+) -> dict[Fact, int]:
+    """The height of the lowest proof of every fact: 0 for an explicit one, else one more than its highest premise."""
+    rules = list(rules)
+    complete_facts = materialise(rules, facts, functions)
+    found = [item for rule in rules for item in derivations(rule, complete_facts, functions) if item is not None]
+    heights: dict[Fact, int] = {(name, row): 0 for name, rows in database(facts).items() for row in rows}
+    changed = True
+    while changed:
+        changed = False
+        for derivation in found:
+            if not derivation.premises <= heights.keys():
+                continue
+            height = 1 + max((heights[premise] for premise in derivation.premises), default=0)
+            if height < heights.get(derivation.head, height + 1):
+                heights[derivation.head] = height
+                changed = True
+    return heights
+
+
+def answers(query: Query, facts: Database, functions: Functions = NO_FUNCTIONS) -> list[Assignment]:
+    """The distinct answers of a query over a materialisation: its named variables, in the order of the text."""
+    found: dict[tuple[tuple[str, Constant], ...], None] = {}
+    names = dict.fromkeys(v.name for item in query.body for v in variables(item) if not v.anonymous)
+    for assignment in matches(query.body, facts, functions):
+        if assignment is not None:
+            found[tuple((name, assignment[name]) for name in names if name in assignment)] = None
+    return [dict(answer) for answer in found]
+
+
+# Updates
+
+
+@dataclass(frozen=True)
+class Update:
+    """One transaction, as the API knows it: deletions before additions, of facts and of rules."""
+
+    add: Database = field(default_factory=dict)
+    delete: Database = field(default_factory=dict)
+    add_rules: tuple[Rule, ...] = ()
+    remove_rules: tuple[Rule, ...] = ()
+
+    def mapping(self) -> dict[str, object]:
+        """The update as `KnowledgeBase.update(**mapping)` and `stream` take it."""
+        return {
+            "add": plain(self.add),
+            "delete": plain(self.delete),
+            "add_rules": "\n".join(map(str, self.add_rules)),
+            "remove_rules": "\n".join(map(str, self.remove_rules)),
+        }
+
+
+@dataclass(frozen=True)
+class State:
+    """What an update changes: the rules (no two the same but for the names of variables) and the explicit facts."""
+
+    rules: tuple[Rule, ...] = ()
+    explicit: Database = field(default_factory=dict)
+
+    def materialise(self, functions: Functions = NO_FUNCTIONS) -> Database:
+        return materialise(self.rules, self.explicit, functions)
+
+    def apply(self, update: Update) -> State:
+        """The state after the update; an unknown rule to remove raises and nothing has happened."""
+        rules = {normal(rule): rule for rule in self.rules}
+        for rule in update.remove_rules:
+            if normal(rule) not in rules:
+                raise UnknownRuleError(f"no rule {rule} to remove")
+        for rule in update.remove_rules:
+            rules.pop(normal(rule), None)
+        for rule in update.add_rules:
+            rules.setdefault(normal(rule), rule)
+        return State(tuple(rules.values()), union(minus(self.explicit, update.delete), update.add))
+
+
+def normal(rule: Rule) -> Rule:
+    """The rule with its variables numbered by first occurrence: equal for two rules that differ in names only."""
+    names: dict[str, str] = {}
+    for variable in variables(rule):
+        names.setdefault(variable.name, f"V{len(names)}")
+    return Rule(_renamed_atom(rule.head, names), tuple(_renamed_item(item, names) for item in rule.body))
+
+
+def _renamed_item(item: BodyItem, names: Mapping[str, str]) -> BodyItem:
+    match item:
+        case Atom():
+            return _renamed_atom(item, names)
+        case Negation(atom=atom):
+            return Negation(_renamed_atom(atom, names))
+        case Comparison(operator=operator, left=left, right=right):
+            return Comparison(operator, _renamed(left, names), _renamed(right, names))
+
+
+def _renamed_atom(atom: Atom, names: Mapping[str, str]) -> Atom:
+    return Atom(atom.predicate, tuple(_renamed_term(term, names) for term in atom.arguments))
+
+
+def _renamed_term(term: Term, names: Mapping[str, str]) -> Term:
+    if isinstance(term, Aggregate):
+        return replace(term, argument=_renamed(term.argument, names))
+    return _renamed(term, names)
+
+
+def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    match expression:
+        case Variable(name=name):
+            return Variable(names[name])
+        case Call(function=function, arguments=arguments):
+            return Call(function, tuple(_renamed(argument, names) for argument in arguments))
+        case Constant():
+            return expression
+
+
+def change(before: Database, after: Database) -> tuple[Database, Database]:
+    """What appeared and what vanished between two materialisations; only predicates that changed."""
+    return minus(after, before), minus(before, after)
