@@ -1,8 +1,8 @@
 """The oracle: materialisation and maintenance by the definitions, slow and plain, for every engine to be held against.
 
 It shares nothing with the engine but the syntax tree. Facts are rows of `Constant`, which are equal only with the same
-type. A *match* of a body is an assignment of its variables: positive atoms bind first, then `=` binds what is still free
-(in the order of the text), and only then is the rest tested. So the order of a body never decides whether it matches.
+type. A *match* of a body is an assignment of its variables: positive atoms bind first, then `=` binds what is still
+free (in the order of the text), then the rest is tested. So the order of a body never decides whether it matches.
 A match fails by *error* when an expression has no value and no other comparison rejects it anyway.
 """
 
@@ -434,6 +434,11 @@ def normal(rule: Rule) -> Rule:
     names: dict[str, str] = {}
     for variable in variables(rule):
         names.setdefault(variable.name, f"V{len(names)}")
+    return renamed(rule, names)
+
+
+def renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
+    """The rule with other names for its variables."""
     return Rule(_renamed_atom(rule.head, names), tuple(_renamed_item(item, names) for item in rule.body))
 
 

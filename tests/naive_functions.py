@@ -1,6 +1,6 @@
 """What expressions, comparisons and aggregates yield, said as plainly as it can be; the arithmetic of the oracle.
 
-Integers are 64-bit and signed. `int op int` is an integer, any other arithmetic a float, `/` always a float. Whatever has
+Integers are 64-bit and signed. `int op int` is an integer, any other arithmetic a float, `/` always a float. What has
 no value (a type that does not fit, division by zero, overflow, a result that is not finite) raises `Failure`: the rule
 instance does not match and is counted. Booleans are no numbers, IRIs no strings.
 """
