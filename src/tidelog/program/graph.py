@@ -1,0 +1,347 @@
+"""The rule dependency graph, its hyper-nodes and components, maintained while rules come and go.
+
+After ZodiacEdge (Xu and Curé), §2.1 and §4.2 (the graph), Algorithms 2 and 3 (its maintenance, and the hyper-nodes that
+an update impacts directly) and Algorithm 4 (the execution plan). A rule depends on the rules that derive what its body
+reads, *strictly* so where it reads under negation or into an aggregate: what is read so must be complete beforehand.
+
+How to think about it: rules are not joined to rules, which would cost producers times consumers for each predicate,
+but to predicates. Rules (by number) and predicates (by name) are the two kinds of nodes of one graph, in which a
+predicate leads to the rules that read it, and a rule to the predicate that it derives. A walk from rule to rule in the
+paper's graph is a walk here, and so is one from predicate to predicate. One set of strongly connected components
+therefore gives both views:
+
+- its rules are a *hyper-node* of the paper: `path :- edge` is one of its own beside the recursive `path :- edge, path`;
+- its predicates are a *component*, the unit of evaluation, with every rule that derives one of them; those rules
+  that lie in the same strongly connected component are its recursive ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tidelog.errors import UnknownRuleError
+from tidelog.language.syntax import Aggregate, Atom, Negation, Rule
+from tidelog.program.condensation import Condensation, Part
+from tidelog.program.stratification import Step, stratification_error
+
+Node = int | str
+
+
+class Reads(NamedTuple):
+    """The predicates that a rule reads: with a positive dependency (E_p), and with a strict one (E_n)."""
+
+    positive: tuple[str, ...]
+    strict: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HyperNode:
+    """A strongly connected component of the rule dependency graph; its id is its least rule."""
+
+    id: int
+    rules: tuple[int, ...]
+    predicates: tuple[str, ...]
+    recursive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Predicates that depend on each other (mostly one alone), and every rule that derives one of them."""
+
+    predicates: tuple[str, ...]
+    rules: tuple[int, ...]
+    recursive_rules: tuple[int, ...]
+
+    @property
+    def recursive(self) -> bool:
+        return bool(self.recursive_rules)
+
+    @property
+    def nonrecursive_rules(self) -> tuple[int, ...]:
+        recursive = set(self.recursive_rules)
+        return tuple(rule for rule in self.rules if rule not in recursive)
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What an update did to the hyper-nodes.
+
+    `vanished` and the keys of `split` are ids of before it; `new`, `direct` and the keys of `merged` ids of after it.
+    """
+
+    added: tuple[int, ...]
+    removed: tuple[int, ...]
+    new: tuple[int, ...]
+    vanished: tuple[int, ...]
+    # To the hyper-nodes of before that it took in; to itself alone where only new rules joined it.
+    merged: Mapping[int, tuple[int, ...]]
+    # To the hyper-nodes that it became; to one alone where it lost rules and still holds together.
+    split: Mapping[int, tuple[int, ...]]
+    # The paper's DIHN: what gained, lost or exchanged rules, and what reads from a hyper-node that is gone or split.
+    direct: frozenset[int]
+    # Rules that stayed, but in or out of a recursion.
+    now_recursive: frozenset[int]
+    no_longer_recursive: frozenset[int]
+
+
+class RuleGraph:
+    """The rules of a program, numbered from 1 in the order of their arrival, and what depends on what among them."""
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self._rules: dict[int, Rule] = {}
+        self._reads: dict[int, Reads] = {}
+        self._graph: Condensation[Node] = Condensation()
+        self._next = 1
+        self._hyper_nodes: dict[Part[Node], HyperNode] = {}
+        self._components: dict[Part[Node], Component] = {}
+        self.add(rules)
+
+    # ── updates ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def add(self, rules: Iterable[Rule]) -> Impact:
+        """Add rules (Algorithm 2); `StratificationError`, and nothing done, where the result cannot be stratified."""
+        return self.update(add=rules)
+
+    def remove(self, rules: Iterable[int]) -> Impact:
+        """Remove rules by number (Algorithm 3)."""
+        return self.update(remove=rules)
+
+    def update(self, add: Iterable[Rule] = (), remove: Iterable[int] = ()) -> Impact:
+        """Remove rules, then add rules; all or nothing."""
+        added = dict(enumerate(add, start=self._next))
+        removed = {number: self.rule(number) for number in remove}
+        before = self._graph.start_record()
+        self._detach(removed)
+        self._attach(added)
+        cycle = self._strict_cycle(added)
+        if cycle is not None:
+            self._detach(added)
+            self._attach(removed)
+            self._rules = dict(sorted(self._rules.items()))
+            self._forget_views(before, chain(added.values(), removed.values()))
+            raise stratification_error(cycle)
+        self._next += len(added)
+        self._forget_views(before, chain(added.values(), removed.values()))
+        return self._impact(before, added, removed)
+
+    def copy(self) -> RuleGraph:
+        """A graph of the same rules under the same numbers, to try an update on."""
+        twin = RuleGraph()
+        twin._attach(self._rules)
+        twin._next = self._next
+        return twin
+
+    def _attach(self, rules: Mapping[int, Rule]) -> None:
+        nodes: dict[Node, tuple[Collection[Node], Collection[Node]]] = {}
+        for number, rule in rules.items():
+            reads = _reads(rule)
+            self._rules[number] = rule
+            self._reads[number] = reads
+            nodes[number] = ({*reads.positive, *reads.strict}, (rule.head.predicate,))
+        self._graph.insert(nodes)
+
+    def _detach(self, rules: Mapping[int, Rule]) -> None:
+        self._graph.remove(rules)
+        mentioned: dict[str, None] = {}
+        for number, rule in rules.items():
+            reads = self._reads.pop(number)
+            del self._rules[number]
+            mentioned.update(dict.fromkeys((rule.head.predicate, *reads.positive, *reads.strict)))
+        self._graph.remove([name for name in mentioned if not self.readers(name) and not self.producers(name)])
+
+    def _forget_views(self, before: Iterable[Part[Node]], rules: Iterable[Rule]) -> None:
+        """Drop the views of what changed: the components recorded, and those of the heads of the rules."""
+        heads = {rule.head.predicate for rule in rules}
+        for part in chain(before, (self._graph.part(name) for name in heads if name in self._graph)):
+            self._hyper_nodes.pop(part, None)
+            self._components.pop(part, None)
+
+    # ── rules and predicates ─────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def rules(self) -> Mapping[int, Rule]:
+        return MappingProxyType(self._rules)
+
+    def rule(self, number: int) -> Rule:
+        try:
+            return self._rules[number]
+        except KeyError:
+            raise UnknownRuleError(f"there is no rule number {number} in the program") from None
+
+    def reads(self, number: int) -> Reads:
+        """The predicates in the body of a rule."""
+        return self._reads[number]
+
+    def readers(self, predicate: str) -> Collection[int]:
+        """The rules whose bodies mention a predicate."""
+        return self._graph.successors(predicate) if predicate in self._graph else ()  # type: ignore[return-value]
+
+    def producers(self, predicate: str) -> Collection[int]:
+        """The rules whose heads are of a predicate."""
+        return self._graph.predecessors(predicate) if predicate in self._graph else ()  # type: ignore[return-value]
+
+    @property
+    def predicates(self) -> Iterator[str]:
+        """Every predicate that a rule mentions."""
+        return (node for node in self._graph if isinstance(node, str))
+
+    # ── components, the view that evaluation takes ───────────────────────────────────────────────────────────────
+
+    def component(self, predicate: str) -> Component:
+        """The component of a predicate; one that no rule mentions is alone and without rules."""
+        if predicate not in self._graph:
+            return Component((predicate,), (), ())
+        return self._component(self._graph.part(predicate))
+
+    def position(self, predicate: str) -> int:
+        """A number that is smaller than those of the other components that read this one, and equal within a component.
+
+        Numbers change with updates; between two updates they order work, as the keys of a heap for instance."""
+        return self._graph.part(predicate).position
+
+    def recursive(self, number: int) -> bool:
+        """Whether a rule takes part in a recursion: whether its body reads the component that its head is in."""
+        return len(self._graph.part(number).members) > 1
+
+    def components_in_order(self, touched: Iterable[str] | None = None) -> list[Component]:
+        """The components that have rules, each after those that it reads; with `touched`, only what these can reach."""
+        nodes = self._graph if touched is None else (name for name in touched if name in self._graph)
+        components = (self._component(part) for part in self._in_order(nodes) if _first(part, str) is not None)
+        return [component for component in components if component.rules]
+
+    def _component(self, part: Part[Node]) -> Component:
+        if part not in self._components:
+            predicates = tuple(sorted(node for node in part.members if isinstance(node, str)))
+            rules = sorted(chain.from_iterable(self.producers(predicate) for predicate in predicates))
+            self._components[part] = Component(predicates, tuple(rules), tuple(r for r in rules if r in part.members))
+        return self._components[part]
+
+    # ── hyper-nodes, the view of the paper ───────────────────────────────────────────────────────────────────────
+
+    def hyper_node(self, number: int) -> HyperNode:
+        """The hyper-node of a rule; an id of a hyper-node will do, as it is one of its rules."""
+        self.rule(number)
+        return self._hyper_node(self._graph.part(number))
+
+    @property
+    def hyper_nodes(self) -> list[HyperNode]:
+        """Every hyper-node, each after those that it depends on."""
+        return self.execution_plan(self._rules)
+
+    def execution_plan(self, direct: Iterable[int]) -> list[HyperNode]:
+        """The hyper-nodes that these reach, themselves included, in the order of their evaluation (Algorithm 4)."""
+        return [self._hyper_node(part) for part in self._in_order(direct) if _first(part, int) is not None]
+
+    def hyper_successors(self, hyper_node: HyperNode) -> set[int]:
+        """The ids of the other hyper-nodes that depend on this one directly."""
+        return self._readers_among(hyper_node.predicates) - {hyper_node.id}
+
+    def hyper_edges(self) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+        """HE_p and HE_n of the hyper rule dependency graph; each edge is written out, however many there are."""
+        positive: set[tuple[int, int]] = set()
+        strict: set[tuple[int, int]] = set()
+        for number, reads in self._reads.items():
+            target = self.hyper_node(number).id
+            for edges, names in ((positive, reads.positive), (strict, reads.strict)):
+                edges.update((self.hyper_node(source).id, target) for name in names for source in self.producers(name))
+        return {(source, target) for source, target in positive if source != target}, strict
+
+    def _hyper_node(self, part: Part[Node]) -> HyperNode:
+        if part not in self._hyper_nodes:
+            rules = sorted(node for node in part.members if isinstance(node, int))
+            heads = sorted({self._rules[number].head.predicate for number in rules})
+            self._hyper_nodes[part] = HyperNode(rules[0], tuple(rules), tuple(heads), len(part.members) > 1)
+        return self._hyper_nodes[part]
+
+    def _readers_among(self, predicates: Iterable[str]) -> set[int]:
+        return {self.hyper_node(number).id for predicate in predicates for number in self.readers(predicate)}
+
+    def _in_order(self, nodes: Iterable[Node]) -> list[Part[Node]]:
+        return sorted(self._graph.reachable(nodes), key=lambda part: part.position)
+
+    # ── impact ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _impact(
+        self, before: Mapping[Part[Node], tuple[Node, ...]], added: Mapping[int, Rule], removed: Mapping[int, Rule]
+    ) -> Impact:
+        """Compare the components recorded before an update with what became of their rules (lines 9-15 of Algorithm 2,
+        8-18 of Algorithm 3, whose loop is over the hyper-nodes that lost rules)."""
+        vanished: list[int] = []
+        split: dict[int, tuple[int, ...]] = {}
+        origins: dict[int, list[int]] = {self.hyper_node(number).id: [] for number in added}
+        displaced: list[str] = []
+        was_recursive: dict[int, bool] = {}
+        for members in before.values():
+            rules = sorted(node for node in members if isinstance(node, int))
+            if not rules:
+                continue
+            kept = [number for number in rules if number not in removed]
+            was_recursive.update(dict.fromkeys(kept, len(members) > 1))
+            pieces = sorted({self.hyper_node(number).id for number in kept})
+            for piece in pieces:
+                origins.setdefault(piece, []).append(rules[0])
+            if not pieces:
+                vanished.append(rules[0])
+            elif len(kept) < len(rules) or len(pieces) > 1:
+                split[rules[0]] = tuple(pieces)
+            if len(pieces) != 1:
+                displaced.extend(self._head(number, removed) for number in rules)
+        grown = {self.hyper_node(number).id for number in added}
+        return Impact(
+            added=tuple(added),
+            removed=tuple(removed),
+            new=tuple(sorted(id for id, sources in origins.items() if not sources)),
+            vanished=tuple(sorted(vanished)),
+            merged={id: tuple(sorted(old)) for id, old in origins.items() if old and (len(old) > 1 or id in grown)},
+            split=split,
+            direct=frozenset(origins) | self._readers_among(displaced),
+            now_recursive=frozenset(n for n, old in was_recursive.items() if not old and self.recursive(n)),
+            no_longer_recursive=frozenset(n for n, old in was_recursive.items() if old and not self.recursive(n)),
+        )
+
+    def _head(self, number: int, removed: Mapping[int, Rule]) -> str:
+        rule = removed.get(number) or self._rules[number]
+        return rule.head.predicate
+
+    # ── stratification ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _strict_cycle(self, added: Iterable[int]) -> list[Step] | None:
+        """A cycle with a strict dependency, if the rules just added closed one."""
+        for part in dict.fromkeys(self._graph.part(number) for number in added):
+            if len(part.members) == 1:
+                continue
+            for number in part.members:
+                if isinstance(number, int):
+                    for predicate in self._reads[number].strict:
+                        if predicate in part.members:
+                            return self._cycle(number, predicate)
+        return None
+
+    def _cycle(self, number: int, predicate: str) -> list[Step]:
+        """The way from a rule to a predicate that it reads, backwards: each step reads what the next one derives."""
+        walk = self._graph.walk(number, predicate)
+        rules = [node for node in walk if isinstance(node, int)]
+        inputs = [predicate, *(node for node in walk if isinstance(node, str))]
+        steps = zip(rules, inputs, strict=False)
+        return [Step(self._rules[rule], name, name in self._reads[rule].strict) for rule, name in steps][::-1]
+
+
+def _first(part: Part[Node], kind: type) -> Node | None:
+    """A node of this kind in a component; only one that is a single node can lack either kind."""
+    if len(part.members) == 1:
+        (node,) = part.members
+        return node if isinstance(node, kind) else None
+    return next(node for node in part.members if isinstance(node, kind))
+
+
+def _reads(rule: Rule) -> Reads:
+    """What a rule reads; everything that an aggregate is made of is read strictly."""
+    positive = dict.fromkeys(item.predicate for item in rule.body if isinstance(item, Atom))
+    strict = dict.fromkeys(item.atom.predicate for item in rule.body if isinstance(item, Negation))
+    if any(isinstance(argument, Aggregate) for argument in rule.head.arguments):
+        return Reads((), tuple(positive | strict))
+    return Reads(tuple(positive), tuple(strict))

@@ -1,0 +1,341 @@
+"""The rule dependency graph: the paper's running example, and any sequence of updates against a graph built afresh."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidelog.errors import StratificationError, UnknownRuleError
+from tidelog.language import parse_program
+from tidelog.language.syntax import Aggregate, Atom, Negation, Rule, Variable
+from tidelog.program import condensation
+from tidelog.program.graph import Impact, RuleGraph
+
+# Figure 1 of "ZodiacEdge: a Datalog Engine With Incremental Rule Set Maintenance".
+FIGURE_1 = """
+    p1(X, Y) :- p0(X, Y).
+    p2(X, Z) :- p1(X, Y), p3(Y, Z).
+    p3(X, Y) :- p4(X, Y).
+    p4(X, Y) :- p2(X, Y).
+    p5(X, Y) :- p6(Y, Z), not p2(X, Z).
+    p6(X, Y) :- p5(X, Y).
+    p7(X, Z) :- p3(X, Y), p5(Y, Z).
+"""
+RULE_8 = "p2(X, Z) :- p3(X, Y), p2(Y, Z)."
+R1, R2, R3, R4, R5, R6, R7, R8 = range(1, 9)
+# A hyper-node is called after its least rule.
+HN1, HN2, HN3, HN4 = R1, R2, R5, R7
+
+
+def rules(text: str) -> tuple[Rule, ...]:
+    return parse_program(text).rules
+
+
+def partition(graph: RuleGraph) -> list[tuple[int, ...]]:
+    return sorted(node.rules for node in graph.hyper_nodes)
+
+
+# ── the running example ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_figure_3a_hyper_nodes_and_edges() -> None:
+    graph = RuleGraph(rules(FIGURE_1))
+    assert partition(graph) == [(R1,), (R2, R3, R4), (R5, R6), (R7,)]
+    assert graph.hyper_edges() == ({(HN1, HN2), (HN2, HN4), (HN3, HN4)}, {(HN2, HN3)})
+    assert [node.id for node in graph.hyper_nodes] == [HN1, HN2, HN3, HN4]
+    assert [node.recursive for node in graph.hyper_nodes] == [False, True, True, False]
+    assert graph.hyper_node(R3).predicates == ("p2", "p3", "p4")
+
+
+def test_figure_3b_rule_8_joins_hyper_node_2() -> None:
+    graph = RuleGraph(rules(FIGURE_1))
+    impact = graph.add(rules(RULE_8))
+    assert impact.added == (R8,)
+    assert impact.merged == {HN2: (HN2,)}
+    assert impact.direct == {HN2}
+    assert (impact.new, impact.vanished, impact.split) == ((), (), {})
+    assert partition(graph) == [(R1,), (R2, R3, R4, R8), (R5, R6), (R7,)]
+    assert [node.id for node in graph.execution_plan(impact.direct)] == [HN2, HN3, HN4]
+
+
+def test_figure_3c_rule_4_splits_hyper_node_2() -> None:
+    graph = RuleGraph(rules(FIGURE_1 + RULE_8))
+    impact = graph.remove([R4])
+    assert impact.split == {HN2: (R2, R3, R8)}
+    # Its pieces, and those that read from what was one hyper-node.
+    assert impact.direct == {R2, R3, R8, HN3, HN4}
+    assert partition(graph) == [(R1,), (R2,), (R3,), (R5, R6), (R7,), (R8,)]
+    assert [graph.recursive(number) for number in (R2, R3, R8)] == [False, False, True]
+    assert impact.no_longer_recursive == {R2, R3}
+
+
+def test_hyper_nodes_that_go_as_a_whole_need_no_reasoning() -> None:
+    graph = RuleGraph(rules(FIGURE_1))
+    impact = graph.remove([R5, R6, R7])
+    assert impact.vanished == (HN3, HN4)
+    assert impact.direct == frozenset()
+    assert graph.execution_plan(impact.direct) == []
+    assert partition(graph) == [(R1,), (R2, R3, R4)]
+
+
+def test_figure_5_a_hyper_node_that_holds_together_is_alone_in_its_impact() -> None:
+    # Three hyper-nodes in a row; the second has two ways round, of which rule 7 is one.
+    graph = RuleGraph(
+        rules("""
+            a(X, Y) :- e(X, Y).
+            b(X, Y) :- a(X, Y), d(X, Y).
+            c(X, Y) :- b(X, Y).
+            d(X, Y) :- c(X, Y).
+            f(X, Y) :- d(X, Y), f(X, Y).
+            g(X, Y) :- e(X, Y).
+            d(X, Y) :- b(Y, X).
+        """)
+    )
+    impact = graph.remove([7])
+    assert impact.split == {2: (2,)}
+    assert impact.direct == {2}
+    assert [node.id for node in graph.execution_plan(impact.direct)] == [2, 5]
+
+
+# ── components ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_component_has_the_base_rule_that_is_a_hyper_node_of_its_own() -> None:
+    graph = RuleGraph(rules("path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z). far(X) :- path(X, Y)."))
+    assert partition(graph) == [(1,), (2,), (3,)]
+    path, far = graph.components_in_order()
+    assert (path.predicates, path.rules, path.recursive_rules) == (("path",), (1, 2), (2,))
+    assert (far.recursive, far.nonrecursive_rules) == (False, (3,))
+    assert sorted(graph.readers("edge")) == [1, 2]
+    assert sorted(graph.producers("path")) == [1, 2]
+    assert graph.readers("nothing") == ()
+
+
+def test_components_in_order_of_what_was_touched() -> None:
+    graph = RuleGraph(rules("b(X) :- a(X). c(X) :- b(X). d(X) :- e(X). f(X) :- d(X), c(X)."))
+    assert [component.predicates for component in graph.components_in_order({"e"})] == [("d",), ("f",)]
+    assert [component.predicates for component in graph.components_in_order({"b"})] == [("b",), ("c",), ("f",)]
+    assert graph.components_in_order({"unheard_of"}) == []
+    assert graph.component("unheard_of").rules == ()
+
+
+def test_an_impact_tells_which_rules_became_recursive() -> None:
+    graph = RuleGraph(rules("b(X) :- a(X). c(X) :- b(X)."))
+    impact = graph.add(rules("b(X) :- c(X)."))
+    assert impact.now_recursive == {2}
+    assert graph.remove([3]).no_longer_recursive == {2}
+
+
+def test_predicates_that_no_rule_mentions_any_more_are_forgotten() -> None:
+    graph = RuleGraph(rules("b(X) :- a(X). c(X) :- b(X)."))
+    graph.remove([1])
+    assert sorted(graph.predicates) == ["b", "c"]
+
+
+def test_numbers_are_never_used_twice() -> None:
+    graph = RuleGraph(rules("b(X) :- a(X)."))
+    graph.remove([1])
+    assert graph.add(rules("b(X) :- a(X).")).added == (2,)
+    with pytest.raises(UnknownRuleError, match="no rule number 1"):
+        graph.remove([1])
+
+
+# ── stratification ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_negation_through_recursion_is_told_rule_by_rule() -> None:
+    graph = RuleGraph(rules("q(X) :- r(X). r(X) :- p(X)."))
+    with pytest.raises(StratificationError) as caught:
+        graph.add(rules("p(X) :- n(X), not q(X)."))
+    assert str(caught.value) == (
+        "negation through recursion: p depends on its own negation.\n"
+        "The cycle, rule by rule:\n"
+        "  p needs not q   in   p(X) :- n(X), not q(X).   (line 1)\n"
+        "  q needs r       in   q(X) :- r(X).   (line 1)\n"
+        "  r needs p       in   r(X) :- p(X).   (line 1)\n"
+        "Break it: leave out one of these rules, or let it read a predicate that does not depend on p."
+    )
+    assert partition(graph) == [(1,), (2,)]
+    assert sorted(graph.predicates) == ["p", "q", "r"]
+
+
+def test_aggregation_through_recursion_is_refused() -> None:
+    with pytest.raises(StratificationError, match=r"aggregation through recursion: total depends on an aggregate over"):
+        RuleGraph(rules("total(X, sum(N)) :- part(X, Y), total(Y, N)."))
+
+
+def test_a_refused_update_gives_back_what_it_removed() -> None:
+    graph = RuleGraph(rules(FIGURE_1 + RULE_8))
+    before = graph.hyper_nodes, graph.hyper_edges(), graph.components_in_order()
+    with pytest.raises(StratificationError):
+        graph.update(add=rules("p0(X, Y) :- p5(X, Y)."), remove=[R8])
+    assert (graph.hyper_nodes, graph.hyper_edges(), graph.components_in_order()) == before
+    assert list(graph.rules) == list(range(1, 9))
+    assert graph.add(rules("s(X) :- p7(X, Y).")).added == (9,)
+
+
+# ── any sequence of updates ──────────────────────────────────────────────────────────────────────────────────────
+
+X = Variable("X")
+NAMES = [f"p{number}" for number in range(7)]
+
+
+@st.composite
+def some_rules(draw: st.DrawFn) -> Rule:
+    body = draw(st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 7)), min_size=1, max_size=3))
+    items = tuple(Negation(Atom(name, (X,))) if kind == 0 else Atom(name, (X,)) for name, kind in body)
+    head = Aggregate("count", X) if draw(st.integers(0, 9)) == 0 else X
+    return Rule(Atom(draw(st.sampled_from(NAMES)), (head,)), items)
+
+
+updates = st.lists(
+    st.tuples(st.lists(some_rules(), max_size=6), st.lists(st.integers(0, 30), max_size=4)), min_size=1, max_size=12
+)
+
+
+class Naive:
+    """The definitions of §2.1 and §4.2, by brute force over a set of rules."""
+
+    def __init__(self, program: dict[int, Rule]) -> None:
+        self.positive: set[tuple[int, int]] = set()
+        self.strict: set[tuple[int, int]] = set()
+        for source, rule in program.items():
+            for target, reader in program.items():
+                aggregates = isinstance(reader.head.arguments[0], Aggregate)
+                for item in reader.body:
+                    negated = isinstance(item, Negation)
+                    atom = item.atom if isinstance(item, Negation) else item
+                    if isinstance(atom, Atom) and atom.predicate == rule.head.predicate:
+                        (self.strict if negated or aggregates else self.positive).add((source, target))
+        edges = self.positive | self.strict
+        reach = set(edges)
+        for middle in program:
+            into = [a for a, b in reach if b == middle]
+            out = [b for a, b in reach if a == middle]
+            reach.update((a, b) for a in into for b in out)
+        self.name = {
+            rule: min(other for other in program if other == rule or {(rule, other), (other, rule)} <= reach)
+            for rule in program
+        }
+        self.recursive = {rule for rule in program if (rule, rule) in reach}
+        self.stratified = all(self.name[a] != self.name[b] for a, b in self.strict)
+
+    def hyper(self, edges: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+        named = {(self.name[a], self.name[b]) for a, b in edges}
+        return {(a, b) for a, b in named if a != b}
+
+    def groups(self) -> dict[int, set[int]]:
+        return {name: {rule for rule in self.name if self.name[rule] == name} for name in self.name.values()}
+
+
+def expected_direct(old: Naive, new: Naive, added: set[int]) -> set[int]:
+    direct = {new.name[rule] for rule in added}
+    for name, members in old.groups().items():
+        pieces = {new.name[rule] for rule in members if rule in new.name}
+        if any(new.groups()[piece] != members for piece in pieces):
+            direct |= pieces
+        if len(pieces) != 1:
+            successors = {b for a, b in old.positive | old.strict if old.name[a] == name}
+            direct |= {new.name[rule] for rule in successors if rule in new.name}
+    return direct
+
+
+def check_equals_naive(graph: RuleGraph, naive: Naive) -> None:
+    assert {rule: graph.hyper_node(rule).id for rule in graph.rules} == naive.name
+    assert graph.hyper_edges() == (naive.hyper(naive.positive), naive.hyper(naive.strict))
+    assert {rule for rule in graph.rules if graph.recursive(rule)} == naive.recursive
+    place = {node.id: index for index, node in enumerate(graph.hyper_nodes)}
+    assert all(place[a] < place[b] for a, b in naive.hyper(naive.positive | naive.strict))
+
+
+def check_components(graph: RuleGraph) -> None:
+    components = graph.components_in_order()
+    place = {name: index for index, component in enumerate(components) for name in component.predicates}
+    assert sorted(rule for component in components for rule in component.rules) == sorted(graph.rules)
+    for component in components:
+        for number in component.rules:
+            assert graph.rule(number).head.predicate in component.predicates
+            reads = graph.reads(number)
+            assert (number in component.recursive_rules) == any(n in component.predicates for n in reads.positive)
+            for name in (*reads.positive, *reads.strict):
+                assert place.get(name, -1) <= place[component.predicates[0]]
+                assert name in component.predicates or graph.position(name) < graph.position(component.predicates[0])
+
+
+def check_impact(impact: Impact, old: Naive, new: Naive) -> None:
+    before, after = old.groups(), new.groups()
+    assert set(impact.vanished) == {name for name, members in before.items() if not members & new.name.keys()}
+    assert set(impact.new) == {name for name, members in after.items() if not members & old.name.keys()}
+    for name, members in before.items():
+        pieces = tuple(sorted({new.name[rule] for rule in members if rule in new.name}))
+        assert impact.split.get(name, pieces) == pieces
+        if pieces and (len(pieces) > 1 or not members <= after[pieces[0]]):
+            assert name in impact.split
+    for name, members in after.items():
+        sources = tuple(sorted({old.name[rule] for rule in members if rule in old.name}))
+        assert impact.merged.get(name, sources) == sources
+        if sources and (len(sources) > 1 or not members <= before[sources[0]]):
+            assert name in impact.merged
+    assert impact.direct == expected_direct(old, new, set(impact.added))
+    stayed = old.name.keys() & new.name.keys()
+    assert impact.now_recursive == stayed & (new.recursive - old.recursive)
+    assert impact.no_longer_recursive == stayed & (old.recursive - new.recursive)
+
+
+@pytest.mark.parametrize(("gap", "small_batch"), [(1 << 48, 4), (1 << 48, 0), (128, 0)], ids=["usual", "one by one", "crowded"])
+@given(steps=updates)
+def test_a_maintained_graph_is_one_built_afresh(gap: int, small_batch: int, steps: list[tuple[list[Rule], list[int]]]) -> None:
+    """Also where every batch takes the incremental path, and where positions run out all the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(condensation, "_GAP", gap)
+        patch.setattr(condensation, "_SMALL_BATCH", small_batch)
+        run_updates(steps)
+
+
+def run_updates(steps: list[tuple[list[Rule], list[int]]]) -> None:
+    graph, program = RuleGraph(), {}
+    for arriving, picks in steps:
+        leaving = {sorted(program)[pick % len(program)] for pick in picks} if program else set()
+        numbers = iter(range(max([0, *program]) + 1, 1000))
+        old = Naive(program)
+        kept = {number: rule for number, rule in program.items() if number not in leaving}
+        try:
+            impact = graph.update(arriving, leaving)
+        except StratificationError:
+            wanted = kept | dict(zip(numbers, arriving, strict=False))
+            assert not Naive(wanted).stratified
+            check_equals_naive(graph, old)
+            check_components(graph)
+            continue
+        program = kept | dict(zip(impact.added, arriving, strict=True))
+        new = Naive(program)
+        assert new.stratified
+        assert dict(graph.rules) == program
+        check_equals_naive(graph, new)
+        check_components(graph)
+        check_impact(impact, old, new)
+
+
+def test_many_rules_on_one_predicate_do_not_multiply() -> None:
+    """A thousand producers and a thousand consumers are two thousand arcs, not a million: this ends at once."""
+    producers = [Rule(Atom("hub", (X,)), (Atom(f"in{number}", (X,)),)) for number in range(1000)]
+    consumers = [Rule(Atom(f"out{number}", (X,)), (Atom("hub", (X,)),)) for number in range(1000)]
+    graph = RuleGraph(producers + consumers)
+    arcs = sum(len(graph.readers(name)) + len(graph.producers(name)) for name in graph.predicates)
+    assert arcs == 4000
+    assert len(graph.execution_plan([1])) == 1001
+
+
+def test_long_chains_do_not_need_the_python_stack() -> None:
+    chain = [Rule(Atom(f"p{number + 1}", (X,)), (Atom(f"p{number}", (X,)),)) for number in range(5000)]
+    random.Random(1).shuffle(chain)
+    graph = RuleGraph(chain)
+    assert len(graph.hyper_nodes) == 5000
+    graph.add([Rule(Atom("p0", (X,)), (Atom("p5000", (X,)),))])
+    assert [len(node.rules) for node in graph.hyper_nodes] == [5001]
+    graph.remove([5001])
+    assert len(graph.hyper_nodes) == 5000
