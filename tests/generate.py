@@ -284,7 +284,7 @@ class RuleMaker:
         name = self.source.pick(("abs", "min2", "max2", "%", "floor", "neg"))
         if name in ("abs", "neg", "floor"):
             return Call(name, (Call("-", (left, right)),))
-        return Call(name, (left, right))
+        return self._modulo(left, right) if name == "%" else Call(name, (left, right))
 
     def _anything(self, bound: Sequence[str]) -> Expression:
         """Any function; those of libm are rounded, as their last bit may differ from one library to the next."""
@@ -299,12 +299,19 @@ class RuleMaker:
             case "substr":
                 return Call(name, (left, right, Constant(1)))
             case "concat":
-                return Call(name, (left, Constant("-"), right))
+                return Call(name, (Call(name, (left, Constant("-"))), right))
             case "nested":
                 return Call("+", (Call("*", (left, Constant(0.5))), Call("neg", (right,))))
-            case "*" | "/" | "%":
+            case "%":
+                return self._modulo(left, right)
+            case "*" | "/":
                 return Call(name, (left, right))
         return Call(name, (left,))
+
+    def _modulo(self, left: Expression, right: Expression) -> Expression:
+        """A remainder of a variable or a number; text has no other, since `%` begins a comment too."""
+        fits = isinstance(right, Variable) or (isinstance(right, Constant) and type(right.value) in (int, float))
+        return Call("%", (left, right if fits else Constant(3)))
 
     def _aggregates(self, head: Predicate, bound: Sequence[str]) -> list[Term]:
         terms = self._head_terms(head.arity, bound)

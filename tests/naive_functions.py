@@ -1,8 +1,8 @@
 """What expressions, comparisons and aggregates yield, said as plainly as it can be; the arithmetic of the oracle.
 
-Integers are 64-bit and signed. `int op int` is an integer, any other arithmetic a float, `/` always a float. What has
-no value (a type that does not fit, division by zero, overflow, a result that is not finite) raises `Failure`: the rule
-instance does not match and is counted. Booleans are no numbers, IRIs no strings.
+Integers are 64-bit and signed. `int op int` is an integer; all other arithmetic, and `/` always, takes floats and gives
+a float. What has no value (a type that does not fit, division by zero, overflow, a result that is not finite) raises
+`Failure`: the rule instance does not match and is counted. Booleans are no numbers, IRIs no strings.
 """
 
 from __future__ import annotations
@@ -59,6 +59,14 @@ def checked(value: object) -> Value:
     raise Failure(f"{value!r} is not a value that a fact can hold")
 
 
+def chosen(left: Value, right: Value, sign: int) -> Value:
+    """The lesser (sign 1) or greater (sign -1) of two numbers, the first of two equal ones; NaN is neither."""
+    first, second = number(left), number(right)
+    if math.isnan(first) or math.isnan(second):
+        raise Failure("NaN has no order")
+    return right if sign * second < sign * first else left
+
+
 def to_integer(value: Value) -> int:
     if isinstance(value, str):
         if not INTEGER.fullmatch(value):
@@ -93,12 +101,12 @@ BUILT_IN: Mapping[str, Callable[..., Value]] = {
     "+": lambda a, b: number(a) + number(b),
     "-": lambda a, b: number(a) - number(b),
     "*": lambda a, b: number(a) * number(b),
-    "/": lambda a, b: number(a) / number(b),
+    "/": lambda a, b: float(number(a)) / float(number(b)),
     "%": lambda a, b: number(a) % number(b),
     "neg": lambda a: -number(a),
     "abs": lambda a: abs(number(a)),
-    "min2": lambda a, b: b if number(b) < number(a) else a,
-    "max2": lambda a, b: b if number(b) > number(a) else a,
+    "min2": lambda a, b: chosen(a, b, 1),
+    "max2": lambda a, b: chosen(a, b, -1),
     "floor": lambda a: math.floor(number(a)),
     "ceil": lambda a: math.ceil(number(a)),
     "round": lambda a: round(number(a)),
@@ -116,11 +124,16 @@ BUILT_IN: Mapping[str, Callable[..., Value]] = {
 }
 
 
+# These make no new magnitude, so they take an infinite number of the data as it is.
+KEEPING = frozenset({"neg", "abs", "min2", "max2"})
+
+
 def call(name: str, arguments: Sequence[Value], registered: Functions) -> Value:
     """The value of a function, built in or registered. Whatever a registered one raises fails the instance only."""
     if name in BUILT_IN:
         try:
-            return checked(BUILT_IN[name](*arguments))
+            value = BUILT_IN[name](*arguments)
+            return value if name in KEEPING and type(value) is float else checked(value)
         except (ArithmeticError, ValueError) as error:
             raise Failure(str(error)) from error
     function = registered[name]
