@@ -286,9 +286,13 @@ def check_impact(impact: Impact, old: Naive, new: Naive) -> None:
     assert impact.no_longer_recursive == stayed & (old.recursive - new.recursive)
 
 
-@pytest.mark.parametrize(("gap", "small_batch"), [(1 << 48, 4), (1 << 48, 0), (128, 0)], ids=["usual", "one by one", "crowded"])
+@pytest.mark.parametrize(
+    ("gap", "small_batch"), [(1 << 48, 4), (1 << 48, 0), (1, 0)], ids=["usual", "one by one", "crowded"]
+)
 @given(steps=updates)
-def test_a_maintained_graph_is_one_built_afresh(gap: int, small_batch: int, steps: list[tuple[list[Rule], list[int]]]) -> None:
+def test_a_maintained_graph_is_one_built_afresh(
+    gap: int, small_batch: int, steps: list[tuple[list[Rule], list[int]]]
+) -> None:
     """Also where every batch takes the incremental path, and where positions run out all the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(condensation, "_GAP", gap)
@@ -297,7 +301,8 @@ def test_a_maintained_graph_is_one_built_afresh(gap: int, small_batch: int, step
 
 
 def run_updates(steps: list[tuple[list[Rule], list[int]]]) -> None:
-    graph, program = RuleGraph(), {}
+    graph = RuleGraph()
+    program: dict[int, Rule] = {}
     for arriving, picks in steps:
         leaving = {sorted(program)[pick % len(program)] for pick in picks} if program else set()
         numbers = iter(range(max([0, *program]) + 1, 1000))

@@ -268,7 +268,7 @@ class Condensation(Generic[N]):
         """Place layers of components, in this order, strictly between the positions `low` and `high` of others."""
         slots = len(layers) + 1
         if low is not None and high is not None and high - low < slots:
-            moved = self._deal_out_positions()
+            moved = self._deal_out_positions(max(_GAP, slots))
             low, high = moved[low], moved[high]
         if low is None:
             low = (0 if high is None else high) - slots * _GAP
@@ -278,10 +278,10 @@ class Condensation(Generic[N]):
             for part in layer:
                 part.position = low + (high - low) * index // slots
 
-    def _deal_out_positions(self) -> dict[int, int]:
+    def _deal_out_positions(self, gap: int) -> dict[int, int]:
         """Wide gaps between all positions again; returns the new one of each old one."""
         parts = set(self._part.values())
-        moved = {old: index * _GAP for index, old in enumerate(sorted({part.position for part in parts}))}
+        moved = {old: index * gap for index, old in enumerate(sorted({part.position for part in parts}))}
         for part in parts:
             part.position = moved[part.position]
         return moved

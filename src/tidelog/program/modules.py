@@ -1,0 +1,214 @@
+"""Recursive rules with an algorithm of their own: closures, recognised only where a closed form says what they yield.
+
+After "Modular Materialisation of Datalog Programs" (Hu, Motik and Horrocks), §5 and §6: the transitive closure
+
+    R(x, z) :- R(x, y), R(y, z).
+
+the symmetric-transitive closure, which has `R(y, x) :- R(x, y).` as well, and the linear pair
+
+    P(x, y) :- E(x, y).        P(x, z) :- E(x, y), P(y, z).     (or P(x, y), E(y, z))
+
+Each may carry `x != z`. Let G be the pairs that a closure starts from: for R, its explicit facts and whatever other
+rules derive; for P, the pairs of E (turned round where `inverse`). Let G+ be the transitive closure of G, in the
+symmetric module that of G and its mirror image. With D for the pairs (x, x), a module yields, by its `diagonal`,
+
+    closure    G+                       no recursive rule compares
+    given      (G+ - D) | (G & D)       the recursive rule compares
+    none       G+ - D                   both rules of the linear pair compare
+
+because x reaches z along a path without repetition, and no pair from x or to z on it fails the comparison. It is
+proved in the tests over all sets of pairs on four nodes. What else looks alike has no such form and stays with the
+general algorithms: a linear pair of which only the base rule compares, constants, repeated variables, other
+comparisons, other atoms. Next to the symmetric rule any orientation of the transitive rule's atoms is the same rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from tidelog.language.syntax import Atom, Comparison, Rule, Term, Variable
+
+
+class Kind(StrEnum):
+    TRANSITIVE = "transitive"
+    SYMMETRIC_TRANSITIVE = "symmetric-transitive"
+    LINEAR = "linear"
+
+
+class Diagonal(StrEnum):
+    """Which pairs (x, x) a module yields."""
+
+    CLOSURE = "closure"
+    GIVEN = "given"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A closure: the rules that it stands for, and what they yield (the table at the head of this file)."""
+
+    kind: Kind
+    predicate: str
+    diagonal: Diagonal
+    rules: tuple[int, ...]
+    base: str | None = None
+    inverse: bool = False
+
+    @property
+    def needs_no_explicit_facts(self) -> bool:
+        """Whether the form holds only without explicit facts: a linear pair extends those on one side alone."""
+        return self.kind is Kind.LINEAR
+
+    @property
+    def needs_distinct_values(self) -> bool:
+        """Whether the form holds only while `!=` tells every two constants apart, and none from itself.
+
+        Numbers compare by value: it fails where both 1 and 1.0 occur in the pairs, or NaN."""
+        return self.diagonal is not Diagonal.CLOSURE
+
+
+class Pair(NamedTuple):
+    """A binary atom on two different variables."""
+
+    predicate: str
+    first: str
+    second: str
+
+    @property
+    def ends(self) -> frozenset[str]:
+        return frozenset((self.first, self.second))
+
+    def turned(self) -> Pair:
+        return Pair(self.predicate, self.second, self.first)
+
+
+class Shape(NamedTuple):
+    """A rule made of pairs alone; `compares` where it asks for different ends of its head."""
+
+    head: Pair
+    body: tuple[Pair, ...]
+    compares: bool
+
+
+def recognise(rules: Mapping[int, Rule]) -> tuple[tuple[Module, ...], tuple[int, ...]]:
+    """The closures among all the rules of one component, and the numbers of the rules that are in none."""
+    shapes = {number: _shape(rule) for number, rule in rules.items()}
+    linear = _linear(shapes)
+    if linear is not None:
+        return (linear,), ()
+    predicates = dict.fromkeys(rule.head.predicate for rule in rules.values())
+    modules = tuple(filter(None, (_closure(predicate, shapes) for predicate in predicates)))
+    taken = {number for module in modules for number in module.rules}
+    return modules, tuple(number for number in rules if number not in taken)
+
+
+def _closure(predicate: str, shapes: Mapping[int, Shape | None]) -> Module | None:
+    """The transitive or symmetric-transitive closure of a predicate. One rule without `!=` makes those with it idle."""
+    own = {n: s for n, s in shapes.items() if s and all(pair.predicate == predicate for pair in (s.head, *s.body))}
+    mirrors = [number for number, shape in own.items() if _is_mirror(shape)]
+    fits = _is_transitive_up_to_orientation if mirrors else _is_transitive
+    steps = {number: shape for number, shape in own.items() if fits(shape)}
+    if not steps:
+        return None
+    return Module(
+        kind=Kind.SYMMETRIC_TRANSITIVE if mirrors else Kind.TRANSITIVE,
+        predicate=predicate,
+        diagonal=Diagonal.GIVEN if all(shape.compares for shape in steps.values()) else Diagonal.CLOSURE,
+        rules=tuple(sorted((*mirrors, *steps))),
+    )
+
+
+def _linear(shapes: Mapping[int, Shape | None]) -> Module | None:
+    """A linear closure, if the rules are nothing else."""
+    known = [shape for shape in shapes.values() if shape]
+    bases = [shape for shape in known if len(shape.body) == 1]
+    steps = [shape for shape in known if len(shape.body) == 2]
+    if not bases or not steps or len(bases) + len(steps) < len(shapes):
+        return None
+    path, base = bases[0].head.predicate, bases[0].body[0].predicate
+    inverse = bases[0].body[0].first != bases[0].head.first
+    diagonal = _linear_diagonal(bases, steps)
+    exact = (
+        path != base
+        and diagonal is not None
+        and all(_is_base(shape, path, base, inverse) for shape in bases)
+        and all(_is_linear_step(shape, path, base, inverse) for shape in steps)
+    )
+    return Module(Kind.LINEAR, path, diagonal, tuple(sorted(shapes)), base, inverse) if exact and diagonal else None
+
+
+def _linear_diagonal(bases: Iterable[Shape], steps: Iterable[Shape]) -> Diagonal | None:
+    base_compares = all(shape.compares for shape in bases)
+    if not all(shape.compares for shape in steps):
+        return None if base_compares else Diagonal.CLOSURE
+    return Diagonal.NONE if base_compares else Diagonal.GIVEN
+
+
+# ── the shapes of rules ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shape(rule: Rule) -> Shape | None:
+    """A rule as pairs of variables, or None where it has anything else in it."""
+    head = _pair(rule.head)
+    atoms = [item for item in rule.body if isinstance(item, Atom)]
+    others = [item for item in rule.body if not isinstance(item, Atom)]
+    body = [pair for pair in map(_pair, atoms) if pair]
+    if head is None or len(body) < len(atoms):
+        return None
+    if not all(isinstance(item, Comparison) and _separates(item, head) for item in others):
+        return None
+    return Shape(head, tuple(body), compares=bool(others))
+
+
+def _pair(atom: Atom) -> Pair | None:
+    names = [argument.name for argument in atom.arguments if isinstance(argument, Variable)]
+    return Pair(atom.predicate, *names) if len(set(names)) == 2 == atom.arity else None
+
+
+def _separates(comparison: Comparison, head: Pair) -> bool:
+    """Whether a comparison is `x != z` on the two ends of the head, either way round."""
+    sides: tuple[Term, Term] = (comparison.left, comparison.right)
+    names = {side.name for side in sides if isinstance(side, Variable)}
+    return comparison.operator == "!=" and names == head.ends
+
+
+def _is_mirror(shape: Shape) -> bool:
+    """R(y, x) :- R(x, y); `x != y` changes nothing, as a pair (x, x) is its own mirror image."""
+    return shape.body == (shape.head.turned(),)
+
+
+def _is_transitive(shape: Shape) -> bool:
+    return len(shape.body) == 2 and any(_chains(shape.head, *pairs) for pairs in (shape.body, shape.body[::-1]))
+
+
+def _is_transitive_up_to_orientation(shape: Shape) -> bool:
+    """Two pairs that meet in one variable, and whose other ends are those of the head."""
+    return len(shape.body) == 2 and shape.body[0].ends ^ shape.body[1].ends == shape.head.ends
+
+
+def _chains(head: Pair, left: Pair, right: Pair) -> bool:
+    """(x, z) from (x, y) and (y, z)."""
+    return left.second == right.first and (left.first, right.second) == (head.first, head.second)
+
+
+def _is_base(shape: Shape, path: str, base: str, inverse: bool) -> bool:
+    """P(x, y) :- E(x, y), or of E(y, x) where inverse."""
+    pair = _oriented(shape.body[0], base, inverse)
+    return shape.head.predicate == path and pair == Pair(base, shape.head.first, shape.head.second)
+
+
+def _is_linear_step(shape: Shape, path: str, base: str, inverse: bool) -> bool:
+    """P(x, z) :- E(x, y), P(y, z), or of P(x, y), E(y, z), with E turned round where inverse."""
+    left, right = (_oriented(pair, base, inverse) for pair in shape.body)
+    return (
+        shape.head.predicate == path
+        and {left.predicate, right.predicate} == {path, base}
+        and (_chains(shape.head, left, right) or _chains(shape.head, right, left))
+    )
+
+
+def _oriented(pair: Pair, base: str, inverse: bool) -> Pair:
+    return pair.turned() if inverse and pair.predicate == base else pair
