@@ -1,1 +1,17 @@
 """Text to syntax tree and back: grammar, parser, printer, checks."""
+
+from tidelog.language.actions import AGGREGATES
+from tidelog.language.names import display_predicate, resolve_predicate
+from tidelog.language.parser import parse_atom, parse_program, parse_query, parse_rules
+from tidelog.language.printer import render
+
+__all__ = [
+    "AGGREGATES",
+    "display_predicate",
+    "parse_atom",
+    "parse_program",
+    "parse_query",
+    "parse_rules",
+    "render",
+    "resolve_predicate",
+]

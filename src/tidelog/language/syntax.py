@@ -1,7 +1,7 @@
 """The syntax tree: plain frozen dataclasses for everything that the language of section "Language" can say.
 
 Two nodes are equal when they say the same, wherever they stand in the text: `place` does not count. Predicate names
-are kept resolved: a bare word as written, an IRI as `<http://…>`, a prefixed name whose prefix is not declared as written.
+are kept resolved: a bare word as written, an IRI as `<http://…>`, a prefixed name of an undeclared prefix as written.
 `str()` of a node is text that parses back to an equal node.
 """
 
@@ -13,6 +13,17 @@ from dataclasses import dataclass, field
 from tidelog.values import Value, canonical, identity
 
 
+class Node:
+    """Whatever can be printed back."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        from tidelog.language.printer import render
+
+        return render(self)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a node begins in its source text; both count from 1."""
@@ -22,7 +33,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Node):
     """`X`, `Name` or `?x` (the name keeps its `?`); each `_` of a rule gets a name `_1`, `_2`, … of its own."""
 
     name: str
@@ -34,7 +45,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant:
+class Constant(Node):
     """A ground term; equal only to a constant of the same type and value."""
 
     value: Value
@@ -51,7 +62,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Node):
     """A function of expressions. Operators are functions too: `+ - * / %`, and `neg` for the sign."""
 
     function: str
@@ -60,7 +71,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Node):
     """`count sum min max avg median` over an expression; found only among the arguments of a rule's head."""
 
     function: str
@@ -74,7 +85,7 @@ Term = Variable | Constant | Call | Aggregate
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(Node):
     """A predicate and its arguments; in a body, it asks for a matching fact."""
 
     predicate: str
@@ -87,14 +98,14 @@ class Atom:
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
+class Negation(Node):
     """`not A`: there is no fact that matches, whatever the variables found only here stand for."""
 
     atom: Atom
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Node):
     """`= != < <= > >=`; `X = expression` binds X where X is free."""
 
     operator: str
@@ -107,7 +118,7 @@ BodyItem = Atom | Negation | Comparison
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Node):
     """`head :- body.`; a fact is not a rule."""
 
     head: Atom
@@ -116,7 +127,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Query(Node):
     """`?- body.`"""
 
     body: tuple[BodyItem, ...]
@@ -124,7 +135,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Program(Node):
     """A whole text: its prefixes and its statements, each kind in the order of the text."""
 
     prefixes: tuple[tuple[str, str], ...] = ()

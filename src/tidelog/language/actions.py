@@ -1,0 +1,439 @@
+"""What the rules of `grammar.lark` do: each reduction of the automaton makes its node of the syntax tree.
+
+No parse tree is ever built, and nothing here recurses on the depth of the input.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tidelog.errors import ParseError
+from tidelog.language import literals
+from tidelog.language.messages import Source
+from tidelog.language.names import RESERVED, expand, is_variable_name, unescape_iri
+from tidelog.language.syntax import (
+    Aggregate,
+    Atom,
+    BodyItem,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    Negation,
+    Place,
+    Query,
+    Rule,
+    Term,
+    Variable,
+)
+from tidelog.values import IRI
+
+AGGREGATES = frozenset({"count", "sum", "min", "max", "avg", "median"})
+
+# Deeper expressions would exhaust the Python stack in whatever walks the tree: hashing, comparing, printing.
+MAX_DEPTH = 100
+
+# The atoms and terms inside the PLAIN_… terminals, which have made sure of everything else.
+_PLAIN_ATOM = re.compile(r"(?:(not)\s+)?([^\s(\[<,.]+|<[^>]*>)[(\[]((?:\"[^\"]*\"|'[^']*'|<[^>]*>|[^)\]\"'<])*)[)\]]")
+_PLAIN_TERM = re.compile(r"\"[^\"]*\"|'[^']*'|<[^>]*>|[^\s,]+")
+_PREFIX_LINE = re.compile(r"@?prefix\s+([^:]*):\s*(?:<([^>]*)>|(\S+?))\s*\.?", re.IGNORECASE)
+_STRING = re.compile(r"(.*[\"'])(?:@(.*)|\^\^(.*))", re.DOTALL)
+
+_Node = TypeVar("_Node")
+_Result = TypeVar("_Result")
+
+
+@dataclass(slots=True)
+class Parsed:
+    """What has been found in a text so far."""
+
+    prefixes: dict[str, str] = field(default_factory=dict)
+    facts: list[Atom] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
+    atoms: list[Atom] = field(default_factory=list)
+
+
+class Actions:
+    """What the grammar's rules do. A method is named after its rule and takes the values of the rule's symbols.
+
+    One instance serves all texts in turn, because Lark binds it when it makes its tables; `begin` readies it anew.
+    """
+
+    def __init__(self) -> None:
+        self.begin(Source("", ""), {})
+
+    def begin(self, source: Source, prefixes: Mapping[str, str]) -> Parsed:
+        self.source = source
+        self.prefixes = dict(prefixes)
+        self.undeclared: dict[str, int] = {}
+        self.parsed = Parsed()
+        self._constants: dict[str, Constant] = {}
+        self._begin_statement()
+        return self.parsed
+
+    def _begin_statement(self) -> None:
+        self._aggregates: list[Aggregate] = []
+        self._unnamed: list[Variable] = []
+        self._underscored: set[str] = set()
+
+    # ---- statements
+
+    def program(self, _: list[Any]) -> None:
+        """Statements have been put away one by one."""
+
+    def prefix(self, children: list[Any]) -> None:
+        (token,) = children
+        match = _PREFIX_LINE.fullmatch(token)
+        assert match is not None, "the terminal PREFIX is narrower than this"
+        name, namespace = match[1], match[2] if match[2] is not None else match[3]
+        if name in self.undeclared:
+            raise self.source.error(
+                token.line,
+                token.column,
+                f"the prefix `{name}:` is declared after its use in line {self.undeclared[name]}",
+                "declare a prefix before the first name that has it",
+            )
+        self.prefixes[name] = self.parsed.prefixes[name] = self._checked(unescape_iri, namespace, token)
+        self._constants.clear()
+
+    def plain_facts(self, children: list[Any]) -> None:
+        (token,) = children
+        place_at = _places(token)
+        known, facts = self._constants, self.parsed.facts
+        for match in _PLAIN_ATOM.finditer(token):
+            place = place_at(match.start())
+            arguments = [known.get(text) or self._new_constant(text, place) for text in _PLAIN_TERM.findall(match[3])]
+            facts.append(Atom(self._predicate(match[2], place), tuple(arguments), place))
+
+    def fact(self, children: list[Any]) -> None:
+        (atom,) = children
+        for argument in atom.arguments:
+            if not isinstance(argument, Constant):
+                raise self._not_ground(atom, argument)
+        self.parsed.facts.append(atom)
+        self._end_statement(None)
+
+    def rule(self, children: list[Any]) -> None:
+        head, body = children
+        self._end_statement(head)
+        self.parsed.rules.append(Rule(head, tuple(body), head.place))
+
+    def query(self, children: list[Any]) -> None:
+        *ask, body = children
+        self._end_statement(None)
+        self.parsed.queries.append(Query(tuple(body), _place(ask[0]) if ask else Place(1, 1)))
+
+    single_query = query
+
+    def single_atom(self, children: list[Any]) -> None:
+        (atom,) = children
+        self._end_statement(None)
+        self.parsed.atoms.append(atom)
+
+    def _end_statement(self, head: Atom | None) -> None:
+        if self._aggregates:
+            self._refuse_aggregates(head)
+        if self._unnamed:
+            self._name_the_unnamed()
+        self._begin_statement()
+
+    # ---- bodies and atoms
+
+    def first(self, children: list[_Node]) -> list[_Node]:
+        return children
+
+    def further(self, children: list[Any]) -> list[Any]:
+        nodes: list[Any] = children[0]
+        nodes.append(children[1])
+        return nodes
+
+    def joined(self, children: list[list[_Node]]) -> list[_Node]:
+        children[0].extend(children[1])
+        return children[0]
+
+    def plain_body(self, children: list[Any]) -> list[BodyItem]:
+        place_at = _places(children[0])
+        matches = _PLAIN_ATOM.finditer(children[0])
+        return [self._negated(match, place_at) if match[1] else self._matched(match, place_at) for match in matches]
+
+    def negation(self, children: list[Any]) -> Negation:
+        return Negation(children[0])
+
+    def comparison(self, children: list[Any]) -> Comparison:
+        left, operator, right = children
+        return Comparison(str(operator), self._shallow(left), self._shallow(right), _place(operator))
+
+    def plain_atom(self, children: list[Any]) -> Atom:
+        match = _PLAIN_ATOM.match(children[0])
+        assert match is not None, "the terminal PLAIN_ATOM is narrower than this"
+        return self._matched(match, _places(children[0]))
+
+    def _negated(self, match: re.Match[str], place_at: Callable[[int], Place]) -> Negation:
+        return Negation(self._matched(match, place_at))
+
+    def _matched(self, match: re.Match[str], place_at: Callable[[int], Place]) -> Atom:
+        offset, place = match.start(3), place_at(match.start(2))
+        terms = _PLAIN_TERM.finditer(match[3])
+        arguments = [self._plain_term(term[0], place_at(offset + term.start())) for term in terms]
+        return Atom(self._predicate(match[2], place), tuple(arguments), place)
+
+    def atom(self, children: list[Any]) -> Atom:
+        name, *rest = children
+        place = _place(name)
+        predicate = self._predicate(str(name), place)
+        if not rest:
+            return Atom(predicate, (), place)
+        self._matching(rest[0], rest[-1])
+        arguments = tuple([self._shallow(argument) for argument in rest[1]]) if len(rest) == 3 else ()
+        return Atom(predicate, arguments, place)
+
+    # ---- expressions
+
+    def operation(self, children: list[Any]) -> Call:
+        left, operator, right = children
+        return Call(str(operator), (left, right), _place(operator))
+
+    def sign(self, children: list[Any]) -> Call:
+        minus, operand = children
+        return Call("neg", (operand,), _place(minus))
+
+    def group(self, children: list[Any]) -> Expression:
+        opening, expression, closing = children
+        self._matching(opening, closing)
+        inner: Expression = expression
+        return inner
+
+    def call(self, children: list[Any]) -> Call | Aggregate:
+        name, opening, *arguments, closing = children
+        self._matching(opening, closing)
+        function, place = str(name), _place(name)
+        given = tuple(arguments[0]) if arguments else ()
+        if function in AGGREGATES:
+            return self._aggregate(function, given, place)
+        if function == "concat" and len(given) > 2:
+            return _nested_concat(given, place)
+        return Call(function, given, place)
+
+    def distinct(self, children: list[Any]) -> Aggregate:
+        name, opening, _, argument, closing = children
+        self._matching(opening, closing)
+        if name != "count":
+            raise self.source.error(
+                name.line, name.column, f"`{name}(distinct …)` is unknown", "only `count` can be of distinct values"
+            )
+        return self._remember(Aggregate("count", argument, distinct=True, place=_place(name)))
+
+    def _aggregate(self, function: str, arguments: tuple[Expression, ...], place: Place) -> Aggregate:
+        if len(arguments) != 1:
+            hint = f"`{function}2` takes two values" if function in ("min", "max") else f"write `{function}(X)`"
+            raise self._error(place, f"the aggregate `{function}` takes one value, not {len(arguments)}", hint)
+        return self._remember(Aggregate(function, arguments[0], place=place))
+
+    def _remember(self, aggregate: Aggregate) -> Aggregate:
+        self._aggregates.append(aggregate)
+        return aggregate
+
+    # ---- terms
+
+    def word(self, children: list[Any]) -> Expression:
+        return self._word(str(children[0]), _place(children[0]))
+
+    def variable(self, children: list[Any]) -> Variable:
+        return Variable(str(children[0]), _place(children[0]))
+
+    def number(self, children: list[Any]) -> Constant:
+        return self._number(children[0].replace(" ", "").replace("\t", ""), _place(children[0]))
+
+    def string(self, children: list[Any]) -> Constant:
+        (token,) = children
+        match = _STRING.fullmatch(token) if token[-1] not in "\"'" else None
+        if match is None:
+            return Constant(self._checked(literals.unquote, token, token), _place(token))
+        text = self._checked(literals.unquote, match[1], token)
+        datatype = self._datatype(match[3], _place(token)) if match[3] else ""
+        return Constant(literals.literal(text, datatype, match[2] or ""), _place(token))
+
+    def prefixed(self, children: list[Any]) -> Constant:
+        place = _place(children[0])
+        return Constant(self._prefixed(str(children[0]), place), place)
+
+    def iri(self, children: list[Any]) -> Constant:
+        (token,) = children
+        return Constant(IRI(self._checked(unescape_iri, token[1:-1], token)), _place(token))
+
+    def _word(self, text: str, place: Place) -> Expression:
+        if not is_variable_name(text):
+            return Constant(text == "true" if text in ("true", "false") else text, place)
+        if text != "_":
+            if text[0] == "_":
+                self._underscored.add(text)
+            return Variable(text, place)
+        unnamed = Variable("_", place)
+        self._unnamed.append(unnamed)
+        return unnamed
+
+    def _number(self, text: str, place: Place) -> Constant:
+        return Constant(self._checked(literals.number, text, place), place)
+
+    def _prefixed(self, text: str, place: Place) -> IRI:
+        return IRI(self._expanded(text, place) or text)
+
+    def _expanded(self, text: str, place: Place) -> str | None:
+        iri = expand(text, self.prefixes)
+        if iri is None:
+            self.undeclared.setdefault(text.partition(":")[0], place.line)
+        return iri
+
+    def _datatype(self, text: str, place: Place) -> str:
+        if text[0] == "<":
+            return self._checked(unescape_iri, text[1:-1], place)
+        if text.startswith("xsd:") and "xsd" not in self.prefixes:
+            return literals.XSD + text[4:]
+        return self._expanded(text, place) or text
+
+    def _plain_term(self, text: str, place: Place) -> Expression:
+        initial = text[0]
+        if initial == "?":
+            return Variable(text, place)
+        if initial in "\"'":
+            return Constant(text[1:-1], place)
+        if initial == "<":
+            return Constant(IRI(text[1:-1]), place)
+        if initial in "-0123456789":
+            return self._number(text, place)
+        if ":" in text:
+            return Constant(self._prefixed(text, place), place)
+        return self._word(text, place)
+
+    def _new_constant(self, text: str, place: Place) -> Constant:
+        """A constant of plain facts, which share one node, of no place, for all its occurrences."""
+        term = self._plain_term(text, place)
+        assert isinstance(term, Constant), "the terminal PLAIN_FACTS has no variables"
+        constant = self._constants[text] = Constant(term.value)
+        return constant
+
+    def _predicate(self, name: str, place: Place) -> str:
+        if name[0] == "<":
+            return f"<{self._checked(unescape_iri, name[1:-1], place)}>"
+        if ":" in name:
+            iri = self._expanded(name, place)
+            return name if iri is None else f"<{iri}>"
+        if name in RESERVED:
+            raise self._error(place, f"`{name}` cannot be a predicate", "the word has a meaning of its own")
+        return name
+
+    # ---- checks that need the text
+
+    def _error(self, place: Place, what: str, hint: str = "") -> ParseError:
+        return self.source.error(place.line, place.column, what, hint)
+
+    def _checked(self, convert: Callable[[str], _Result], text: str, at: Any) -> _Result:
+        """A conversion whose ValueError becomes an error of the text."""
+        try:
+            return convert(text)
+        except ValueError as problem:
+            raise self.source.error(at.line, at.column, str(problem)) from None
+
+    def _matching(self, opening: Any, closing: Any) -> None:
+        wanted = ")" if opening == "(" else "]"
+        if closing != wanted:
+            raise self.source.error(
+                closing.line,
+                closing.column,
+                f"expected `{wanted}`, found `{closing}`",
+                f"`{opening}` in line {opening.line}, column {opening.column} is closed by `{wanted}`",
+            )
+
+    def _shallow(self, term: Term) -> Any:
+        """The term itself, unless it is nested too deeply."""
+        level: list[Term] = [term] if isinstance(term, Call | Aggregate) else []
+        depth = 0
+        while level:
+            depth += 1
+            if depth > MAX_DEPTH:
+                place = level[0].place or Place(1, 1)
+                raise self._error(
+                    place,
+                    f"an expression is nested more than {MAX_DEPTH} levels deep",
+                    "give a name to a part of it: `X = …, Y = X + …`",
+                )
+            level = [inner for node in level for inner in _inner(node)]
+        return term
+
+    def _not_ground(self, atom: Atom, argument: Term) -> ParseError:
+        place = argument.place or atom.place or Place(1, 1)
+        if not isinstance(argument, Variable):
+            return self._error(
+                place,
+                "a fact holds constants, not expressions",
+                'write the value itself; a string such as "foo-bar" needs quotes',
+            )
+        quoted = f'; for the string, write "{argument.name}"' if argument.name[0].isupper() else ""
+        return self._error(
+            place,
+            f"the fact has a variable, `{argument.name}`",
+            f"a word with an initial in upper case, `_` or `?` is a variable{quoted}; a rule needs a body after `:-`",
+        )
+
+    def _refuse_aggregates(self, head: Atom | None) -> None:
+        """An aggregate is a whole argument of a rule's head, and stands nowhere else."""
+        allowed = {id(argument) for argument in head.arguments} if head else set()
+        for aggregate in self._aggregates:
+            if id(aggregate) not in allowed:
+                name = aggregate.function
+                hint = f"; the {name} of two values is `{name}2(X, Y)`" if name in ("min", "max") else ""
+                raise self._error(
+                    aggregate.place or Place(1, 1),
+                    f"the aggregate `{name}` cannot stand here",
+                    f"an aggregate is a whole argument of a rule's head, such as `total(X, {name}(Y)) :- …`{hint}",
+                )
+
+    def _name_the_unnamed(self) -> None:
+        """Each `_` becomes a variable of its own, `_1`, `_2`, …, past those that the statement itself names so."""
+        number = 0
+        for variable in self._unnamed:
+            number += 1
+            while f"_{number}" in self._underscored:
+                number += 1
+            object.__setattr__(variable, "name", f"_{number}")
+
+
+def _place(token: Any) -> Place:
+    return Place(token.line, token.column)
+
+
+def _places(token: Any) -> Callable[[int], Place]:
+    """The places of the offsets into a token."""
+    line, column = token.line, token.column
+    if token.end_line == line:
+        return lambda offset: Place(line, column + offset)
+    newlines = [match.start() for match in re.finditer("\n", token)]
+
+    def place_at(offset: int) -> Place:
+        before = bisect_left(newlines, offset)
+        return Place(line + before, offset - newlines[before - 1] if before else column + offset)
+
+    return place_at
+
+
+def _inner(node: Term) -> list[Term]:
+    """The arguments of a term that can hold further ones."""
+    arguments: tuple[Term, ...] = ()
+    if isinstance(node, Call):
+        arguments = node.arguments
+    elif isinstance(node, Aggregate):
+        arguments = (node.argument,)
+    return [argument for argument in arguments if isinstance(argument, Call | Aggregate)]
+
+
+def _nested_concat(arguments: tuple[Expression, ...], place: Place) -> Call:
+    """`concat` of many is a chain of `concat` of two."""
+    chain = Call("concat", arguments[:2], place)
+    for argument in arguments[2:]:
+        chain = Call("concat", (chain, argument), place)
+    return chain

@@ -1,0 +1,100 @@
+"""Names: words, IRIs and prefixed names, between the form that is written and the form that the syntax tree keeps.
+
+A predicate is kept resolved: a bare word as written, an IRI as `<http://…>`, a prefixed name as the IRI that it stands
+for where its prefix is declared, and as written where it is not. Inside the brackets the IRI is kept without escapes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tidelog.errors import ParseError
+
+RESERVED = frozenset({"not", "true", "false"})
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_LOCAL = re.compile(r"\w+(?:-+\w+)*")
+_PREFIXED = re.compile(r"((?:[^\W\d]\w*(?:-+\w+)*)?):(\w+(?:-+\w+)*)")
+_NUMERIC_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
+_NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
+
+
+def is_word(text: str) -> bool:
+    """Letters, digits and `_`, not beginning with a digit."""
+    return _WORD.fullmatch(text) is not None
+
+
+def is_variable_name(word: str) -> bool:
+    """Whether a bare word is a variable where a term stands: it begins with `_` or in upper case."""
+    initial = word[0]
+    return initial == "_" or initial.isupper() or initial.istitle()
+
+
+def split_prefixed(text: str) -> tuple[str, str] | None:
+    """The prefix and the local part of `ex:name`; None for anything else."""
+    match = _PREFIXED.fullmatch(text)
+    return (match[1], match[2]) if match else None
+
+
+def expand(prefixed: str, prefixes: Mapping[str, str]) -> str | None:
+    """The IRI that a prefixed name stands for; None where its prefix is not declared."""
+    prefix, _, local = prefixed.partition(":")
+    namespace = prefixes.get(prefix)
+    return None if namespace is None else namespace + local
+
+
+def shorten(iri: str, prefixes: Mapping[str, str]) -> str | None:
+    """The prefixed name of an IRI under the longest namespace that fits; None where none does."""
+    fitting = [
+        (len(namespace), f"{prefix}:{iri[len(namespace) :]}")
+        for prefix, namespace in prefixes.items()
+        if iri.startswith(namespace) and _LOCAL.fullmatch(iri, len(namespace))
+    ]
+    return max(fitting)[1] if fitting else None
+
+
+def unescape_iri(text: str) -> str:
+    """The IRI of the text between `<` and `>`. Raises ValueError for an escape that names no character."""
+    return _NUMERIC_ESCAPE.sub(lambda match: code_point(match[1] or match[2]), text) if "\\" in text else text
+
+
+def escape_iri(iri: str) -> str:
+    """The text of an IRI between `<` and `>`."""
+    return _NOT_IN_IRI.sub(lambda match: f"\\u{ord(match[0]):04X}", iri)
+
+
+def code_point(digits: str) -> str:
+    """The character that hexadecimal digits name. Raises ValueError where there is none (a surrogate, or too large)."""
+    number = int(digits, 16)
+    if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF:
+        raise ValueError(f"there is no character U+{digits.upper()}")
+    return chr(number)
+
+
+def resolve_predicate(name: str, prefixes: Mapping[str, str]) -> str:
+    """The resolved form of a predicate's name as users write it: `edge`, `ex:Person` or `<http://…>`."""
+    if name.startswith("<") and name.endswith(">") and not re.search(r"[\s<>]", name[1:-1]):
+        return f"<{unescape_iri(name[1:-1])}>"
+    if is_word(name) and name not in RESERVED:
+        return name
+    if split_prefixed(name):
+        iri = expand(name, prefixes)
+        return name if iri is None else f"<{iri}>"
+    raise ParseError(f"`{name}` is not the name of a predicate{_name_hint(name)}", 1, 1)
+
+
+def display_predicate(predicate: str, prefixes: Mapping[str, str]) -> str:
+    """A resolved predicate as users read it: in the prefixed form where a declared prefix fits."""
+    if not predicate.startswith("<"):
+        return predicate
+    iri = predicate[1:-1]
+    return shorten(iri, prefixes) or f"<{escape_iri(iri)}>"
+
+
+def _name_hint(name: str) -> str:
+    if name in RESERVED:
+        return ": the word has a meaning of its own in the language"
+    if "://" in name:
+        return f"\nhint: an IRI stands in angle brackets: `<{name.strip('<>')}>`"
+    return "\nhint: a name is a word of letters, digits and `_`, a prefixed name such as `ex:name`, or an IRI such as `<http://…>`"

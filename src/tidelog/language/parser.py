@@ -1,0 +1,106 @@
+"""Text to syntax tree: Lark's LALR(1) automaton over `grammar.lark`, with the actions of `actions.py`.
+
+Lark is imported, and its tables are made, at the first parse.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from tidelog.errors import ParseError
+from tidelog.language.actions import Actions, Parsed
+from tidelog.language.messages import Source
+from tidelog.language.syntax import Atom, Place, Program, Query, Rule
+
+
+def parse_program(text: str, source: str = "<program>", prefixes: Mapping[str, str] | None = None) -> Program:
+    """The program that a text says. `prefixes` are declared beforehand; the result lists those of the text alone."""
+    parsed = _parse(text, source, prefixes or {}, "program")
+    return Program(tuple(parsed.prefixes.items()), tuple(parsed.facts), tuple(parsed.rules), tuple(parsed.queries))
+
+
+def parse_rules(text: str, prefixes: Mapping[str, str], source: str = "<rules>") -> tuple[Rule, ...]:
+    """The rules of a text that holds nothing else but prefixes."""
+    program = parse_program(text, source, prefixes)
+    for kind, statements in (("fact", program.facts), ("query", program.queries)):
+        for statement in statements:
+            place = statement.place or Place(1, 1)
+            advice = "give facts as data" if kind == "fact" else "ask queries apart"
+            raise Source(text, source).error(
+                place.line, place.column, f"a {kind} stands among rules", f"only rules can stand here; {advice}"
+            )
+    return program.rules
+
+
+def parse_atom(text: str, prefixes: Mapping[str, str], source: str = "<atom>") -> Atom:
+    """One atom, with or without a final dot."""
+    (atom,) = _parse(text, source, prefixes, "single_atom").atoms
+    return atom
+
+
+def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>") -> Query:
+    """One query, with or without `?-` before and a dot after it."""
+    (query,) = _parse(text, source, prefixes, "single_query").queries
+    return query
+
+
+_ACTIONS = Actions()
+_LOCK = threading.Lock()
+
+
+@cache
+def _automaton() -> Any:
+    from lark import Lark
+
+    grammar = files("tidelog.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        start=["program", "single_atom", "single_query"],
+        transformer=_ACTIONS,
+        maybe_placeholders=False,
+    )
+
+
+def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> Parsed:
+    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+    text = text.removeprefix("\ufeff")
+    automaton = _automaton()
+    with _LOCK, _no_collection():
+        parsed = _ACTIONS.begin(Source(text, source), prefixes)
+        try:
+            automaton.parse(text, start=start)
+        except UnexpectedToken as problem:
+            raise _unexpected(_ACTIONS.source, problem, problem.token) from None
+        except UnexpectedCharacters as problem:
+            raise _unexpected(_ACTIONS.source, problem, None) from None
+    return parsed
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """A growing tree has no cycles, so a collector that walks it again and again finds nothing and doubles the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _unexpected(source: Source, problem: Any, token: Any) -> ParseError:
+    """Lark's error in our words. `token` is what came, where it is a token of the language at all."""
+    accepted = problem.interactive_parser.accepts()
+    if token is not None and token.type == "$END":
+        return source.unexpected(token.end_pos or 0, token.end_pos or 0, accepted)
+    history = problem.token_history or [None]
+    return source.unexpected(problem.pos_in_stream, history[0].end_pos if history[0] else 0, accepted)
