@@ -132,6 +132,9 @@ class Case:
     rules: tuple[Rule, ...]
     facts: tuple[Fact, ...]
 
+    def facts_as_atoms(self) -> list[Atom]:
+        return [Atom(predicate, row) for predicate, row in self.facts]
+
     def __repr__(self) -> str:
         given = [f"{Atom(name, row)}." for name, rows in self.state.explicit.items() for row in rows]
         return "\n".join(["", *map(str, self.state.rules), *sorted(given), ""])

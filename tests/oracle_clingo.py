@@ -96,7 +96,7 @@ class Translation:
         for i, term in enumerate(rule.head.arguments):
             if isinstance(term, Aggregate):
                 tuples = [f"A{i}", *([] if term.distinct else rest)]
-                body.append(f"G{i} = {AGGREGATES[term.function]} {{ {', '.join(tuples)} : {members('')} }}")
+                body.append(f"G{i} = {_aggregate_name(term)} {{ {', '.join(tuples)} : {members('')} }}")
                 self.lines += [f"{bad}{_tuple(group)} :- {reject}." for reject in _rejections(term, i, members)]
         self.lines.append(f"{self._name(rule.head.predicate)}{_tuple(head)} :- {', '.join(body)}.")
         self.lines.append(f"#defined {bad}/{len(group)}.")
@@ -144,6 +144,12 @@ def _assigned(items: Iterable[BodyItem]) -> list[str]:
     return list(dict.fromkeys(v.name for item in items if not isinstance(item, Negation) for v in variables(item)))
 
 
+def _aggregate_name(term: Aggregate) -> str:
+    if term.function not in AGGREGATES:
+        raise ValueError(f"clingo has no aggregate {term.function}")
+    return AGGREGATES[term.function]
+
+
 def _rejections(term: Aggregate, position: int, members: Callable[[str], str]) -> Iterator[str]:
     """Bodies that find a group whose values the aggregate cannot take."""
     if term.function == "sum":
@@ -162,7 +168,7 @@ def _expression(term: Term, names: Mapping[str, str]) -> str:
             return names[name]
         case Constant(value=str() as value):
             return str(clingo.String(value))
-        case Constant(value=int() as value) if not isinstance(value, bool):
+        case Constant(value=int() as value) if not isinstance(value, bool) and abs(value) < 2**31:
             return f"({value})"
         case Call(function=function, arguments=arguments):
             return _call(function, arguments, names)
