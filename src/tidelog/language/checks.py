@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tidelog.errors import ArityError, ParseError, UnsafeRuleError
+from tidelog.language.names import display_predicate
 from tidelog.language.printer import render
 from tidelog.language.spelling import Spellings
 from tidelog.language.syntax import (
@@ -29,6 +30,8 @@ from tidelog.language.syntax import (
     Variable,
     variables,
 )
+
+_NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
 BUILTIN_FUNCTIONS: Mapping[str, int] = MappingProxyType(
     {
@@ -57,16 +60,12 @@ OPERATORS: Mapping[str, int] = MappingProxyType({"+": 2, "-": 2, "*": 2, "/": 2,
 """The functions that are written as operators."""
 
 
-def check_rule(
-    rule: Rule, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = MappingProxyType({})
-) -> None:
+def check_rule(rule: Rule, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = _NO_PREFIXES) -> None:
     """Refuse a rule that cannot be evaluated. `functions` are the registered ones, next to those of the language."""
     _check(_Statement(rule, "rule", prefixes), [rule.head, *rule.body], variables(rule.head), functions)
 
 
-def check_query(
-    query: Query, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = MappingProxyType({})
-) -> None:
+def check_query(query: Query, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = _NO_PREFIXES) -> None:
     """The same for a query."""
     _check(_Statement(query, "query", prefixes), query.body, (), functions)
 
@@ -89,7 +88,9 @@ def bound_variables(body: Iterable[BodyItem]) -> frozenset[str]:
     return frozenset(bound)
 
 
-def check_arities(items: Iterable[Atom | Rule | Query], known: Mapping[str, int]) -> dict[str, int]:
+def check_arities(
+    items: Iterable[Atom | Rule | Query], known: Mapping[str, int], prefixes: Mapping[str, str] = _NO_PREFIXES
+) -> dict[str, int]:
     """The arity of every predicate: those of `known` and of the items. Refuses a second arity for a predicate."""
     arities = dict(known)
     first_use: dict[str, Atom] = {}
@@ -97,7 +98,7 @@ def check_arities(items: Iterable[Atom | Rule | Query], known: Mapping[str, int]
         for atom in atoms(item):
             arity = arities.setdefault(atom.predicate, atom.arity)
             if arity != atom.arity:
-                raise _two_arities(atom, arity, first_use.get(atom.predicate))
+                raise _two_arities(atom, arity, first_use.get(atom.predicate), prefixes)
             first_use.setdefault(atom.predicate, atom)
     return arities
 
@@ -116,7 +117,12 @@ def atoms(item: Atom | Rule | Query) -> Iterator[Atom]:
             yield part
 
 
-def suggest(rules: Iterable[Rule], given: Iterable[str], queries: Iterable[Query] = ()) -> list[str]:
+def suggest(
+    rules: Iterable[Rule],
+    given: Iterable[str],
+    queries: Iterable[Query] = (),
+    prefixes: Mapping[str, str] = _NO_PREFIXES,
+) -> list[str]:
     """Warnings for predicates that are asked for but neither given nor derived, and nearly named like one that is."""
     rules = list(rules)
     known = dict.fromkeys([*given, *(rule.head.predicate for rule in rules)])
@@ -126,10 +132,12 @@ def suggest(rules: Iterable[Rule], given: Iterable[str], queries: Iterable[Query
             if atom.predicate not in known:
                 unknown.setdefault(atom.predicate, atom)
     spellings = Spellings(known)
+    near = [(atom, spellings.closest(predicate)) for predicate, atom in unknown.items()]
     return [
-        f"{_at(atom.place)}`{predicate}` is used but never given or derived; did you mean `{close}`?"
-        for predicate, atom in unknown.items()
-        if (close := spellings.closest(predicate))
+        f"{_at(atom.place)}`{display_predicate(atom.predicate, prefixes)}` is used but never given or derived; "
+        f"did you mean `{display_predicate(meant, prefixes)}`?"
+        for atom, meant in near
+        if meant is not None
     ]
 
 
@@ -263,11 +271,12 @@ def _bad_call(statement: _Statement, call: Call, what: str, hint: str) -> ParseE
 # ---- arities
 
 
-def _two_arities(atom: Atom, arity: int, first: Atom | None) -> ArityError:
+def _two_arities(atom: Atom, arity: int, first: Atom | None, prefixes: Mapping[str, str]) -> ArityError:
+    name = display_predicate(atom.predicate, prefixes)
     where = f" in line {first.place.line}, column {first.place.column}" if first and first.place else " before"
     return ArityError(
-        f"{_at(atom.place)}`{atom.predicate}` has {_count(atom.arity)} here, but {_count(arity)}{where}\n"
-        f"    {atom}\n"
+        f"{_at(atom.place)}`{name}` has {_count(atom.arity)} here, but {_count(arity)}{where}\n"
+        f"    {render(atom, prefixes)}\n"
         "hint: a predicate has one number of arguments in a program; use another name for the other"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidelog.errors import ParseError
@@ -11,24 +11,28 @@ from tidelog.errors import ParseError
 _LINE_BEFORE_CARET = 70
 _LINE_AFTER_CARET = 50
 
+# How much of the text, before and after the place, hints look at.
+_HINTS_LOOK = 1000
+
+_QUOTED = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
+
 # The end of a line that ends a statement, perhaps with a comment behind it.
 _LAST_LINE = re.compile(r"\.[ \t\r]*(?:[%#][^\n]*|//[^\n]*)?\n")
 
-# What each terminal of the grammar is to a reader, in the order in which a message names them.
-_IN_WORDS = {
-    "_DOT": "`.`",
-    "_IF": "`:-`",
-    "_COMMA": "`,`",
-    "CLOSE": "`)`",
-    "PLAIN_FACTS": "a fact, a rule or a query",
-    "PLAIN_ATOM": "an atom",
-    "_NOT": "`not`",
-    "COMPARE": "a comparison (`=`, `!=`, `<`, `<=`, `>`, `>=`)",
-    "PLUS": "an arithmetic operator",
-    "NUMBER": "a term (a variable, a constant or an expression)",
-    "WORD": "a name",
-    "$END": "the end of the text",
-}
+# What the terminals of the grammar are to a reader. A phrase is given where all its terminals are accepted, and speaks
+# for all of them; those that no phrase speaks for go without saying.
+_PHRASES: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"PLAIN_FACTS", "PLAIN_ATOM", "PREFIX", "ASK", "$END"}), "a fact, a rule, a query or a prefix"),
+    (frozenset({"PLAIN_BODY", "PLAIN_ATOM", "_NOT", "WORD", "NUMBER"}), "an atom, a negated atom or a comparison"),
+    (frozenset({"PLAIN_ATOM", "WORD"}), "an atom"),
+    (frozenset({"NUMBER", "WORD"}), "a variable, constant or expression"),
+    (frozenset({"_COMMA"}), "`,`"),
+    (frozenset({"CLOSE"}), "`)`"),
+    (frozenset({"_DOT"}), "`.`"),
+    (frozenset({"_IF"}), "`:-`"),
+    (frozenset({"COMPARE"}), "an operator"),
+    (frozenset({"$END"}), "the end of the text"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +52,17 @@ class Source:
         line = self.text.count("\n", 0, position) + 1
         return self.error(line, position - self.text.rfind("\n", 0, position), what, hint)
 
-    def unexpected(self, position: int, before: int, accepted: Iterable[str]) -> ParseError:
-        """The text at `position` cannot stand there; `before` is where the last token ended."""
-        found = _found(self.text, position)
-        expected = _expected(frozenset(accepted))
-        hint, position = _hint(Mistake(self.text, position, before, frozenset(accepted)))
-        return self.error_at(position, f"expected {expected}, found {found}", hint)
+    def unexpected(self, position: int, last_end: int, accepted: Iterable[str]) -> ParseError:
+        """What stands at `position` cannot stand there; the token before it ended at `last_end`."""
+        behind, ahead = (
+            self.text[max(0, position - _HINTS_LOOK) : position],
+            self.text[position : position + _HINTS_LOOK],
+        )
+        mistake = Mistake(behind, ahead, frozenset(accepted))
+        hint = next((hint.text for hint in _HINTS if hint.fits(mistake)), "")
+        what = f"expected {_expected(mistake.accepted)}, found {_found(ahead)}"
+        # A missing dot belongs behind the last token, not before the next.
+        return self.error_at(last_end if hint is _NO_DOT else position, what, hint)
 
     def _excerpt(self, line: int, column: int) -> str:
         content = _line(self.text, line)
@@ -68,105 +77,97 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A text at the place where parsing stopped, as the hints look at it."""
+    """A text around the place where parsing stopped, as far as hints look, and what could have stood there."""
 
-    text: str
-    position: int
-    before: int
+    behind: str
+    ahead: str
     accepted: frozenset[str]
 
-    @property
-    def at(self) -> str:
-        """The text from the place on, as far as any hint reads."""
-        return self.text[self.position : self.position + 80]
-
-    @property
-    def behind(self) -> str:
-        """The two characters before the place, and the text from there on."""
-        return self.text[max(0, self.position - 2) : self.position + 20]
-
-    @property
-    def statement(self) -> str:
-        """From the end of the last line that closes a statement up to the place."""
-        return _LAST_LINE.split(self.text[max(0, self.position - 2000) : self.position])[-1]
-
-    @property
-    def on_a_new_line(self) -> bool:
-        return "\n" in self.text[self.before : self.position]
-
-    @property
-    def at_end(self) -> bool:
-        return self.position >= len(self.text.rstrip())
+    def leaves_open(self) -> bool:
+        """Whether the statement has more opening than closing brackets up to here."""
+        statement = _QUOTED.sub("", _LAST_LINE.split(self.behind)[-1])
+        return len(re.findall(r"[(\[]", statement)) > len(re.findall(r"[)\]]", statement))
 
 
-def _unclosed_bracket(mistake: Mistake) -> bool:
-    inside = re.sub(r'"[^"\n]*"|\'[^\'\n]*\'', "", mistake.statement)
-    return len(re.findall(r"[(\[]", inside)) > len(re.findall(r"[)\]]", inside))
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What to do about a common mistake, which is known by the text before and after the place."""
+
+    text: str
+    ahead: str = ""
+    behind: str = ""
+    accepted: str = ""
+    open: bool = False
+
+    def fits(self, mistake: Mistake) -> bool:
+        return (
+            (not self.accepted or self.accepted in mistake.accepted)
+            and re.match(self.ahead, mistake.ahead) is not None
+            and re.search(f"(?:{self.behind})$", mistake.behind) is not None
+            and (not self.open or mistake.leaves_open())
+        )
 
 
-def _starts(pattern: str) -> Callable[[Mistake], bool]:
-    compiled = re.compile(pattern)
-    return lambda mistake: compiled.match(mistake.at) is not None
+_NO_DOT = "a fact, a rule or a query ends with `.`; is it missing here?"
+_AND = 'the parts of a body are separated by `,`, which means "and"'
+_OR = 'there is no "or" in a body: write one rule for each alternative'
+_ONE_ATOM = "`not` stands before one atom, as in `not edge(X, Y)`"
 
-
-def _around(pattern: str) -> Callable[[Mistake], bool]:
-    compiled = re.compile(pattern)
-    return lambda mistake: compiled.search(mistake.behind) is not None
-
-
-def _missing_dot(mistake: Mistake) -> bool:
-    return "_DOT" in mistake.accepted and (mistake.on_a_new_line or mistake.at_end)
-
-
-# The first hint whose test holds is given. A test sees the text on both sides of the place.
-_HINTS: tuple[tuple[Callable[[Mistake], bool], str], ...] = (
-    (_starts(r"[\"']"), 'a string is closed on its line, by the quote that opened it; inside it, write `\\"`'),
-    (_starts(r"@|(?i:prefix)\b"), "a prefix is declared as `@prefix ex: <http://example.org/> .`"),
-    (_starts(r":="), "a rule is written with `:-`, and a value is given with `=`"),
-    (_starts(r"<--?|←|<=\s*[^\W\d]\w*[(\[]"), "a rule is written with `:-`: `head :- body.`"),
-    (_starts(r"->|=>|→"), "a rule is written the other way round: `head :- body.`"),
-    (_around(r"=<"), "less or equal is written `<=`"),
-    (_around(r"=>"), "greater or equal is written `>=`"),
-    (_around(r"=="), "equality is written `=`"),
-    (_around(r"<>|=\\=|\\="), "inequality is written `!=`"),
-    (_starts(r"and\b|&&?|∧|/\\"), 'the parts of a body are separated by `,`, which means "and"'),
-    (_starts(r"or\b|;|\|\|?|∨"), 'there is no "or" in a body: write one rule for each alternative'),
-    (_starts(r"is\b"), "a value is given with `=`: `X = Y + 1`"),
-    (_starts(r"\("), "`not` stands before one atom, without parentheses around it: `not edge(X, Y)`"),
-    (_starts(r"[0-9]\w*[^\W\d]"), "a word does not begin with a digit; as a string it needs quotes"),
-    (_unclosed_bracket, "a parenthesis that is opened in this statement is not closed before this place"),
-    (_starts(r"[)\]]"), "this parenthesis closes nothing"),
-    (_missing_dot, "a fact, a rule or a query ends with `.`; is it missing here?"),
-    (_starts(r":-"), "a rule has one atom before its `:-`, and a statement ends with `.`"),
-    (_starts(r"\."), "a rule needs a body after its `:-`; for a fact, leave the `:-` away"),
-    (_starts(r"!"), "negation is written `not edge(X, Y)` or `!edge(X, Y)`"),
-    (_starts(r"\*"), "an aggregate is over a variable or an expression: `count(X)`"),
-    (_starts(r"<"), "an IRI stands in angle brackets without spaces: `<http://example.org/name>`"),
-    (_starts(r"-\w"), "a plain word has no `-`; as a string it needs quotes, as a predicate use `_`"),
+# The first hint that fits is given.
+_HINTS = (
+    Hint("a prefix is declared as `@prefix ex: <http://example.org/> .`", behind=r"(?:^|\n)\s*@?(?i:prefix)\s+"),
+    Hint("a prefix is declared as `@prefix ex: <http://example.org/> .`", ahead="@"),
+    Hint('a string is closed on its line, by the quote that opened it; inside it, write `\\"`', ahead="[\"']"),
+    Hint("an IRI stands in angle brackets without spaces: `<http://example.org/name>`", ahead=r"<\w+:"),
+    Hint("less or equal is written `<=`", behind="=", ahead="<"),
+    Hint("greater or equal is written `>=`", behind="=", ahead=">"),
+    Hint("equality is written `=`", behind="=", ahead="="),
+    Hint("inequality is written `!=`", behind="<", ahead=">"),
+    Hint("inequality is written `!=`", ahead=r"\\?=?\\="),
+    Hint("a value is given with `=`: `X = Y + 1`", ahead=r":=|is\b", accepted="COMPARE"),
+    Hint("a rule is written with `:-`: `head :- body.`", ahead=r":=|<-|←|<=", accepted="_IF"),
+    Hint("a rule is written the other way round: `head :- body.`", ahead="->|=>|→", accepted="_IF"),
+    Hint("a rule has one head: write one rule for each", ahead=",", accepted="_IF"),
+    Hint("the head of a rule cannot be negated", behind=r"(?:^|\n|\.)\s*not\s+", accepted="_IF"),
+    Hint("the head of a rule cannot be negated", ahead="!", accepted="PLAIN_FACTS"),
+    Hint(_AND, ahead=r"and\b|&|∧|/\\"),
+    Hint(_OR, ahead=r"or\b|;|\||∨"),
+    Hint(f"{_ONE_ATOM}, without parentheses around it", behind=r"(?:\bnot|!)\s*", ahead=r"\("),
+    Hint(f"{_ONE_ATOM}; to negate a comparison, write its opposite", behind=r"(?:\bnot\s|!).*", ahead="!?=|[<>]"),
+    Hint(f"{_ONE_ATOM}, and stands there once", behind=r"(?:\bnot|!)\s*(?:\bnot|!)\s*"),
+    Hint("a word does not begin with a digit; as a string it needs quotes", ahead=r"[0-9]\w*[^\W\d]"),
+    Hint("a plain word has no `-`: as a predicate write it with `_`", ahead=r"-\w", accepted="_IF"),
+    Hint("a parenthesis of this statement is not closed before this place", ahead=r"\s*(?:\.|:-|\Z)", open=True),
+    Hint("this parenthesis closes nothing", ahead=r"[)\]]"),
+    Hint(_NO_DOT, ahead=r"\s*\Z", accepted="_DOT"),
+    Hint(_NO_DOT, behind=r"\n\s*", accepted="_DOT"),
+    Hint(_NO_DOT, ahead=r"[^\W\d]|[<@]|\?-", accepted="_IF"),
+    Hint("a rule needs a body after its `:-`; for a fact, leave the `:-` away", behind=r":-\s*", ahead=r"\."),
+    Hint("a rule has an atom before its `:-`; a query is written `?- edge(X, Y).`", ahead=":-"),
+    Hint("a term alone says nothing in a body; compare it with something: `X = 3`", ahead=r"[.,]", accepted="COMPARE"),
+    Hint(
+        "the `,` before this place is one too many, or something is missing here",
+        ahead=r"[.,)\]]|\s*\Z",
+        behind=r",\s*",
+    ),
+    Hint("an aggregate is over a variable or an expression: `count(X)`", behind=r"\(\s*", ahead=r"\*"),
+    Hint(_AND, ahead=r"[^\W\d]|[<!]", accepted="_COMMA"),
 )
 
 
-def _hint(mistake: Mistake) -> tuple[str, int]:
-    """The hint, and the place it speaks of: a missing dot belongs behind the last token, not before the next."""
-    for test, hint in _HINTS:
-        if test(mistake):
-            return hint, mistake.before if test is _missing_dot else mistake.position
-    return "", mistake.position
-
-
 def _expected(accepted: frozenset[str]) -> str:
-    words = [phrase for terminal, phrase in _IN_WORDS.items() if terminal in accepted]
-    if "PLAIN_FACTS" in accepted:
-        words = [_IN_WORDS["PLAIN_FACTS"]]
-    elif "PLAIN_ATOM" in accepted:
-        words = ["an atom, a negated atom or a comparison" if "_NOT" in accepted else "an atom"]
-    return ", ".join(words[:-1]) + " or " + words[-1] if len(words) > 1 else "".join(words) or "something else"
+    words: list[str] = []
+    rest = set(accepted)
+    for terminals, phrase in _PHRASES:
+        if terminals <= rest:
+            words.append(phrase)
+            rest -= terminals
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
-def _found(text: str, position: int) -> str:
-    rest = text[position : position + 80]
-    token = re.match(r"\w+(?:[:-]\w+)*|:-|:=|<-|->|&&|\|\||[^\s]", rest)
-    return f"`{token[0]}`" if token else "the end of the line" if rest.strip() else "the end of the text"
+def _found(ahead: str) -> str:
+    token = re.match(r"\w+(?:[:-]\w+)*|:-|:=|<-|->|=>|&&|\|\||\?-|\?\w+|\S", ahead)
+    return f"`{token[0]}`" if token else "the end of the text"
 
 
 def _line(text: str, number: int) -> str:

@@ -101,6 +101,7 @@ def _unexpected(source: Source, problem: Any, token: Any) -> ParseError:
     """Lark's error in our words. `token` is what came, where it is a token of the language at all."""
     accepted = problem.interactive_parser.accepts()
     if token is not None and token.type == "$END":
-        return source.unexpected(token.end_pos or 0, token.end_pos or 0, accepted)
+        end = len(source.text[: token.end_pos or 0].rstrip())
+        return source.unexpected(end, end, accepted)
     history = problem.token_history or [None]
     return source.unexpected(problem.pos_in_stream, history[0].end_pos if history[0] else 0, accepted)
