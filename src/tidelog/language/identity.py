@@ -4,56 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from tidelog.language.syntax import (
-    Aggregate,
-    Atom,
-    BodyItem,
-    Call,
-    Comparison,
-    Constant,
-    Expression,
-    Negation,
-    Rule,
-    Term,
-    Variable,
-)
+from tidelog.language.syntax import Aggregate, Atom, BodyItem, Call, Constant, Negation, Rule, Term, Variable
 
 
 def rule_key(rule: Rule) -> Hashable:
     """A key that is equal for two rules exactly when a one-to-one renaming of variables turns one into the other.
 
-    Variables are named after the order of their first occurrence, head first; the order of the body counts.
+    Variables are numbered in the order of their first occurrence, head first; the order of the body counts.
     """
-    renaming = _Renaming()
-    return Rule(renaming.atom(rule.head), tuple([renaming.item(item) for item in rule.body]))
+    numbers: dict[str, int] = {}
+    return (_atom_key(rule.head, numbers), *[_item_key(item, numbers) for item in rule.body])
 
 
-class _Renaming:
-    def __init__(self) -> None:
-        self._names: dict[str, Variable] = {}
+def _item_key(item: BodyItem, numbers: dict[str, int]) -> Hashable:
+    if isinstance(item, Atom):
+        return _atom_key(item, numbers)
+    if isinstance(item, Negation):
+        return (Negation, _atom_key(item.atom, numbers))
+    return (item.operator, _term_key(item.left, numbers), _term_key(item.right, numbers))
 
-    def item(self, item: BodyItem) -> BodyItem:
-        match item:
-            case Atom():
-                return self.atom(item)
-            case Negation(atom=atom):
-                return Negation(self.atom(atom))
-            case Comparison(operator=operator, left=left, right=right):
-                return Comparison(operator, self._expression(left), self._expression(right))
 
-    def atom(self, atom: Atom) -> Atom:
-        return Atom(atom.predicate, tuple([self._term(argument) for argument in atom.arguments]))
+def _atom_key(atom: Atom, numbers: dict[str, int]) -> Hashable:
+    return (atom.predicate, tuple([_term_key(argument, numbers) for argument in atom.arguments]))
 
-    def _term(self, term: Term) -> Term:
-        if isinstance(term, Aggregate):
-            return Aggregate(term.function, self._expression(term.argument), term.distinct)
-        return self._expression(term)
 
-    def _expression(self, expression: Expression) -> Expression:
-        match expression:
-            case Variable(name=name):
-                return self._names.setdefault(name, Variable(f"V{len(self._names)}"))
-            case Call(function=function, arguments=arguments):
-                return Call(function, tuple([self._expression(argument) for argument in arguments]))
-            case Constant():
-                return expression
+def _term_key(term: Term, numbers: dict[str, int]) -> Hashable:
+    match term:
+        case Variable(name=name):
+            return numbers.setdefault(name, len(numbers))
+        case Constant():
+            return term
+        case Call(function=function, arguments=arguments):
+            return (function, *[_term_key(argument, numbers) for argument in arguments])
+        case Aggregate(function=function, argument=argument, distinct=distinct):
+            return (Aggregate, function, distinct, _term_key(argument, numbers))

@@ -146,7 +146,7 @@ _HINTS = (
     Hint("a rule has an atom before its `:-`; a query is written `?- edge(X, Y).`", ahead=":-"),
     Hint("a term alone says nothing in a body; compare it with something: `X = 3`", ahead=r"[.,]", accepted="COMPARE"),
     Hint(
-        "the `,` before this place is one too many, or something is missing here",
+        "the `,` before this place is one too many, or its part is missing",
         ahead=r"[.,)\]]|\s*\Z",
         behind=r",\s*",
     ),
