@@ -1,0 +1,169 @@
+"""The normal form of a rule: what planning starts from, for the kernels and for Spark alike.
+
+Arguments of atoms are variables and constants only; an expression there becomes a fresh variable and an `=`. A function that is no
+plain arithmetic stands alone in an `=` of its own, with variables and constants as arguments, because an engine may have to
+leave its fast path for it. Aggregates range over variables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidelog.language.syntax import (
+    Aggregate,
+    Atom,
+    BodyItem,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    Negation,
+    Rule,
+    Term,
+    Variable,
+    variables,
+)
+
+ARITHMETIC = frozenset(
+    ("+", "-", "*", "/", "%", "neg", "abs", "min2", "max2", "floor", "ceil", "round", "sqrt", "log", "exp")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`variable = expression` where nothing else binds the variable: it *is* that constant, of that very type."""
+
+    variable: Variable
+    expression: Expression
+
+    def __str__(self) -> str:
+        return f"{self.variable} = {self.expression}"
+
+
+@dataclass(frozen=True, slots=True)
+class NormalRule:
+    """`head :- positives, not negatives, definitions, conditions`, each list in the order of the text."""
+
+    source: Rule
+    head: Atom
+    positives: tuple[Atom, ...]
+    negatives: tuple[Atom, ...]
+    definitions: tuple[Definition, ...]
+    conditions: tuple[Comparison, ...]
+    aggregates: tuple[Aggregate, ...]
+
+    @property
+    def group(self) -> tuple[Term, ...]:
+        """The head's arguments that are no aggregates."""
+        return tuple(term for term in self.head.arguments if not isinstance(term, Aggregate))
+
+
+class _Normaliser:
+    def __init__(self) -> None:
+        self._positives: list[Atom] = []
+        self._negatives: list[Atom] = []
+        self._definitions: list[Definition] = []
+        self._comparisons: list[Comparison] = []
+        self._fresh = 0
+
+    def normalise(self, rule: Rule) -> NormalRule:
+        for item in rule.body:
+            self._add(item)
+        head = Atom(rule.head.predicate, tuple(self._head_term(term) for term in rule.head.arguments), rule.head.place)
+        aggregates = tuple(term for term in head.arguments if isinstance(term, Aggregate))
+        conditions = self._split_comparisons()
+        return NormalRule(
+            rule, head, tuple(self._positives), tuple(self._negatives), tuple(self._definitions), conditions, aggregates
+        )
+
+    def _add(self, item: BodyItem) -> None:
+        match item:
+            case Atom():
+                self._positives.append(self._flat_atom(item))
+            case Negation(atom=atom):
+                self._negatives.append(self._flat_atom(atom))
+            case Comparison(operator=operator, left=left, right=right, place=place):
+                self._comparisons.append(Comparison(operator, self._pure(left), self._pure(right), place))
+
+    def _split_comparisons(self) -> tuple[Comparison, ...]:
+        """Tell what `=` binds from what it compares. The first `=` that can bind a variable does, in the order of the text."""
+        bound = {variable for atom in self._positives for variable in variables(atom)}
+        bound.update(definition.variable for definition in self._definitions)
+        pending = list(self._comparisons)
+        tests = []
+        while ready := next((item for item in pending if _ready(item, bound)), None):
+            pending.remove(ready)
+            definition = _definition(ready, bound)
+            if definition is None:
+                tests.append(ready)
+            else:
+                self._definitions.append(definition)
+                bound.add(definition.variable)
+        return tuple(sorted(tests, key=self._comparisons.index))
+
+    def _head_term(self, term: Term) -> Term:
+        if isinstance(term, Aggregate):
+            return Aggregate(term.function, self._variable(term.argument), term.distinct, term.place)
+        return self._simple(term)
+
+    def _flat_atom(self, atom: Atom) -> Atom:
+        return Atom(atom.predicate, tuple(self._simple(term) for term in atom.arguments), atom.place)
+
+    def _simple(self, term: Term) -> Variable | Constant:
+        """A variable or constant with the same value."""
+        if isinstance(term, Variable | Constant):
+            return term
+        assert isinstance(term, Call)
+        return self._variable(term)
+
+    def _variable(self, expression: Expression) -> Variable:
+        if isinstance(expression, Variable):
+            return expression
+        self._fresh += 1
+        # A name that no text can hold cannot clash.
+        variable = Variable(f"#{self._fresh}")
+        self._definitions.append(Definition(variable, self._alone(expression)))
+        return variable
+
+    def _alone(self, expression: Expression) -> Expression:
+        """Arithmetic without other calls inside, or another call on variables and constants only."""
+        if isinstance(expression, Call) and expression.function not in ARITHMETIC:
+            arguments = tuple(self._simple(argument) for argument in expression.arguments)
+            return Call(expression.function, arguments, expression.place)
+        return self._pure(expression)
+
+    def _pure(self, expression: Expression) -> Expression:
+        """The same expression with every call that is no arithmetic taken out."""
+        if not isinstance(expression, Call):
+            return expression
+        if expression.function in ARITHMETIC:
+            arguments = tuple(self._pure(argument) for argument in expression.arguments)
+            return Call(expression.function, arguments, expression.place)
+        return self._simple(expression)
+
+
+def _unknown(expression: Expression, bound: set[Variable]) -> bool:
+    # A variable that stands for a call (its name begins with #) is known once the call's arguments are.
+    return any(variable not in bound and not variable.name.startswith("#") for variable in variables(expression))
+
+
+def _ready(item: Comparison, bound: set[Variable]) -> bool:
+    unknown = [side for side in (item.left, item.right) if _unknown(side, bound)]
+    return not unknown or (item.operator == "=" and len(unknown) == 1 and isinstance(unknown[0], Variable))
+
+
+def _definition(item: Comparison, bound: set[Variable]) -> Definition | None:
+    for side, other in ((item.left, item.right), (item.right, item.left)):
+        if isinstance(side, Variable) and _unknown(side, bound):
+            return Definition(side, other)
+    return None
+
+
+def is_foreign(expression: Expression) -> bool:
+    """Whether an expression is a call of a function that is no plain arithmetic."""
+    return isinstance(expression, Call) and expression.function not in ARITHMETIC
+
+
+def normalise(rule: Rule) -> NormalRule:
+    """The normal form of a rule that has passed the checks of the language."""
+    return _Normaliser().normalise(rule)

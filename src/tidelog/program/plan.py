@@ -1,0 +1,259 @@
+"""Plans: in which order a rule's body is matched, and in which sets.
+
+How to think about it. A rule instance is a match of all atoms of a body. Algorithms ask for instances in a handful of
+ways: all of them; those that a changed fact takes part in; those that derive a given fact. Each is the same join with a different
+start. A plan fixes the start, the *pivot*, and then orders the rest greedily: of the atoms left, the one with all arguments bound,
+then the one with the fewest matches expected (bound arguments first, then cardinality: ZodiacEdge, section 4.6). Comparisons,
+bindings and negated atoms come as early as their variables allow.
+
+To find an instance only once though several of its facts changed, atoms left of the pivot (in the order of the rule) are matched
+in another set than atoms right of it: the extended atoms of Backward/Forward, section 3. A plan says on which side each atom
+stands and whether its predicate belongs to the rule's own component; the algorithm says which sets these are. For this order, negated
+atoms stand right of all positive ones.
+
+A plan is flat data that prints readably. The kernels' assembler and the Spark engine both read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from tidelog.language.syntax import Atom, Comparison, Constant, Expression, Term, Variable, variables
+from tidelog.program.normal import Definition, NormalRule
+
+Estimate = Callable[[Atom, tuple[int, ...]], float]
+"""How many facts match an atom when the given columns are bound."""
+
+
+class Side(Enum):
+    """Where an atom stands, seen from the pivot, in the order of the rule."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    PIVOT = "pivot"
+
+
+class Start(Enum):
+    """What a plan begins with."""
+
+    ALL = "all"
+    POSITIVE = "positive"
+    NEGATIVE = "negative"
+    HEAD = "head"
+
+
+@dataclass(frozen=True, slots=True)
+class Pivot:
+    """What the plan starts from: nothing, a positive or negated atom by its position, or the head."""
+
+    start: Start
+    position: int = 0
+
+
+ALL = Pivot(Start.ALL)
+HEAD = Pivot(Start.HEAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Match the fact that the plan starts from."""
+
+    atom: Atom
+
+    def __str__(self) -> str:
+        return f"take {self.atom}"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Match a positive atom; `bound` are the columns whose values are known, in order."""
+
+    atom: Atom
+    position: int
+    bound: tuple[int, ...]
+    side: Side
+    own: bool
+
+    def __str__(self) -> str:
+        return f"match {self.atom} [{self.side.value}{', own' if self.own else ''}] by {_columns(self)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Check that no fact matches a negated atom."""
+
+    atom: Atom
+    position: int
+    bound: tuple[int, ...]
+    side: Side
+
+    def __str__(self) -> str:
+        return f"absent {self.atom} [{self.side.value}] by {_columns(self)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    comparison: Comparison
+
+    def __str__(self) -> str:
+        return f"check {self.comparison}"
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """Bind a variable to the value of its definition; where the start bound it already, check that it is that constant."""
+
+    definition: Definition
+    binds: bool
+
+    def __str__(self) -> str:
+        return f"{'let' if self.binds else 'check'} {self.definition}"
+
+
+Step = Take | Match | Absent | Compare | Define
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps that find a rule's instances from one start."""
+
+    rule: NormalRule
+    pivot: Pivot
+    steps: tuple[Step, ...]
+
+    @property
+    def crosses(self) -> bool:
+        """Whether some atom shares no variable with what comes before it: a cross product."""
+        joined = [step for step in self.steps if isinstance(step, Take | Match)]
+        return any(isinstance(step, Match) and not step.bound and step.atom.arguments for step in joined[1:])
+
+    def __str__(self) -> str:
+        lines = [str(self.rule.source), f"  start: {self.pivot.start.value}"]
+        return "\n".join([*lines, *(f"  {step}" for step in self.steps)])
+
+
+def _columns(step: Match | Absent) -> str:
+    if not step.atom.arguments:
+        return "nothing"
+    if len(step.bound) == len(step.atom.arguments):
+        return "all columns"
+    return f"columns {', '.join(map(str, step.bound))}" if step.bound else "scan"
+
+
+def bound_columns(atom: Atom, bound: set[Variable]) -> tuple[int, ...]:
+    """The columns of an atom whose values are known."""
+    return tuple(
+        column
+        for column, term in enumerate(atom.arguments)
+        if isinstance(term, Constant) or (isinstance(term, Variable) and term in bound)
+    )
+
+
+class _Planner:
+    def __init__(self, rule: NormalRule, pivot: Pivot, own: frozenset[str], estimate: Estimate) -> None:
+        self._rule = rule
+        self._pivot = pivot
+        self._own = own
+        self._estimate = estimate
+        self._bound: set[Variable] = set()
+        self._steps: list[Step] = []
+        self._positives = dict(enumerate(rule.positives))
+        self._negatives = dict(enumerate(rule.negatives))
+        self._definitions = list(rule.definitions)
+        self._conditions = list(rule.conditions)
+        self._existential = self._variables_of_negation_only()
+
+    def _variables_of_negation_only(self) -> set[Variable]:
+        elsewhere = {v for item in self._rule.positives + self._rule.conditions for v in variables(item)}
+        elsewhere.update(definition.variable for definition in self._rule.definitions)
+        return {v for atom in self._rule.negatives for v in variables(atom)} - elsewhere
+
+    def plan(self) -> Plan:
+        self._begin()
+        self._settle_conditions()
+        while self._positives:
+            self._match_next()
+            self._settle_conditions()
+        return Plan(self._rule, self._pivot, tuple(self._steps))
+
+    def _begin(self) -> None:
+        match self._pivot.start:
+            case Start.POSITIVE:
+                atom = self._positives.pop(self._pivot.position)
+                self._take(atom)
+            case Start.NEGATIVE:
+                # The atom itself is checked again below: the fact is only where to look.
+                atom = self._negatives[self._pivot.position]
+                self._steps.append(Take(atom))
+                self._bound.update(v for v in variables(atom) if v not in self._existential)
+            case Start.HEAD:
+                self._take(Atom(self._rule.head.predicate, self._rule.head.arguments))
+            case Start.ALL:
+                pass
+
+    def _take(self, atom: Atom) -> None:
+        self._steps.append(Take(atom))
+        self._bound.update(variables(atom))
+
+    def _match_next(self) -> None:
+        position = min(self._positives, key=self._cost)
+        atom = self._positives.pop(position)
+        side, own = self._side(position), atom.predicate in self._own
+        self._steps.append(Match(atom, position, bound_columns(atom, self._bound), side, own))
+        self._bound.update(variables(atom))
+
+    def _cost(self, position: int) -> tuple[bool, float, int]:
+        atom = self._positives[position]
+        bound = bound_columns(atom, self._bound)
+        unbound = bool(atom.arguments) and not bound and bool(self._bound)
+        return (unbound, 0.0 if len(bound) == atom.arity else self._estimate(atom, bound), position)
+
+    def _side(self, position: int) -> Side:
+        if self._pivot.start is Start.NEGATIVE:
+            return Side.BEFORE
+        if self._pivot.start is Start.POSITIVE and position < self._pivot.position:
+            return Side.BEFORE
+        return Side.AFTER
+
+    def _negative_side(self, position: int) -> Side:
+        if self._pivot.start is Start.NEGATIVE:
+            if position == self._pivot.position:
+                return Side.PIVOT
+            return Side.BEFORE if position < self._pivot.position else Side.AFTER
+        return Side.AFTER
+
+    def _settle_conditions(self) -> None:
+        """Place every definition, comparison and negated atom whose variables are known by now."""
+        while self._settle_definitions():
+            pass
+        for condition in [item for item in self._conditions if self._known(item)]:
+            self._conditions.remove(condition)
+            self._steps.append(Compare(condition))
+        for position, atom in list(self._negatives.items()):
+            if all(variable in self._bound for variable in variables(atom) if variable not in self._existential):
+                del self._negatives[position]
+                side = self._negative_side(position)
+                self._steps.append(Absent(atom, position, bound_columns(atom, self._bound), side))
+
+    def _settle_definitions(self) -> bool:
+        ready = [definition for definition in self._definitions if self._known(definition.expression)]
+        for definition in ready:
+            self._definitions.remove(definition)
+            self._steps.append(Define(definition, definition.variable not in self._bound))
+            self._bound.add(definition.variable)
+        return bool(ready)
+
+    def _known(self, item: Comparison | Expression) -> bool:
+        return all(variable in self._bound for variable in variables(item))
+
+
+def make_plan(rule: NormalRule, pivot: Pivot, own: Iterable[str], estimate: Estimate) -> Plan:
+    """Plan a rule from a pivot; `own` are the predicates of the rule's component."""
+    return _Planner(rule, pivot, frozenset(own), estimate).plan()
+
+
+def group_head(rule: NormalRule) -> tuple[Term, ...]:
+    """For a rule with aggregates: its group, then the variables that the aggregates range over."""
+    return rule.group + tuple(aggregate.argument for aggregate in rule.aggregates)

@@ -1,0 +1,155 @@
+"""Rules and components as the algorithms use them: plans that are made when they are first needed.
+
+A rule with aggregates is two: one that derives groups into a relation of its own, which `reason.aggregates` maintains, and a plain
+rule that reads that relation. All algorithms see the second one only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.language.syntax import Atom, Rule, Variable
+from tidelog.program.normal import NormalRule, normalise
+from tidelog.program.plan import ALL, HEAD, Pivot, Plan, Start, make_plan
+from tidelog.reason.propagate import NO_COUNTER, NON_RECURSIVE, RECURSIVE
+from tidelog.store.jit import address
+from tidelog.store.relation import Relation
+from tidelog.store.store import Store
+
+Warn = Callable[[str], None]
+
+
+class CompiledRule:
+    """A rule with its plans in the store's code."""
+
+    def __init__(self, store: Store, number: int, normal: NormalRule, own: frozenset[str], recursive: bool) -> None:
+        self._store = store
+        self.number = number
+        self.normal = normal
+        self.own = own
+        self.recursive = recursive
+        self.head = store.relation(normal.head.predicate, normal.head.arity)
+        self._offsets: dict[Pivot, int] = {}
+        self.plans: dict[Pivot, Plan] = {}
+
+    @property
+    def counter(self) -> int:
+        return RECURSIVE if self.recursive else NON_RECURSIVE
+
+    def offset(self, pivot: Pivot) -> int:
+        """Where the plan from this pivot lies in the code; planned by the sizes that relations have now."""
+        if pivot not in self._offsets:
+            plan = make_plan(self.normal, pivot, self.own, self._store.estimate)
+            self.plans[pivot] = plan
+            self._offsets[pivot] = self._store.assemble(plan, self.head, self.normal.head.arguments, self.number)
+        return self._offsets[pivot]
+
+    def own_positions(self) -> Iterator[int]:
+        """The positive atoms whose predicates are in the rule's component."""
+        return (place for place, atom in enumerate(self.normal.positives) if atom.predicate in self.own)
+
+    def lower_positions(self) -> Iterator[int]:
+        return (place for place, atom in enumerate(self.normal.positives) if atom.predicate not in self.own)
+
+
+class RoundTable:
+    """The plans of a component's recursive rules, by the relation of their pivot, as flat arrays for kernels."""
+
+    def __init__(self, relations: list[Relation], rules: list[CompiledRule], counters: bool) -> None:
+        numbers = {relation.name: place for place, relation in enumerate(relations)}
+        by_relation: list[list[int]] = [[] for _ in relations]
+        for rule in rules:
+            for position in rule.own_positions():
+                predicate = rule.normal.positives[position].predicate
+                plan = rule.offset(Pivot(Start.POSITIVE, position))
+                by_relation[numbers[predicate]] += [plan, rule.counter if counters else NO_COUNTER]
+        starts = [0]
+        for plans in by_relation:
+            starts.append(starts[-1] + len(plans) // 2)
+        self._starts = np.array(starts, np.int32)
+        self._plans = np.array([word for plans in by_relation for word in plans] or [0], np.int32)
+        self._relations = np.array([relation.number for relation in relations], np.int32)
+
+    def arguments(self) -> tuple[int, int, int, int]:
+        """What `run_rounds` takes."""
+        return address(self._relations), len(self._relations), address(self._starts), address(self._plans)
+
+
+class HeadTable:
+    """The plans that look for a derivation of a given fact, by its relation: non-recursive rules first."""
+
+    def __init__(self, store: Store, relations: list[Relation], rules: list[CompiledRule]) -> None:
+        starts: npt.NDArray[np.int32] = np.zeros(len(store.relations) + 1, np.int32)
+        ordered = sorted(rules, key=lambda rule: (rule.recursive, len(rule.normal.positives)))
+        words: list[int] = []
+        self._ends = starts.copy()
+        for relation in relations:
+            starts[relation.number] = len(words) // 2
+            for rule in ordered:
+                if rule.head is relation:
+                    words += [rule.offset(HEAD), int(rule.recursive)]
+            self._ends[relation.number] = len(words) // 2
+        self._starts = starts
+        self._plans = np.array(words or [0], np.int32)
+
+    def arguments(self) -> tuple[int, int, int]:
+        """The addresses of where a relation's plans start, where they end, and of the plans."""
+        return address(self._starts), address(self._ends), address(self._plans)
+
+
+class Node:
+    """A component with its relations and compiled rules."""
+
+    def __init__(self, store: Store, predicates: tuple[str, ...], relations: list[Relation], rules: list[CompiledRule]):
+        self._store = store
+        self.predicates = predicates
+        self.relations = relations
+        self.rules = rules
+        self.recursive_rules = [rule for rule in rules if rule.recursive]
+        self._rounds: dict[tuple[bool, frozenset[int]], RoundTable] = {}
+        self._heads: dict[frozenset[int], HeadTable] = {}
+
+    @property
+    def recursive(self) -> bool:
+        return bool(self.recursive_rules)
+
+    def rounds(self, counters: bool, without: frozenset[int] = frozenset()) -> RoundTable:
+        """The plans of its recursion, without some rules."""
+        key = (counters, without)
+        if key not in self._rounds:
+            rules = [rule for rule in self.recursive_rules if rule.number not in without]
+            self._rounds[key] = RoundTable(self.relations, rules, counters)
+        return self._rounds[key]
+
+    def heads(self, without: frozenset[int] = frozenset()) -> HeadTable:
+        if without not in self._heads:
+            rules = [rule for rule in self.rules if rule.number not in without]
+            self._heads[without] = HeadTable(self._store, self.relations, rules)
+        return self._heads[without]
+
+
+def group_predicate(number: int) -> str:
+    """The predicate of the groups of a rule with aggregates; no text can spell it."""
+    return f"#groups {number}"
+
+
+def reader_of_groups(rule: Rule, number: int) -> NormalRule:
+    """The plain rule that copies the groups of an aggregate rule into its head's relation."""
+    arguments = tuple(Variable(f"#{column}") for column in range(rule.head.arity))
+    head = Atom(rule.head.predicate, arguments)
+    body = Atom(group_predicate(number), arguments)
+    return NormalRule(rule, head, (body,), (), (), (), ())
+
+
+def normal_form(rule: Rule, number: int) -> tuple[NormalRule, NormalRule | None]:
+    """The rule that algorithms run, and the aggregate rule behind it, if any."""
+    normal = normalise(rule)
+    if not normal.aggregates:
+        return normal, None
+    return reader_of_groups(rule, number), normal
+
+
+__all__ = ["ALL", "HEAD", "CompiledRule", "HeadTable", "Node", "RoundTable", "group_predicate", "normal_form"]

@@ -1,0 +1,24 @@
+"""Insertion: everything that follows from new facts (semi-naive evaluation; Modular, Algorithm 1; Backward/Forward, DR5).
+
+On an empty store this is materialisation.
+"""
+
+from __future__ import annotations
+
+from tidelog.reason.compiled import Node
+from tidelog.reason.propagate import INSERT
+from tidelog.reason.sets import CREATED_FROM_BELOW, CREATED_IN_ROUND, HOLDING
+from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+
+
+def insert(
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: bool = False
+) -> None:
+    """Δ := E⁺, what new facts below yield, what new rules yield; then I := I ∪ Δ and Δ := Π[I ⋮ Δ] ∖ I until Δ is empty."""
+    for relation in node.relations:
+        transaction.seed(INSERT, relation, explicit.added[relation.number])
+    unchanged = [rule for rule in node.rules if rule.number not in rules.added_numbers]
+    jobs = transaction.jobs_from_below(unchanged, deleted=False, counters=counters)
+    transaction.spread(INSERT, CREATED_FROM_BELOW, *jobs)
+    transaction.spread(INSERT, HOLDING, *transaction.whole_rules(rules.added, counters))
+    transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())

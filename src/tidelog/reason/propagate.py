@@ -1,0 +1,432 @@
+"""Propagation: how changes spread through rules, forwards, each rule instance once.
+
+One kernel serves insertion (semi-naive evaluation; Modular, Algorithm 1, and DR5), overdeletion (DR2 with its "inverse semi-naive"
+cure) and counting. It first runs *jobs*, plans over given pivots: the facts of lower components that changed, or a whole rule.
+Then it runs *rounds*: the facts of the component's own relations that arrived in the last round are the pivots of the next. What differs
+is the action on each derived head, and the sets in which body atoms are matched, which the caller puts into the machine.
+
+Heads are collected into a buffer and absorbed in batches, so that the cache misses of many probes overlap. All state
+is in the machine: the kernel returns when something must grow, when a Python function must be called or when its budget
+is spent, and goes on at the next call.
+"""
+
+from __future__ import annotations
+
+from tidelog.store.executor import (
+    frame_size,
+    head_relation,
+    next_match,
+    plan_word,
+    start,
+    write_head,
+)
+from tidelog.store.jit import device, entry_point, load_i32, load_i64, store_i32, store_i64
+from tidelog.store.kernels import (
+    append,
+    enqueue,
+    field,
+    find_slot,
+    flags_at,
+    index_row,
+    prefetch_rows,
+    record_of,
+    relation_row,
+    row_key,
+    touch,
+)
+from tidelog.store.layout import (
+    DONE,
+    EMPTY,
+    F_CURRENT,
+    F_DELETED,
+    F_EXPLICIT,
+    F_IN,
+    F_MARKED,
+    F_OLD,
+    F_PENDING,
+    F_PROCESSED,
+    F_SEEN,
+    FULL,
+    FULL_LIST,
+    FULL_LOG,
+    M_FRAMES,
+    M_FULL,
+    M_HEADS,
+    M_HEADS_CAPACITY,
+    M_LISTS,
+    M_LOG_CAPACITY,
+    M_LOG_COUNT,
+    M_RULE_WORK,
+    M_STAGED,
+    M_STATE,
+    M_WORK,
+    MATCH,
+    P_RULE,
+    R_ARITY,
+    R_BATCH,
+    R_BATCH_CAPACITY,
+    R_BATCH_COUNT,
+    R_CAPACITY,
+    R_COUNT,
+    R_COUNTERS,
+    R_FACTS,
+    R_FLAGS,
+    R_INDEX,
+    R_INDEX_COUNT,
+    R_KEYS,
+    R_LIMIT,
+    R_QUEUE,
+    R_QUEUE_CAPACITY,
+    R_QUEUE_COUNT,
+    W_DELETION,
+    W_INSERTION,
+    W_OVERDELETED,
+    X_SLOT_COUNT,
+    X_USED,
+)
+
+# Actions on a derived head.
+INSERT = 0  # a fact that is not in I yet waits for insertion
+OVERDELETE = 1  # a fact of I goes to D, and waits to spread; counters may protect it
+COUNT_UP = 2  # one derivation more
+COUNT_DOWN = 3  # one derivation less
+COLLECT = 4  # keep the head as a row, whatever is known of it
+
+# Which counter an action moves.
+NO_COUNTER = -1
+NON_RECURSIVE = 0
+RECURSIVE = 1
+
+# A job: plan, address of the pivots or 0, their number, whether pivots get F_SEEN, the counter it moves, their relation.
+JOB_FIELDS = 6
+
+# Where the kernel goes on; registers from M_STATE.
+AT_PHASE = 0  # 0 jobs, 1 start of a round, 2 in a round
+AT_JOB = 1
+AT_PIVOT = 2
+AT_JOINING = 3
+AT_BUFFERED = 4
+AT_RELATION = 5
+AT_PLAN = 6
+AT_TARGET = 7
+AT_COUNTER = 8
+STATE_SIZE = 9
+
+
+@device
+def has_room(m, relation, rows):
+    """Whether a relation, its indexes, its queue and the log can take that many more facts."""
+    row = relation_row(m, relation)
+    count = field(row, R_COUNT) + rows
+    if count > field(row, R_CAPACITY) or count > field(row, R_LIMIT):
+        return False
+    if field(row, R_QUEUE_COUNT) + rows > field(row, R_QUEUE_CAPACITY):
+        return False
+    for position in range(field(row, R_INDEX_COUNT)):
+        index = index_row(m, field(row, R_INDEX + position))
+        if (field(index, X_USED) + rows) * 4 > 3 * field(index, X_SLOT_COUNT):
+            return False
+    return True
+
+
+@device
+def move_counter(row, fact, counter, step):
+    place = record_of(row, fact) + field(row, R_COUNTERS) + 4 * counter
+    value = load_i32(place) + step
+    store_i32(place, value)
+    return value
+
+
+@device
+def insert_head(m, relation, row, fact, counter):
+    place = flags_at(row, fact)
+    flags = load_i32(place)
+    if counter >= 0:
+        touch(m, relation, row, fact)
+        flags = load_i32(place)
+        move_counter(row, fact, counter, 1)
+    if not flags & (F_IN | F_PENDING):
+        touch(m, relation, row, fact)
+        store_i32(place, load_i32(place) | F_PENDING)
+        enqueue(row, fact)
+
+
+@device
+def overdelete_head(m, relation, row, fact, counter):
+    """Overdelete, unless a non-recursive derivation or E protects the fact (DRed^c)."""
+    touch(m, relation, row, fact)
+    place = flags_at(row, fact)
+    if counter >= 0:
+        move_counter(row, fact, counter, -1)
+    flags = load_i32(place)
+    if flags & F_DELETED or not flags & F_OLD:
+        return
+    if counter >= 0 and (flags & F_EXPLICIT or load_i32(record_of(row, fact) + field(row, R_COUNTERS)) > 0):
+        return
+    store_i32(place, flags | F_DELETED)
+    enqueue(row, fact)
+
+
+@device
+def count_head(m, relation, row, fact, counter, step):
+    touch(m, relation, row, fact)
+    place = flags_at(row, fact)
+    move_counter(row, fact, counter, step)
+    flags = load_i32(place)
+    if not flags & F_PENDING:
+        store_i32(place, flags | F_PENDING)
+        enqueue(row, fact)
+
+
+@device
+def absorb(m, action, target, buffered, counter):
+    """Act on the buffered heads; False where room must be made first."""
+    row = relation_row(m, target)
+    if not has_room(m, target, buffered):
+        m[M_FULL] = target
+        m[M_STAGED] = buffered
+        return FULL
+    if m[M_LOG_COUNT] + buffered > m[M_LOG_CAPACITY]:
+        m[M_STAGED] = buffered
+        return FULL_LOG
+    arity = field(row, R_ARITY)
+    rows = m[M_HEADS]
+    slots = rows + 4 * ((buffered * arity + 1) // 2 * 2)
+    prefetch_rows(m, target, rows, buffered, slots)
+    keys = field(row, R_KEYS)
+    fact_numbers = field(row, R_FACTS)
+    for position in range(buffered):
+        at = rows + 4 * arity * position
+        key = row_key(at, arity)
+        slot = find_slot(row, at, key, load_i64(slots + 8 * position))
+        if load_i64(keys + 8 * slot) != EMPTY:
+            if action == INSERT and counter < 0:
+                # The hot path of materialisation: most heads are known and in I.
+                fact = load_i32(fact_numbers + 4 * slot)
+                if load_i32(flags_at(row, fact)) & (F_IN | F_PENDING):
+                    continue
+            fact = load_i32(fact_numbers + 4 * slot)
+        else:
+            fact = append(m, row, slot, key, at, 0)
+        if action == INSERT:
+            insert_head(m, target, row, fact, counter)
+        elif action == OVERDELETE:
+            overdelete_head(m, target, row, fact, counter)
+        elif action == COUNT_UP:
+            count_head(m, target, row, fact, counter, 1)
+        else:
+            count_head(m, target, row, fact, counter, -1)
+    return DONE
+
+
+@device
+def begin_batch(m, action, row):
+    """The queue of a relation becomes its batch; its facts enter the set that rounds are about."""
+    count = field(row, R_QUEUE_COUNT)
+    queue = field(row, R_QUEUE)
+    capacity = field(row, R_QUEUE_CAPACITY)
+    store_i64(row + 8 * R_QUEUE, field(row, R_BATCH))
+    store_i64(row + 8 * R_QUEUE_CAPACITY, field(row, R_BATCH_CAPACITY))
+    store_i64(row + 8 * R_BATCH, queue)
+    store_i64(row + 8 * R_BATCH_CAPACITY, capacity)
+    store_i64(row + 8 * R_QUEUE_COUNT, 0)
+    store_i64(row + 8 * R_BATCH_COUNT, count)
+    for position in range(count):
+        place = flags_at(row, load_i32(queue + 4 * position))
+        flags = load_i32(place)
+        if action == INSERT:
+            store_i32(place, (flags | F_IN | F_CURRENT) & ~F_PENDING)
+        else:
+            store_i32(place, flags | F_CURRENT)
+    return count
+
+
+@device
+def end_batch(m, action, relation, row):
+    """The facts of the batch have spread; overdeleted ones are kept in the list D."""
+    batch = field(row, R_BATCH)
+    deleted = m[M_LISTS] + 8 * m[M_LISTS + 1]
+    count = field(row, R_BATCH_COUNT)
+    for position in range(count):
+        fact = load_i32(batch + 4 * position)
+        place = flags_at(row, fact)
+        flags = load_i32(place) & ~F_CURRENT
+        if action == OVERDELETE:
+            flags |= F_PROCESSED
+            store_i64(deleted + 8 * position, (relation << 32) | fact)
+        store_i32(place, flags)
+    if action == OVERDELETE:
+        m[M_LISTS + 1] += count
+        m[M_WORK + W_OVERDELETED] += count
+    store_i64(row + 8 * R_BATCH_COUNT, 0)
+
+
+@device
+def waiting(m, relations, relation_count):
+    """How many facts wait in the queues of a component."""
+    total = 0
+    for position in range(relation_count):
+        total += field(relation_row(m, load_i32(relations + 4 * position)), R_QUEUE_COUNT)
+    return total
+
+
+@device
+def flush(m, action):
+    """Absorb what is buffered, if anything."""
+    buffered = m[M_STATE + AT_BUFFERED]
+    if buffered == 0:
+        return DONE
+    status = absorb(m, action, m[M_STATE + AT_TARGET], buffered, m[M_STATE + AT_COUNTER])
+    if status == DONE:
+        m[M_STATE + AT_BUFFERED] = 0
+    return status
+
+
+@device
+def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
+    """Run a plan over its pivots (`pivots` 0: once, from nothing), buffering and absorbing its heads."""
+    target = head_relation(m, plan)
+    arity = field(relation_row(m, target), R_ARITY)
+    # A row and its slot for each buffered head.
+    room = m[M_HEADS_CAPACITY] // (arity + 3)
+    frame = m[M_FRAMES]
+    work = m[M_WORK + W_DELETION] if action in (OVERDELETE, COUNT_DOWN) else m[M_WORK + W_INSERTION]
+    before = work
+    status = DONE
+    m[M_STATE + AT_TARGET] = target
+    m[M_STATE + AT_COUNTER] = counter
+    buffered = m[M_STATE + AT_BUFFERED]
+    position = m[M_STATE + AT_PIVOT]
+    joining = m[M_STATE + AT_JOINING]
+    while position < count:
+        if joining == 0:
+            start(frame, plan, load_i32(pivots + 4 * position) if pivots != 0 else -1)
+            joining = 1
+        if buffered >= room:
+            m[M_STATE + AT_BUFFERED] = buffered
+            status = absorb(m, action, target, buffered, counter)
+            if status != DONE:
+                break
+            buffered = 0
+        status = next_match(m, frame)
+        if status == MATCH:
+            write_head(m, frame, m[M_HEADS] + 4 * arity * buffered)
+            buffered += 1
+            work += 1
+        elif status == DONE:
+            joining = 0
+            if seen:
+                place = flags_at(pivot_row, load_i32(pivots + 4 * position))
+                store_i32(place, load_i32(place) | F_SEEN)
+            position += 1
+        else:
+            break
+    m[M_STATE + AT_BUFFERED] = buffered
+    m[M_STATE + AT_PIVOT] = position
+    m[M_STATE + AT_JOINING] = joining
+    rule_work = m[M_RULE_WORK] + 8 * plan_word(m, plan, P_RULE)
+    store_i64(rule_work, load_i64(rule_work) + work - before)
+    if action in (OVERDELETE, COUNT_DOWN):
+        m[M_WORK + W_DELETION] = work
+    else:
+        m[M_WORK + W_INSERTION] = work
+    if status == DONE:
+        return flush(m, action)
+    return status
+
+
+@entry_point
+def run_jobs(m, action, jobs, job_count):
+    """Run plans over given pivots: a row of JOB_FIELDS numbers each."""
+    while m[M_STATE + AT_JOB] < job_count:
+        job = jobs + 8 * JOB_FIELDS * m[M_STATE + AT_JOB]
+        plan = load_i64(job)
+        pivots = load_i64(job + 8)
+        count = load_i64(job + 16)
+        seen = load_i64(job + 24)
+        pivot_row = relation_row(m, load_i64(job + 40))
+        status = run_plan(m, action, plan, pivots, count, seen, load_i64(job + 32), pivot_row)
+        if status != DONE:
+            return status
+        if seen:
+            for position in range(count):
+                place = flags_at(pivot_row, load_i32(pivots + 4 * position))
+                store_i32(place, load_i32(place) & ~F_SEEN)
+        m[M_STATE + AT_PIVOT] = 0
+        m[M_STATE + AT_JOB] += 1
+    m[M_STATE + AT_JOB] = 0
+    return DONE
+
+
+@entry_point
+def run_rounds(m, action, relations, relation_count, starts, plans):
+    """Let what waits in a component's relations spread until nothing waits.
+
+    The plans that relation number i is a pivot of stand from `starts[i]` to `starts[i + 1]`, each with its counter.
+    """
+    while True:
+        if m[M_STATE + AT_PHASE] == 0:
+            total = waiting(m, relations, relation_count)
+            if total == 0:
+                return DONE
+            if action == OVERDELETE and m[M_LISTS + 1] + total > m[M_LISTS + 2]:
+                m[M_FULL] = 0
+                m[M_STAGED] = m[M_LISTS + 1] + total
+                return FULL_LIST
+            for position in range(relation_count):
+                begin_batch(m, action, relation_row(m, load_i32(relations + 4 * position)))
+            m[M_STATE + AT_PHASE] = 1
+            m[M_STATE + AT_RELATION] = 0
+            m[M_STATE + AT_PLAN] = 0
+        while m[M_STATE + AT_RELATION] < relation_count:
+            position = m[M_STATE + AT_RELATION]
+            row = relation_row(m, load_i32(relations + 4 * position))
+            last = load_i32(starts + 4 * (position + 1))
+            while m[M_STATE + AT_PLAN] < last and field(row, R_BATCH_COUNT) > 0:
+                entry = plans + 8 * m[M_STATE + AT_PLAN]
+                batch = field(row, R_BATCH)
+                count = field(row, R_BATCH_COUNT)
+                status = run_plan(m, action, load_i32(entry), batch, count, 0, load_i32(entry + 4), row)
+                if status != DONE:
+                    return status
+                m[M_STATE + AT_PIVOT] = 0
+                m[M_STATE + AT_PLAN] += 1
+            m[M_STATE + AT_PLAN] = last
+            m[M_STATE + AT_RELATION] += 1
+        for position in range(relation_count):
+            relation = load_i32(relations + 4 * position)
+            end_batch(m, action, relation, relation_row(m, relation))
+        m[M_STATE + AT_PHASE] = 0
+
+
+@entry_point
+def seed(m, action, relation, facts, count, protect):
+    """Let facts wait as if a rule had derived them; `protect` as for overdeletion with counters. There is room."""
+    row = relation_row(m, relation)
+    for position in range(count):
+        fact = load_i32(facts + 4 * position)
+        if action == OVERDELETE:
+            place = flags_at(row, fact)
+            counters = record_of(row, fact) + field(row, R_COUNTERS)
+            if load_i32(place) & F_DELETED or (protect and load_i32(counters) > 0):
+                continue
+            touch(m, relation, row, fact)
+            store_i32(place, load_i32(place) | F_DELETED)
+            enqueue(row, fact)
+        else:
+            insert_head(m, relation, row, fact, NO_COUNTER)
+
+
+@entry_point
+def settle_counts(m, relation):
+    """A fact is in I exactly if it is explicit or has a derivation; decide for every fact whose counters moved."""
+    row = relation_row(m, relation)
+    queue = field(row, R_QUEUE)
+    for position in range(field(row, R_QUEUE_COUNT)):
+        record = record_of(row, load_i32(queue + 4 * position))
+        place = record + field(row, R_FLAGS)
+        flags = load_i32(place) & ~F_PENDING
+        counters = record + field(row, R_COUNTERS)
+        derived = load_i32(counters) > 0 or load_i32(counters + 4) > 0
+        store_i32(place, flags | F_IN if derived or flags & F_EXPLICIT else flags & ~F_IN)
+    store_i64(row + 8 * R_QUEUE_COUNT, 0)

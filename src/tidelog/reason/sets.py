@@ -1,0 +1,76 @@
+"""The sets that body atoms are matched in, and which of them each phase of an algorithm uses.
+
+A plan says for each body atom on which side of the pivot it stands and whether its predicate belongs to the rule's own component; here each
+of these roles gets its set. A set is a pair of masks over the flags of a fact: which bits matter, and what they must be. For a negated
+atom the set is given by the bits of which none may be set on any matching fact.
+
+Every phase finds each rule instance once: atoms left of the pivot are matched in what did not change, so that the leftmost changed
+atom of an instance is its only pivot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.store.layout import (
+    F_CURRENT,
+    F_IN,
+    F_OLD,
+    F_PROCESSED,
+    F_SEEN,
+    F_SPREAD,
+    M_ABSENT,
+    M_MASKS,
+)
+
+Masks = tuple[int, int]
+
+NEW: Masks = (F_IN, F_IN)
+OLD: Masks = (F_OLD, F_OLD)
+UNCHANGED: Masks = (F_IN | F_OLD, F_IN | F_OLD)
+NEW_BEFORE_BATCH: Masks = (F_IN | F_CURRENT, F_IN)
+OLD_UNPROCESSED: Masks = (F_OLD | F_PROCESSED, F_OLD)
+OLD_BEFORE_BATCH: Masks = (F_OLD | F_PROCESSED | F_CURRENT, F_OLD)
+SPREAD: Masks = (F_SPREAD, F_SPREAD)
+SPREAD_BEFORE_BATCH: Masks = (F_SPREAD | F_CURRENT, F_SPREAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """One set for each role."""
+
+    lower_before: Masks
+    lower_after: Masks
+    own_before: Masks
+    own_after: Masks
+    absent_before: int
+    absent_after: int
+    absent_pivot: int = 0
+
+    def install(self, machine: npt.NDArray[np.int64]) -> None:
+        """Put the sets into the machine, for the next kernel."""
+        roles = (self.lower_before, self.lower_after, self.own_before, self.own_after)
+        for role, (care, want) in enumerate(roles):
+            machine[M_MASKS + 2 * role] = care
+            machine[M_MASKS + 2 * role + 1] = want
+        machine[M_ABSENT : M_ABSENT + 3] = (self.absent_before, self.absent_after, self.absent_pivot)
+
+
+EITHER = F_IN | F_OLD
+
+# Instances that hold now and use something new from below.
+CREATED_FROM_BELOW = Sets(UNCHANGED, NEW, NEW, NEW, EITHER, F_IN, F_IN | F_SEEN)
+# Instances that hold now and use a fact of the component that has just been inserted.
+CREATED_IN_ROUND = Sets(NEW, NEW, NEW_BEFORE_BATCH, NEW, F_IN, F_IN)
+# Instances that held before and used something that is gone from below.
+DESTROYED_FROM_BELOW = Sets(UNCHANGED, OLD, OLD, OLD, EITHER, F_OLD, F_OLD | F_SEEN)
+# Instances that held before, used nothing that changed below, and use an overdeleted fact of the component.
+DESTROYED_IN_ROUND = Sets(UNCHANGED, UNCHANGED, OLD_BEFORE_BATCH, OLD_UNPROCESSED, EITHER, EITHER)
+# All instances that hold now; all that held before.
+HOLDING = Sets(NEW, NEW, NEW, NEW, F_IN, F_IN)
+HELD = Sets(OLD, OLD, OLD, OLD, F_OLD, F_OLD)
+# Instances all of whose own facts have been proved.
+PROVED = Sets(NEW, NEW, SPREAD_BEFORE_BATCH, SPREAD, F_IN, F_IN)

@@ -1,0 +1,336 @@
+"""A transaction: one update on its way through the components, all or nothing.
+
+It runs kernels to their end, making room, calling Python functions and watching the limits whenever they pause; it knows which
+facts changed so far; and in the end it commits, or puts everything back as it was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tidelog.errors import LimitError
+from tidelog.program.plan import ALL, Pivot, Start
+from tidelog.reason.calls import answer_requests
+from tidelog.reason.compiled import CompiledRule, Node
+from tidelog.reason.propagate import (
+    COUNT_DOWN,
+    COUNT_UP,
+    INSERT,
+    JOB_FIELDS,
+    NO_COUNTER,
+    OVERDELETE,
+    STATE_SIZE,
+    run_jobs,
+    run_rounds,
+    seed,
+)
+from tidelog.reason.sets import Sets
+from tidelog.store.jit import address
+from tidelog.store.layout import (
+    DONE,
+    F_IN,
+    FULL,
+    FULL_FRAMES,
+    FULL_LIST,
+    FULL_LOG,
+    FULL_TERMS,
+    M_BUDGET,
+    M_COLLECT,
+    M_ERRORS,
+    M_FULL,
+    M_LISTS,
+    M_LOG_COUNT,
+    M_REQUEST_COUNT,
+    M_STAGED,
+    M_STATE,
+    M_WORK,
+    NEED_CALLS,
+    PAUSED,
+    R_COUNT,
+    R_START,
+    WORK_KINDS,
+)
+from tidelog.store.relation import Cells, Relation
+from tidelog.store.store import LIST_COUNT, Store
+from tidelog.store.update_kernels import (
+    changed_facts,
+    commit_log,
+    commit_relation,
+    roll_back_log,
+    roll_back_relation,
+)
+
+# Candidates between two looks at the clock: some tens of milliseconds.
+BUDGET = 4_000_000
+
+NOTHING: Cells = np.empty(0, np.int32)
+
+Functions = Mapping[str, Callable[..., Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The facts of a relation that left I and those that came into it."""
+
+    removed: Cells
+    added: Cells
+
+    def __bool__(self) -> bool:
+        return len(self.removed) > 0 or len(self.added) > 0
+
+
+@dataclass(slots=True)
+class Explicit:
+    """What an update does to the explicit facts of a component, as fact numbers by relation."""
+
+    deleted: dict[int, Cells] = field(default_factory=dict)
+    added: dict[int, Cells] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an update may use."""
+
+    max_facts: int | None = None
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """Rules of a component that an update removes and adds."""
+
+    removed: tuple[CompiledRule, ...] = ()
+    added: tuple[CompiledRule, ...] = ()
+
+    @property
+    def added_numbers(self) -> frozenset[int]:
+        return frozenset(rule.number for rule in self.added)
+
+
+class Transaction:
+    """One update in work."""
+
+    def __init__(self, store: Store, limits: Limits, functions: Functions, rule_text: Callable[[int], str]) -> None:
+        self.store = store
+        self.machine = store.machine
+        self._limits = limits
+        self._functions = functions
+        self._rule_text = rule_text
+        self._began = time.monotonic()
+        self.deltas: dict[str, Delta] = {}
+        self._log_mark = 0
+        self._rule_work_before = store.rule_work.copy()
+        self.machine[M_LOG_COUNT] = 0
+        self.machine[M_ERRORS] = 0
+        self.machine[M_WORK : M_WORK + len(WORK_KINDS)] = 0
+        table = store.relation_table
+        table[:, R_START] = table[:, R_COUNT]
+
+    # --- running kernels ------------------------------------------------------------------------------------------------
+
+    def run(self, kernel: Callable[..., int], *arguments: Any) -> None:
+        """Run a kernel to its end."""
+        self.machine[M_STATE : M_STATE + STATE_SIZE] = 0
+        while True:
+            self.machine[M_BUDGET] = BUDGET
+            status = kernel(self.machine, *arguments)
+            if status == DONE:
+                return
+            self._attend(status)
+
+    def _attend(self, status: int) -> None:
+        """Do what a kernel paused for."""
+        machine = self.machine
+        if status == FULL:
+            self._make_room(self.store.relations[machine[M_FULL]], int(machine[M_STAGED]))
+        elif status == FULL_LOG:
+            self.store.grow_log(int(machine[M_LOG_COUNT] + machine[M_STAGED]))
+        elif status == FULL_TERMS:
+            self.store.terms.reserve(1)
+        elif status == FULL_LIST:
+            self.store.grow_list(int(machine[M_FULL]), int(machine[M_STAGED]))
+        elif status == FULL_FRAMES:
+            self.store.grow_frames()
+        elif status == NEED_CALLS:
+            self._call_functions()
+        self.check_limits()
+
+    def _make_room(self, relation: Relation, rows: int) -> None:
+        # Ask for more than this batch needs, so that growth stays rare.
+        relation.reserve(max(rows, min(relation.count, 1 << 20)))
+
+    def _call_functions(self) -> None:
+        if self.machine[M_REQUEST_COUNT] == 0:
+            self.store.grow_requests()
+        answer_requests(self.store, self._functions)
+
+    def check_limits(self) -> None:
+        """Raise `LimitError` where the update takes too long or derives too much."""
+        limits = self._limits
+        if limits.timeout is not None and time.monotonic() - self._began > limits.timeout:
+            raise LimitError(f"the update took more than {limits.timeout} s; busiest rule: {self._busiest_rule()}")
+        if limits.max_facts is not None and self._appended() > limits.max_facts:
+            total = sum(len(relation) for relation in self.store.named().values())
+            if total > limits.max_facts:
+                raise LimitError(
+                    f"more than {limits.max_facts} facts ({total} so far); busiest rule: {self._busiest_rule()}"
+                )
+
+    def _appended(self) -> int:
+        return int(sum(relation.count for relation in self.store.named().values()))
+
+    def _busiest_rule(self) -> str:
+        before = self._rule_work_before
+        grown = self.store.rule_work.copy()
+        grown[: len(before)] -= before
+        if not grown.any():
+            return "none, the facts given are that many"
+        return self._rule_text(int(np.argmax(grown)))
+
+    # --- propagation ----------------------------------------------------------------------------------------------------
+
+    def spread(self, action: int, sets: Sets, jobs: list[tuple[int, ...]], keep: list[Cells]) -> None:
+        """Run jobs; `keep` holds the arrays whose addresses stand in them."""
+        if not jobs:
+            return
+        sets.install(self.machine)
+        table = np.array(jobs, np.int64).reshape(len(jobs), JOB_FIELDS)
+        self._prepare_calls(run_jobs, action, address(table), len(jobs))
+        self.run(run_jobs, action, address(table), len(jobs))
+        del keep
+
+    def _prepare_calls(self, kernel: Callable[..., int], *arguments: Any) -> None:
+        """Programs without Python functions need no preparation; see `reason.calls`."""
+        self.machine[M_COLLECT] = 0
+        self.machine[M_REQUEST_COUNT] = 0
+
+    def rounds(self, action: int, sets: Sets, node: Node, counters: bool, without: frozenset[int]) -> None:
+        """Let what waits in a component spread to its end."""
+        table = node.rounds(counters, without)
+        sets.install(self.machine)
+        self.run(run_rounds, action, *table.arguments())
+
+    def seed(self, action: int, relation: Relation, facts: Cells, protect: bool = False) -> None:
+        """Let facts wait in their relation's queue."""
+        if len(facts):
+            self.reserve_log(len(facts))
+            relation.reserve(len(facts))
+            seed(self.machine, action, relation.number, address(np.ascontiguousarray(facts)), len(facts), protect)
+
+    def reserve_log(self, entries: int) -> None:
+        needed = int(self.machine[M_LOG_COUNT]) + entries
+        if needed > len(self.store.log()):
+            self.store.grow_log(needed)
+
+    def clear_list(self, number: int) -> None:
+        assert number < LIST_COUNT
+        self.machine[M_LISTS + 3 * number + 1] = 0
+
+    def jobs_from_below(
+        self, rules: Iterable[CompiledRule], deleted: bool, counters: bool
+    ) -> tuple[list[tuple[int, ...]], list[Cells]]:
+        """Jobs for what changed below: pivots are facts gone for deletion (come, where negated), come for insertion."""
+        jobs: list[tuple[int, ...]] = []
+        keep: list[Cells] = []
+        for rule in rules:
+            counter = rule.counter if counters else NO_COUNTER
+            if not deleted and self._is_all_new(rule):
+                jobs.append(self._job(rule, ALL, NOTHING, counter, keep))
+                continue
+            for position, atom in enumerate(rule.normal.positives):
+                delta = None if atom.predicate in rule.own else self.deltas.get(atom.predicate)
+                pivots = NOTHING if delta is None else (delta.removed if deleted else delta.added)
+                if len(pivots):
+                    jobs.append(self._job(rule, Pivot(Start.POSITIVE, position), pivots, counter, keep))
+            for position, atom in enumerate(rule.normal.negatives):
+                delta = self.deltas.get(atom.predicate)
+                pivots = NOTHING if delta is None else (delta.added if deleted else delta.removed)
+                if len(pivots):
+                    jobs.append(self._job(rule, Pivot(Start.NEGATIVE, position), pivots, counter, keep))
+        return jobs, keep
+
+    def _is_all_new(self, rule: CompiledRule) -> bool:
+        """Whether some relation below was empty before: then every instance is new, and one free join finds them all."""
+        positives = rule.normal.positives
+        if rule.recursive:
+            return False
+        for atom in positives:
+            relation = self.store.find(atom.predicate)
+            delta = self.deltas.get(atom.predicate)
+            if relation is not None and delta is not None and relation.fields[R_START] == 0:
+                return True
+        return False
+
+    def _job(
+        self, rule: CompiledRule, pivot: Pivot, pivots: Cells, counter: int, keep: list[Cells]
+    ) -> tuple[int, ...]:
+        plan = rule.offset(pivot)
+        if pivot.start is Start.ALL:
+            return (plan, 0, 1, 0, counter, 0)
+        keep.append(pivots)
+        negative = pivot.start is Start.NEGATIVE
+        atom = (rule.normal.negatives if negative else rule.normal.positives)[pivot.position]
+        relation = self.store.relation(atom.predicate, atom.arity)
+        return (plan, address(pivots), len(pivots), int(negative), counter, relation.number)
+
+    def whole_rules(
+        self, rules: Iterable[CompiledRule], counters: bool
+    ) -> tuple[list[tuple[int, ...]], list[Cells]]:
+        """Jobs for all instances of rules."""
+        return [self._job(rule, ALL, NOTHING, rule.counter if counters else NO_COUNTER, []) for rule in rules], []
+
+    # --- what changed ---------------------------------------------------------------------------------------------------
+
+    def collect(self, relations: Iterable[Relation]) -> None:
+        """Note how the relations of a component changed, now that it is done."""
+        for relation in relations:
+            delta = self._delta(relation)
+            if delta:
+                self.deltas[relation.name] = delta
+        self._log_mark = int(self.machine[M_LOG_COUNT])
+
+    def _delta(self, relation: Relation) -> Delta:
+        entries = int(self.machine[M_LOG_COUNT]) - self._log_mark
+        start = int(relation.fields[R_START])
+        appended = relation.count - start
+        if entries == 0 and appended == 0:
+            return Delta(NOTHING, NOTHING)
+        removed = np.empty(entries, np.int32)
+        added = np.empty(entries + appended, np.int32)
+        counts = np.zeros(2, np.int64)
+        changed_facts(
+            self.machine, relation.number, self._log_mark, start, address(removed), address(added), address(counts)
+        )
+        return Delta(removed[: counts[0]], added[: counts[1]])
+
+    def work(self) -> dict[str, int]:
+        """Rule applications by kind."""
+        return {kind: int(self.machine[M_WORK + place]) for place, kind in enumerate(WORK_KINDS)}
+
+    # --- the end --------------------------------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        commit_log(self.machine)
+        for relation in self._grown():
+            commit_relation(self.machine, relation.number)
+
+    def roll_back(self) -> None:
+        roll_back_log(self.machine)
+        for relation in self._grown():
+            roll_back_relation(self.machine, relation.number)
+        for relation in self.store.relations:
+            relation.clear_queues()
+
+    def _grown(self) -> list[Relation]:
+        table = self.store.relation_table
+        grown = np.flatnonzero(table[:, R_COUNT] != table[:, R_START])
+        memos = self.store.memo_functions
+        return [self.store.relations[number] for number in grown if number not in memos]
+
+
+__all__ = ["COUNT_DOWN", "COUNT_UP", "F_IN", "INSERT", "OVERDELETE", "PAUSED", "Delta", "Explicit", "Transaction"]

@@ -1,0 +1,190 @@
+"""The assembler: plans as dataclasses become flat 32-bit words that the executor reads.
+
+Words are only ever appended, so a plan keeps its offset for as long as the store lives; new rules cost no compilation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.language.syntax import Atom, Call, Constant, Expression, Term, Variable, variables
+from tidelog.program.normal import is_foreign
+from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Side, Start, Step, Take
+from tidelog.store.expressions import COMPARISONS, OPERATORS
+from tidelog.store.jit import address
+from tidelog.store.layout import (
+    ABSENT_AFTER,
+    ABSENT_BEFORE,
+    ABSENT_PIVOT,
+    E_CALL,
+    E_CONSTANT,
+    E_END,
+    E_VARIABLE,
+    FRAME_VARIABLES,
+    M_CODE,
+    ROLE_LOWER_AFTER,
+    ROLE_LOWER_BEFORE,
+    ROLE_OWN_AFTER,
+    ROLE_OWN_BEFORE,
+    STEP_ABSENT_INDEX,
+    STEP_ABSENT_PROBE,
+    STEP_ABSENT_SCAN,
+    STEP_ASSIGN,
+    STEP_CALL,
+    STEP_COMPARE,
+    STEP_INDEX,
+    STEP_PIVOT,
+    STEP_PROBE,
+    STEP_SCAN,
+)
+
+if TYPE_CHECKING:
+    from tidelog.store.store import Store
+
+_ABSENT_ROLES = {Side.BEFORE: ABSENT_BEFORE, Side.AFTER: ABSENT_AFTER, Side.PIVOT: ABSENT_PIVOT}
+_ROLES = {
+    (Side.BEFORE, False): ROLE_LOWER_BEFORE,
+    (Side.AFTER, False): ROLE_LOWER_AFTER,
+    (Side.BEFORE, True): ROLE_OWN_BEFORE,
+    (Side.AFTER, True): ROLE_OWN_AFTER,
+}
+
+
+class Code:
+    """The memory that holds all plans."""
+
+    def __init__(self, machine: npt.NDArray[np.int64]) -> None:
+        self._machine = machine
+        self._words = np.zeros(1024, np.int32)
+        self._used = 1
+        machine[M_CODE] = address(self._words)
+
+    def append(self, words: list[int]) -> int:
+        """Add words; the offset of the first."""
+        start = self._used
+        if start + len(words) > len(self._words):
+            self._words = np.resize(self._words, max(2 * len(self._words), start + len(words)))
+            self._machine[M_CODE] = address(self._words)
+        self._words[start : start + len(words)] = words
+        self._used += len(words)
+        return start
+
+
+class Assembler:
+    """Translates one plan. `head` are the terms to deliver for each match, into relation `target`."""
+
+    def __init__(self, store: Store, plan: Plan, target: int, head: tuple[Term, ...], rule_number: int) -> None:
+        self._store = store
+        self._plan = plan
+        self._target = target
+        self._head = head
+        self._rule_number = rule_number
+        self._slots: dict[Variable, int] = {}
+
+    def assemble(self) -> int:
+        """The offset of the plan in the code."""
+        offsets = [self._store.code.append(self._step(step)) for step in self._plan.steps]
+        head = self._store.code.append([self._source(term) for term in self._head])
+        count = len(self._slots)
+        frame = 8 * (FRAME_VARIABLES + count + 2 * len(offsets))
+        header = [len(offsets), count, frame, self._target, head, self._rule_number]
+        self._store.ensure_frame(frame)
+        return self._store.code.append(header + offsets)
+
+    def _slot(self, variable: Variable) -> int:
+        return self._slots.setdefault(variable, len(self._slots))
+
+    def _source(self, term: Term) -> int:
+        if isinstance(term, Variable):
+            return self._slot(term)
+        assert isinstance(term, Constant)
+        return -1 - self._store.terms.encode(term.value)
+
+    def _step(self, step: Step) -> list[int]:
+        match step:
+            case Take(atom=atom):
+                return self._take(atom)
+            case Match():
+                kinds = (STEP_PROBE, STEP_INDEX, STEP_SCAN)
+                return self._lookup(step.atom, step.bound, kinds, _ROLES[step.side, step.own], binds=True)
+            case Absent():
+                kinds = (STEP_ABSENT_PROBE, STEP_ABSENT_INDEX, STEP_ABSENT_SCAN)
+                return self._lookup(step.atom, step.bound, kinds, _ABSENT_ROLES[step.side], binds=False)
+            case Compare(comparison=comparison):
+                left, right = self._expression(comparison.left), self._expression(comparison.right)
+                return [STEP_COMPARE, COMPARISONS.index(comparison.operator), left, right]
+            case Define():
+                return self._define(step)
+
+    def _take(self, atom: Atom) -> list[int]:
+        head = self._plan.pivot.start is Start.HEAD
+        relation = self._target if head else self._store.relation(atom.predicate, atom.arity).number
+        keys: list[int] = []
+        outputs: list[int] = []
+        checks: list[int] = []
+        seen: set[Variable] = set()
+        for column, term in enumerate(atom.arguments):
+            if isinstance(term, Constant):
+                keys += [column, self._source(term)]
+            elif isinstance(term, Variable):
+                (checks if term in seen else outputs).extend((column, self._slot(term)))
+                seen.add(term)
+        counts = [len(keys) // 2, len(outputs) // 2, len(checks) // 2]
+        return [STEP_PIVOT, relation, 0, 0, *counts, *keys, *outputs, *checks]
+
+    def _lookup(
+        self, atom: Atom, bound: tuple[int, ...], kinds: tuple[int, int, int], role: int, binds: bool
+    ) -> list[int]:
+        relation = self._store.relation(atom.predicate, atom.arity)
+        keys = [self._source(atom.arguments[column]) for column in bound]
+        outputs: list[int] = []
+        checks: list[int] = []
+        first: dict[Variable, int] = {}
+        for column, term in enumerate(atom.arguments):
+            if column in bound or not isinstance(term, Variable):
+                continue
+            if term not in first:
+                first[term] = column
+                if binds:
+                    outputs += [column, self._slot(term)]
+            else:
+                # A variable of a negated atom alone has no slot: its columns are compared with each other.
+                checks += [column, self._slot(term) if binds else first[term]]
+        probe, indexed, scan = kinds
+        index = 0
+        if len(bound) == atom.arity:
+            kind = probe
+        elif bound:
+            kind = indexed
+            index = relation.index_on(bound).number
+        else:
+            kind = scan
+        counts = [len(keys), len(outputs) // 2, len(checks) // 2]
+        return [kind, relation.number, role, index, *counts, *keys, *outputs, *checks]
+
+    def _define(self, step: Define) -> list[int]:
+        expression = step.definition.expression
+        slot = self._slot(step.definition.variable)
+        target = slot if step.binds else -1 - slot
+        if not is_foreign(expression):
+            return [STEP_ASSIGN, target, self._expression(expression)]
+        assert isinstance(expression, Call)
+        sources = [self._source(argument) for argument in expression.arguments]
+        memo = self._store.memo(expression.function, len(sources))
+        index = memo.index_on(tuple(range(len(sources))))
+        return [STEP_CALL, memo.number, index.number, len(sources), target, *sources]
+
+    def _expression(self, expression: Expression) -> int:
+        self._store.ensure_scratch(len(list(variables(expression))) + 8)
+        return self._store.code.append([*self._postfix(expression), E_END, 0])
+
+    def _postfix(self, expression: Expression) -> list[int]:
+        if isinstance(expression, Variable):
+            return [E_VARIABLE, self._slot(expression)]
+        if isinstance(expression, Constant):
+            return [E_CONSTANT, self._store.terms.encode(expression.value)]
+        words = [word for argument in expression.arguments for word in self._postfix(argument)]
+        return [*words, E_CALL, OPERATORS.index(expression.function)]

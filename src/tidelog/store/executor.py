@@ -1,0 +1,403 @@
+"""The one executor of all plans: an index nested-loop join that reads plans as data.
+
+`next_match` finds the next match of a plan's body, with all of its state in a frame in memory. A kernel can thus stop in the
+middle of a join, return to Python (to grow an array, to call a function, to check a limit), and go on where it was; and a
+backward search can keep a stack of half-finished joins. Each body atom is matched in the set that its role names: a fact takes
+part if its flags, masked by the role's care, equal its want (the annotated queries of Backward/Forward, section 4).
+"""
+
+from __future__ import annotations
+
+from tidelog.store.expressions import BAD, compare, evaluate, intern_number, is_number
+from tidelog.store.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
+from tidelog.store.kernels import SEED, field, find, index_row, mix, relation_row
+from tidelog.store.layout import (
+    DONE,
+    EMPTY,
+    FAILURE,
+    FRAME_DEPTH,
+    FRAME_ENTERING,
+    FRAME_FACT,
+    FRAME_PLAN,
+    FRAME_VARIABLES,
+    FULL_TERMS,
+    M_ABSENT,
+    M_BUDGET,
+    M_CODE,
+    M_COLLECT,
+    M_ERRORS,
+    M_MASKS,
+    M_REQUEST_CAPACITY,
+    M_REQUEST_COUNT,
+    M_REQUESTS,
+    M_SCRATCH,
+    MATCH,
+    NEED_CALLS,
+    P_FIRST,
+    P_FRAME,
+    P_HEAD,
+    P_HEAD_RELATION,
+    P_STEPS,
+    P_VARIABLES,
+    PAUSED,
+    R_ARITY,
+    R_CELLS,
+    R_COUNT,
+    R_FLAGS,
+    R_WIDTH,
+    S_CHECKS,
+    S_INDEX,
+    S_KEYS,
+    S_KIND,
+    S_LISTS,
+    S_OUTPUTS,
+    S_RELATION,
+    S_ROLE,
+    STEP_ABSENT_INDEX,
+    STEP_ABSENT_PROBE,
+    STEP_ABSENT_SCAN,
+    STEP_ASSIGN,
+    STEP_CALL,
+    STEP_COMPARE,
+    STEP_INDEX,
+    STEP_PIVOT,
+    STEP_PROBE,
+    STEP_SCAN,
+    X_COLUMN_COUNT,
+    X_COLUMNS,
+    X_LINK,
+    X_SLOT_COUNT,
+    X_SLOTS,
+)
+
+PASSED = -10
+FAILED = -11
+
+
+@inlined
+def plan_word(m, plan, word):
+    return load_i32(m[M_CODE] + 4 * (plan + word))
+
+
+@inlined
+def value_of(source, variables):
+    """A source is the number of a variable, or -1 - the number of a constant."""
+    if source >= 0:
+        return load_i64(variables + 8 * source)
+    return -1 - source
+
+
+@inlined
+def start(frame, plan, fact):
+    """Prepare a frame to match a plan; `fact` is what its pivot is matched to."""
+    store_i64(frame + 8 * FRAME_PLAN, plan)
+    store_i64(frame + 8 * FRAME_DEPTH, 0)
+    store_i64(frame + 8 * FRAME_ENTERING, 1)
+    store_i64(frame + 8 * FRAME_FACT, fact)
+
+
+@inlined
+def frame_size(m, plan):
+    return plan_word(m, plan, P_FRAME)
+
+
+@inlined
+def head_relation(m, plan):
+    return plan_word(m, plan, P_HEAD_RELATION)
+
+
+@device
+def write_head(m, frame, target):
+    """Write the cells of the head under the frame's match."""
+    plan = load_i64(frame + 8 * FRAME_PLAN)
+    row = relation_row(m, plan_word(m, plan, P_HEAD_RELATION))
+    sources = m[M_CODE] + 4 * plan_word(m, plan, P_HEAD)
+    variables = frame + 8 * FRAME_VARIABLES
+    for column in range(field(row, R_ARITY)):
+        store_i32(target + 4 * column, value_of(load_i32(sources + 4 * column), variables))
+
+
+@inlined
+def matched_fact(m, frame, step):
+    """The fact that a step of a match took."""
+    plan = load_i64(frame + 8 * FRAME_PLAN)
+    place = FRAME_VARIABLES + plan_word(m, plan, P_VARIABLES) + plan_word(m, plan, P_STEPS) + step
+    return load_i64(frame + 8 * place)
+
+
+@device
+def first_in_index(m, step, variables):
+    """The newest fact whose indexed columns hold the step's key, or -1."""
+    index = index_row(m, load_i32(step + 4 * S_INDEX))
+    row = relation_row(m, load_i32(step + 4 * S_RELATION))
+    cells = field(row, R_CELLS)
+    width = field(row, R_WIDTH)
+    column_count = field(index, X_COLUMN_COUNT)
+    columns = field(index, X_COLUMNS)
+    sources = step + 4 * S_LISTS
+    hashed = SEED
+    for position in range(column_count):
+        hashed = mix(hashed, value_of(load_i32(sources + 4 * position), variables))
+    slot_count = field(index, X_SLOT_COUNT)
+    slots = field(index, X_SLOTS)
+    slot = (hashed * slot_count) >> 32
+    while True:
+        fact = load_i32(slots + 4 * slot)
+        if fact == EMPTY:
+            return -1
+        record = cells + fact * width
+        same = True
+        for position in range(column_count):
+            cell = load_i32(record + 4 * load_i32(columns + 4 * position))
+            if cell != value_of(load_i32(sources + 4 * position), variables):
+                same = False
+                break
+        if same:
+            return fact
+        slot += 1
+        if slot == slot_count:
+            slot = 0
+
+
+@device
+def probe(m, step, variables):
+    """The fact whose every cell the step's key gives, or -1. The row is put together on the expression stack."""
+    row_address = m[M_SCRATCH]
+    sources = step + 4 * S_LISTS
+    for position in range(load_i32(step + 4 * S_KEYS)):
+        store_i32(row_address + 4 * position, value_of(load_i32(sources + 4 * position), variables))
+    return find(m, load_i32(step + 4 * S_RELATION), row_address)
+
+
+@device
+def pivot_fits(step, record, variables):
+    """Whether a pivot's record has the constants of its atom where they belong."""
+    at = step + 4 * S_LISTS
+    for _ in range(load_i32(step + 4 * S_KEYS)):
+        if load_i32(record + 4 * load_i32(at)) != value_of(load_i32(at + 4), variables):
+            return False
+        at += 8
+    return True
+
+
+@device
+def bind(at, outputs, checks, record, variables):
+    """Bind the variables that an atom sees first; False where a repeated variable disagrees."""
+    for _ in range(outputs):
+        store_i64(variables + 8 * load_i32(at + 4), load_i32(record + 4 * load_i32(at)))
+        at += 8
+    for _ in range(checks):
+        if load_i64(variables + 8 * load_i32(at + 4)) != load_i32(record + 4 * load_i32(at)):
+            return False
+        at += 8
+    return True
+
+
+@device
+def repeated_agree(at, checks, record):
+    """Whether columns of one record that share a variable found only in a negated atom agree."""
+    for _ in range(checks):
+        if load_i32(record + 4 * load_i32(at)) != load_i32(record + 4 * load_i32(at + 4)):
+            return False
+        at += 8
+    return True
+
+
+@device
+def absent(m, step, kind, variables):
+    """Whether no fact matches a negated atom."""
+    row = relation_row(m, load_i32(step + 4 * S_RELATION))
+    forbidden = m[M_ABSENT + load_i32(step + 4 * S_ROLE)]
+    cells = field(row, R_CELLS)
+    width = field(row, R_WIDTH)
+    flags = field(row, R_FLAGS)
+    checks = load_i32(step + 4 * S_CHECKS)
+    checks_at = step + 4 * (S_LISTS + load_i32(step + 4 * S_KEYS))
+    if kind == STEP_ABSENT_PROBE:
+        fact = probe(m, step, variables)
+        return fact < 0 or load_i32(cells + fact * width + flags) & forbidden == 0
+    if kind == STEP_ABSENT_INDEX:
+        link = field(index_row(m, load_i32(step + 4 * S_INDEX)), X_LINK)
+        fact = first_in_index(m, step, variables)
+        while fact >= 0:
+            record = cells + fact * width
+            m[M_BUDGET] -= 1
+            if load_i32(record + flags) & forbidden and repeated_agree(checks_at, checks, record):
+                return False
+            fact = load_i32(record + link)
+        return True
+    for fact in range(field(row, R_COUNT)):
+        record = cells + fact * width
+        if load_i32(record + flags) & forbidden and repeated_agree(checks_at, checks, record):
+            return False
+    return True
+
+
+@device
+def call_function(m, step, variables):
+    """Look a function's result up in its memo; ask Python for it where it is missing."""
+    index = index_row(m, load_i32(step + 4 * 2))
+    row = relation_row(m, load_i32(step + 4))
+    count = load_i32(step + 4 * 3)
+    target = load_i32(step + 4 * 4)
+    sources = step + 4 * 5
+    hashed = SEED
+    for position in range(count):
+        hashed = mix(hashed, value_of(load_i32(sources + 4 * position), variables))
+    slot_count = field(index, X_SLOT_COUNT)
+    slot = (hashed * slot_count) >> 32
+    fact = load_i32(field(index, X_SLOTS) + 4 * slot)
+    while fact != EMPTY:
+        record = field(row, R_CELLS) + fact * field(row, R_WIDTH)
+        same = True
+        for position in range(count):
+            if load_i32(record + 4 * position) != value_of(load_i32(sources + 4 * position), variables):
+                same = False
+                break
+        if same:
+            result = load_i32(record + 4 * count)
+            if result == FAILURE:
+                m[M_ERRORS] += 1
+                return FAILED
+            if target >= 0:
+                store_i64(variables + 8 * target, result)
+                return PASSED
+            return PASSED if load_i64(variables + 8 * (-1 - target)) == result else FAILED
+        slot += 1
+        if slot == slot_count:
+            slot = 0
+        fact = load_i32(field(index, X_SLOTS) + 4 * slot)
+    size = count + 2
+    if m[M_REQUEST_COUNT] + size > m[M_REQUEST_CAPACITY]:
+        return NEED_CALLS
+    request = m[M_REQUESTS] + 4 * m[M_REQUEST_COUNT]
+    store_i32(request, load_i32(step + 4))
+    store_i32(request + 4, count)
+    for position in range(count):
+        store_i32(request + 8 + 4 * position, value_of(load_i32(sources + 4 * position), variables))
+    m[M_REQUEST_COUNT] += size
+    return FAILED if m[M_COLLECT] else NEED_CALLS
+
+
+@device
+def run_condition(m, step, kind, variables):
+    """Run a step that passes or fails once: a comparison, an assignment, a function call, a negated atom."""
+    if kind == STEP_COMPARE:
+        left_kind = evaluate(m, load_i32(step + 8), variables)
+        left = load_i64(m[M_SCRATCH] + 8)
+        right_kind = evaluate(m, load_i32(step + 12), variables)
+        outcome = compare(m, load_i32(step + 4), left_kind, left, right_kind, load_i64(m[M_SCRATCH] + 8))
+        if outcome < 0:
+            m[M_ERRORS] += 1
+        return PASSED if outcome == 1 else FAILED
+    if kind == STEP_ASSIGN:
+        result_kind = evaluate(m, load_i32(step + 8), variables)
+        if result_kind == BAD:
+            m[M_ERRORS] += 1
+            return FAILED
+        bits = load_i64(m[M_SCRATCH] + 8)
+        term = intern_number(m, result_kind, bits) if is_number(result_kind) else bits
+        if term < 0:
+            return FULL_TERMS
+        target = load_i32(step + 4)
+        if target >= 0:
+            store_i64(variables + 8 * target, term)
+            return PASSED
+        return PASSED if load_i64(variables + 8 * (-1 - target)) == term else FAILED
+    if kind == STEP_CALL:
+        return call_function(m, step, variables)
+    return PASSED if absent(m, step, kind, variables) else FAILED
+
+
+@device
+def next_match(m, frame):
+    """Advance a frame to its next match: MATCH, or DONE when there is none left, or a reason to call again."""
+    plan = load_i64(frame + 8 * FRAME_PLAN)
+    code = m[M_CODE]
+    steps = load_i32(code + 4 * (plan + P_STEPS))
+    variables = frame + 8 * FRAME_VARIABLES
+    cursors = variables + 8 * load_i32(code + 4 * (plan + P_VARIABLES))
+    facts = cursors + 8 * steps
+    depth = load_i64(frame + 8 * FRAME_DEPTH)
+    entering = load_i64(frame + 8 * FRAME_ENTERING) != 0
+    if depth == steps:
+        # The last call ended in a match: look for another one below it.
+        depth -= 1
+        entering = False
+    while 0 <= depth < steps:
+        step = code + 4 * load_i32(code + 4 * (plan + P_FIRST + depth))
+        kind = load_i32(step + 4 * S_KIND)
+        if kind > STEP_SCAN:
+            outcome = FAILED
+            if entering:
+                outcome = run_condition(m, step, kind, variables)
+            if outcome == PASSED:
+                depth += 1
+            elif outcome == FAILED:
+                depth -= 1
+                entering = False
+            else:
+                store_i64(frame + 8 * FRAME_DEPTH, depth)
+                store_i64(frame + 8 * FRAME_ENTERING, 1)
+                return outcome
+            continue
+        row = relation_row(m, load_i32(step + 4 * S_RELATION))
+        link = 0
+        if kind == STEP_INDEX:
+            link = field(index_row(m, load_i32(step + 4 * S_INDEX)), X_LINK)
+        if not entering:
+            fact = load_i64(cursors + 8 * depth)
+        elif kind == STEP_INDEX:
+            fact = first_in_index(m, step, variables)
+        elif kind == STEP_PROBE:
+            fact = probe(m, step, variables)
+        elif kind == STEP_PIVOT:
+            fact = load_i64(frame + 8 * FRAME_FACT)
+        else:
+            fact = 0 if field(row, R_COUNT) > 0 else -1
+        entering = False
+        cells = field(row, R_CELLS)
+        width = field(row, R_WIDTH)
+        flags = field(row, R_FLAGS)
+        count = field(row, R_COUNT)
+        care = 0
+        want = 0
+        if kind != STEP_PIVOT:
+            role = load_i32(step + 4 * S_ROLE)
+            care = m[M_MASKS + 2 * role]
+            want = m[M_MASKS + 2 * role + 1]
+        outputs = load_i32(step + 4 * S_OUTPUTS)
+        checks = load_i32(step + 4 * S_CHECKS)
+        lists = step + 4 * (S_LISTS + load_i32(step + 4 * S_KEYS) * (2 if kind == STEP_PIVOT else 1))
+        budget = m[M_BUDGET]
+        while fact >= 0:
+            record = cells + fact * width
+            budget -= 1
+            if kind == STEP_INDEX:
+                following = load_i32(record + link)
+            elif kind == STEP_SCAN:
+                following = fact + 1 if fact + 1 < count else -1
+            else:
+                following = -1
+            if (
+                load_i32(record + flags) & care == want
+                and (kind != STEP_PIVOT or pivot_fits(step, record, variables))
+                and bind(lists, outputs, checks, record, variables)
+            ):
+                store_i64(cursors + 8 * depth, following)
+                store_i64(facts + 8 * depth, fact)
+                entering = True
+                break
+            fact = following
+        m[M_BUDGET] = budget
+        if entering:
+            depth += 1
+        else:
+            depth -= 1
+        if budget < 0 and depth < steps:
+            store_i64(frame + 8 * FRAME_DEPTH, depth)
+            store_i64(frame + 8 * FRAME_ENTERING, 1 if entering else 0)
+            return PAUSED
+    store_i64(frame + 8 * FRAME_DEPTH, depth)
+    store_i64(frame + 8 * FRAME_ENTERING, 0)
+    return MATCH if depth >= 0 else DONE

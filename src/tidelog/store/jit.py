@@ -1,0 +1,206 @@
+"""How kernels are compiled: Numba with a private, stamped, per-user cache, and raw access to memory by address.
+
+A join visits many relations, and which ones is known only at run time, while a compiled function has a fixed signature.
+So kernels get addresses: every array of the store is owned by a Python object, and its address stands in a table that kernels
+read (`layout`). `load_i32` and its sisters are the only ways to memory.
+
+With `NUMBA_DISABLE_JIT=1` the same functions run as plain Python, and the loads go through `ctypes`.
+
+The cache folder carries a stamp of the kernels' sources: Numba checks only the file of the function itself, not the
+helpers it calls, and would return stale code after an edit there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numba import types
+from numba.core import config as numba_config
+from numba.extending import intrinsic
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+JIT_DISABLED = bool(numba_config.DISABLE_JIT)
+
+
+def _source_stamp() -> str:
+    """A hash of every source that can end up in a kernel, and of the compiler's version."""
+    digest = hashlib.sha256(f"{numba.__version__} {np.__version__} {sys.version}".encode())
+    package = Path(__file__).parent.parent
+    for folder in ("store", "reason"):
+        for path in sorted((package / folder).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_folder() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "tidelog" / f"kernels-{_source_stamp()}"
+
+
+CACHE_FOLDER = _cache_folder()
+
+
+def device(function: Function) -> Function:
+    """Compile a helper that only other kernels call."""
+    return numba.njit(function, nogil=True)  # type: ignore[no-any-return]
+
+
+def inlined(function: Function) -> Function:
+    """Compile a helper so small that the call would cost more than the work; LLVM is told to inline it."""
+    return numba.njit(function, nogil=True, forceinline=True)  # type: ignore[no-any-return]
+
+
+class _EntryPoint:
+    """A kernel that Python calls: compiled at its first call, kept in the cache folder, and announced if that takes long."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._compiled: Callable[..., Any] | None = None
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._compiled is None:
+            return self._first_call(arguments)
+        return self._compiled(*arguments)
+
+    def _first_call(self, arguments: tuple[Any, ...]) -> Any:
+        if JIT_DISABLED:
+            self._compiled = self._function
+            return self._function(*arguments)
+        before = numba_config.CACHE_DIR
+        try:
+            CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
+            numba_config.CACHE_DIR = str(CACHE_FOLDER)
+            compiled = numba.njit(self._function, nogil=True, cache=True)
+        except OSError:
+            # A read-only home folder: compile for this process alone.
+            compiled = numba.njit(self._function, nogil=True)
+        finally:
+            numba_config.CACHE_DIR = before
+        cold = not any(CACHE_FOLDER.rglob(f"*.{self.__name__}-*.nbi")) if CACHE_FOLDER.exists() else True
+        signature = tuple(numba.typeof(argument) for argument in arguments)
+        began = time.perf_counter()
+        if cold and sys.stderr.isatty():
+            print(f"tidelog: compiling `{self.__name__}`, once for this machine …", file=sys.stderr, flush=True)
+        compiled.compile(signature)
+        if cold and sys.stderr.isatty():
+            print(f"tidelog: compiled in {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+        self._compiled = compiled
+        return compiled(*arguments)
+
+
+def entry_point(function: Function) -> Function:
+    """Mark a kernel that Python calls. Compiled lazily and cached on disk; few of these keep the start-up short."""
+    return _EntryPoint(function)  # type: ignore[return-value]
+
+
+def address(array: np.ndarray[Any, Any]) -> int:
+    """The address of an array's first element. Whoever stores it keeps the array alive."""
+    return int(array.ctypes.data)
+
+
+if JIT_DISABLED:
+
+    def load_i32(at: int) -> int:
+        return ctypes.c_int32.from_address(int(at)).value
+
+    def store_i32(at: int, value: int) -> None:
+        ctypes.c_int32.from_address(int(at)).value = int(value)
+
+    def load_i64(at: int) -> int:
+        return ctypes.c_int64.from_address(int(at)).value
+
+    def store_i64(at: int, value: int) -> None:
+        ctypes.c_int64.from_address(int(at)).value = int(value)
+
+    def load_u8(at: int) -> int:
+        return ctypes.c_uint8.from_address(int(at)).value
+
+    def store_u8(at: int, value: int) -> None:
+        ctypes.c_uint8.from_address(int(at)).value = int(value)
+
+    def float_of_bits(bits: int) -> float:
+        return float(np.int64(bits).view(np.float64))
+
+    def bits_of_float(value: float) -> int:
+        return int(np.float64(value).view(np.int64))
+
+    def prefetch(at: int) -> None:
+        """A hint to the processor; plain Python has no use for it."""
+
+else:
+    from llvmlite import ir
+    from numba.core import cgutils
+
+    def _loader(width: int, result: Any) -> Any:
+        @intrinsic  # type: ignore[untyped-decorator]
+        def load(typing_context: Any, at: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                pointer = builder.inttoptr(arguments[0], ir.IntType(width).as_pointer())
+                value = builder.load(pointer)
+                if width == 8:
+                    return builder.zext(value, ir.IntType(64))
+                return builder.sext(value, ir.IntType(64)) if width < 64 else value
+
+            return result(types.int64), codegen
+
+        return load
+
+    def _storer(width: int) -> Any:
+        @intrinsic  # type: ignore[untyped-decorator]
+        def store(typing_context: Any, at: Any, value: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                pointer = builder.inttoptr(arguments[0], ir.IntType(width).as_pointer())
+                stored = builder.trunc(arguments[1], ir.IntType(width)) if width < 64 else arguments[1]
+                builder.store(stored, pointer)
+                return context.get_dummy_value()
+
+            return types.void(types.int64, types.int64), codegen
+
+        return store
+
+    # Loads widen to 64 bits, so that kernels compute in one integer type only.
+    load_i32 = _loader(32, types.int64)
+    load_i64 = _loader(64, types.int64)
+    load_u8 = _loader(8, types.int64)
+    store_i32 = _storer(32)
+    store_i64 = _storer(64)
+    store_u8 = _storer(8)
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def float_of_bits(typing_context: Any, bits: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], ir.DoubleType())
+
+        return types.float64(types.int64), codegen
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def bits_of_float(typing_context: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], ir.IntType(64))
+
+        return types.int64(types.float64), codegen
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def prefetch(typing_context: Any, at: Any) -> Any:
+        def codegen(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+            byte = ir.IntType(8).as_pointer()
+            word = ir.IntType(32)
+            signature = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+            function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
+            pointer = builder.inttoptr(arguments[0], byte)
+            builder.call(function, [pointer, word(0), word(1), word(1)])
+            return context.get_dummy_value()
+
+        return types.void(types.int64), codegen

@@ -1,0 +1,270 @@
+"""The kernels below everything: hashing, finding and appending facts, index chains, flags, counters, the undo log.
+
+Hashing keeps neighbours together: eight consecutive numbers of the last argument share a cache line of the table, so that
+the heads of one rule over a sorted range hit the same lines. All arithmetic stays inside 63 bits: plain Python and
+compiled code then agree to the bit.
+"""
+
+from __future__ import annotations
+
+from tidelog.store.jit import device, inlined, load_i32, load_i64, prefetch, store_i32, store_i64
+from tidelog.store.layout import (
+    EMPTY,
+    F_TOUCHED,
+    LOG_STRIDE,
+    M_INDEXES,
+    M_LOG,
+    M_LOG_COUNT,
+    M_RELATIONS,
+    R_ARITY,
+    R_CELLS,
+    R_COUNT,
+    R_COUNTERS,
+    R_FACTS,
+    R_FLAGS,
+    R_GROUPS,
+    R_INDEX,
+    R_INDEX_COUNT,
+    R_KEYS,
+    R_QUEUE,
+    R_QUEUE_COUNT,
+    R_START,
+    R_STRIDE,
+    R_WIDTH,
+    X_COLUMN_COUNT,
+    X_COLUMNS,
+    X_LINK,
+    X_RELATION,
+    X_SLOT_COUNT,
+    X_SLOTS,
+    X_STRIDE,
+    X_USED,
+)
+
+MASK_32 = 0xFFFFFFFF
+MULTIPLIER = 0x2C1B3C6D  # odd and below 2**30: a 32-bit number times it stays inside 62 bits
+SEED = 0x297A2D39
+SECOND_SEED = 0x1B873593
+
+
+@inlined
+def mix(state, number):
+    """Fold one 32-bit number into a 32-bit hash."""
+    product = (state ^ number) * MULTIPLIER
+    return (product ^ (product >> 31)) & MASK_32
+
+
+@inlined
+def relation_row(m, relation):
+    """The address of a relation's fields."""
+    return m[M_RELATIONS] + relation * R_STRIDE
+
+
+@inlined
+def index_row(m, index):
+    return m[M_INDEXES] + index * X_STRIDE
+
+
+@inlined
+def field(row, number):
+    return load_i64(row + 8 * number)
+
+
+@inlined
+def record_of(row, fact):
+    """The address of a fact's record."""
+    return load_i64(row + 8 * R_CELLS) + fact * load_i64(row + 8 * R_WIDTH)
+
+
+@inlined
+def flags_at(row, fact):
+    """The address of a fact's flags."""
+    return record_of(row, fact) + load_i64(row + 8 * R_FLAGS)
+
+
+@inlined
+def flags_of(m, relation, fact):
+    return load_i32(flags_at(relation_row(m, relation), fact))
+
+
+@device
+def row_key(row_address, arity):
+    """The key of a row of cells in the table: the row itself up to arity 2, a 62-bit hash beyond."""
+    if arity == 2:
+        return (load_i32(row_address) << 32) | load_i32(row_address + 4)
+    if arity == 1:
+        return load_i32(row_address)
+    if arity == 0:
+        return 0
+    first = SEED
+    second = SECOND_SEED
+    for column in range(arity):
+        cell = load_i32(row_address + 4 * column)
+        first = mix(first, cell)
+        second = mix(second, cell ^ (cell << 7) & MASK_32)
+    return ((first << 32) | second) & 0x3FFFFFFFFFFFFFFF
+
+
+@inlined
+def home_slot(key, groups):
+    """Where the search for a key begins: its group by hash, its place in the group by its last three bits."""
+    hashed = mix(mix(SEED, key >> 32), (key & MASK_32) >> 3)
+    return ((hashed * groups) >> 32) * 8 + (key & 7)
+
+
+@device
+def same_row(record, row_address, arity):
+    for column in range(arity):
+        if load_i32(record + 4 * column) != load_i32(row_address + 4 * column):
+            return False
+    return True
+
+
+@device
+def find_slot(row, row_address, key, slot):
+    """The slot that holds a row, or the empty slot where it belongs, searching from `slot` on."""
+    keys = field(row, R_KEYS)
+    slots = field(row, R_GROUPS) * 8
+    arity = field(row, R_ARITY)
+    while True:
+        found = load_i64(keys + 8 * slot)
+        if found == EMPTY:
+            return slot
+        if found == key:
+            if arity <= 2:
+                return slot
+            fact = load_i32(field(row, R_FACTS) + 4 * slot)
+            if same_row(record_of(row, fact), row_address, arity):
+                return slot
+        slot += 1
+        if slot == slots:
+            slot = 0
+
+
+@device
+def find(m, relation, row_address):
+    """The number of the fact with these cells, dead or alive, or -1."""
+    row = relation_row(m, relation)
+    key = row_key(row_address, field(row, R_ARITY))
+    slot = find_slot(row, row_address, key, home_slot(key, field(row, R_GROUPS)))
+    if load_i64(field(row, R_KEYS) + 8 * slot) == EMPTY:
+        return -1
+    return load_i32(field(row, R_FACTS) + 4 * slot)
+
+
+@device
+def append(m, row, slot, key, row_address, flags):
+    """Add a fact that is not there, at the slot that `find_slot` gave. The caller has made room."""
+    fact = field(row, R_COUNT)
+    store_i64(row + 8 * R_COUNT, fact + 1)
+    store_i64(field(row, R_KEYS) + 8 * slot, key)
+    store_i32(field(row, R_FACTS) + 4 * slot, fact)
+    record = record_of(row, fact)
+    arity = field(row, R_ARITY)
+    for column in range(arity):
+        store_i32(record + 4 * column, load_i32(row_address + 4 * column))
+    store_i32(record + field(row, R_FLAGS), flags)
+    counters = field(row, R_COUNTERS)
+    if counters != 0:
+        store_i32(record + counters, 0)
+        store_i32(record + counters + 4, 0)
+    for position in range(field(row, R_INDEX_COUNT)):
+        link_fact(m, field(row, R_INDEX + position), record, fact)
+    return fact
+
+
+@device
+def find_or_append(m, relation, row_address, flags):
+    """The fact with these cells; a new one gets `flags`. The caller has made room."""
+    row = relation_row(m, relation)
+    key = row_key(row_address, field(row, R_ARITY))
+    slot = find_slot(row, row_address, key, home_slot(key, field(row, R_GROUPS)))
+    if load_i64(field(row, R_KEYS) + 8 * slot) != EMPTY:
+        return load_i32(field(row, R_FACTS) + 4 * slot)
+    return append(m, row, slot, key, row_address, flags)
+
+
+@device
+def index_slot_of_record(index, record, cells, width):
+    """The slot of an index for the key in a record: of a fact with that key, or empty."""
+    columns = field(index, X_COLUMNS)
+    column_count = field(index, X_COLUMN_COUNT)
+    hashed = SEED
+    for position in range(column_count):
+        hashed = mix(hashed, load_i32(record + 4 * load_i32(columns + 4 * position)))
+    slot_count = field(index, X_SLOT_COUNT)
+    slots = field(index, X_SLOTS)
+    slot = (hashed * slot_count) >> 32
+    while True:
+        fact = load_i32(slots + 4 * slot)
+        if fact == EMPTY:
+            return slot
+        other = cells + fact * width
+        same = True
+        for position in range(column_count):
+            column = 4 * load_i32(columns + 4 * position)
+            if load_i32(record + column) != load_i32(other + column):
+                same = False
+                break
+        if same:
+            return slot
+        slot += 1
+        if slot == slot_count:
+            slot = 0
+
+
+@device
+def link_fact(m, index_number, record, fact):
+    """Put a fact at the front of its chain."""
+    index = index_row(m, index_number)
+    row = relation_row(m, field(index, X_RELATION))
+    slot = index_slot_of_record(index, record, field(row, R_CELLS), field(row, R_WIDTH))
+    place = field(index, X_SLOTS) + 4 * slot
+    newest = load_i32(place)
+    if newest == EMPTY:
+        store_i64(index + 8 * X_USED, field(index, X_USED) + 1)
+    store_i32(record + field(index, X_LINK), newest)
+    store_i32(place, fact)
+
+
+@device
+def touch(m, relation, row, fact):
+    """Remember a fact as it was before the update; facts that the update itself appended need no memory."""
+    if fact >= field(row, R_START):
+        return
+    record = record_of(row, fact)
+    place = record + field(row, R_FLAGS)
+    flags = load_i32(place)
+    if flags & F_TOUCHED:
+        return
+    entry = m[M_LOG] + m[M_LOG_COUNT] * LOG_STRIDE
+    store_i64(entry, relation)
+    store_i64(entry + 8, fact)
+    store_i64(entry + 16, flags)
+    counters = field(row, R_COUNTERS)
+    if counters != 0:
+        store_i64(entry + 24, load_i32(record + counters))
+        store_i64(entry + 32, load_i32(record + counters + 4))
+    m[M_LOG_COUNT] += 1
+    store_i32(place, flags | F_TOUCHED)
+
+
+@device
+def enqueue(row, fact):
+    """Let a fact wait for the next round. The caller has made room."""
+    count = field(row, R_QUEUE_COUNT)
+    store_i32(field(row, R_QUEUE) + 4 * count, fact)
+    store_i64(row + 8 * R_QUEUE_COUNT, count + 1)
+
+
+@device
+def prefetch_rows(m, relation, rows, count, slots):
+    """Compute the home slots of many rows and ask for their cache lines; the probes then find them there."""
+    row = relation_row(m, relation)
+    arity = field(row, R_ARITY)
+    groups = field(row, R_GROUPS)
+    keys = field(row, R_KEYS)
+    for position in range(count):
+        slot = home_slot(row_key(rows + 4 * arity * position, arity), groups)
+        store_i64(slots + 8 * position, slot)
+        prefetch(keys + 8 * slot)

@@ -1,0 +1,201 @@
+"""Where everything lies in memory: the vocabulary that Python and the kernels share.
+
+Kernels get one array, the *machine*: registers that hold addresses, sizes and parameters. From there they reach
+
+- the relation table: a row of `R_…` fields for each relation;
+- the index table: a row of `X_…` fields for each index;
+- the code: plans as flat 32-bit integers (`store.code` writes them, `store.executor` runs them);
+- the terms: kind and payload of each constant;
+- the undo log: each fact that an update touched, as it was before.
+
+A fact is a *record* of 32-bit cells in its relation: its arguments, its flags, its counters where the relation keeps
+them, and one link for each index. One cache line holds all that a join step needs of a fact.
+"""
+
+from __future__ import annotations
+
+# --- flags of a fact: membership in the sets of the algorithms ---------------------------------------------------------
+F_EXPLICIT = 1  # E
+F_IN = 2  # I: a rule body may use the fact now
+F_OLD = 4  # in I when the update began; equals F_IN between updates
+F_TOUCHED = 8  # the undo log holds the fact as it was
+F_PENDING = 16  # derived, and waiting for its own insertion to be processed
+F_CURRENT = 32  # in the batch that is being processed (N of DR2 and DR5)
+F_DELETED = 64  # D: examined or overdeleted
+F_PROCESSED = 128  # O: its consequences have been overdeleted
+F_CHECKED = 256  # C
+F_PROVED = 512  # P
+F_SPREAD = 1024  # V: proved, and its consequences have been proved
+F_DELAYED = 2048  # Y: proved before anybody asked
+F_DISPROVED = 4096  # S
+F_MARKED = 8192  # a negative mark: the next update deletes it or what it came from
+F_RESTORED = 16384  # a positive mark: the next update brings it back
+F_SEEN = 32768  # a changed fact of a negated atom that has been a pivot already
+F_PERSISTENT = F_EXPLICIT | F_IN | F_OLD | F_MARKED | F_RESTORED
+
+# --- machine registers ---------------------------------------------------------------------------------------------------
+M_RELATIONS = 0  # address of the relation table
+M_INDEXES = 1  # address of the index table
+M_CODE = 2  # address of the plans
+M_BUDGET = 3  # candidates that a kernel may still look at before it returns to Python
+M_ERRORS = 4  # rule instances that failed in an expression
+M_LOG = 5  # address of the undo log
+M_LOG_COUNT = 6
+M_LOG_CAPACITY = 7
+M_TERM_KINDS = 8  # address of the kinds of terms
+M_TERM_PAYLOADS = 9  # address of the payloads of terms
+M_TERM_SIZES = 10  # address of the byte lengths of texts
+M_TERM_HASHES = 11
+M_TERM_SLOTS = 12  # address of the hash table of terms
+M_TERM_SLOT_COUNT = 13
+M_TERM_COUNT = 14
+M_TERM_LIMIT = 15  # terms that fit before the dictionary must grow
+M_TERM_TEXT = 16  # address of the text heap
+M_SCRATCH = 17  # address of the expression stack
+M_REQUESTS = 18  # address of calls of Python functions that wait for their results
+M_REQUEST_COUNT = 19
+M_REQUEST_CAPACITY = 20
+M_COLLECT = 21  # 1: a missing function result is requested and the match skipped; 0: the kernel pauses for it
+M_FULL = 22  # which relation has to grow when a kernel returns FULL
+M_STAGED = 23  # rows that must fit before the kernel can go on
+M_MASKS = 24  # from here on: care and want for each role of a body atom (see ROLE_…)
+M_ABSENT = 32  # from here on: for negated atoms before, after and at the pivot, the flags of which none may be set
+M_FRAMES = 36  # address of the join frames
+M_FRAMES_SIZE = 37  # their size in bytes
+M_HEADS = 38  # address of the buffer of derived heads
+M_HEADS_CAPACITY = 39  # its size in cells
+M_WORK = 40  # from here on: counters of work, in the order of WORK_KINDS
+M_RULE_WORK = 50  # address of rule applications by rule
+M_STATE = 51  # from here on: where a paused algorithm goes on
+M_LISTS = 70  # from here on: work lists, three registers each (address, count, capacity)
+M_SIZE = 128
+
+# --- roles of a body atom in a plan: which set it is matched in ---------------------------------------------------------------
+ROLE_LOWER_BEFORE = 0  # predicate of a lower component, left of the pivot
+ROLE_LOWER_AFTER = 1
+ROLE_OWN_BEFORE = 2  # predicate of the rule's own component, left of the pivot
+ROLE_OWN_AFTER = 3
+ROLES = 4
+# For a negated atom: left of the pivot, right of it, or the pivot itself.
+ABSENT_BEFORE = 0
+ABSENT_AFTER = 1
+ABSENT_PIVOT = 2
+
+# --- relation table ------------------------------------------------------------------------------------------------------
+R_CELLS = 0  # address of the records
+R_WIDTH = 1  # bytes of a record
+R_ARITY = 2
+R_COUNT = 3  # records in use, dead ones included
+R_CAPACITY = 4
+R_KEYS = 5  # address of the keys of the hash table
+R_FACTS = 6  # address of the fact numbers of the hash table
+R_GROUPS = 7  # groups of eight slots in the hash table
+R_LIMIT = 8  # records that the hash table takes before it must grow
+R_START = 9  # records in use when the update began
+R_QUEUE = 10  # address of the facts that wait (next round)
+R_QUEUE_COUNT = 11
+R_QUEUE_CAPACITY = 12
+R_BATCH = 13  # address of the facts in work (this round)
+R_BATCH_COUNT = 14
+R_BATCH_CAPACITY = 15
+R_COUNTERS = 16  # byte offset of the two derivation counters in a record, or 0
+R_FLAGS = 17  # byte offset of the flags in a record
+R_INDEX_COUNT = 18
+R_INDEX = 19  # from here on: the numbers of the relation's indexes
+R_MAX_INDEXES = 29
+R_FIELDS = 48
+R_STRIDE = R_FIELDS * 8
+
+# --- index table -----------------------------------------------------------------------------------------------------------
+X_SLOTS = 0  # address of the hash table: the newest fact of each key
+X_SLOT_COUNT = 1
+X_USED = 2  # distinct keys
+X_LINK = 3  # byte offset in a record of the link to the next fact with the same key
+X_COLUMN_COUNT = 4
+X_COLUMNS = 5  # address of the column numbers
+X_RELATION = 6
+X_FIELDS = 8
+X_STRIDE = X_FIELDS * 8
+
+EMPTY = -1  # an empty slot; no key and no fact number is negative
+
+# --- the undo log: relation, fact, flags, non-recursive count, recursive count ------------------------------------------------
+LOG_FIELDS = 5
+LOG_STRIDE = LOG_FIELDS * 8
+
+# --- kinds of terms ----------------------------------------------------------------------------------------------------------
+K_STRING = 0
+K_INTEGER = 1
+K_FLOAT = 2
+K_BOOLEAN = 3
+K_IRI = 4
+K_LITERAL = 5
+FAILURE = 0  # the term number that stands for "this function call failed"; never in a fact
+
+# --- plans: words of a plan's header, then the offsets of its steps ------------------------------------------------------------
+P_STEPS = 0
+P_VARIABLES = 1
+P_FRAME = 2  # bytes of the frame that the plan runs in
+P_HEAD_RELATION = 3
+P_HEAD = 4  # offset of the sources of the head's cells
+P_RULE = 5
+P_FIRST = 6  # offsets of the steps from here on
+
+# steps
+S_KIND = 0
+S_RELATION = 1
+S_ROLE = 2  # one of ROLE_…, for a negated atom one of ABSENT_…
+S_INDEX = 3
+S_KEYS = 4  # number of key words, which follow from S_LISTS on
+S_OUTPUTS = 5  # number of (column, variable) pairs, which follow the keys
+S_CHECKS = 6  # number of (column, variable) pairs, which follow the outputs
+S_LISTS = 7
+
+STEP_PIVOT = 0  # keys are (column, source) pairs to compare
+STEP_PROBE = 1  # keys are sources in the order of the columns
+STEP_INDEX = 2
+STEP_SCAN = 3
+STEP_ABSENT_PROBE = 4
+STEP_ABSENT_INDEX = 5
+STEP_ABSENT_SCAN = 6
+STEP_COMPARE = 7  # operator, offset of the left expression, offset of the right one
+STEP_ASSIGN = 8  # variable or -1-variable to compare with, offset of the expression
+STEP_CALL = 9  # memo relation, index, number of arguments, variable or -1-variable to compare with, sources
+
+# frames: fields of 8 bytes
+FRAME_PLAN = 0
+FRAME_DEPTH = 1
+FRAME_ENTERING = 2
+FRAME_FACT = 3  # the fact that the pivot is matched to
+FRAME_VARIABLES = 4  # then a cursor and a matched fact for each step
+
+# expressions: postfix words
+E_END = 0
+E_VARIABLE = 1
+E_CONSTANT = 2
+E_CALL = 3
+
+# what a kernel returns
+DONE = 0
+MATCH = 1
+PAUSED = 2  # the budget is spent: check limits and call again
+FULL = 3  # relation M_FULL must grow for M_STAGED rows
+FULL_LOG = 4
+FULL_TERMS = 5
+FULL_LIST = 6  # work list M_FULL must grow
+NEED_CALLS = 7  # functions in Python have to be called
+FULL_FRAMES = 8
+
+WORK_KINDS = (
+    "insertion",
+    "deletion",
+    "backward",
+    "forward",
+    "rederivation",
+    "checked",
+    "overdeleted",
+    "marked_explicit",
+    "marked_implicit",
+)
+W_INSERTION, W_DELETION, W_BACKWARD, W_FORWARD, W_REDERIVATION = 0, 1, 2, 3, 4
+W_CHECKED, W_OVERDELETED, W_MARKED_EXPLICIT, W_MARKED_IMPLICIT = 5, 6, 7, 8

@@ -1,0 +1,292 @@
+"""Relations: the owner of the arrays behind each predicate, how they grow, and how they are compacted.
+
+Facts keep their number for as long as an update runs. A deleted fact stays as a dead record, so that a fact that comes back
+costs nothing; when half of the records are dead, `compact` closes the gaps between two updates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.errors import TidelogError
+from tidelog.store.jit import address
+from tidelog.store.layout import (
+    EMPTY,
+    F_IN,
+    R_ARITY,
+    R_BATCH,
+    R_BATCH_CAPACITY,
+    R_BATCH_COUNT,
+    R_CAPACITY,
+    R_CELLS,
+    R_COUNT,
+    R_COUNTERS,
+    R_FACTS,
+    R_FIELDS,
+    R_FLAGS,
+    R_GROUPS,
+    R_INDEX,
+    R_INDEX_COUNT,
+    R_KEYS,
+    R_LIMIT,
+    R_MAX_INDEXES,
+    R_QUEUE,
+    R_QUEUE_CAPACITY,
+    R_QUEUE_COUNT,
+    R_START,
+    R_WIDTH,
+    X_COLUMN_COUNT,
+    X_COLUMNS,
+    X_FIELDS,
+    X_LINK,
+    X_RELATION,
+    X_SLOT_COUNT,
+    X_SLOTS,
+    X_USED,
+)
+from tidelog.store.relation_kernels import rebuild_index, rebuild_table
+
+Cells = npt.NDArray[np.int32]
+Row = npt.NDArray[np.int64]
+
+# The table grows at this load. Linear probing over groups of eight stays short, and a fact costs 15 to 22 bytes there.
+MAXIMUM_LOAD = 0.8
+
+
+class Index:
+    """The facts of a relation by the values of some of its columns."""
+
+    def __init__(self, number: int, columns: tuple[int, ...], fields: Row) -> None:
+        self.number = number
+        self.columns = columns
+        self.fields = fields
+        self._column_array = np.array(columns, np.int32)
+        self.slots = np.full(8, EMPTY, np.int32)
+        fields[X_COLUMN_COUNT] = len(columns)
+        fields[X_COLUMNS] = address(self._column_array)
+
+    @property
+    def distinct(self) -> int:
+        """How many keys there are, dead facts included."""
+        return int(self.fields[X_USED])
+
+
+class Relation:
+    """One predicate's facts. `fields` is its row in the relation table, which kernels read and write too."""
+
+    def __init__(self, store: Any, number: int, name: str, arity: int, counters: bool, capacity: int) -> None:
+        self._store = store
+        self.number = number
+        self.name = name
+        self.arity = arity
+        self.has_counters = counters
+        self.indexes: list[Index] = []
+        capacity = max(capacity, 2)
+        self.cells: Cells = np.zeros((capacity, self._record_cells()), np.int32)
+        self._keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self._facts: Cells = np.empty(0, np.int32)
+        self._queue: Cells = np.empty(capacity, np.int32)
+        self._batch: Cells = np.empty(capacity, np.int32)
+        self.fields[R_ARITY] = arity
+        self.fields[R_COUNT] = 0
+        self.fields[R_START] = 0
+        self._new_table(max(1, int(capacity / MAXIMUM_LOAD / 8) + 1))
+        self._publish()
+
+    # --- layout of a record -------------------------------------------------------------------------------------------
+
+    @property
+    def fields(self) -> Row:
+        return self._store.relation_table[self.number]  # type: ignore[no-any-return]
+
+    @property
+    def flags_column(self) -> int:
+        return self.arity
+
+    @property
+    def counter_columns(self) -> tuple[int, int]:
+        """The columns of the non-recursive and the recursive counter."""
+        return self.arity + 1, self.arity + 2
+
+    def _first_link_column(self) -> int:
+        return self.arity + (3 if self.has_counters else 1)
+
+    def _record_cells(self) -> int:
+        return self._first_link_column() + len(self.indexes)
+
+    def _publish(self) -> None:
+        fields = self.fields
+        self._follow_kernels()
+        fields[R_CELLS] = address(self.cells)
+        fields[R_WIDTH] = self.cells.shape[1] * 4
+        fields[R_CAPACITY] = self.cells.shape[0]
+        fields[R_FLAGS] = self.flags_column * 4
+        fields[R_COUNTERS] = self.counter_columns[0] * 4 if self.has_counters else 0
+        fields[R_KEYS] = address(self._keys)
+        fields[R_FACTS] = address(self._facts)
+        fields[R_GROUPS] = len(self._keys) // 8
+        fields[R_LIMIT] = int(len(self._keys) * MAXIMUM_LOAD)
+        fields[R_QUEUE] = address(self._queue)
+        fields[R_QUEUE_CAPACITY] = len(self._queue)
+        fields[R_BATCH] = address(self._batch)
+        fields[R_BATCH_CAPACITY] = len(self._batch)
+        fields[R_INDEX_COUNT] = len(self.indexes)
+        for position, index in enumerate(self.indexes):
+            fields[R_INDEX + position] = index.number
+            index.fields[X_RELATION] = self.number
+            index.fields[X_LINK] = 4 * (self._first_link_column() + position)
+            index.fields[X_SLOTS] = address(index.slots)
+            index.fields[X_SLOT_COUNT] = len(index.slots)
+
+    # --- size ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def count(self) -> int:
+        """Records in use, dead ones included."""
+        return int(self.fields[R_COUNT])
+
+    @property
+    def queue_count(self) -> int:
+        return int(self.fields[R_QUEUE_COUNT])
+
+    @property
+    def nbytes(self) -> int:
+        arrays = [self.cells, self._keys, self._facts, self._queue, self._batch]
+        return sum(array.nbytes for array in arrays) + sum(index.slots.nbytes for index in self.indexes)
+
+    def live(self) -> Cells:
+        """The numbers of the facts in I."""
+        flags = self.cells[: self.count, self.flags_column]
+        return np.flatnonzero(flags & F_IN).astype(np.int32)
+
+    def __len__(self) -> int:
+        flags = self.cells[: self.count, self.flags_column]
+        return int(np.count_nonzero(flags & F_IN))
+
+    # --- growth -------------------------------------------------------------------------------------------------------
+
+    def reserve(self, more: int) -> None:
+        """Make room for `more` facts: records, table, indexes and the queue."""
+        self._follow_kernels()
+        needed = self.count + more
+        if needed > self.cells.shape[0]:
+            self._grow_records(needed)
+        if needed > self.fields[R_LIMIT]:
+            self._new_table(max(int(needed / MAXIMUM_LOAD / 8) + 1, int(len(self._keys) // 8 * 1.5)))
+        for index in self.indexes:
+            if index.distinct + more > 0.75 * len(index.slots):
+                self._grow_index(index, more)
+        queued = self.queue_count + more
+        if queued > len(self._queue):
+            self._queue = np.resize(self._queue, max(queued, 2 * len(self._queue)))
+        self._publish()
+
+    def _grow_records(self, needed: int) -> None:
+        # A small step when large: reallocation moves pages, not bytes, and slack is memory that a user pays for.
+        step = 2.0 if self.cells.shape[0] < 1 << 16 else 1.125
+        capacity = max(needed, int(self.cells.shape[0] * step))
+        if not self.cells.flags.owndata:
+            self.cells = self.cells.copy()
+        self.cells.resize((capacity, self.cells.shape[1]), refcheck=False)
+
+    def _new_table(self, groups: int) -> None:
+        self._keys = np.full(8 * groups, EMPTY, np.int64)
+        self._facts = np.empty(8 * groups, np.int32)
+        self._publish()
+        rebuild_table(self._store.machine, self.number)
+
+    def _grow_index(self, index: Index, more: int) -> None:
+        index.slots = np.full(max(2 * len(index.slots), int(1.5 * (index.distinct + more))), EMPTY, np.int32)
+        self._publish()
+        rebuild_index(self._store.machine, index.number)
+
+    def _follow_kernels(self) -> None:
+        """Kernels swap queue and batch by their addresses; do as they did."""
+        if self.fields[R_QUEUE] == address(self._batch):
+            self._queue, self._batch = self._batch, self._queue
+
+    def clear_queues(self) -> None:
+        self.fields[R_QUEUE_COUNT] = 0
+        self.fields[R_BATCH_COUNT] = 0
+
+    def queued(self) -> Cells:
+        """The facts that wait."""
+        self._follow_kernels()
+        return self._queue[: self.queue_count]
+
+    # --- indexes and counters -------------------------------------------------------------------------------------------
+
+    def index_on(self, columns: tuple[int, ...]) -> Index:
+        """The index on these columns; built now where it is not there yet."""
+        for index in self.indexes:
+            if index.columns == columns:
+                return index
+        if len(self.indexes) == R_MAX_INDEXES:
+            raise TidelogError(f"`{self.name}` is read in more than {R_MAX_INDEXES} different ways; split the predicate")
+        index = self._store.new_index(columns)
+        self.indexes.append(index)
+        self._relayout(self._record_cells())
+        index.slots = np.full(max(8, self.count // 4), EMPTY, np.int32)
+        self._publish()
+        self._build_index(index)
+        return index
+
+    def _build_index(self, index: Index) -> None:
+        # The number of distinct keys is not known before: build, and grow where it turns out too small.
+        while rebuild_index(self._store.machine, index.number) < 0:
+            index.slots = np.full(2 * len(index.slots), EMPTY, np.int32)
+            self._publish()
+
+    def _relayout(self, width: int) -> None:
+        wider = np.zeros((self.cells.shape[0], width), np.int32)
+        kept = min(width, self.cells.shape[1])
+        wider[: self.count, :kept] = self.cells[: self.count, :kept]
+        self.cells = wider
+
+    def add_counters(self) -> None:
+        """Give every record its two counters, at zero."""
+        if self.has_counters:
+            return
+        before = self._first_link_column()
+        self.has_counters = True
+        after = self._first_link_column()
+        wider = np.zeros((self.cells.shape[0], self._record_cells()), np.int32)
+        wider[: self.count, :before] = self.cells[: self.count, :before]
+        wider[: self.count, after:] = self.cells[: self.count, before:]
+        self.cells = wider
+        self._publish()
+
+    # --- compaction -----------------------------------------------------------------------------------------------------
+
+    def compact(self) -> None:
+        """Drop the dead records. Only between updates: facts get new numbers."""
+        alive = self.live()
+        kept = self.cells[alive]
+        self.cells = np.zeros((max(2, int(len(alive) * 1.125)), self._record_cells()), np.int32)
+        self.cells[: len(alive)] = kept
+        self.fields[R_COUNT] = len(alive)
+        self.fields[R_START] = len(alive)
+        self._queue = np.empty(2, np.int32)
+        self._batch = np.empty(2, np.int32)
+        self._new_table(max(1, int(len(alive) / MAXIMUM_LOAD / 8) + 1))
+        for index in self.indexes:
+            index.slots = np.full(max(8, int(1.5 * index.distinct)), EMPTY, np.int32)
+        self._publish()
+        for index in self.indexes:
+            self._build_index(index)
+
+    def rows(self, facts: Cells | None = None) -> Cells:
+        """The arguments of the given facts, or of all in I."""
+        chosen = self.live() if facts is None else facts
+        return self.cells[chosen, : self.arity]
+
+
+def relation_fields(count: int) -> npt.NDArray[np.int64]:
+    return np.zeros((count, R_FIELDS), np.int64)
+
+
+def index_fields(count: int) -> npt.NDArray[np.int64]:
+    return np.zeros((count, X_FIELDS), np.int64)

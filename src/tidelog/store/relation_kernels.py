@@ -1,0 +1,77 @@
+"""Kernels that Python calls on one relation: rebuild its table and indexes, load rows, look rows up."""
+
+from __future__ import annotations
+
+from tidelog.store.jit import entry_point, load_i32, store_i32, store_i64
+from tidelog.store.kernels import (
+    field,
+    find,
+    find_slot,
+    home_slot,
+    index_row,
+    index_slot_of_record,
+    record_of,
+    relation_row,
+    row_key,
+)
+from tidelog.store.layout import (
+    EMPTY,
+    R_ARITY,
+    R_CELLS,
+    R_COUNT,
+    R_FACTS,
+    R_GROUPS,
+    R_KEYS,
+    R_WIDTH,
+    X_LINK,
+    X_RELATION,
+    X_SLOT_COUNT,
+    X_SLOTS,
+    X_USED,
+)
+
+
+@entry_point
+def rebuild_table(m, relation):
+    """Enter every record into an empty hash table."""
+    row = relation_row(m, relation)
+    arity = field(row, R_ARITY)
+    for fact in range(field(row, R_COUNT)):
+        record = record_of(row, fact)
+        key = row_key(record, arity)
+        slot = find_slot(row, record, key, home_slot(key, field(row, R_GROUPS)))
+        store_i64(field(row, R_KEYS) + 8 * slot, key)
+        store_i32(field(row, R_FACTS) + 4 * slot, fact)
+
+
+@entry_point
+def rebuild_index(m, index_number):
+    """Chain every record into an empty index; its distinct keys, or -1 where its table is too small."""
+    index = index_row(m, index_number)
+    row = relation_row(m, field(index, X_RELATION))
+    cells = field(row, R_CELLS)
+    width = field(row, R_WIDTH)
+    slots = field(index, X_SLOTS)
+    link = field(index, X_LINK)
+    limit = field(index, X_SLOT_COUNT) * 3 // 4
+    used = 0
+    for fact in range(field(row, R_COUNT)):
+        record = cells + fact * width
+        place = slots + 4 * index_slot_of_record(index, record, cells, width)
+        newest = load_i32(place)
+        if newest == EMPTY:
+            if used == limit:
+                return -1
+            used += 1
+        store_i32(record + link, newest)
+        store_i32(place, fact)
+    store_i64(index + 8 * X_USED, used)
+    return used
+
+
+@entry_point
+def find_rows(m, relation, rows, count, result):
+    """The fact numbers of many rows, -1 where there is none."""
+    arity = field(relation_row(m, relation), R_ARITY)
+    for position in range(count):
+        store_i32(result + 4 * position, find(m, relation, rows + 4 * arity * position))

@@ -1,0 +1,235 @@
+"""The store: the machine with its registers, the terms, the relations and the code, and what keeps their addresses true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.language.syntax import Atom, Term
+from tidelog.program.plan import Plan
+from tidelog.store.code import Assembler, Code
+from tidelog.store.jit import address
+from tidelog.store.layout import (
+    F_IN,
+    F_OLD,
+    LOG_FIELDS,
+    M_FRAMES,
+    M_FRAMES_SIZE,
+    M_HEADS,
+    M_HEADS_CAPACITY,
+    M_INDEXES,
+    M_LISTS,
+    M_LOG,
+    M_LOG_CAPACITY,
+    M_RELATIONS,
+    M_REQUEST_CAPACITY,
+    M_REQUESTS,
+    M_RULE_WORK,
+    M_SCRATCH,
+    M_SIZE,
+)
+from tidelog.store.relation import Cells, Index, Relation, index_fields, relation_fields
+from tidelog.store.relation_kernels import find_rows
+from tidelog.store.terms import Terms
+from tidelog.store.update_kernels import load_rows
+
+# A batch of heads small enough for the cache, large enough that the call costs nothing.
+HEAD_CELLS = 16384
+
+# Work lists of the algorithms, by number; three registers each from M_LISTS on.
+LIST_COUNT = 8
+
+
+class Store:
+    """Everything that kernels reach. `capacity` is where arrays begin; tests make it tiny so that everything grows."""
+
+    def __init__(self, capacity: int = 256, head_cells: int = HEAD_CELLS) -> None:
+        self.machine: npt.NDArray[np.int64] = np.zeros(M_SIZE, np.int64)
+        self._capacity = capacity
+        self.relation_table = relation_fields(8)
+        self._index_table = index_fields(8)
+        self.relations: list[Relation] = []
+        self._indexes: list[Index] = []
+        self._by_name: dict[str, Relation] = {}
+        self._memos: dict[tuple[str, int], Relation] = {}
+        self.memo_functions: dict[int, str] = {}
+        self.terms = Terms(self.machine, capacity, capacity)
+        self.code = Code(self.machine)
+        self._scratch = np.zeros(256, np.int64)
+        self._frames = np.zeros(1024, np.int64)
+        self._heads = np.zeros(head_cells, np.int32)
+        self._log = np.zeros((max(capacity, 4), LOG_FIELDS), np.int64)
+        self.requests = np.zeros(max(4 * capacity, 64), np.int32)
+        self._lists = [np.zeros(max(capacity, 4), np.int64) for _ in range(LIST_COUNT)]
+        self.rule_work = np.zeros(64, np.int64)
+        self._publish()
+
+    def _publish(self) -> None:
+        machine = self.machine
+        machine[M_RELATIONS] = address(self.relation_table)
+        machine[M_INDEXES] = address(self._index_table)
+        machine[M_SCRATCH] = address(self._scratch)
+        machine[M_FRAMES] = address(self._frames)
+        machine[M_FRAMES_SIZE] = self._frames.nbytes
+        machine[M_HEADS] = address(self._heads)
+        machine[M_HEADS_CAPACITY] = len(self._heads)
+        machine[M_LOG] = address(self._log)
+        machine[M_LOG_CAPACITY] = len(self._log)
+        machine[M_REQUESTS] = address(self.requests)
+        machine[M_REQUEST_CAPACITY] = len(self.requests)
+        machine[M_RULE_WORK] = address(self.rule_work)
+        for number, entries in enumerate(self._lists):
+            machine[M_LISTS + 3 * number] = address(entries)
+            machine[M_LISTS + 3 * number + 2] = len(entries)
+
+    # --- relations ----------------------------------------------------------------------------------------------------
+
+    def relation(self, name: str, arity: int) -> Relation:
+        """The relation of a predicate; an empty one where it is new."""
+        found = self._by_name.get(name)
+        if found is None:
+            found = self.new_relation(name, arity)
+            self._by_name[name] = found
+        return found
+
+    def find(self, name: str) -> Relation | None:
+        return self._by_name.get(name)
+
+    def named(self) -> dict[str, Relation]:
+        """The relations of predicates, without the internal ones."""
+        return self._by_name
+
+    def new_relation(self, name: str, arity: int, counters: bool = False) -> Relation:
+        """A relation that no predicate names; for groups of aggregates and the like."""
+        number = len(self.relations)
+        if number == len(self.relation_table):
+            wider = relation_fields(2 * number)
+            wider[:number] = self.relation_table
+            self.relation_table = wider
+            self._publish()
+        created = Relation(self, number, name, arity, counters, self._capacity)
+        self.relations.append(created)
+        return created
+
+    def new_index(self, columns: tuple[int, ...]) -> Index:
+        number = len(self._indexes)
+        if number == len(self._index_table):
+            wider = index_fields(2 * number)
+            wider[:number] = self._index_table
+            self._index_table = wider
+            for index in self._indexes:
+                index.fields = wider[index.number]
+            self._publish()
+        index = Index(number, columns, self._index_table[number])
+        self._indexes.append(index)
+        return index
+
+    def memo(self, function: str, arguments: int) -> Relation:
+        """The relation that remembers what a function gave: its arguments and its result."""
+        key = (function, arguments)
+        if key not in self._memos:
+            memo = self.new_relation(f"{function}/{arguments}", arguments + 1)
+            memo.index_on(tuple(range(arguments)))
+            self._memos[key] = memo
+            self.memo_functions[memo.number] = function
+        return self._memos[key]
+
+    def forget_function(self, function: str) -> None:
+        """Drop what is remembered of a function: it has been registered anew."""
+        for (name, _), memo in self._memos.items():
+            if name == function:
+                memo.cells[: memo.count, memo.flags_column] = 0
+                memo.compact()
+
+    # --- plans --------------------------------------------------------------------------------------------------------
+
+    def assemble(self, plan: Plan, target: Relation, head: tuple[Term, ...], rule_number: int) -> int:
+        """Put a plan into the code; `head` is what each match delivers into `target`. Its offset."""
+        return Assembler(self, plan, target.number, head, rule_number).assemble()
+
+    def estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
+        """How many facts match an atom when the given columns are bound, by what the indexes know."""
+        relation = self._by_name.get(atom.predicate)
+        if relation is None:
+            return 0.0
+        if not bound:
+            return float(relation.count)
+        for index in relation.indexes:
+            if index.columns == bound:
+                return relation.count / max(1, index.distinct)
+        # No index yet: each bound column is taken to cut as a square root would.
+        return float(relation.count) ** (1.0 - len(bound) / max(1, relation.arity))
+
+    # --- room ---------------------------------------------------------------------------------------------------------
+
+    def ensure_frame(self, size: int) -> None:
+        """Make room for a frame of that many bytes at the bottom of the stack of frames."""
+        if 2 * size > self._frames.nbytes:
+            self.grow_frames(2 * size)
+
+    def grow_frames(self, size: int = 0) -> None:
+        self._frames = np.resize(self._frames, max(2 * len(self._frames), size // 8 + 1))
+        self._publish()
+
+    def ensure_scratch(self, operands: int) -> None:
+        if 2 * operands + 16 > len(self._scratch):
+            self._scratch = np.zeros(4 * operands + 16, np.int64)
+            self._publish()
+
+    def ensure_row(self, arity: int) -> None:
+        """Rows are put together in scratch memory and in the buffer of heads: both hold at least a few."""
+        if arity > len(self._scratch):
+            self._scratch = np.zeros(2 * arity, np.int64)
+        if 4 * arity > len(self._heads):
+            self._heads = np.zeros(8 * arity, np.int32)
+        self._publish()
+
+    def grow_log(self, needed: int) -> None:
+        self._log = np.resize(self._log, (max(needed, 2 * len(self._log)), LOG_FIELDS))
+        self._publish()
+
+    def grow_list(self, number: int, needed: int = 0) -> None:
+        self._lists[number] = np.resize(self._lists[number], max(needed, 2 * len(self._lists[number])))
+        self._publish()
+
+    def grow_requests(self) -> None:
+        self.requests = np.resize(self.requests, 2 * len(self.requests))
+        self._publish()
+
+    def ensure_rules(self, count: int) -> None:
+        if count > len(self.rule_work):
+            wider = np.zeros(2 * count, np.int64)
+            wider[: len(self.rule_work)] = self.rule_work
+            self.rule_work = wider
+            self._publish()
+
+    def log(self) -> npt.NDArray[np.int64]:
+        return self._log
+
+    def list_entries(self, number: int) -> npt.NDArray[np.int64]:
+        """The entries of a work list."""
+        return self._lists[number][: self.machine[M_LISTS + 3 * number + 1]]
+
+    # --- rows ---------------------------------------------------------------------------------------------------------
+
+    def find_facts(self, relation: Relation, rows: Cells) -> Cells:
+        """The fact numbers of rows, -1 where there is none."""
+        rows = np.ascontiguousarray(rows, np.int32)
+        result = np.empty(len(rows), np.int32)
+        find_rows(self.machine, relation.number, address(rows), len(rows), address(result))
+        return result
+
+    def remember(self, memo: Relation, rows: Cells) -> None:
+        """Add rows to a memo; they are there for good."""
+        memo.reserve(len(rows))
+        load_rows(self.machine, memo.number, address(np.ascontiguousarray(rows)), len(rows), F_IN | F_OLD)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(relation.nbytes for relation in self.relations) + self.terms.nbytes
+
+
+def total_count(relations: Iterable[Relation]) -> int:
+    return sum(len(relation) for relation in relations)

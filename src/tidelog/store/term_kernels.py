@@ -1,0 +1,112 @@
+"""Kernels of the dictionary: encode columns of texts and numbers, gather texts, rebuild the hash table."""
+
+from __future__ import annotations
+
+from tidelog.store.expressions import intern_number, term_kind, term_payload
+from tidelog.store.jit import device, entry_point, load_i32, load_i64, load_u8, store_i32, store_i64, store_u8
+from tidelog.store.kernels import MASK_32, SEED, mix
+from tidelog.store.layout import (
+    EMPTY,
+    FAILURE,
+    M_TERM_COUNT,
+    M_TERM_HASHES,
+    M_TERM_KINDS,
+    M_TERM_PAYLOADS,
+    M_TERM_SIZES,
+    M_TERM_SLOT_COUNT,
+    M_TERM_SLOTS,
+    M_TERM_TEXT,
+)
+
+
+@device
+def text_hash(at, size, kind):
+    hashed = mix(SEED, kind ^ (size << 3))
+    position = 0
+    while position + 4 <= size:
+        hashed = mix(hashed, load_i32(at + position) & MASK_32)
+        position += 4
+    while position < size:
+        hashed = mix(hashed, load_u8(at + position))
+        position += 1
+    return hashed
+
+
+@device
+def same_text(left, right, size):
+    for position in range(size):
+        if load_u8(left + position) != load_u8(right + position):
+            return False
+    return True
+
+
+@entry_point
+def encode_texts(m, data, offsets, begin, end, kind, result, text_used):
+    """Number the texts `begin` to `end` of an Arrow-like heap; returns the bytes then used of the text heap."""
+    slots = m[M_TERM_SLOTS]
+    slot_count = m[M_TERM_SLOT_COUNT]
+    heap = m[M_TERM_TEXT]
+    for position in range(begin, end):
+        at = data + load_i64(offsets + 8 * position)
+        size = load_i64(offsets + 8 * (position + 1)) - load_i64(offsets + 8 * position)
+        hashed = text_hash(at, size, kind)
+        slot = (hashed * slot_count) >> 32
+        while True:
+            term = load_i32(slots + 4 * slot)
+            if term == EMPTY:
+                term = m[M_TERM_COUNT]
+                m[M_TERM_COUNT] = term + 1
+                store_i32(slots + 4 * slot, term)
+                store_u8(m[M_TERM_KINDS] + term, kind)
+                store_i64(m[M_TERM_PAYLOADS] + 8 * term, text_used)
+                store_i32(m[M_TERM_SIZES] + 4 * term, size)
+                store_i32(m[M_TERM_HASHES] + 4 * term, hashed)
+                for byte in range(size):
+                    store_u8(heap + text_used + byte, load_u8(at + byte))
+                text_used += size
+                break
+            if (
+                (load_i32(m[M_TERM_HASHES] + 4 * term) & MASK_32) == hashed
+                and term_kind(m, term) == kind
+                and load_i32(m[M_TERM_SIZES] + 4 * term) == size
+                and same_text(heap + term_payload(m, term), at, size)
+            ):
+                break
+            slot += 1
+            if slot == slot_count:
+                slot = 0
+        store_i32(result + 4 * position, term)
+    return text_used
+
+
+@entry_point
+def encode_numbers(m, bits, begin, end, kind, result):
+    """Number the payloads `begin` to `end`; there is room for all of them."""
+    for position in range(begin, end):
+        store_i32(result + 4 * position, intern_number(m, kind, load_i64(bits + 8 * position)))
+
+
+@entry_point
+def gather_texts(m, ids, count, data, offsets):
+    """Copy the texts of many terms into one Arrow-like heap."""
+    heap = m[M_TERM_TEXT]
+    for position in range(count):
+        term = load_i32(ids + 4 * position)
+        source = heap + term_payload(m, term)
+        target = data + load_i64(offsets + 8 * position)
+        for byte in range(load_i32(m[M_TERM_SIZES] + 4 * term)):
+            store_u8(target + byte, load_u8(source + byte))
+
+
+@entry_point
+def rebuild_term_slots(m):
+    """Enter every term into an empty hash table."""
+    slots = m[M_TERM_SLOTS]
+    slot_count = m[M_TERM_SLOT_COUNT]
+    for term in range(FAILURE + 1, m[M_TERM_COUNT]):
+        slot = ((load_i32(m[M_TERM_HASHES] + 4 * term) & MASK_32) * slot_count) >> 32
+        while load_i32(slots + 4 * slot) != EMPTY:
+            slot += 1
+            if slot == slot_count:
+                slot = 0
+        store_i32(slots + 4 * slot, term)

@@ -1,0 +1,336 @@
+"""Constants to dense 32-bit numbers and back.
+
+Everything lies in flat arrays: a kind and a payload for each term, and the texts in one heap of UTF-8 bytes. Numbers are thus at
+hand inside kernels, whole Arrow columns are encoded and decoded without a Python object per cell, and the dictionary is saved as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelog.errors import DataError
+from tidelog.store.jit import address
+from tidelog.store.layout import (
+    EMPTY,
+    FAILURE,
+    K_BOOLEAN,
+    K_FLOAT,
+    K_INTEGER,
+    K_IRI,
+    K_LITERAL,
+    K_STRING,
+    M_TERM_COUNT,
+    M_TERM_HASHES,
+    M_TERM_KINDS,
+    M_TERM_LIMIT,
+    M_TERM_PAYLOADS,
+    M_TERM_SIZES,
+    M_TERM_SLOT_COUNT,
+    M_TERM_SLOTS,
+    M_TERM_TEXT,
+)
+from tidelog.store.term_kernels import encode_numbers, encode_texts, gather_texts, rebuild_term_slots
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
+
+Ids = npt.NDArray[np.int32]
+
+# An RDF literal is one text in the heap: text, datatype and language with separators that no IRI or tag can hold.
+_SEPARATOR = "\x1f"
+
+KIND_NAMES = ("str", "int", "float", "bool", "iri", "literal")
+
+
+class Terms:
+    """The dictionary. Its addresses stand in the machine's registers, which it refreshes whenever it grows."""
+
+    def __init__(self, machine: npt.NDArray[np.int64], capacity: int = 1024, text_capacity: int = 16384) -> None:
+        self._machine = machine
+        capacity = max(capacity, 4)
+        self._kinds = np.zeros(capacity, np.uint8)
+        self._payloads = np.zeros(capacity, np.int64)
+        self._sizes = np.zeros(capacity, np.int32)
+        self._hashes = np.zeros(capacity, np.int32)
+        self._slots = np.full(2 * capacity, EMPTY, np.int32)
+        self._text = np.zeros(max(text_capacity, 16), np.uint8)
+        self._text_used = 0
+        machine[M_TERM_COUNT] = FAILURE + 1  # term 0 is reserved
+        self._kinds[FAILURE] = 255
+        self._publish()
+
+    def _publish(self) -> None:
+        machine = self._machine
+        machine[M_TERM_KINDS] = address(self._kinds)
+        machine[M_TERM_PAYLOADS] = address(self._payloads)
+        machine[M_TERM_SIZES] = address(self._sizes)
+        machine[M_TERM_HASHES] = address(self._hashes)
+        machine[M_TERM_SLOTS] = address(self._slots)
+        machine[M_TERM_SLOT_COUNT] = len(self._slots)
+        machine[M_TERM_LIMIT] = len(self._kinds)
+        machine[M_TERM_TEXT] = address(self._text)
+
+    def __len__(self) -> int:
+        return int(self._machine[M_TERM_COUNT])
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self._kinds, self._payloads, self._sizes, self._hashes, self._slots, self._text)
+        return sum(array.nbytes for array in arrays)
+
+    def reserve(self, more: int, text_bytes: int = 0) -> None:
+        """Make room for `more` new terms and their texts."""
+        needed = len(self) + more
+        if needed > len(self._kinds):
+            capacity = max(needed, 2 * len(self._kinds))
+            self._kinds = np.resize(self._kinds, capacity)
+            self._payloads = np.resize(self._payloads, capacity)
+            self._sizes = np.resize(self._sizes, capacity)
+            self._hashes = np.resize(self._hashes, capacity)
+            self._slots = np.full(2 * capacity, EMPTY, np.int32)
+            self._publish()
+            rebuild_term_slots(self._machine)
+        if self._text_used + text_bytes > len(self._text):
+            self._text = np.resize(self._text, max(self._text_used + text_bytes, 2 * len(self._text)))
+            self._publish()
+
+    # --- encoding -----------------------------------------------------------------------------------------------------
+
+    def encode(self, value: Value) -> int:
+        """The number of one value, a new one where needed."""
+        kind = type(value)
+        if kind is str:
+            return self._encode_text_list([value], K_STRING)  # type: ignore[list-item]
+        if kind is IRI:
+            return self._encode_text_list([value.value], K_IRI)  # type: ignore[union-attr]
+        return int(self.encode_values([value])[0])
+
+    def _encode_text_list(self, texts: list[str], kind: int) -> int:
+        return int(self._encode_texts(texts, kind)[0])
+
+    def encode_values(self, values: Sequence[Any]) -> Ids:
+        """The numbers of a column of Python values."""
+        kinds = list(dict.fromkeys(map(type, values)))
+        if len(kinds) == 1:
+            return self._encode_uniform(values, kinds[0])
+        result = np.empty(len(values), np.int32)
+        for kind in kinds:
+            places = [place for place, value in enumerate(values) if type(value) is kind]
+            result[places] = self._encode_uniform([values[place] for place in places], kind)
+        return result
+
+    def _encode_uniform(self, values: Sequence[Any], kind: type) -> Ids:
+        if kind is str:
+            return self._encode_texts(values, K_STRING)
+        if kind is IRI:
+            return self._encode_texts([value.value for value in values], K_IRI)
+        if kind is Literal:
+            texts = [_SEPARATOR.join((value.datatype, value.language, value.text)) for value in values]
+            return self._encode_texts(texts, K_LITERAL)
+        if kind is bool:
+            return self._encode_bits(np.array(values, np.bool_).astype(np.int64), K_BOOLEAN)
+        if kind is int or issubclass(kind, np.integer):
+            for value in values:
+                if not INTEGER_MIN <= value <= INTEGER_MAX:
+                    raise DataError(f"the integer {value} does not fit in 64 bits; write it as a float or a string")
+            return self._encode_bits(np.array(values, np.int64), K_INTEGER)
+        if kind is float or issubclass(kind, np.floating):
+            return self._encode_floats(np.array(values, np.float64))
+        if issubclass(kind, np.bool_):
+            return self._encode_bits(np.array(values, np.int64), K_BOOLEAN)
+        if issubclass(kind, str):
+            return self._encode_texts([str(value) for value in values], K_STRING)
+        raise DataError(
+            f"a fact cannot hold {values[0]!r} of type {kind.__name__}: use str, int, float, bool or tidelog.IRI"
+        )
+
+    def _encode_texts(self, texts: Sequence[str], kind: int) -> Ids:
+        try:
+            encoded = [text.encode() for text in texts]
+        except UnicodeEncodeError as problem:
+            raise DataError(f"a text is no valid Unicode: {problem}") from None
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(text) for text in encoded], out=offsets[1:])
+        return self._encode_heap(np.frombuffer(b"".join(encoded) or b"\0", np.uint8), offsets, kind)
+
+    def _encode_heap(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], kind: int) -> Ids:
+        count = len(offsets) - 1
+        result = np.empty(count, np.int32)
+        done = 0
+        while done < count:
+            # Room for a block at a time: most texts of a long column are known already.
+            end = min(count, done + 65536)
+            self.reserve(end - done, int(offsets[end] - offsets[done]))
+            self._text_used = encode_texts(
+                self._machine, address(data), address(offsets), done, end, kind, address(result), self._text_used
+            )
+            done = end
+        return result
+
+    def _encode_bits(self, bits: npt.NDArray[np.int64], kind: int) -> Ids:
+        result = np.empty(len(bits), np.int32)
+        bits = np.ascontiguousarray(bits)
+        done = 0
+        while done < len(bits):
+            end = min(len(bits), done + 65536)
+            self.reserve(end - done)
+            encode_numbers(self._machine, address(bits), done, end, kind, address(result))
+            done = end
+        return result
+
+    def _encode_floats(self, values: npt.NDArray[np.float64]) -> Ids:
+        values = np.where(values == 0.0, 0.0, values)
+        values[np.isnan(values)] = math.nan
+        return self._encode_bits(values.view(np.int64), K_FLOAT)
+
+    def encode_arrow(self, column: pa.Array | pa.ChunkedArray) -> Ids:
+        """The numbers of an Arrow column: strings, integers, floats, booleans, dictionaries, or a dense union of `KIND_NAMES`."""
+        if isinstance(column, pa.ChunkedArray):
+            parts = [self.encode_arrow(chunk) for chunk in column.chunks]
+            return np.concatenate(parts) if parts else np.empty(0, np.int32)
+        if column.null_count:
+            raise DataError("a column holds a null; facts have no empty cells")
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            return self.encode_arrow(column.dictionary)[column.indices.to_numpy(zero_copy_only=False)]
+        if pa.types.is_union(kind):
+            return self._encode_union(column)
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            return self._encode_arrow_texts(column, K_STRING)
+        if pa.types.is_boolean(kind):
+            return self._encode_bits(column.to_numpy(zero_copy_only=False).astype(np.int64), K_BOOLEAN)
+        if pa.types.is_integer(kind):
+            return self._encode_bits(column.cast(pa.int64()).to_numpy(zero_copy_only=False), K_INTEGER)
+        if pa.types.is_floating(kind):
+            return self._encode_floats(column.cast(pa.float64()).to_numpy(zero_copy_only=False).copy())
+        if pa.types.is_string_view(kind):
+            return self.encode_arrow(column.cast(pa.large_string()))
+        raise DataError(f"a column of type {kind} cannot hold facts: use strings, integers, floats or booleans")
+
+    def _encode_arrow_texts(self, column: pa.Array, kind: int) -> Ids:
+        if not len(column):
+            return np.empty(0, np.int32)
+        wide = pa.types.is_large_string(column.type)
+        _, offsets_buffer, data_buffer = column.buffers()
+        offsets = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
+        offsets = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
+        empty = data_buffer is None or data_buffer.size == 0
+        data = np.zeros(1, np.uint8) if empty else np.frombuffer(data_buffer, np.uint8)
+        return self._encode_heap(data, offsets, kind)
+
+    def _encode_union(self, column: pa.UnionArray) -> Ids:
+        codes = column.type_codes.to_numpy()
+        offsets = column.offsets.to_numpy()
+        result = np.empty(len(column), np.int32)
+        for number, code in enumerate(column.type.type_codes):
+            chosen = codes == code
+            if chosen.any():
+                encoded = self._encode_child(column.field(number), column.type.field(number).name)
+                result[chosen] = encoded[offsets[chosen]]
+        return result
+
+    def _encode_child(self, child: pa.Array, name: str) -> Ids:
+        if name == "iri":
+            return self._encode_arrow_texts(child, K_IRI)
+        if name == "literal":
+            from tidelog.language import parse_literal
+
+            return self.encode_values([parse_literal(text) for text in child.to_pylist()])
+        return self.encode_arrow(child)
+
+    # --- decoding -----------------------------------------------------------------------------------------------------
+
+    def decode(self, term: int) -> Value:
+        kind = self._kinds[term]
+        payload = int(self._payloads[term])
+        if kind == K_INTEGER:
+            return payload
+        if kind == K_FLOAT:
+            return float(self._payloads[term : term + 1].view(np.float64)[0])
+        if kind == K_BOOLEAN:
+            return bool(payload)
+        text = self._text[payload : payload + int(self._sizes[term])].tobytes().decode()
+        if kind == K_STRING:
+            return text
+        if kind == K_IRI:
+            return IRI(text)
+        datatype, language, content = text.split(_SEPARATOR, 2)
+        return Literal(content, datatype, language)
+
+    def decode_column(self, ids: Ids) -> list[Value]:
+        """A column of Python values; each distinct term is decoded once."""
+        distinct, inverse = np.unique(ids, return_inverse=True)
+        values = np.empty(len(distinct), object)
+        values[:] = [self.decode(int(term)) for term in distinct]
+        return values[inverse].tolist()  # type: ignore[no-any-return]
+
+    def decode_arrow(self, ids: Ids) -> pa.Array:
+        """A column of the natural Arrow type where all terms are of one kind, else a dense union of `KIND_NAMES`."""
+        ids = np.ascontiguousarray(ids, np.int32)
+        kinds = self._kinds[ids]
+        present = np.unique(kinds)
+        if len(present) == 0:
+            return pa.array([], pa.string())
+        if len(present) == 1 and present[0] not in (K_IRI, K_LITERAL):
+            return self._decode_kind(ids, int(present[0]))
+        children = [self._decode_kind(ids[kinds == kind], int(kind)) for kind in present]
+        codes = np.searchsorted(present, kinds).astype(np.int8)
+        offsets = np.empty(len(ids), np.int32)
+        for code in range(len(present)):
+            chosen = codes == code
+            offsets[chosen] = np.arange(int(chosen.sum()), dtype=np.int32)
+        names = [KIND_NAMES[kind] for kind in present]
+        return pa.UnionArray.from_dense(pa.array(codes, pa.int8()), pa.array(offsets, pa.int32()), children, names)
+
+    def _decode_kind(self, ids: Ids, kind: int) -> pa.Array:
+        if kind == K_INTEGER:
+            return pa.array(self._payloads[ids])
+        if kind == K_FLOAT:
+            return pa.array(self._payloads[ids].view(np.float64))
+        if kind == K_BOOLEAN:
+            return pa.array(self._payloads[ids].astype(np.bool_))
+        if kind == K_LITERAL:
+            from tidelog.language import literal_text
+
+            return pa.array([literal_text(self.decode(int(term))) for term in ids], pa.large_string())  # type: ignore[arg-type]
+        offsets = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum(self._sizes[ids], out=offsets[1:])
+        data = np.empty(max(int(offsets[-1]), 1), np.uint8)
+        gather_texts(self._machine, address(np.ascontiguousarray(ids, np.int32)), len(ids), address(data), address(offsets))
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.LargeStringArray.from_buffers(len(ids), buffers[1], buffers[2])
+
+    # --- saving -------------------------------------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The whole dictionary, for a file."""
+        count = len(self)
+        return {
+            "kinds": self._kinds[:count],
+            "payloads": self._payloads[:count],
+            "sizes": self._sizes[:count],
+            "hashes": self._hashes[:count],
+            "text": self._text[: self._text_used],
+        }
+
+    def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take over what `to_arrays` gave; the dictionary must be empty."""
+        count = len(arrays["kinds"])
+        text = arrays["text"]
+        self.reserve(count, len(text))
+        self._kinds[:count] = arrays["kinds"]
+        self._payloads[:count] = arrays["payloads"]
+        self._sizes[:count] = arrays["sizes"]
+        self._hashes[:count] = arrays["hashes"]
+        self._text[: len(text)] = text
+        self._text_used = len(text)
+        self._machine[M_TERM_COUNT] = count
+        rebuild_term_slots(self._machine)
+
+    def find_row(self, row: Iterable[Value]) -> list[int]:
+        """The numbers of a row's values."""
+        return [self.encode(value) for value in row]

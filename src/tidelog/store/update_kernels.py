@@ -1,0 +1,156 @@
+"""Kernels around an update: load explicit rows, and afterwards commit, roll back or list what changed."""
+
+from __future__ import annotations
+
+from tidelog.store.jit import entry_point, inlined, load_i32, load_i64, store_i32, store_i64
+from tidelog.store.kernels import (
+    enqueue,
+    field,
+    find,
+    find_or_append,
+    flags_at,
+    record_of,
+    relation_row,
+    touch,
+)
+from tidelog.store.layout import (
+    F_EXPLICIT,
+    F_IN,
+    F_OLD,
+    F_PENDING,
+    F_PERSISTENT,
+    LOG_STRIDE,
+    M_LOG,
+    M_LOG_COUNT,
+    R_ARITY,
+    R_COUNT,
+    R_COUNTERS,
+    R_FLAGS,
+    R_START,
+)
+
+
+@inlined
+def settle_flags(place):
+    flags = load_i32(place) & F_PERSISTENT
+    store_i32(place, flags | F_OLD if flags & F_IN else flags & ~F_OLD)
+
+
+@entry_point
+def load_rows(m, relation, rows, count, flags):
+    """Add rows with these flags where they are not there yet. There is room for all of them."""
+    arity = field(relation_row(m, relation), R_ARITY)
+    for position in range(count):
+        find_or_append(m, relation, rows + 4 * arity * position, flags)
+
+
+@entry_point
+def add_explicit(m, relation, rows, count):
+    """Make rows explicit and let those that are new to E wait in the queue. There is room for all; how many were new."""
+    row = relation_row(m, relation)
+    arity = field(row, R_ARITY)
+    fresh = 0
+    for position in range(count):
+        fact = find_or_append(m, relation, rows + 4 * arity * position, 0)
+        place = flags_at(row, fact)
+        if load_i32(place) & F_EXPLICIT:
+            continue
+        touch(m, relation, row, fact)
+        fresh += 1
+        flags = load_i32(place) | F_EXPLICIT
+        if not flags & (F_PENDING | F_IN):
+            flags |= F_PENDING
+            enqueue(row, fact)
+        store_i32(place, flags)
+    return fresh
+
+
+@entry_point
+def remove_explicit(m, relation, rows, count, result):
+    """Take rows out of E; the facts that were there go to `result`, and their number is returned."""
+    row = relation_row(m, relation)
+    arity = field(row, R_ARITY)
+    gone = 0
+    for position in range(count):
+        fact = find(m, relation, rows + 4 * arity * position)
+        if fact < 0 or not load_i32(flags_at(row, fact)) & F_EXPLICIT:
+            continue
+        touch(m, relation, row, fact)
+        place = flags_at(row, fact)
+        store_i32(place, load_i32(place) & ~F_EXPLICIT)
+        store_i32(result + 4 * gone, fact)
+        gone += 1
+    return gone
+
+
+@entry_point
+def commit_relation(m, relation):
+    """Facts that the update appended to a relation: what is in I now is what was there before the next update."""
+    row = relation_row(m, relation)
+    for fact in range(field(row, R_START), field(row, R_COUNT)):
+        settle_flags(flags_at(row, fact))
+    store_i64(row + 8 * R_START, field(row, R_COUNT))
+
+
+@entry_point
+def commit_log(m):
+    """The same for the facts that were there before and that the update touched."""
+    for position in range(m[M_LOG_COUNT]):
+        entry = m[M_LOG] + position * LOG_STRIDE
+        settle_flags(flags_at(relation_row(m, load_i64(entry)), load_i64(entry + 8)))
+    m[M_LOG_COUNT] = 0
+
+
+@entry_point
+def roll_back_log(m):
+    """Put every touched fact back to what it was."""
+    for position in range(m[M_LOG_COUNT]):
+        entry = m[M_LOG] + position * LOG_STRIDE
+        row = relation_row(m, load_i64(entry))
+        record = record_of(row, load_i64(entry + 8))
+        store_i32(record + field(row, R_FLAGS), load_i64(entry + 16))
+        counters = field(row, R_COUNTERS)
+        if counters != 0:
+            store_i32(record + counters, load_i64(entry + 24))
+            store_i32(record + counters + 4, load_i64(entry + 32))
+    m[M_LOG_COUNT] = 0
+
+
+@entry_point
+def roll_back_relation(m, relation):
+    """Facts that the update appended become dead records; compaction removes them in time."""
+    row = relation_row(m, relation)
+    counters = field(row, R_COUNTERS)
+    for fact in range(field(row, R_START), field(row, R_COUNT)):
+        record = record_of(row, fact)
+        store_i32(record + field(row, R_FLAGS), 0)
+        if counters != 0:
+            store_i32(record + counters, 0)
+            store_i32(record + counters + 4, 0)
+    store_i64(row + 8 * R_START, field(row, R_COUNT))
+
+
+@entry_point
+def changed_facts(m, relation, since, appended_since, removed, added, counts):
+    """The facts of a relation whose place in I changed, from log entry `since` and record `appended_since` on."""
+    row = relation_row(m, relation)
+    gone = 0
+    new = 0
+    for position in range(since, m[M_LOG_COUNT]):
+        entry = m[M_LOG] + position * LOG_STRIDE
+        if load_i64(entry) != relation:
+            continue
+        fact = load_i64(entry + 8)
+        flags = load_i32(flags_at(row, fact))
+        if flags & F_OLD and not flags & F_IN:
+            store_i32(removed + 4 * gone, fact)
+            gone += 1
+        elif flags & F_IN and not flags & F_OLD:
+            store_i32(added + 4 * new, fact)
+            new += 1
+    for fact in range(appended_since, field(row, R_COUNT)):
+        if load_i32(flags_at(row, fact)) & F_IN:
+            store_i32(added + 4 * new, fact)
+            new += 1
+    store_i64(counts, gone)
+    store_i64(counts + 8, new)
