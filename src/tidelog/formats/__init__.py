@@ -1,1 +1,22 @@
-"""Facts and update streams in and out of files."""
+"""Facts and update streams, in and out: CSV, TSV, Parquet, JSON Lines, N-Triples, Turtle, `.dlog` and DataFrames."""
+
+from tidelog.formats.batch import FactBatch, values_of
+from tidelog.formats.folder import WRITE_FORMATS, read_facts, read_file, total_bytes, write_facts
+from tidelog.formats.tables import columns_of
+from tidelog.formats.updates import Update, change_to_json, open_updates, read_updates, sorted_rows
+
+__all__ = [
+    "WRITE_FORMATS",
+    "FactBatch",
+    "Update",
+    "change_to_json",
+    "columns_of",
+    "open_updates",
+    "read_facts",
+    "read_file",
+    "read_updates",
+    "sorted_rows",
+    "total_bytes",
+    "values_of",
+    "write_facts",
+]

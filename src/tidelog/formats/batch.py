@@ -1,0 +1,154 @@
+"""The shape in which facts travel between files, tables and the engine: one Arrow array per argument of the predicate.
+
+A column holds one kind of constant or several. One kind: a native Arrow array of strings (plain or dictionary),
+integers, floats or booleans. Several kinds, IRIs or RDF literals: a dense union whose children are named after their
+kinds; the child `literal` holds N-Triples text such as `"chat"@fr`. Nothing is ever null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelog.formats.constants import literal_text, parse_literal
+from tidelog.values import IRI, Value
+
+STR, INT, FLOAT, BOOL, IRI_KIND, LITERAL = range(6)
+KINDS = ("str", "int", "float", "bool", "iri", "literal")
+ARROW_TYPES = (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.string())
+BATCH_ROWS = 1 << 17
+
+Kinds = npt.NDArray[np.int8]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FactBatch:
+    """Facts of one predicate, with where they were read. Without columns: the one fact of a predicate of arity 0."""
+
+    predicate: str
+    columns: list[pa.Array]
+    source: str
+    first_line: int
+
+    @property
+    def rows(self) -> int:
+        return len(self.columns[0]) if self.columns else 1
+
+
+class Part(NamedTuple):
+    """The cells of one kind in a column: their values in the order of the rows, and the rows (None: every row)."""
+
+    kind: int
+    values: pa.Array
+    rows: Rows | None
+
+
+def column_of_kinds(kinds: Kinds, values_of_kind: Callable[[int, npt.NDArray[np.bool_] | None], pa.Array]) -> pa.Array:
+    """The column whose row i is of kind `kinds[i]`; `values_of_kind(kind, mask)` yields the values where mask holds."""
+    present = np.unique(kinds)
+    if present.size <= 1:
+        kind = int(present[0]) if present.size else STR
+        values = values_of_kind(kind, None)
+        return _union([kind], kinds, [values]) if kind in (IRI_KIND, LITERAL) else values
+    children = [values_of_kind(int(kind), kinds == kind) for kind in present]
+    return _union([int(kind) for kind in present], kinds, children)
+
+
+def _union(present: Sequence[int], kinds: Kinds, children: list[pa.Array]) -> pa.Array:
+    codes = np.zeros(len(kinds), np.int8)
+    offsets = np.zeros(len(kinds), np.int32)
+    for code, kind in enumerate(present):
+        rows = np.flatnonzero(kinds == kind)
+        codes[rows] = code
+        offsets[rows] = np.arange(rows.size, dtype=np.int32)
+    names = [KINDS[kind] for kind in present]
+    return pa.UnionArray.from_dense(pa.array(codes), pa.array(offsets), children, names)
+
+
+def parts(column: pa.Array) -> list[Part]:
+    """A column taken apart by the kind of its cells."""
+    if not pa.types.is_union(column.type):
+        return [Part(native_kind(column.type), _plain(column), None)]
+    codes, offsets = union_layout(column)
+    found = []
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        values = column.field(int(code)).take(pa.array(offsets[rows]))
+        kind = KINDS.index(column.type.field(int(code)).name)
+        found.append(Part(kind, _plain(values), None if rows.size == len(codes) else rows))
+    return found or [Part(STR, pa.array([], pa.string()), None)]
+
+
+def union_layout(column: pa.Array) -> tuple[Kinds, npt.NDArray[np.int32]]:
+    """For each row of a union its child and its place there. Arrow's own accessors forget where a slice begins."""
+    _, codes, offsets, *_ = column.buffers()
+    rows = slice(column.offset, column.offset + len(column))
+    if codes is None or offsets is None:
+        return np.zeros(0, np.int8), np.zeros(0, np.int32)
+    return np.frombuffer(codes, np.int8)[rows], np.frombuffer(offsets, np.int32)[rows]
+
+
+def native_kind(type_: pa.DataType) -> int:
+    """The kind of the constants in an Arrow array that is no union."""
+    if pa.types.is_dictionary(type_):
+        return native_kind(type_.value_type)
+    for kind, fits in (
+        (BOOL, pa.types.is_boolean),
+        (INT, pa.types.is_integer),
+        (FLOAT, pa.types.is_floating),
+        (STR, pa.types.is_string),
+        (STR, pa.types.is_large_string),
+    ):
+        if fits(type_):
+            return kind
+    raise TypeError(f"no column of facts: {type_}")
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def join_parts(found: Sequence[Part], arrays: Sequence[pa.Array]) -> pa.Array:
+    """One array in row order from one array per part."""
+    if len(found) == 1:
+        return arrays[0]
+    order = np.concatenate([part.rows for part in found if part.rows is not None])
+    place = np.empty(order.size, np.int64)
+    place[order] = np.arange(order.size)
+    return pa.concat_arrays(list(arrays)).take(pa.array(place))
+
+
+def slices(columns: Sequence[pa.Array]) -> Iterator[list[pa.Array]]:
+    """Columns cut into pieces of at most `BATCH_ROWS` rows, so that text made from them stays small."""
+    rows = len(columns[0]) if columns else 0
+    for start in range(0, rows, BATCH_ROWS):
+        yield [column.slice(start, BATCH_ROWS) for column in columns]
+
+
+def values_of(column: pa.Array) -> list[Value]:
+    """A column as Python values."""
+    found = parts(column)
+    if len(found) == 1:
+        return _python_values(found[0])
+    values: list[Any] = [None] * len(column)
+    for part in found:
+        assert part.rows is not None
+        for row, value in zip(part.rows.tolist(), _python_values(part), strict=True):
+            values[row] = value
+    return values
+
+
+def _python_values(part: Part) -> list[Value]:
+    values: list[Any] = part.values.to_pylist()
+    convert = _FROM_ARROW.get(part.kind)
+    return [convert(value) for value in values] if convert else values
+
+
+_FROM_ARROW: Mapping[int, Callable[[str], Value]] = {IRI_KIND: IRI, LITERAL: parse_literal}
+TO_ARROW: Mapping[int, Callable[[Any], Any]] = {IRI_KIND: str, LITERAL: literal_text}

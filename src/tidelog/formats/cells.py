@@ -1,0 +1,148 @@
+"""The type of a cell of text, for CSV and TSV, a whole column at a time.
+
+An unquoted cell that reads as an integer, a float, `true` or `false` is one; `<…>` without blanks within is an IRI in
+the syntax of N-Triples; all else is a string. Typing is per cell, so that a column may mix kinds. A look at the first
+byte of each cell rules most strings out, and regular expressions see only the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelog.errors import DataError
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, Kinds, column_of_kinds, parts
+from tidelog.formats.constants import FLOAT as FLOAT_PATTERN
+from tidelog.formats.constants import INTEGER as INTEGER_PATTERN
+from tidelog.formats.constants import IRI_REFERENCE, literal_text, parse_integer, parse_iri, parse_literal, parse_string
+
+TYPED_PATTERNS = (
+    (INT, INTEGER_PATTERN),
+    (FLOAT, FLOAT_PATTERN),
+    (BOOL, r"true|false"),
+    (IRI_KIND, IRI_REFERENCE),
+)
+UNKNOWN = -1
+
+_STARTS = np.zeros(256, np.bool_)
+_STARTS[list(b"0123456789+-.tfin<")] = True
+
+
+class CellError(Exception):
+    """A cell that cannot be a value; `row` counts from 0."""
+
+    def __init__(self, row: int, reason: str) -> None:
+        super().__init__(reason)
+        self.row = row
+
+
+def type_cells(texts: pa.Array, known: Kinds | None = None) -> pa.Array:
+    """A column of facts from a column of text; `known` gives the kinds of quoted cells, `UNKNOWN` for the others."""
+    kinds = np.full(len(texts), UNKNOWN, np.int8) if known is None else known.copy()
+    starts, lengths = first_bytes(texts)
+    empty = np.flatnonzero((lengths == 0) & (kinds == UNKNOWN))
+    if empty.size:
+        raise CellError(int(empty[0]), 'an empty cell; write "" for the empty string, or leave the row out')
+    candidates = np.flatnonzero(_STARTS[starts] & (kinds == UNKNOWN))
+    kinds[kinds == UNKNOWN] = STR
+    _type_candidates(texts, candidates, kinds)
+    return column_of_kinds(kinds, lambda kind, mask: _values(texts, kind, mask))
+
+
+def parse_constants(texts: pa.Array) -> pa.Array:
+    """A column of facts from constants as text, where every string is in quotes."""
+    starts, lengths = first_bytes(texts)
+    in_quotes = starts == ord('"')
+    string = in_quotes & (lengths > 1) & pc.ends_with(texts, '"').to_numpy(zero_copy_only=False)
+    known = np.select([string, in_quotes], [STR, LITERAL], UNKNOWN).astype(np.int8)
+    column = type_cells(_unquoted(texts, string), known)
+    for part in parts(column):
+        rows = np.arange(len(texts)) if part.rows is None else part.rows
+        stray = rows[~string[rows]] if part.kind == STR else rows[:0]
+        if stray.size:
+            raise CellError(int(stray[0]), f"{texts[int(stray[0])].as_py()[:60]} is no constant; put strings in quotes")
+    return column
+
+
+def _unquoted(texts: pa.Array, string: npt.NDArray[np.bool_]) -> pa.Array:
+    """The given cells without their quotes and escapes; the others stay."""
+    escaped = np.flatnonzero(string & pc.match_substring(texts, "\\").to_numpy(zero_copy_only=False))
+    inner = pc.if_else(pa.array(string), pc.utf8_slice_codeunits(texts, 1, -1), texts)
+    if not escaped.size:
+        return inner
+    cells = inner.to_pylist()
+    for row in escaped.tolist():
+        try:
+            cells[row] = parse_string(texts[row].as_py())
+        except DataError as error:
+            raise CellError(row, str(error)) from None
+    return pa.array(cells, pa.string())
+
+
+def first_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """The first byte of each string (0 for an empty one) and the length of each in bytes."""
+    _, offset_buffer, data_buffer = texts.buffers()
+    if offset_buffer is None or len(texts) == 0:
+        return np.zeros(0, np.uint8), np.zeros(0, np.int32)
+    offsets = np.frombuffer(offset_buffer, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    lengths = np.diff(offsets)
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.zeros(0, np.uint8)
+    if not data.size:
+        return np.zeros(len(texts), np.uint8), lengths
+    return np.where(lengths > 0, data[np.minimum(offsets[:-1], data.size - 1)], np.uint8(0)), lengths
+
+
+def _type_candidates(texts: pa.Array, candidates: npt.NDArray[np.int64], kinds: Kinds) -> None:
+    for kind, pattern in TYPED_PATTERNS:
+        if not candidates.size:
+            return
+        some = texts if candidates.size == len(texts) else texts.take(pa.array(candidates))
+        match = pc.match_substring_regex(some, f"^(?:{pattern})$").to_numpy(zero_copy_only=False)
+        kinds[candidates[match]] = kind
+        candidates = candidates[~match]
+
+
+def _values(texts: pa.Array, kind: int, mask: npt.NDArray[np.bool_] | None) -> pa.Array:
+    cells = texts if mask is None else texts.filter(pa.array(mask))
+    try:
+        return _CONVERT[kind](cells)
+    except (DataError, pa.ArrowInvalid):
+        row, reason = _first_failure(cells, kind)
+        raise CellError(row if mask is None else int(np.flatnonzero(mask)[row]), reason) from None
+
+
+def _first_failure(cells: pa.Array, kind: int) -> tuple[int, str]:
+    """Convert cell by cell where the whole column did not work, to say which cell is to blame."""
+    convert: Callable[[str], object] = {INT: parse_integer, IRI_KIND: parse_iri, LITERAL: parse_literal}[kind]
+    for row, text in enumerate(cells.to_pylist()):
+        try:
+            convert(text)
+        except DataError as error:
+            return row, str(error)
+    raise AssertionError("a column fails to convert although each of its cells does")
+
+
+def _integers(cells: pa.Array) -> pa.Array:
+    if pc.any(pc.starts_with(cells, "+")).as_py():
+        cells = pc.replace_substring_regex(cells, r"^\+", "")
+    return pc.cast(cells, pa.int64())
+
+
+def _iris(cells: pa.Array) -> pa.Array:
+    if not pc.any(pc.match_substring(cells, "\\")).as_py():
+        return pc.utf8_slice_codeunits(cells, 1, -1)
+    return pa.array([parse_iri(text) for text in cells.to_pylist()], pa.string())
+
+
+_CONVERT: Mapping[int, Callable[[pa.Array], pa.Array]] = {
+    STR: lambda cells: cells,
+    INT: _integers,
+    FLOAT: lambda cells: pc.cast(cells, pa.float64()),
+    BOOL: lambda cells: pc.equal(cells, "true"),
+    IRI_KIND: _iris,
+    LITERAL: lambda cells: pa.array([literal_text(parse_literal(text)) for text in cells.to_pylist()], pa.string()),
+}

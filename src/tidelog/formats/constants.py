@@ -1,0 +1,76 @@
+"""Constants as text: the patterns by which cells are read, and RDF literals in the syntax of N-Triples.
+
+Every constant has one text (`"text"`, `42`, `3.5`, `true`, `<http://…>`, `"chat"@fr`) and comes back from it
+unchanged. The `literal` child of a column and Parquet columns of mixed kinds hold such texts.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tidelog.errors import DataError
+from tidelog.language.literals import quote, unquote
+from tidelog.language.names import escape_iri, unescape_iri
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal
+
+# These are read by `re` and by RE2 alike. A character of IRI_UNSAFE stands in an IRI only as `\uXXXX`.
+INTEGER = r"[+-]?[0-9]+"
+FLOAT = r"(?:[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+|-?inf|nan)"
+IRI_UNSAFE = r'[\x00-\x20<>"{}|^`\\]'
+IRI_REFERENCE = r'<(?:[^\x00-\x20<>"{}|^`\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>'
+LANGUAGE_TAG = r"[A-Za-z0-9-]+"
+
+_LITERAL = re.compile(rf'("[^"\\]*(?:\\.[^"\\]*)*")(?:@({LANGUAGE_TAG}))?(?:\^\^({IRI_REFERENCE}))?', re.DOTALL)
+
+
+def iri_text(iri: str) -> str:
+    """An IRI in angle brackets."""
+    return f"<{escape_iri(iri)}>"
+
+
+def parse_iri(text: str) -> str:
+    """The IRI between angle brackets."""
+    try:
+        return unescape_iri(text[1:-1])
+    except ValueError as error:
+        raise DataError(str(error)) from None
+
+
+def parse_string(text: str) -> str:
+    """The string between quotes."""
+    try:
+        return unquote(text)
+    except ValueError as error:
+        raise DataError(str(error)) from None
+
+
+def literal_text(literal: Literal) -> str:
+    """An RDF literal with its language or datatype; `^^<>` says that it has neither, unlike a string."""
+    text = quote(literal.text)
+    if literal.language:
+        if not re.fullmatch(LANGUAGE_TAG, literal.language):
+            raise DataError(f"{literal.language!r} is no language tag; use letters, digits and hyphens, like pt-BR")
+        text += "@" + literal.language
+    if literal.datatype or not literal.language:
+        text += "^^" + iri_text(literal.datatype)
+    return text
+
+
+def parse_literal(text: str) -> Literal:
+    """The literal that `literal_text` wrote."""
+    found = _LITERAL.fullmatch(text)
+    if found is None or (found[2] is None and found[3] is None):
+        raise DataError(f'{text[:60]} is no literal; it looks like "text"@language or "text"^^<datatype>')
+    return Literal(parse_string(found[1]), parse_iri(found[3]) if found[3] else "", found[2] or "")
+
+
+def parse_integer(text: str) -> int:
+    """An integer of 64 bits; a longer one raises `DataError`."""
+    # Python refuses to read thousands of digits, and leading zeros are no digits that count.
+    digits = text.lstrip("+-0")
+    if len(digits) <= 19:
+        number = int(digits or "0") * (-1 if text.startswith("-") else 1)
+        if INTEGER_MIN <= number <= INTEGER_MAX:
+            return number
+    shown = text if len(text) <= 40 else text[:40] + "…"
+    raise DataError(f"the integer {shown} needs more than 64 bits; quote it to keep it as a string")

@@ -1,0 +1,227 @@
+"""CSV, TSV and `.facts` files: rows of cells between commas or tabs, read in blocks of bounded size.
+
+A block without any quote, which is the common case, is cut by Arrow and typed column by column. Any other block, and
+any block that Arrow or the typing refuses, goes through a careful scanner that knows which cells were quoted and on
+which line each row stands; it alone raises errors, so that there is one place that words them. A quote counts only at
+the start of a cell; inside quotes, `""` is a quote, and separators and line ends are text. A closing quote may be
+followed by `@language` or `^^<datatype>`, which makes the cell an RDF literal. The line `()` is the fact of a
+predicate of arity 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from tidelog.errors import DataError
+from tidelog.formats.batch import LITERAL, STR, Kinds
+from tidelog.formats.cells import UNKNOWN, CellError, type_cells
+from tidelog.formats.constants import LANGUAGE_TAG, parse_literal
+from tidelog.formats.files import BLOCK_BYTES, Readable, check_row_length, data_error, decode
+from tidelog.formats.quotes import quote_layout
+from tidelog.language.literals import quote
+
+NULLARY_ROW = "()"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_CLOSED_QUOTE = re.compile(r'"[^"]*(?:""[^"]*)*"')
+
+
+@dataclass(slots=True)
+class _Table:
+    """The rows of a block as text: per column its cells, and their kinds where quotes decide; per row its line."""
+
+    columns: list[pa.Array]
+    known: list[Kinds] | None = None
+    lines: list[int] = field(default_factory=list)
+
+    def without_first_row(self) -> _Table:
+        known = self.known and [kinds[1:] for kinds in self.known]
+        return _Table([column.slice(1) for column in self.columns], known, self.lines[1:])
+
+    def typed(self) -> list[pa.Array]:
+        if self.known is None:
+            return [type_cells(column) for column in self.columns]
+        return [type_cells(column, kinds) for column, kinds in zip(self.columns, self.known, strict=True)]
+
+
+class _NotPlainError(Exception):
+    """A block that only the careful scanner can read."""
+
+
+class DelimitedReader:
+    """Iterates over the typed columns of a file, block by block, each with the line on which the block begins."""
+
+    def __init__(self, stream: Readable, separator: str, source: str, header: bool = False) -> None:
+        self._stream = stream
+        self._separator = separator
+        self._source = source
+        self._skip_row = header
+        self._arity: int | None = None
+        self._line = 1
+        self._cells = _cell_pattern(separator)
+
+    def __iter__(self) -> Iterator[tuple[int, list[pa.Array]]]:
+        """Columns of at least one row; no columns at all for the fact of a predicate of arity 0."""
+        rest = self._stream.read(len(_BYTE_ORDER_MARK)).removeprefix(_BYTE_ORDER_MARK)
+        more = True
+        while more:
+            chunk = self._stream.read(BLOCK_BYTES)
+            more = bool(chunk)
+            data = rest + chunk
+            if not more and data and not data.endswith(b"\n"):
+                data += b"\n"
+            end = data.rfind(b"\n") + 1
+            rest = data[end:]
+            if end:
+                first_line = self._line
+                columns, unread = self._parse(data[:end], last=not more)
+                rest = unread + rest
+                if columns is not None:
+                    yield first_line, columns
+            check_row_length(len(rest), self._source, self._line)
+
+    def _parse(self, block: bytes, last: bool) -> tuple[list[pa.Array] | None, bytes]:
+        """The columns of a block (None where it has no rows), and the bytes of a last row that is not complete yet."""
+        try:
+            table, end = self._split(block)
+            columns = self._typed(table)
+        except (pa.ArrowInvalid, CellError, _NotPlainError):
+            return self._parse_carefully(block, last)  # which can say what is wrong, and where
+        self._skip_row = self._skip_row and table is None
+        self._line += block.count(b"\n", 0, end)
+        return columns, block[end:]
+
+    def _parse_carefully(self, block: bytes, last: bool) -> tuple[list[pa.Array] | None, bytes]:
+        text = decode(block, self._source, self._line)
+        table, end = self._scan(text, last)
+        try:
+            columns = self._typed(table)
+        except CellError as error:
+            lines = table.lines[1:] if self._skip_row else table.lines
+            raise data_error(self._source, lines[error.row], str(error)) from None
+        self._skip_row = self._skip_row and not table.lines
+        self._line += text.count("\n", 0, end)
+        return columns, text[end:].encode()
+
+    def _typed(self, table: _Table | None) -> list[pa.Array] | None:
+        if table is None or not table.columns or not len(table.columns[0]):
+            return None
+        if self._skip_row and self._arity != 0:
+            table = table.without_first_row()
+        if not len(table.columns[0]):
+            return None
+        return [] if self._arity == 0 else table.typed()
+
+    def _split(self, block: bytes) -> tuple[_Table | None, int]:
+        """The complete rows of a block by Arrow, and where they end."""
+        if b"\0" in block or block.count(b"\r") != block.count(b"\r\n"):
+            raise _NotPlainError
+        layout = quote_layout(block, self._separator) if b'"' in block else None
+        if layout is None and b'"' in block:
+            raise _NotPlainError
+        end = layout.end if layout else len(block)
+        first = block[:end].lstrip(b"\r\n").split(b"\n", 1)[0].rstrip(b"\r")
+        if not first:
+            return None, end
+        arity = layout.quoted.shape[1] if layout else first.count(self._separator.encode()) + 1
+        if first == NULLARY_ROW.encode() or self._arity not in (None, arity):
+            raise _NotPlainError
+        self._arity = arity
+        columns = self._arrow_columns(block[:end], has_quotes=layout is not None)
+        return _Table(columns, layout and _known_kinds(layout.quoted)), end
+
+    def _arrow_columns(self, block: bytes, has_quotes: bool) -> list[pa.Array]:
+        assert self._arity is not None
+        names = [str(number) for number in range(self._arity)]
+        table = pcsv.read_csv(
+            pa.BufferReader(block),
+            read_options=pcsv.ReadOptions(column_names=names, block_size=len(block) + 1),
+            parse_options=pcsv.ParseOptions(
+                delimiter=self._separator, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
+            ),
+            convert_options=pcsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        )
+        return [pa.concat_arrays(column.chunks) for column in table.columns]
+
+    def _scan(self, text: str, last: bool) -> tuple[_Table, int]:
+        """The complete rows of a text, and where the first incomplete one begins."""
+        rows: list[list[str]] = []
+        kinds: list[list[int]] = []
+        lines: list[int] = []
+        row: list[str] = []
+        row_kinds: list[int] = []
+        line, end = self._line, 0
+        for found in self._cells.finditer(text):
+            in_quotes, suffix, plain, terminator, _ = found.groups()
+            if terminator is None:
+                if not last and text[found.start()] == '"' and not _CLOSED_QUOTE.match(text, found.start()):
+                    break  # the rest of the cell is in the next block
+                raise self._bad_cell(text, found.start(), line + text.count("\n", end, found.start()))
+            cell, kind = _cell(in_quotes, suffix, plain)
+            row.append(cell)
+            row_kinds.append(kind)
+            if terminator == self._separator:
+                continue
+            if len(row) > 1 or cell or kind != UNKNOWN:
+                self._check_arity(row, row_kinds, line)
+                rows.append(row)
+                kinds.append(row_kinds)
+                lines.append(line)
+            row, row_kinds = [], []
+            line += text.count("\n", end, found.end())
+            end = found.end()
+        columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+        return _Table(columns, [np.array(column, np.int8) for column in zip(*kinds, strict=True)], lines), end
+
+    def _check_arity(self, row: list[str], kinds: list[int], line: int) -> None:
+        nullary = row == [NULLARY_ROW] and kinds == [UNKNOWN]
+        if self._arity is None:
+            self._arity = 0 if nullary else len(row)
+        found = 0 if nullary and self._arity == 0 else len(row)
+        if found != self._arity:
+            shown = self._separator.join(row)
+            shown = shown if len(shown) <= 60 else shown[:60] + "…"
+            reason = f"{found} columns where the rows before have {self._arity}: {shown!r}"
+            raise data_error(self._source, line, f"{reason}; every row of a predicate has the same number of columns")
+
+    def _bad_cell(self, text: str, start: int, line: int) -> DataError:
+        if text[start] != '"':
+            reason = "a carriage return inside a line; end lines with \\n or \\r\\n, and quote a cell that holds one"
+        elif _CLOSED_QUOTE.match(text, start):
+            reason = 'text after a closing quote; double the quotes inside a cell, as in "say ""hi"""'
+        else:
+            reason = "the quote that opens this cell is never closed; close it, and double the quotes inside the cell"
+        return data_error(self._source, line, reason)
+
+
+def _known_kinds(quoted: npt.NDArray[np.bool_]) -> list[Kinds]:
+    """The kinds of the cells of each column, of which those in quotes are strings."""
+    return [np.where(column, STR, UNKNOWN).astype(np.int8) for column in quoted.T]
+
+
+def _cell_pattern(separator: str) -> re.Pattern[str]:
+    """One cell and what ends it. The last group is a character at which no cell can begin."""
+    quoted_cell = rf'("[^"]*(?:""[^"]*)*")((?:@{LANGUAGE_TAG})?(?:\^\^<[^<>{separator}\n]*>)?)'
+    plain_cell = rf'([^"{separator}\r\n][^{separator}\r\n]*)?'
+    return re.compile(rf"(?:{quoted_cell}|{plain_cell})({separator}|\r?\n)|(.)", re.DOTALL)
+
+
+def _cell(in_quotes: str | None, suffix: str | None, plain: str | None) -> tuple[str, int]:
+    """The text of a cell, and its kind as far as quotes decide it."""
+    if in_quotes is None:
+        return plain or "", UNKNOWN
+    text = in_quotes[1:-1].replace('""', '"')
+    return (quote(text) + suffix, LITERAL) if suffix else (text, STR)
+
+
+def literal_cell(literal_syntax: str, separator: str) -> str:
+    """A literal in the syntax of N-Triples as a cell: quotes doubled, separators in the datatype escaped."""
+    text = parse_literal(literal_syntax).text
+    suffix = literal_syntax[len(quote(text)) :].replace(separator, f"\\u{ord(separator):04X}")
+    return '"' + text.replace('"', '""') + '"' + suffix

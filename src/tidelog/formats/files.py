@@ -1,0 +1,136 @@
+"""Files as streams of bytes: gzip where the name says so, failures as `DataError`, a count of bytes for progress."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, BinaryIO, Protocol
+
+from tidelog.errors import DataError
+
+BLOCK_BYTES = 8 << 20
+LONGEST_ROW_BYTES = 64 << 20
+
+OnBytes = Callable[[int], None]
+
+
+class Readable(Protocol):
+    """What the readers need of a file."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+class _Counted:
+    """A file that reports how many bytes were read from it."""
+
+    def __init__(self, file: BinaryIO, on_bytes: OnBytes) -> None:
+        self._file = file
+        self._on_bytes = on_bytes
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._file.read(size)
+        self._on_bytes(len(data))
+        return data
+
+
+def ignore_bytes(_: int) -> None:
+    """The progress of those who do not ask for any."""
+
+
+def data_error(source: str, line: int | None, reason: str) -> DataError:
+    """A `DataError` that begins with its place."""
+    return DataError(f"{source}, line {line}: {reason}" if line is not None else f"{source}: {reason}")
+
+
+def place(source: str, lines: Sequence[int], row: int) -> str:
+    """Where a row stands; `lines` holds the line of each row."""
+    return f"{source}, line {lines[row]}"
+
+
+@contextmanager
+def failures_told(source: str) -> Iterator[None]:
+    """Turn what the operating system or a decompressor raises into a `DataError` about that source."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise data_error(source, None, f"damaged gzip data ({error}); fetch the file again") from None
+    except OSError as error:
+        raise data_error(source, None, f"{error.strerror or error}; check the path and its permissions") from None
+
+
+@contextmanager
+def open_input(path: Path, on_bytes: OnBytes = ignore_bytes) -> Iterator[Readable]:
+    """A file to read, unzipped where its name ends in `.gz`."""
+    with failures_told(str(path)):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise data_error(str(path), None, "not a regular file; give a file or a folder of files")
+        with path.open("rb") as file:
+            counted = _Counted(file, on_bytes)
+            if path.suffix == ".gz":
+                with gzip.GzipFile(fileobj=counted, mode="rb") as unzipped:  # type: ignore[call-overload]
+                    yield unzipped
+            else:
+                yield counted
+
+
+@contextmanager
+def open_output(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that appears under its name only when all of it is written."""
+    with failures_told(str(path)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+            os.chmod(unfinished, 0o666 & ~_umask())
+            os.replace(unfinished, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(unfinished)
+            raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read_lines(stream: Readable, source: str) -> Iterator[tuple[int, list[bytes]]]:
+    """The lines of a file without their ends, in blocks, each block with the number of its first line."""
+    rest, line = b"", 1
+    while chunk := stream.read(BLOCK_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        check_row_length(len(rest), source, line + len(lines))
+        if lines:
+            yield line, lines
+            line += len(lines)
+    if rest:
+        yield line, [rest]
+
+
+def check_row_length(length: int, source: str, line: int) -> None:
+    """Refuse a row that would not fit into memory, such as a file that is no text at all."""
+    if length > LONGEST_ROW_BYTES:
+        limit = LONGEST_ROW_BYTES >> 20
+        raise data_error(source, line, f"a row of more than {limit} MiB; is a quote left open, or is this no text?")
+
+
+def decode(data: bytes, source: str, line: int) -> str:
+    """Text from bytes that begin on the given line; bytes that are no UTF-8 and NUL are told with their line."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        where = line + data.count(b"\n", 0, error.start)
+        byte = data[error.start]
+        raise data_error(source, where, f"byte 0x{byte:02x} is not UTF-8; save the file in UTF-8") from None
+    if (nul := text.find("\0")) >= 0:
+        where = line + text.count("\n", 0, nul)
+        raise data_error(source, where, "a NUL byte; is this a binary file, or text in UTF-16? Save it in UTF-8")
+    return text

@@ -1,0 +1,163 @@
+"""Fact folders: one file per predicate, named after it, in any format; and the same out.
+
+A predicate's name becomes a file's name by percent-encoding, so that `<http://example.org/p>` and `ex:p` have files
+and no name can lead out of the folder. A folder named like a file (`edge.csv/`) holds parts of one, as Spark writes
+them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+
+from tidelog.errors import DataError, ParseError
+from tidelog.formats.batch import FactBatch
+from tidelog.formats.delimited import DelimitedReader
+from tidelog.formats.dlog import dlog_lines, read_dlog
+from tidelog.formats.files import OnBytes, Readable, data_error, failures_told, ignore_bytes, open_input, open_output
+from tidelog.formats.jsonl import JsonLinesReader
+from tidelog.formats.parquet import read_parquet, write_parquet
+from tidelog.formats.rdf import ntriples, read_rdf
+from tidelog.formats.rendering import Columns, delimited_format, json_format
+from tidelog.language import resolve_predicate
+
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".facts": "\t"}
+READ_SUFFIXES = (*SEPARATORS, ".jsonl", ".nt", ".ttl", ".dlog", ".parquet")
+WRITE_FORMATS = ("csv", "tsv", "parquet", "jsonl", "nt", "dlog")
+# These files name the predicates of their facts themselves.
+_NAMES_WITHIN = {".nt", ".ttl", ".dlog"}
+
+
+def read_facts(folder: str | Path, header: bool = False, on_bytes: OnBytes = ignore_bytes) -> Iterator[FactBatch]:
+    """The facts of every file of a folder, in batches of bounded size; `on_bytes` hears of each piece that is read."""
+    for path in fact_files(folder):
+        yield from read_file(path, header=header, on_bytes=on_bytes)
+
+
+def read_file(
+    path: str | Path, predicate: str | None = None, header: bool = False, on_bytes: OnBytes = ignore_bytes
+) -> Iterator[FactBatch]:
+    """The facts of one file (or folder of part files); the predicate is that of the file's name unless one is given."""
+    path = Path(path)
+    suffix = _suffix(path)
+    if suffix is None:
+        raise data_error(str(path), None, f"the format is not known; name the file {' or '.join(READ_SUFFIXES)}")
+    if predicate is None:
+        predicate = path.name if suffix in _NAMES_WITHIN else predicate_of_file(path)
+    for part in _parts(path):
+        yield from _read_part(part, _suffix(part) or suffix, predicate, header, on_bytes)
+
+
+def _read_part(path: Path, suffix: str, predicate: str, header: bool, on_bytes: OnBytes) -> Iterator[FactBatch]:
+    if suffix == ".parquet":
+        yield from read_parquet(path, predicate, on_bytes)
+        return
+    with open_input(path, on_bytes) as stream:
+        if suffix in (".nt", ".ttl"):
+            yield from read_rdf(stream, path, turtle=suffix == ".ttl")
+        elif suffix == ".dlog":
+            yield from read_dlog(stream, str(path))
+        else:
+            for first_line, columns in _rows(stream, suffix, str(path), header):
+                yield FactBatch(predicate, columns, str(path), first_line)
+
+
+def _rows(stream: Readable, suffix: str, source: str, header: bool) -> Iterable[tuple[int, list[pa.Array]]]:
+    if suffix == ".jsonl":
+        return JsonLinesReader(stream, source)
+    return DelimitedReader(stream, SEPARATORS[suffix], source, header)
+
+
+def fact_files(folder: str | Path) -> list[Path]:
+    """The files of a folder that hold facts, in the order of their names; others are warned about."""
+    root = Path(folder)
+    with failures_told(str(root)):
+        if not root.is_dir():
+            what = "a file; give the folder it lies in" if root.exists() else "no such folder; check the path"
+            raise data_error(str(root), None, what)
+        entries = sorted(entry for entry in root.iterdir() if not entry.name.startswith("."))
+        found = []
+        for entry in entries:
+            if _suffix(entry) is None:
+                known = ", ".join(READ_SUFFIXES)
+                warnings.warn(f"{entry}: skipped, because its name does not end in {known}", stacklevel=2)
+            else:
+                _refuse_outside(entry, root)
+                found.append(entry)
+        return found
+
+
+def total_bytes(folder: str | Path) -> int:
+    """The size of all that `read_facts` will read, as a measure for its progress."""
+    with failures_told(str(folder)):
+        return sum(part.stat().st_size for path in fact_files(folder) for part in _parts(path))
+
+
+def _parts(path: Path) -> list[Path]:
+    """A file, or the part files in a folder of that name."""
+    with failures_told(str(path)):
+        if not path.is_dir():
+            return [path]
+        found = sorted(entry for entry in path.iterdir() if not entry.name.startswith((".", "_")))
+        for entry in found:
+            _refuse_outside(entry, path)
+        return found
+
+
+def _refuse_outside(entry: Path, root: Path) -> None:
+    if entry.is_symlink() and not entry.resolve().is_relative_to(root.resolve()):
+        raise data_error(str(entry), None, "a link that leads out of the folder; copy the file into the folder")
+
+
+def _suffix(path: Path) -> str | None:
+    """The suffix that tells the format, without `.gz`."""
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" and not path.name.endswith(".parquet.gz") else path.suffix
+    return suffix if suffix in READ_SUFFIXES else None
+
+
+def predicate_of_file(path: Path) -> str:
+    """The predicate that a file is named after."""
+    name = path.name.removesuffix(".gz")
+    name = name.removesuffix(Path(name).suffix)
+    try:
+        return resolve_predicate(unquote(name, errors="strict"), {})
+    except (ParseError, ValueError):
+        reason = f"{name!r} is not the name of a predicate; name the file after its predicate, such as edge.csv"
+        raise data_error(str(path), None, reason) from None
+
+
+def file_of_predicate(predicate: str, format: str) -> str:
+    """The name of the file for a predicate: percent-encoded, so that it is one plain name in any folder."""
+    name = quote(predicate, safe="")
+    return ("%2E" + name[1:] if name.startswith(".") else name) + "." + format
+
+
+def write_facts(
+    folder: str | Path, predicate: str, batches: Iterable[Columns | FactBatch], format: str = "csv"
+) -> Path:
+    """Write the facts of a predicate to its file in a folder. The file appears only when it is complete."""
+    if format not in _WRITERS:
+        raise DataError(f"{format!r} is no format for facts; use one of {', '.join(WRITE_FORMATS)}")
+    path = Path(folder) / file_of_predicate(predicate, format)
+    columns = (batch.columns if isinstance(batch, FactBatch) else batch for batch in batches)
+    with open_output(path) as file:
+        _WRITERS[format](file, predicate, columns)
+    return path
+
+
+Writer = Callable[[IO[bytes], str, Iterable[Columns]], object]
+
+
+_WRITERS: Mapping[str, Writer] = {
+    "csv": lambda file, _, batches: file.writelines(delimited_format(",").lines(batches)),
+    "tsv": lambda file, _, batches: file.writelines(delimited_format("\t").lines(batches)),
+    "jsonl": lambda file, _, batches: file.writelines(json_format().lines(batches)),
+    "nt": lambda file, predicate, batches: file.writelines(ntriples(predicate, batches)),
+    "dlog": lambda file, predicate, batches: file.writelines(dlog_lines(predicate, batches)),
+    "parquet": lambda file, _, batches: write_parquet(file, batches),
+}

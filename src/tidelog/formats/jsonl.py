@@ -1,0 +1,128 @@
+"""JSON Lines: values as JSON, and fact files with an array a line.
+
+Strings, integers, floats and booleans are themselves. An IRI is `{"iri": "…"}`; an RDF literal is
+`{"text": "…", "language": "…", "datatype": "…"}`, of which language and datatype may be left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from tidelog.errors import DataError, TidelogError
+from tidelog.formats.files import Readable, data_error, decode, place, read_lines
+from tidelog.formats.tables import columns_of_rows
+from tidelog.language.literals import literal
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
+
+_LITERAL_KEYS = {"text", "language", "datatype"}
+
+
+def parse_json(text: str) -> Any:
+    """Any JSON value; DataError says what is wrong with the text. A name given twice in an object is wrong too."""
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise DataError(f"not JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise DataError("JSON nested too deeply; a row is an array of plain values") from None
+    except ValueError as error:
+        raise DataError(f"not JSON: {error}") from None
+
+
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise DataError("a name appears twice in one object; merge the two")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_names)
+
+
+def value_from_json(value: Any) -> Value:
+    """A constant from its JSON form."""
+    if isinstance(value, dict):
+        return _value_from_object(value)
+    if value is None:
+        raise DataError("a null; facts have no nulls: leave the row out, or choose a value")
+    if isinstance(value, list):
+        raise DataError("an array as a value; a value is a string, a number, true, false or an IRI")
+    if type(value) is int and not INTEGER_MIN <= value <= INTEGER_MAX:
+        raise DataError("an integer of more than 64 bits; keep it as a string")
+    result: Value = value
+    return result
+
+
+def _value_from_object(value: dict[str, Any]) -> Value:
+    texts = all(isinstance(text, str) for text in value.values())
+    if texts and value.keys() == {"iri"}:
+        return IRI(value["iri"])
+    if texts and "text" in value and value.keys() <= _LITERAL_KEYS:
+        language, datatype = value.get("language", ""), value.get("datatype", "")
+        if not language and not datatype:
+            return Literal(value["text"])
+        return literal(value["text"], datatype, language)
+    raise DataError('an object that is no value; write {"iri": "…"} or {"text": "…", "language": "…", "datatype": "…"}')
+
+
+def value_to_json(value: Value) -> Any:
+    """The JSON form of a constant."""
+    if isinstance(value, IRI):
+        return {"iri": value.value}
+    if isinstance(value, Literal):
+        return {"text": value.text, "language": value.language, "datatype": value.datatype}
+    return math.nan if value != value else value
+
+
+def row_from_json(row: Any) -> tuple[Value, ...]:
+    """A row from a JSON array."""
+    if not isinstance(row, list):
+        raise DataError('a row is an array, such as ["a", 3]')
+    return tuple(map(value_from_json, row))
+
+
+class JsonLinesReader:
+    """Iterates over the columns of a file with an array a line, block by block, each with its first line."""
+
+    def __init__(self, stream: Readable, source: str) -> None:
+        self._stream = stream
+        self._source = source
+        self._arity: int | None = None
+
+    def __iter__(self) -> Iterator[tuple[int, list[pa.Array]]]:
+        for first_line, block in read_lines(self._stream, self._source):
+            text = decode(b"\n".join(block), self._source, first_line)
+            rows, lines = self._rows(text.removeprefix("\ufeff") if first_line == 1 else text, first_line)
+            try:
+                columns = columns_of_rows(rows, partial(place, self._source, lines))
+            except TidelogError as error:
+                raise DataError(str(error)) from None
+            if columns is not None:
+                yield first_line, columns
+
+    def _rows(self, text: str, first_line: int) -> tuple[list[tuple[Value, ...]], list[int]]:
+        rows, lines = [], []
+        for line, row_text in enumerate(text.split("\n"), first_line):
+            if not row_text or row_text.isspace():
+                continue
+            try:
+                row = row_from_json(parse_json(row_text))
+            except DataError as error:
+                raise data_error(self._source, line, str(error)) from None
+            self._check_arity(len(row), line)
+            rows.append(row)
+            lines.append(line)
+        return rows, lines
+
+    def _check_arity(self, length: int, line: int) -> None:
+        if self._arity is None:
+            self._arity = length
+        if length != self._arity:
+            reason = f"{length} values where the rows before have {self._arity}"
+            raise data_error(self._source, line, f"{reason}; every row of a predicate has the same number of values")

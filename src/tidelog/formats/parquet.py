@@ -1,0 +1,75 @@
+"""Parquet files, in and out.
+
+Columns of one native kind keep their type. A column of IRIs, literals or mixed kinds is written as strings, each a
+constant as text, and the metadata of its field says so (`tidelog:kind` = `constant`): reading restores it exactly.
+The fact of a predicate of arity 0 is a file of one row whose only field is marked `nullary`, as Parquet knows no rows
+without columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidelog.formats.batch import ARROW_TYPES, BATCH_ROWS, IRI_KIND, FactBatch, parts, slices
+from tidelog.formats.files import OnBytes, data_error, failures_told, ignore_bytes
+from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, render
+from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND, columns_of_table
+
+_NULLARY_FIELD = pa.field("holds", pa.bool_(), metadata={KIND_KEY: NULLARY_KIND})
+
+
+def read_parquet(path: Path, predicate: str, on_bytes: OnBytes = ignore_bytes) -> Iterator[FactBatch]:
+    """The facts of a Parquet file, in batches; the first row has number 1."""
+    with failures_told(str(path)):
+        size = path.stat().st_size
+        try:
+            with pq.ParquetFile(path) as file:
+                rows, row = file.metadata.num_rows, 1
+                for batch in file.iter_batches(BATCH_ROWS):
+                    source = f"{path} from row {row}"
+                    columns = columns_of_table(pa.Table.from_batches([batch], file.schema_arrow), source)
+                    on_bytes(size * batch.num_rows // rows)
+                    if columns is not None:
+                        yield FactBatch(predicate, columns, str(path), row)
+                    row += batch.num_rows
+        except pa.ArrowException as error:
+            raise data_error(str(path), None, f"not a readable Parquet file ({error}); write it again") from None
+
+
+def write_parquet(file: IO[bytes], batches: Iterable[Columns]) -> None:
+    """Write the columns of all batches; the kinds in all of them decide how a column is written."""
+    held = list(batches)
+    if held and not held[0]:
+        table = pa.table([pa.array([True])], schema=pa.schema([_NULLARY_FIELD]))
+        pq.write_table(table, file)
+        return
+    arity = len(held[0]) if held else 0
+    types = [_native_type([columns[number] for columns in held]) for number in range(arity)]
+    schema = pa.schema([_field(number, type_) for number, type_ in enumerate(types)])
+    with pq.ParquetWriter(file, schema) as writer:
+        for columns in held:
+            for piece in slices(columns):
+                arrays = [_written(column, type_) for column, type_ in zip(piece, types, strict=True)]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _native_type(pieces: Iterable[pa.Array]) -> pa.DataType | None:
+    """The Arrow type of a column of one native kind; None for any other."""
+    kinds = {part.kind for piece in pieces for part in parts(piece)}
+    return ARROW_TYPES[kinds.pop()] if len(kinds) == 1 and max(kinds) < IRI_KIND else None
+
+
+def _field(number: int, type_: pa.DataType | None) -> pa.Field:
+    name = f"c{number}"
+    return pa.field(name, type_) if type_ else pa.field(name, pa.string(), metadata={KIND_KEY: CONSTANT_KIND})
+
+
+def _written(column: pa.Array, type_: pa.DataType | None) -> pa.Array:
+    if type_ is None:
+        return render(column, CONSTANT_RENDERERS).cast(pa.string())
+    return parts(column)[0].values.cast(type_)

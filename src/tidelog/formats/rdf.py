@@ -1,0 +1,161 @@
+"""RDF, in and out: N-Triples and Turtle.
+
+A triple is the fact `predicate(subject, object)` under the predicate's IRI, and `s rdf:type C` is `C(s)`. Literals
+whose text fits a native type become constants of it (`xsd:string`, integers, `xsd:double`, `xsd:float`,
+`xsd:decimal`, `xsd:boolean`); all others keep their language or datatype. A blank node is local to its file: it
+becomes the IRI `_:FILE.label`, where FILE is a checksum of the file's name; one without a label becomes `_:FILE-1`,
+`_:FILE-2`, … in the order of the file, so that a file reads the same every time. IRIs are taken as they stand,
+because data in the wild breaks the rules for them.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+import pyoxigraph as ox
+
+from tidelog.errors import DataError
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, FactBatch, parts
+from tidelog.formats.constants import IRI_UNSAFE, iri_text
+from tidelog.formats.files import Readable, data_error
+from tidelog.formats.rendering import Columns, RowFormat, between, by_cell_where, floats, plain
+from tidelog.formats.tables import columns_of_rows
+from tidelog.language.literals import XSD, literal, quote
+from tidelog.values import IRI, Literal, Value
+
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+_TRIPLES_AT_ONCE = 1 << 17
+_INTEGER_TYPES = (
+    "byte",
+    "int",
+    "long",
+    "negativeInteger",
+    "nonNegativeInteger",
+    "nonPositiveInteger",
+    "positiveInteger",
+    "short",
+    "unsignedByte",
+    "unsignedInt",
+    "unsignedLong",
+    "unsignedShort",
+)
+# Datatypes whose values are those of another one.
+_SAME_VALUES = {XSD + name: XSD + "integer" for name in _INTEGER_TYPES} | {XSD + "float": XSD + "double"}
+_NO_LABEL = re.compile(r"[0-9a-f]{20,32}")
+_LABEL = r"^_:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?$"
+
+Row = tuple[Value, ...]
+
+
+def read_rdf(stream: Readable, path: Path, turtle: bool) -> Iterator[FactBatch]:
+    """The facts of an RDF file, in batches by predicate."""
+    nodes = _Nodes(path)
+    facts: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
+    for number, triple in enumerate(_triples(stream, path, turtle), 1):
+        predicate, row = nodes.fact(triple)
+        facts[predicate, len(row)].append(row)
+        if number % _TRIPLES_AT_ONCE == 0:
+            yield from _batches(facts, str(path))
+            facts.clear()
+    yield from _batches(facts, str(path))
+
+
+def _triples(stream: Readable, path: Path, turtle: bool) -> Iterator[Any]:
+    format_ = ox.RdfFormat.TURTLE if turtle else ox.RdfFormat.N_TRIPLES
+    try:
+        yield from ox.parse(cast("IO[bytes]", stream), format_, lenient=True)
+    except SyntaxError as error:
+        raise data_error(str(path), error.lineno, f"not RDF: {error.msg}; mend the line") from None
+
+
+def _batches(facts: dict[tuple[str, int], list[Row]], source: str) -> Iterator[FactBatch]:
+    for (predicate, _), rows in facts.items():
+        columns = columns_of_rows(rows, lambda row: source)
+        if columns is not None:
+            yield FactBatch(f"<{predicate}>", columns, source, 1)
+
+
+class _Nodes:
+    """Turns the nodes of one file into constants."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = f"{zlib.crc32(path.name.encode(errors='surrogateescape')):08x}"
+        self._unlabelled: dict[str, int] = {}
+
+    def fact(self, triple: Any) -> tuple[str, Row]:
+        subject, predicate, object_ = triple.subject, triple.predicate.value, triple.object
+        if predicate == RDF_TYPE and type(object_) is ox.NamedNode:
+            return object_.value, (self.constant(subject),)
+        return predicate, (self.constant(subject), self.constant(object_))
+
+    def constant(self, node: Any) -> Value:
+        kind = type(node)
+        if kind is ox.NamedNode:
+            return IRI(node.value)
+        if kind is ox.Literal:
+            return _literal_value(node)
+        if kind is ox.BlankNode:
+            return self._blank(node.value)
+        raise data_error(str(self._path), None, f"{node} is a triple, no constant; leave such statements out")
+
+    def _blank(self, label: str) -> IRI:
+        if not _NO_LABEL.fullmatch(label):
+            return IRI(f"_:{self._file}.{label}")
+        return IRI(f"_:{self._file}-{self._unlabelled.setdefault(label, len(self._unlabelled) + 1)}")
+
+
+def _literal_value(node: Any) -> Value:
+    if node.language:
+        direction = f"--{node.direction}" if node.direction else ""
+        return Literal(node.value, language=node.language + direction)
+    datatype = node.datatype.value
+    value = literal(node.value, _SAME_VALUES.get(datatype, datatype))
+    return Literal(node.value, datatype) if isinstance(value, Literal) else value
+
+
+def ntriples(predicate: str, batches: Iterable[Columns]) -> Iterator[bytes]:
+    """The facts of a predicate as N-Triples."""
+    if not (predicate.startswith("<") and predicate.endswith(">")):
+        raise DataError(f"{predicate} cannot be N-Triples: its name is no IRI; use another format")
+    name = iri_text(predicate[1:-1])
+    for columns in batches:
+        if len(columns) not in (1, 2) or any(part.kind != IRI_KIND for part in parts(columns[0])):
+            raise DataError(f"{predicate} cannot be N-Triples: those have an IRI as subject and at most one object")
+        yield from _ROWS[len(columns)](name).lines([columns])
+
+
+def _typed(name: str) -> Any:
+    return between('"', f'"^^<{XSD}{name}>')
+
+
+def _rows(opening_separator: str, closing: str) -> RowFormat:
+    return RowFormat(
+        {
+            STR: by_cell_where(r'[\x00-\x1f"\\\x7f\x{85}\x{2028}\x{2029}]', quote, between('"', '"')),
+            INT: lambda cells: _typed("integer")(plain(cells)),
+            FLOAT: lambda cells: _typed("double")(floats({"inf": "INF", "-inf": "-INF", "nan": "NaN"})(cells)),
+            BOOL: lambda cells: _typed("boolean")(plain(cells)),
+            IRI_KIND: by_cell_where(
+                rf"{IRI_UNSAFE}|{_LABEL}",
+                lambda iri: iri if re.match(_LABEL, iri) else iri_text(iri),
+                between("<", ">"),
+            ),
+            LITERAL: plain,
+        },
+        opening="",
+        separator=opening_separator,
+        closing=closing,
+        nullary="",
+    )
+
+
+_ROWS = {
+    1: lambda name: _rows(" ", f" <{RDF_TYPE}> {name} .\n"),
+    2: lambda name: _rows(f" {name} ", " .\n"),
+}

@@ -1,0 +1,182 @@
+"""Columns of facts to text, a whole column at a time: what CSV, TSV, JSON Lines, N-Triples and `.dlog` have in common.
+
+A format says how each kind of constant looks and what stands around and between the cells of a row; here the cells are
+made, joined to rows, and handed on as bytes. Only cells that need escapes, floats and literals pass through Python.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelog.errors import DataError
+from tidelog.formats.batch import (
+    BOOL,
+    FLOAT,
+    INT,
+    IRI_KIND,
+    LITERAL,
+    STR,
+    join_parts,
+    parts,
+    slices,
+)
+from tidelog.formats.cells import TYPED_PATTERNS
+from tidelog.formats.constants import IRI_UNSAFE, iri_text, parse_literal
+from tidelog.formats.delimited import NULLARY_ROW, literal_cell
+from tidelog.language.literals import quote
+
+Columns = Sequence[pa.Array]
+Renderer = Callable[[pa.Array], pa.Array]
+
+
+@dataclass(frozen=True)
+class RowFormat:
+    """How rows look: the text of each kind of constant, what opens a row, separates its cells and closes it."""
+
+    renderers: Mapping[int, Renderer]
+    opening: str
+    separator: str
+    closing: str
+    nullary: str
+
+    def lines(self, batches: Iterable[Columns]) -> Iterator[bytes]:
+        """The rows of all batches as blocks of bytes."""
+        for columns in batches:
+            if not columns:
+                yield self.nullary.encode()
+            for piece in slices(columns):
+                yield self._block([render(column, self.renderers) for column in piece])
+
+    def _block(self, cells: list[pa.Array]) -> bytes:
+        cells[0] = _join(self.opening, cells[0]) if self.opening else cells[0]
+        cells[-1] = _join(cells[-1], self.closing)
+        rows = _join(*cells, separator=self.separator)
+        # The bytes of an array of strings lie one after the other: they are the block.
+        data = pa.concat_arrays([rows.cast(pa.large_binary())])
+        end = pc.sum(pc.binary_length(data)).as_py()
+        return bytes(data.buffers()[2][:end])
+
+
+def render(column: pa.Array, renderers: Mapping[int, Renderer]) -> pa.Array:
+    """The text of each cell of a column."""
+    found = parts(column)
+    return join_parts(found, [renderers[part.kind](part.values).cast(pa.large_string()) for part in found])
+
+
+def _join(*pieces: pa.Array | str, separator: str = "") -> pa.Array:
+    wide = [_text(piece) if isinstance(piece, str) else piece.cast(pa.large_string()) for piece in pieces]
+    return pc.binary_join_element_wise(*wide, _text(separator))
+
+
+def _text(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())
+
+
+def by_cell(function: Callable[[str], str]) -> Renderer:
+    """A renderer that calls a Python function on every cell."""
+    return lambda cells: pa.array([function(cell) for cell in cells.to_pylist()], pa.large_string())
+
+
+def by_cell_where(pattern: str, careful: Callable[[str], str], common: Renderer) -> Renderer:
+    """A renderer that calls a Python function only where a cell matches a pattern."""
+
+    def renderer(cells: pa.Array) -> pa.Array:
+        special = pc.match_substring_regex(cells, pattern)
+        if not pc.any(special).as_py():
+            return common(cells)
+        rendered = pa.array([careful(cell) for cell in cells.filter(special).to_pylist()], pa.large_string())
+        return pc.replace_with_mask(common(cells).cast(pa.large_string()), special, rendered)
+
+    return renderer
+
+
+def between(opening: str, closing: str) -> Renderer:
+    """A renderer that puts text around every cell."""
+    return lambda cells: _join(opening, cells, closing)
+
+
+def floats(special: Mapping[str, str] = {}) -> Renderer:
+    """The shortest text that reads back as the same float; `special` renames `inf`, `-inf` and `nan`."""
+
+    def renderer(cells: pa.Array) -> pa.Array:
+        texts = map(repr, cells.to_pylist())
+        return pa.array([special.get(text, text) for text in texts] if special else list(texts), pa.large_string())
+
+    return renderer
+
+
+def plain(cells: pa.Array) -> pa.Array:
+    """Cells as Arrow writes them: strings as they are, integers, `true` and `false`."""
+    return pc.cast(cells, pa.large_string())
+
+
+def delimited_format(separator: str) -> RowFormat:
+    """CSV or TSV. A string is quoted where it would otherwise read as something else or break the row."""
+
+    def quoted_cell(text: str) -> str:
+        if "\0" in text:
+            raise DataError("a string with a NUL character cannot be CSV or TSV; use the format jsonl or parquet")
+        return '"' + text.replace('"', '""') + '"'
+
+    typed = "|".join(f"(?:{pattern})" for _, pattern in TYPED_PATTERNS)
+    needs_quotes = rf'^$|[\x00"\r\n{separator}]|^\(\)$|^(?:{typed})$'
+    escaped_separator = f"\\u{ord(separator):04X}"
+    return RowFormat(
+        {
+            STR: by_cell_where(needs_quotes, quoted_cell, plain),
+            INT: plain,
+            FLOAT: floats(),
+            BOOL: plain,
+            IRI_KIND: by_cell_where(
+                rf"{IRI_UNSAFE}|{separator}",
+                lambda iri: iri_text(iri).replace(separator, escaped_separator),
+                between("<", ">"),
+            ),
+            LITERAL: by_cell(lambda literal: literal_cell(literal, separator)),
+        },
+        opening="",
+        separator=separator,
+        closing="\n",
+        nullary=NULLARY_ROW + "\n",
+    )
+
+
+def json_format() -> RowFormat:
+    """JSON Lines: an array a row, IRIs and literals as objects."""
+
+    def text(value: object) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    def literal(syntax: str) -> str:
+        value = parse_literal(syntax)
+        return text({"text": value.text, "language": value.language, "datatype": value.datatype})
+
+    return RowFormat(
+        {
+            STR: by_cell_where(r'[\x00-\x1f"\\]', text, between('"', '"')),
+            INT: plain,
+            FLOAT: floats({"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}),
+            BOOL: plain,
+            IRI_KIND: by_cell(lambda iri: text({"iri": iri})),
+            LITERAL: by_cell(literal),
+        },
+        opening="[",
+        separator=", ",
+        closing="]\n",
+        nullary="[]\n",
+    )
+
+
+CONSTANT_RENDERERS: Mapping[int, Renderer] = {
+    STR: by_cell_where(r'[\x00-\x1f"\\\x7f\x{85}\x{2028}\x{2029}]', quote, between('"', '"')),
+    INT: plain,
+    FLOAT: floats(),
+    BOOL: plain,
+    IRI_KIND: by_cell_where(IRI_UNSAFE, iri_text, between("<", ">")),
+    LITERAL: plain,
+}

@@ -1,0 +1,255 @@
+"""Whatever holds rows to columns of facts: pandas and Polars DataFrames, Arrow tables, NumPy arrays, iterables of rows.
+
+Arrow data keeps its buffers where its types allow. Python values are checked one by one, and a value that no fact can
+hold is told with its row and column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelog.errors import ArityError, DataError
+from tidelog.formats.batch import (
+    ARROW_TYPES,
+    BOOL,
+    FLOAT,
+    INT,
+    IRI_KIND,
+    KINDS,
+    LITERAL,
+    STR,
+    TO_ARROW,
+    column_of_kinds,
+    native_kind,
+    parts,
+)
+from tidelog.formats.cells import CellError, parse_constants
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
+
+# The metadata of an Arrow field: its strings are constants as text, or it stands for the fact of arity 0.
+KIND_KEY = b"tidelog:kind"
+CONSTANT_KIND = b"constant"
+NULLARY_KIND = b"nullary"
+
+Where = Callable[[int], str]
+_KIND_OF_TYPE: dict[type, int] = {str: STR, int: INT, float: FLOAT, bool: BOOL, IRI: IRI_KIND, Literal: LITERAL}
+
+
+def columns_of(rows: Any, predicate: str) -> list[pa.Array] | None:
+    """The columns of a table or of an iterable of rows. None: there are no rows; []: the one fact of arity 0."""
+    if _is_pandas(rows):
+        return _columns_of_pandas(rows, predicate)
+    if hasattr(rows, "__arrow_c_stream__") or isinstance(rows, pa.RecordBatch):
+        return columns_of_table(_arrow_table(rows, predicate), predicate)
+    if isinstance(rows, np.ndarray):
+        return _columns_of_numpy(rows, predicate)
+    if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+        raise DataError(f"{predicate}: {type(rows).__name__} holds no rows; give tuples, a DataFrame or an Arrow table")
+    return columns_of_rows(list(rows), lambda row: f"{predicate}, row {row + 1}")
+
+
+def columns_of_rows(rows: Sequence[Any], where: Where) -> list[pa.Array] | None:
+    """The columns of tuples or lists."""
+    if not rows:
+        return None
+    arity = _common_arity(rows, where)
+    return [column_of_values([row[number] for row in rows], where, number) for number in range(arity)]
+
+
+def _common_arity(rows: Sequence[Any], where: Where) -> int:
+    if not set(map(type, rows)) <= {tuple, list}:
+        for number, row in enumerate(rows):
+            if not isinstance(row, tuple | list):
+                raise DataError(f"{where(number)}: {row!r:.60} is no row; give a tuple, such as ({row!r:.60},)")
+    lengths = set(map(len, rows))
+    if len(lengths) > 1:
+        arity = len(rows[0])
+        number = next(number for number, row in enumerate(rows) if len(row) != arity)
+        raise ArityError(
+            f"{where(number)}: {len(rows[number])} values where the rows before have {arity}; "
+            "every row of a predicate has the same number of values"
+        )
+    return lengths.pop()
+
+
+def column_of_values(values: Sequence[Any], where: Where, number: int) -> pa.Array:
+    """A column of Python values; `number` is that of the column, from 0."""
+    if not set(map(type, values)) <= _KIND_OF_TYPE.keys():
+        values = [_plain_value(value, where, row, number) for row, value in enumerate(values)]
+    kinds = np.fromiter((_KIND_OF_TYPE[type(value)] for value in values), np.int8, len(values))
+
+    def of_kind(kind: int, mask: np.ndarray[Any, Any] | None) -> pa.Array:
+        chosen = values if mask is None else [values[row] for row in np.flatnonzero(mask).tolist()]
+        convert = TO_ARROW.get(kind)
+        return _one_array(pa.array([convert(value) for value in chosen] if convert else chosen, ARROW_TYPES[kind]))
+
+    try:
+        return column_of_kinds(kinds, of_kind)
+    except (OverflowError, UnicodeEncodeError, pa.ArrowInvalid, DataError):
+        for row, value in enumerate(values):
+            _check_value(value, f"{where(row)}, column {number + 1}")
+        raise
+
+
+def _plain_value(value: Any, where: Where, row: int, number: int) -> Value:
+    """A value as one of the types that facts hold: NumPy scalars and values of subclasses are what they stand for."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    for type_ in (bool, str, int, float, IRI, Literal):
+        if isinstance(value, type_):
+            return value if type(value) is type_ else type_(value)  # type: ignore[arg-type]
+    place = f"{where(row)}, column {number + 1}"
+    if value is None:
+        raise DataError(f"{place}: a missing value; facts have no nulls: leave the row out, or choose a value")
+    name = type(value).__name__
+    raise DataError(f"{place}: a fact cannot hold a value of type {name}; use str, int, float, bool or tidelog.IRI")
+
+
+def _check_value(value: Value, place: str) -> None:
+    """Say what is wrong with a value that Arrow did not take."""
+    if type(value) is int and not INTEGER_MIN <= value <= INTEGER_MAX:
+        raise DataError(f"{place}: the integer {value:.3g} needs more than 64 bits; keep it as a string")
+    texts = (value.text, value.datatype, value.language) if isinstance(value, Literal) else (str(value),)
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{place}: {texts[0]!r:.60} holds half a surrogate pair, which is no Unicode text") from None
+    if isinstance(value, Literal):
+        try:
+            TO_ARROW[LITERAL](value)
+        except DataError as error:
+            raise DataError(f"{place}: {error}") from None
+
+
+def _one_array(array: Any) -> pa.Array:
+    """An array where Arrow made several, because the text of a column exceeds what 32-bit offsets reach."""
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    if array.num_chunks == 1:
+        return array.chunk(0)
+    if pa.types.is_string(array.type) and sum(chunk.nbytes for chunk in array.chunks) >= 1 << 31:
+        array = array.cast(pa.large_string())
+    return pa.concat_arrays(array.unify_dictionaries().chunks) if array.num_chunks else pa.array([], array.type)
+
+
+def _is_pandas(rows: Any) -> bool:
+    return type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "iloc") and hasattr(rows, "columns")
+
+
+def _columns_of_pandas(frame: Any, predicate: str) -> list[pa.Array] | None:
+    if not len(frame):
+        return None
+    columns = []
+    for number in range(frame.shape[1]):
+        series = frame.iloc[:, number]
+        if series.dtype == object:
+            columns.append(column_of_values(series.tolist(), lambda row: f"{predicate}, row {row + 1}", number))
+        else:
+            array = _one_array(pa.array(series, from_pandas=True))
+            columns.append(fact_column(array, f"{predicate}, column {series.name!r}"))
+    return columns
+
+
+def _columns_of_numpy(array: np.ndarray[Any, Any], predicate: str) -> list[pa.Array] | None:
+    if array.ndim != 2:
+        raise DataError(f"{predicate}: an array of {array.ndim} dimensions; give one of two, a fact a row")
+    if array.dtype == object:
+        return columns_of_rows(array.tolist(), lambda row: f"{predicate}, row {row + 1}")
+    if not len(array):
+        return None
+    columns = (pa.array(np.ascontiguousarray(array[:, number])) for number in range(array.shape[1]))
+    return [fact_column(column, f"{predicate}, column {number + 1}") for number, column in enumerate(columns)]
+
+
+def _arrow_table(rows: Any, predicate: str) -> pa.Table:
+    try:
+        return pa.table(rows) if not isinstance(rows, pa.RecordBatch) else pa.Table.from_batches([rows])
+    except Exception as error:  # whatever the exporting library raises
+        raise DataError(f"{predicate}: the table cannot be turned into Arrow ({error})") from None
+
+
+def columns_of_table(table: pa.Table, source: str) -> list[pa.Array] | None:
+    """The columns of an Arrow table, with the kinds that the metadata of its fields tells."""
+    if not table.num_rows:
+        return None
+    if _field_kind(table.schema) == NULLARY_KIND:
+        return []
+    return [
+        restored_column(_one_array(column), field, f"{source}, column {field.name!r}")
+        for column, field in zip(table.columns, table.schema, strict=True)
+    ]
+
+
+def _field_kind(schema: pa.Schema) -> bytes | None:
+    metadata = schema.field(0).metadata if len(schema) else None
+    return (metadata or {}).get(KIND_KEY)
+
+
+def restored_column(array: pa.Array, field: pa.Field, place: str) -> pa.Array:
+    """A column from an Arrow field: constants as text are read back, native types checked."""
+    column = fact_column(array, place)
+    if (field.metadata or {}).get(KIND_KEY) != CONSTANT_KIND:
+        return column
+    try:
+        return parse_constants(column.cast(pa.string()))
+    except CellError as error:
+        raise DataError(f"{place}, row {error.row + 1}: {error}") from None
+
+
+def fact_column(array: pa.Array, place: str) -> pa.Array:
+    """An Arrow array as a column of facts, without a copy where its type allows."""
+    _refuse_nulls(array, place)
+    type_ = array.type
+    if pa.types.is_union(type_):
+        _check_union(array, place)
+        return array
+    if pa.types.is_dictionary(type_) and _native_type(type_.value_type) not in (pa.string(), pa.large_string()):
+        return fact_column(array.dictionary_decode(), place)
+    native = _native_type(type_)
+    if native is None:
+        raise DataError(f"{place}: facts cannot hold values of type {type_}; cast them to strings or numbers first")
+    try:
+        return array if native == type_ else array.cast(native)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{place}: {error}; keep integers of more than 64 bits as strings") from None
+
+
+def _native_type(type_: pa.DataType) -> pa.DataType | None:
+    """The type of column that holds the values of an Arrow type; None: no column does."""
+    if pa.types.is_dictionary(type_):
+        return pa.dictionary(type_.index_type, _native_type(type_.value_type))
+    if pa.types.is_string_view(type_):
+        return pa.large_string()
+    if pa.types.is_uint64(type_):
+        return pa.int64()
+    if pa.types.is_floating(type_):
+        return pa.float64()
+    fits = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_boolean)
+    return type_ if any(check(type_) for check in fits) else None
+
+
+def _refuse_nulls(array: pa.Array, place: str) -> None:
+    missing = array.is_null()
+    if array.null_count == 0 and pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        missing = array.dictionary_decode().is_null()
+    if pc.any(missing).as_py():
+        row = pc.index(missing, True).as_py() + 1
+        raise DataError(f"{place}, row {row}: a missing value; facts have no nulls: leave the row out")
+
+
+def _check_union(array: pa.Array, place: str) -> None:
+    """A union must be one that `tidelog.formats.batch` describes."""
+    type_ = array.type
+    if type_.mode != "dense":
+        raise DataError(f"{place}: a sparse union; facts are read from dense unions")
+    for number in range(type_.num_fields):
+        name = type_.field(number).name
+        if name not in KINDS or native_kind(type_.field(number).type) != native_kind(ARROW_TYPES[KINDS.index(name)]):
+            raise DataError(f"{place}: a union with a child {type_.field(number)}; its children are {', '.join(KINDS)}")
+    for part in parts(array):
+        _refuse_nulls(part.values, place)

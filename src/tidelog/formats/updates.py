@@ -1,0 +1,213 @@
+"""Update streams: JSON Lines, one update a line, and changes in the same form; folders of Prolog files, an update each.
+
+    {"add": {"edge": [["a", "b"]]}, "delete": {…}, "add_rules": "…", "remove_rules": "…"}
+    {"added": {"edge": [["a", "b"]]}, "removed": {…}, "work": {…}}
+
+The public evaluation data of the papers on marking holds a stream as files `00.pl`, `01.pl`, …, with `add(edge(12,
+16)).` or `delete(…).` a line. Quoted atoms there are strings; a functor that is an IRI names the predicate with that
+IRI.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Protocol, TypedDict
+
+from tidelog.errors import DataError
+from tidelog.formats.constants import parse_integer
+from tidelog.formats.files import data_error, decode, open_input, read_lines
+from tidelog.formats.jsonl import parse_json, row_from_json, value_to_json
+from tidelog.values import Row, Value
+
+Facts = dict[str, list[Row]]
+KEYS = ("add", "delete", "add_rules", "remove_rules")
+
+
+class Update(TypedDict, total=False):
+    """One transaction, as `KnowledgeBase.update` and `stream` take it."""
+
+    add: Facts
+    delete: Facts
+    add_rules: str
+    remove_rules: str
+
+
+class ChangeLike(Protocol):
+    """What a change says of itself."""
+
+    @property
+    def added(self) -> Mapping[str, Iterable[Row]]: ...
+    @property
+    def removed(self) -> Mapping[str, Iterable[Row]]: ...
+    @property
+    def work(self) -> Mapping[str, int]: ...
+
+
+def read_updates(lines: Iterable[str | bytes], source: str = "<updates>") -> Iterator[Update]:
+    """The updates of a JSON Lines stream, as its lines arrive; a bad line is told with its number."""
+    for parse in update_parsers(lines, source):
+        yield parse()
+
+
+def update_parsers(lines: Iterable[str | bytes], source: str = "<updates>") -> Iterator[Callable[[], Update]]:
+    """A function per update that yields it or raises `DataError`: for those who want to go on after a bad line."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield lambda line=line, number=number: parse_update(line, number, source)  # type: ignore[misc]
+
+
+def parse_update(line: str | bytes, number: int, source: str = "<updates>") -> Update:
+    """One update from one line."""
+    text = line if isinstance(line, str) else decode(line, source, number)
+    try:
+        return _update(parse_json(text.removeprefix("\ufeff") if number == 1 else text))
+    except DataError as error:
+        raise data_error(source, number, str(error)) from None
+
+
+def _update(value: Any) -> Update:
+    if not isinstance(value, dict):
+        raise DataError('an update is an object, such as {"add": {"edge": [["a", "b"]]}}')
+    update = Update()
+    for key, content in value.items():
+        match key:
+            case "add":
+                update["add"] = _facts(content, key)
+            case "delete":
+                update["delete"] = _facts(content, key)
+            case "add_rules":
+                update["add_rules"] = _rules(content, key)
+            case "remove_rules":
+                update["remove_rules"] = _rules(content, key)
+            case _:
+                close = get_close_matches(key, KEYS, 1)
+                hint = f"did you mean {close[0]}?" if close else f"use {', '.join(KEYS)}"
+                raise DataError(f"an update has no key {key!r}; {hint}")
+    return update
+
+
+def _rules(content: Any, key: str) -> str:
+    if not isinstance(content, str):
+        raise DataError(f'"{key}" is a string of rules, such as "path(X, Y) :- edge(X, Y)."')
+    return content
+
+
+def _facts(content: Any, key: str) -> Facts:
+    if not isinstance(content, dict) or not all(isinstance(rows, list) for rows in content.values()):
+        raise DataError(f'"{key}" is an object of predicates and their rows, such as {{"edge": [["a", "b"]]}}')
+    facts: Facts = {}
+    for predicate, rows in content.items():
+        facts[predicate] = []
+        for number, row in enumerate(rows, 1):
+            try:
+                facts[predicate].append(row_from_json(row))
+            except DataError as error:
+                raise DataError(f"{key} {predicate}, row {number}: {error}") from None
+    return facts
+
+
+def change_to_json(change: ChangeLike) -> str:
+    """A change as one line of JSON, its predicates and rows in a fixed order."""
+    return json.dumps(
+        {"added": _json_facts(change.added), "removed": _json_facts(change.removed), "work": dict(change.work)},
+        ensure_ascii=False,
+    )
+
+
+def _json_facts(facts: Mapping[str, Iterable[Row]]) -> dict[str, Any]:
+    def rows(name: str) -> list[Any]:
+        return [[value_to_json(value) for value in row] for row in sorted_rows(facts[name])]
+
+    return {name: rows(name) for name in sorted(facts)}
+
+
+def sorted_rows(rows: Iterable[Row]) -> list[Row]:
+    """Rows in an order that is the same every time: column by column, numbers before strings before the rest."""
+    return sorted(rows, key=lambda row: [sort_key(value) for value in row])
+
+
+def sort_key(value: Value) -> tuple[int, Any, str]:
+    """A key that orders constants of all kinds; numbers by value, and equal numbers by their type."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return (0, value if value == value else float("-inf"), type(value).__name__)
+    order = {"bool": 1, "str": 2, "IRI": 3, "Literal": 4}[type(value).__name__]
+    return (order, value, "")
+
+
+def open_updates(path: str) -> Iterator[Callable[[], Update]]:
+    """The parsers of a stream's updates: from standard input (`-`), a folder of Prolog files, or a file."""
+    if path == "-":
+        yield from update_parsers(sys.stdin.buffer, "<standard input>")
+    elif Path(path).is_dir():
+        yield from _folder_parsers(Path(path))
+    elif path.endswith((".pl", ".pl.gz")):
+        yield lambda: read_prolog_update(Path(path))
+    else:
+        with open_input(Path(path)) as stream:
+            lines = (line for _, block in read_lines(stream, path) for line in block)
+            yield from update_parsers(lines, path)
+
+
+def _folder_parsers(folder: Path) -> Iterator[Callable[[], Update]]:
+    files = sorted(entry for entry in folder.iterdir() if entry.name.endswith((".pl", ".pl.gz")))
+    if not files:
+        raise data_error(str(folder), None, "a folder without updates; it should hold files 00.pl, 01.pl, …")
+    for file in files:
+        yield lambda file=file: read_prolog_update(file)  # type: ignore[misc]
+
+
+_ATOM = r"'(?:[^'\\\n]|''|\\.)*'|[a-z]\w*"
+_ARGUMENT = rf'{_ATOM}|"(?:[^"\\\n]|""|\\.)*"|[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?'
+_PROLOG_LINE = re.compile(rf"\s*(add|delete)\s*\(\s*({_ATOM})\s*(?:\(\s*(.*?)\s*\))?\s*\)\s*\.\s*(?:%.*)?")
+_PROLOG_ARGUMENT = re.compile(rf"\s*({_ARGUMENT})\s*(,|\Z)")
+_PROLOG_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def read_prolog_update(path: Path) -> Update:
+    """One update from a file of `add(…).` and `delete(…).` lines."""
+    facts: dict[str, Facts] = {"add": {}, "delete": {}}
+    with open_input(path) as stream:
+        for first_line, block in read_lines(stream, str(path)):
+            for number, line in enumerate(block, first_line):
+                text = decode(line, str(path), number).strip()
+                if text and not text.startswith("%"):
+                    _take_prolog_line(text, facts, path, number)
+    return Update(add=facts["add"], delete=facts["delete"])
+
+
+def _take_prolog_line(text: str, facts: dict[str, Facts], path: Path, number: int) -> None:
+    found = _PROLOG_LINE.fullmatch(text)
+    if found is None:
+        raise data_error(str(path), number, f"{text[:60]!r} is no update; write add(edge(12, 16)). or delete(…).")
+    action, functor, arguments = found.groups()
+    try:
+        row = tuple(_prolog_arguments(arguments or ""))
+        name = str(_prolog_value(functor))
+    except DataError as error:
+        raise data_error(str(path), number, str(error)) from None
+    facts[action].setdefault(f"<{name}>" if "://" in name else name, []).append(row)
+
+
+def _prolog_arguments(text: str) -> Iterator[Value]:
+    position = 0
+    while position < len(text):
+        found = _PROLOG_ARGUMENT.match(text, position)
+        if found is None or (found[2] == "," and found.end() == len(text)):
+            raise DataError(f"{text[position:][:60]!r} is no argument; put text in single quotes")
+        yield _prolog_value(found[1])
+        position = found.end()
+
+
+def _prolog_value(token: str) -> Value:
+    quote = token[0]
+    if quote in "'\"":
+        inner = token[1:-1].replace(quote * 2, quote)
+        return re.sub(r"\\(.)", lambda found: _PROLOG_ESCAPES.get(found[1], found[1]), inner)
+    if token[0].isalpha():
+        return token
+    return float(token) if any(character in ".eE" for character in token) else parse_integer(token)

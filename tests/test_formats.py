@@ -1,0 +1,516 @@
+"""Fact files: what each format means, that every constant survives a round trip, and how hostile files are refused."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tidelog import IRI, DataError, Literal
+from tidelog.formats import columns_of, delimited, files, read_facts, read_file, values_of, write_facts
+from tidelog.formats.folder import file_of_predicate, predicate_of_file
+from tidelog.values import Row, Value, canonical, identity
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+def rows_of(batches: Iterable[object]) -> dict[str, list[Row]]:
+    facts: dict[str, list[Row]] = {}
+    for batch in batches:
+        columns = [values_of(column) for column in batch.columns]  # type: ignore[attr-defined]
+        rows = list(zip(*columns, strict=True)) if columns else [()]
+        facts.setdefault(batch.predicate, []).extend(rows)  # type: ignore[attr-defined]
+    return facts
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def read_text(folder: Path, name: str, content: str | bytes, header: bool = False) -> list[Row]:
+    facts = rows_of(read_file(write(folder, name, content), header=header))
+    assert len(facts) <= 1
+    return next(iter(facts.values()), [])
+
+
+def same(left: Iterable[Row], right: Iterable[Row]) -> bool:
+    """Equality of rows as constants: 1, 1.0 and true are three."""
+    return [[identity(value) for value in row] for row in left] == [[identity(value) for value in row] for row in right]
+
+
+# ---- what a cell is
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("abc", "abc"),
+        ("42", 42),
+        ("-7", -7),
+        ("+5", 5),
+        ("007", 7),
+        ("-9223372036854775808", -(2**63)),
+        ("9223372036854775807", 2**63 - 1),
+        ("3.5", 3.5),
+        ("1e-3", 0.001),
+        ("1E5", 100000.0),
+        (".5", 0.5),
+        ("1.", 1.0),
+        ("inf", math.inf),
+        ("nan", math.nan),
+        ("NaN", "NaN"),
+        ("true", True),
+        ("false", False),
+        ("True", "True"),
+        ('"42"', "42"),
+        ('"true"', "true"),
+        ('""', ""),
+        ('"say ""hi"""', 'say "hi"'),
+        ('"two\nlines"', "two\nlines"),
+        ("<http://example.org/a>", IRI("http://example.org/a")),
+        (r"<http://example.org/a\u002Cb>", IRI("http://example.org/a,b")),
+        ('"<http://example.org/a>"', "<http://example.org/a>"),
+        ("< 3", "< 3"),
+        ("0x1F", "0x1F"),
+        ("1_000", "1_000"),
+        (" 1", " 1"),
+        ("12a", "12a"),
+        ('5" pipe', '5" pipe'),
+        ("-", "-"),
+        ("nano", "nano"),
+        ('"chat"@fr', Literal("chat", language="fr")),
+        (f'"2020-01-01"^^<{XSD}date>', Literal("2020-01-01", datatype=f"{XSD}date")),
+    ],
+)
+@pytest.mark.parametrize("neighbour", ["x", '"x"'])
+@pytest.mark.parametrize(("suffix", "separator"), [("csv", ","), ("tsv", "\t"), ("facts", "\t")])
+def test_a_cell_is_typed_by_its_text(
+    tmp_path: Path, cell: str, value: Value, neighbour: str, suffix: str, separator: str
+) -> None:
+    rows = read_text(tmp_path, f"p.{suffix}", f"{neighbour}{separator}{cell}\n")
+    assert same(rows, [("x", value)])
+
+
+def test_a_column_may_mix_kinds(tmp_path: Path) -> None:
+    rows = read_text(tmp_path, "p.csv", "a\n1\n1.0\ntrue\n<http://x>\n")
+    assert same(rows, [("a",), (1,), (1.0,), (True,), (IRI("http://x"),)])
+
+
+@pytest.mark.parametrize("text", ["a,b\r\nc,d\r\n", "a,b\nc,d", "\na,b\n\n\nc,d\n\n", "\ufeffa,b\nc,d\n"])
+def test_line_ends_blank_lines_and_byte_order_marks(tmp_path: Path, text: str) -> None:
+    assert read_text(tmp_path, "p.csv", text) == [("a", "b"), ("c", "d")]
+    assert read_text(tmp_path, "p.csv", text.replace("a,b", '"a",b')) == [("a", "b"), ("c", "d")]
+
+
+@pytest.mark.parametrize("text", ["from,to\na,b\n", '"from","to"\na,b\n', "\n,\na,b\n"])
+def test_a_header_is_skipped_when_marked(tmp_path: Path, text: str) -> None:
+    assert read_text(tmp_path, "p.csv", text, header=True) == [("a", "b")]
+
+
+def test_empty_files_hold_no_facts(tmp_path: Path) -> None:
+    for name in ("p.csv", "p.tsv", "p.jsonl", "p.nt", "p.ttl", "p.dlog"):
+        assert read_text(tmp_path, name, "") == []
+
+
+@pytest.mark.parametrize("block", [1, 7, 64])
+def test_blocks_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
+    monkeypatch.setattr(files, "BLOCK_BYTES", block)
+    text = 'a,1\n"b\nb",2\r\né,"3"\n\n"x"@en,4\n"d""d",true\ne,5'
+    expected = [
+        ("a", 1), ("b\nb", 2), ("é", "3"), (Literal("x", language="en"), 4), ('d"d', True), ("e", 5),
+    ]  # fmt: skip
+    assert same(read_text(tmp_path, "p.csv", text), expected)
+    assert read_text(tmp_path, "q.jsonl", '["é", 1]\n\n["b", 2]') == [("é", 1), ("b", 2)]
+
+
+# ---- round trips
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8) | st.sampled_from(
+    [
+        "",
+        "1",
+        "-7",
+        "1.5",
+        "inf",
+        "nan",
+        "true",
+        "<http://x>",
+        "()",
+        'a"b',
+        "a,b",
+        "a\tb",
+        "a\nb",
+        "a\r",
+        "\\",
+        "é",
+        "\x85",
+    ]
+)
+iris = st.builds(IRI, texts) | st.sampled_from([IRI("http://x/a,b"), IRI("_:b1"), IRI("a b<>")])
+literals = st.builds(Literal, texts, language=st.sampled_from(["en", "pt-br"])) | st.builds(
+    Literal, texts, datatype=st.sampled_from(["http://x/d,t", f"{XSD}date"])
+)
+integers = st.integers(-(2**63), 2**63 - 1)
+scalars: dict[str, st.SearchStrategy[Value]] = {
+    "str": texts, "int": integers, "float": st.floats(), "bool": st.booleans(), "iri": iris, "literal": literals,
+}  # fmt: skip
+columns = st.sampled_from(sorted(scalars)).map(scalars.__getitem__) | st.just(st.one_of(*scalars.values()))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[Row]:
+    kinds = draw(st.lists(columns, min_size=1, max_size=3))
+    return draw(st.lists(st.tuples(*kinds), min_size=1, max_size=6))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "parquet", "dlog"])
+@given(rows=tables(), cut=st.integers(0, 6))
+def test_every_table_survives_a_round_trip(tmp_path: Path, format: str, rows: list[Row], cut: int) -> None:
+    rows = [tuple(canonical(value) for value in row) for row in rows]
+    batches = [columns_of(piece, "p") for piece in (rows[:cut], rows[cut:]) if piece]
+    path = write_facts(tmp_path, "p", [batch for batch in batches if batch is not None], format)
+    assert same(rows_of(read_file(path))["p"], rows)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(
+        st.tuples(st.builds(IRI, st.just("http://x/") | iris.map(str)), st.one_of(*scalars.values())), min_size=1
+    ),
+    predicate=iris.map(lambda iri: "http://p/" + iri.value),
+)
+def test_triples_survive_a_round_trip(tmp_path: Path, rows: list[Row], predicate: str) -> None:
+    def in_rdf(value: Value) -> bool:
+        return not (isinstance(value, IRI) and value.value.startswith("_:"))
+
+    rows = [tuple(canonical(value) for value in row) for row in rows if all(map(in_rdf, row))]
+    columns = columns_of(rows, "p")
+    if columns is None:
+        return
+    path = write_facts(tmp_path, f"<{predicate}>", [columns], "nt")
+    path = path.rename(tmp_path / "facts.nt")
+    assert same(rows_of(read_file(path))[f"<{predicate}>"], rows)
+
+
+def test_the_fact_of_arity_0(tmp_path: Path) -> None:
+    columns = columns_of([()], "rain")
+    assert columns == []
+    for format in ("csv", "tsv", "jsonl", "parquet", "dlog"):
+        path = write_facts(tmp_path, "rain", [columns], format)
+        assert rows_of(read_file(path)) == {"rain": [()]}
+        assert rows_of(read_file(path, header=True)) == {"rain": [()]}
+
+
+def test_a_large_column_that_turns_mixed_late(tmp_path: Path) -> None:
+    rows: list[Row] = [(number, f"n{number}") for number in range(300_000)]
+    rows.append(("last", 1.5))
+    columns = columns_of(rows, "p")
+    assert columns is not None
+    for format in ("csv", "parquet", "jsonl"):
+        assert same(rows_of(read_file(write_facts(tmp_path, "p", [columns], format)))["p"], rows)
+
+
+def test_part_files_and_gzip_are_read(tmp_path: Path) -> None:
+    write(tmp_path, "edge.csv/part-0.csv", "a,b\n")
+    write(tmp_path, "edge.csv/part-1.csv.gz", gzip.compress(b"b,c\n"))
+    write(tmp_path, "edge.csv/_SUCCESS", "")
+    write(tmp_path, "edge.jsonl.gz", gzip.compress(b'["c", "d"]\n'))
+    write(tmp_path, "t.ttl.gz", gzip.compress(b"<http://a> a <http://C> ."))
+    seen: list[int] = []
+    facts = rows_of(read_facts(tmp_path, on_bytes=seen.append))
+    assert facts == {"edge": [("a", "b"), ("b", "c"), ("c", "d")], "<http://C>": [(IRI("http://a"),)]}
+    assert sum(seen) == sum(path.stat().st_size for path in tmp_path.rglob("*.*") if path.is_file())
+
+
+# ---- RDF
+
+
+def test_triples_become_facts(tmp_path: Path) -> None:
+    text = """
+        @prefix ex: <http://e/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+        ex:a a ex:Person ; ex:age 30, "7"^^xsd:unsignedByte, "x"^^xsd:int ; ex:h 1.5, 2e0, "3"^^xsd:float ;
+             ex:ok true ; ex:name "Ann", "Anna"@EN, "d"^^ex:t .
+        _:b ex:knows [ ex:age 1 ], _:b .
+    """
+    facts = rows_of(read_file(write(tmp_path, "f.ttl", text)))
+    a = IRI("http://e/a")
+    assert facts["<http://e/Person>"] == [(a,)]
+    blank, anonymous = facts["<http://e/age>"][-1][0], facts["<http://e/knows>"]
+    assert same(facts["<http://e/age>"][:3], [(a, 30), (a, 7), (a, Literal("x", f"{XSD}int"))])
+    assert same(facts["<http://e/h>"], [(a, 1.5), (a, 2.0), (a, 3.0)])
+    assert same(facts["<http://e/ok>"], [(a, True)])
+    assert facts["<http://e/name>"] == [
+        (a, "Ann"), (a, Literal("Anna", language="en")), (a, Literal("d", "http://e/t")),
+    ]  # fmt: skip
+    assert {row[1] for row in anonymous} == {blank, anonymous[0][0]}
+    assert str(blank).endswith("-1")
+    assert str(anonymous[0][0]).endswith(".b")
+
+
+def test_blank_nodes_are_the_same_every_time_and_differ_between_files(tmp_path: Path) -> None:
+    text = "_:b <http://p> [] .\n"
+    first, other = write(tmp_path, "1.ttl", text), write(tmp_path, "2.ttl", text)
+    assert rows_of(read_file(first)) == rows_of(read_file(first))
+    rows = rows_of(read_file(first))["<http://p>"] + rows_of(read_file(other))["<http://p>"]
+    assert len({value for row in rows for value in row}) == 4
+
+
+def test_what_is_no_triple_is_not_written_as_one(tmp_path: Path) -> None:
+    for predicate, row in (("edge", (IRI("a"), 1)), ("<http://p>", ("a", 1)), ("<http://p>", (IRI("a"), 1, 2))):
+        columns = columns_of([row], "p")
+        assert columns is not None
+        with pytest.raises(DataError, match="N-Triples"):
+            write_facts(tmp_path, predicate, [columns], "nt")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- hostile files
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line", "reason"),
+    [
+        ("p.csv", "a,b\nc,d,e\n", 2, "3 columns where the rows before have 2"),
+        ("p.csv", 'a,b\n"c"\n', 2, "1 columns where the rows before have 2"),
+        ("p.csv", "a,b\n\n\nc,\n", 4, "an empty cell"),
+        ("p.csv", 'a,"b"\n,"d"\n', 2, "an empty cell"),
+        ("p.tsv", "a\t\n", 1, "an empty cell"),
+        ("p.csv", "a\n\nb\n\n99999999999999999999\n", 5, "more than 64 bits"),
+        ("p.csv", '"a"\n' + "9" * 5000 + "\n", 2, "more than 64 bits"),
+        ("p.csv", b"a\nb\xff\n", 2, "0xff is not UTF-8"),
+        ("p.csv", b'"a\n\n"\nb\xff\n', 4, "0xff is not UTF-8"),
+        ("p.csv", b"a\n\nb\0c\n", 3, "NUL"),
+        ("p.csv", "a,b\n".encode("utf-16"), 1, "UTF-8"),
+        ("p.csv", 'a,"b\n\nc\n', 1, "never closed"),
+        ("p.csv", 'x,y\na,"b" c\n', 2, "after a closing quote"),
+        ("p.csv", "a\rb\n", 1, "carriage return"),
+        ("p.csv", r"<http://x/\uD800>" + "\n", 1, "no character"),
+        ("p.csv", 'a\n"x"^^<http://\\uD800>\n', 2, "no character"),
+        ("p.csv", "()\n()\na\n", 3, "1 columns where the rows before have 0"),
+        ("p.jsonl", '["a"]\n\n["b", 1]\n', 3, "2 values where the rows before have 1"),
+        ("p.jsonl", '["a"]\n{"a": 1}\n', 2, "a row is an array"),
+        ("p.jsonl", '["a"]\n["a", null]\n', 2, "null"),
+        ("p.jsonl", '[["a"]]\n', 1, "an array as a value"),
+        ("p.jsonl", '[{"url": "a"}]\n', 1, "no value"),
+        ("p.jsonl", '[1]\n["a"\n', 2, "not JSON"),
+        ("p.jsonl", "[1] [2]\n", 1, "not JSON"),
+        ("p.jsonl", "[" * 100_000, 1, "nested too deeply"),
+        ("p.jsonl", "[99999999999999999999]\n", 1, "more than 64 bits"),
+        ("p.jsonl", "[" + "9" * 5000 + "]\n", 1, "not JSON"),
+        ("p.jsonl", b'["a"]\n["\xff"]\n', 2, "not UTF-8"),
+        ("p.jsonl", '["a"]\n["\\ud800"]\n', 2, "surrogate"),
+        ("p.nt", "<http://a> <http://p> <http://b> .\n<http://a> <http://p> .\n", 2, "not RDF"),
+        ("p.ttl", "@prefix ex: <http://e/> .\nex:a ex:b\n", 3, "not RDF"),
+        ("p.dlog", "edge(a, b).\np(X) :- edge(X, X).\n", 2, "belong into the program"),
+    ],
+)
+def test_malformed_rows_are_told_with_file_line_and_reason(
+    tmp_path: Path, name: str, content: str | bytes, line: int, reason: str
+) -> None:
+    path = write(tmp_path, name, content)
+    with pytest.raises(DataError) as told:
+        list(read_file(path))
+    assert str(path) in str(told.value)
+    assert f"line {line}" in str(told.value)
+    assert reason in str(told.value)
+
+
+def test_facts_in_the_language_are_told_like_programs(tmp_path: Path) -> None:
+    path = write(tmp_path, "p.dlog", "edge(a, b).\nedge(a, X).\n")
+    with pytest.raises(DataError, match=r"p\.dlog:2:9: the fact has a variable"):
+        list(read_file(path))
+
+
+def test_errors_deep_in_a_large_file_name_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1000)
+    path = write(tmp_path, "p.csv", "".join(f"{number},x\n" for number in range(2000)) + "1,2,3\n")
+    with pytest.raises(DataError, match="line 2001: 3 columns"):
+        list(read_file(path))
+
+
+@pytest.mark.parametrize("content", [b"a" * 5000, b'"' + b"a\n" * 3000])
+def test_a_row_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(files, "LONGEST_ROW_BYTES", 1000)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 500)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 500)
+    for name in ("p.csv", "p.jsonl"):
+        with pytest.raises(DataError, match=r"line 1: a row of more than|line 1: not JSON"):
+            list(read_file(write(tmp_path, name, content)))
+
+
+def test_a_huge_cell_is_read_whole(tmp_path: Path) -> None:
+    cell = "x" * 9_000_000
+    assert read_text(tmp_path, "p.csv", f"{cell},1\na,2\n") == [(cell, 1), ("a", 2)]
+    assert read_text(tmp_path, "p.csv", f'"{cell}",1\na,2\n') == [(cell, 1), ("a", 2)]
+
+
+def test_damaged_files_are_told(tmp_path: Path) -> None:
+    zipped = gzip.compress(b"a,b\n" * 1000)
+    good = write_facts(tmp_path, "p", [columns_of([(number,) for number in range(1000)], "p") or []], "parquet")
+    for path, reason in (
+        (write(tmp_path, "cut.csv.gz", zipped[:-10]), "gzip"),
+        (write(tmp_path, "plain.csv.gz", b"a,b\n"), "gzip"),
+        (write(tmp_path, "cut.parquet", good.read_bytes()[:-20]), "Parquet"),
+        (write(tmp_path, "text.parquet", b"a,b\n"), "Parquet"),
+        (write(tmp_path, "empty.parquet", b""), "Parquet"),
+        (tmp_path / "missing.csv", "No such file"),
+        (write(tmp_path, "p.xlsx", b""), "format is not known"),
+        (write(tmp_path, "my data.csv", b"a\n"), "not the name of a predicate"),
+    ):
+        with pytest.raises(DataError, match=reason) as told:
+            list(read_file(path))
+        assert path.name in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (pa.array([1, None]), "row 2: a missing value"),
+        (pa.array([None, None]), "row 1: a missing value"),
+        (pa.array(["a", None]).dictionary_encode(), "row 2: a missing value"),
+        (pa.array([2**63], pa.uint64()), "64 bits"),
+        (pa.array([0], pa.timestamp("us")), "timestamp"),
+        (pa.array([[1]]), "list"),
+        (pa.array([b"a"]), "binary"),
+    ],
+)
+def test_parquet_columns_that_are_no_facts(tmp_path: Path, column: pa.Array, reason: str) -> None:
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"x": column}), path)
+    with pytest.raises(DataError, match=reason) as told:
+        list(read_file(path))
+    assert "column 'x'" in str(told.value)
+
+
+def test_parquet_constants_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "p.parquet"
+    for text in ("abc", '"', '"a', "99999999999999999999", '"\\q"', "", '"a"@', "<a b>"):
+        field = pa.field("x", pa.string(), metadata={"tidelog:kind": "constant"})
+        pq.write_table(pa.table([pa.array(['"fine"', text])], schema=pa.schema([field])), path)
+        with pytest.raises(DataError, match="row 2"):
+            list(read_file(path))
+
+
+def test_native_parquet_types_keep_their_values(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "small": pa.array([1, -2], pa.int8()),
+            "unsigned": pa.array([1, 2], pa.uint64()),
+            "half": pa.array([0.5, 1.5], pa.float32()),
+            "truth": pa.array([True, False]),
+            "long": pa.array(["a", "b"], pa.large_string()),
+            "repeated": pa.array(["x", "x"]).dictionary_encode(),
+            "view": pa.array(["v", "w"], pa.string_view()),
+        }
+    )
+    pq.write_table(table, tmp_path / "p.parquet")
+    expected = [(1, 1, 0.5, True, "a", "x", "v"), (-2, 2, 1.5, False, "b", "x", "w")]
+    assert same(rows_of(read_file(tmp_path / "p.parquet"))["p"], expected)
+
+
+# ---- folders and names
+
+
+@given(st.text(min_size=1, max_size=20).filter(lambda name: name.isprintable()))
+def test_no_name_leads_out_of_the_folder(name: str) -> None:
+    file = file_of_predicate(name, "csv")
+    assert os.sep not in file
+    assert not file.startswith(".")
+    assert Path(file).name == file
+
+
+@pytest.mark.parametrize("name", ["edge", "<http://example.org/a/../b?c#d>", "ex:Person", "größe"])
+def test_names_come_back_from_files(name: str) -> None:
+    assert predicate_of_file(Path(file_of_predicate(name, "csv"))) == name
+    assert predicate_of_file(Path(file_of_predicate(name, "csv") + ".gz")) == name
+
+
+@pytest.mark.parametrize("predicate", ["../../evil", "/etc/evil", "..", "<file:///../x>"])
+def test_output_stays_in_its_folder(tmp_path: Path, predicate: str) -> None:
+    columns = columns_of([("a",)], "p")
+    assert columns is not None
+    path = write_facts(tmp_path / "out", predicate, [columns])
+    assert path.resolve().parent == (tmp_path / "out").resolve()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+def test_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
+    secret = write(tmp_path, "secret.txt", "a,b\n")
+    folder = tmp_path / "facts"
+    folder.mkdir()
+    (folder / "edge.csv").symlink_to(secret)
+    with pytest.raises(DataError, match="leads out of the folder"):
+        list(read_facts(folder))
+
+
+def test_special_files_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "edge.csv")
+    with pytest.raises(DataError, match="not a regular file"):
+        list(read_facts(tmp_path))
+
+
+def test_strange_files_in_a_folder_are_warned_about(tmp_path: Path) -> None:
+    write(tmp_path, "edge.csv", "a,b\n")
+    write(tmp_path, "edge.txt", "a,b\n")
+    write(tmp_path, ".hidden", "a,b\n")
+    with pytest.warns(UserWarning, match=r"edge\.txt: skipped") as warned:
+        assert rows_of(read_facts(tmp_path)) == {"edge": [("a", "b")]}
+    assert len(warned) == 1
+
+
+def test_a_folder_must_be_one(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such folder"):
+        list(read_facts(tmp_path / "none"))
+    with pytest.raises(DataError, match="give the folder"):
+        list(read_facts(write(tmp_path, "edge.csv", "a\n")))
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    columns = columns_of([("a",)], "p")
+    bad = columns_of([("b\0",)], "p")
+    assert columns is not None
+    assert bad is not None
+    path = write_facts(tmp_path, "p", [columns])
+    with pytest.raises(DataError, match="NUL"):
+        write_facts(tmp_path, "p", [bad])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["p.csv"]
+    assert path.read_text() == "a\n"
+    with pytest.raises(DataError, match="no format"):
+        write_facts(tmp_path, "p", [columns], "xml")
+
+
+def test_files_are_read_quietly(tmp_path: Path) -> None:
+    write(tmp_path, "p.csv", "1\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert same(rows_of(read_facts(tmp_path))["p"], [(1,)])
+
+
+def test_strings_that_look_like_numbers_are_quoted_on_the_way_out(tmp_path: Path) -> None:
+    columns = columns_of([("1", 1, True, 0.1, IRI("http://x/a,b"), "plain text", "a,b")], "p")
+    assert columns is not None
+    path = write_facts(tmp_path, "p", [columns])
+    assert path.read_text() == '"1",1,true,0.1,<http://x/a\\u002Cb>,plain text,"a,b"\n'
+
+
+def test_numpy_sees_columns_without_python_values(tmp_path: Path) -> None:
+    (batch,) = read_file(write(tmp_path, "p.csv", "1,a\n2,b\n"))
+    assert batch.columns[0].type == pa.int64()
+    assert batch.columns[1].type == pa.string()
+    assert np.array_equal(batch.columns[0].to_numpy(), [1, 2])
+    assert (batch.rows, batch.first_line, batch.source) == (2, 1, str(tmp_path / "p.csv"))
