@@ -32,6 +32,7 @@ _NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 _SUM, _PRODUCT, _UNARY, _PRIMARY = range(4)
 _OPERATORS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 
+_PLAIN_MODULUS = re.compile(r"-?[0-9]+(?:\.[0-9]+)?|[A-Z_?]\w*")
 _NUMBERED = re.compile(r"_[1-9][0-9]*")
 
 
@@ -97,7 +98,8 @@ class _Printer:
                 return self._enclosed(f"-{self._signed(operand)}", _UNARY, tightness)
             case Call(function=operator, arguments=(left, right)) if operator in _OPERATORS:
                 own = _OPERATORS[operator]
-                return self._enclosed(f"{self.term(left, own)} {operator} {self.term(right, own + 1)}", own, tightness)
+                operand = self._modulus(right) if operator == "%" else f" {self.term(right, own + 1)}"
+                return self._enclosed(f"{self.term(left, own)} {operator}{operand}", own, tightness)
             case Call(function=function, arguments=arguments):
                 return f"{function}({self._list(arguments)})"
 
@@ -108,6 +110,11 @@ class _Printer:
         # `-5` is a constant, so the sign of a number that is an operation keeps its distance.
         text = self.term(operand, _UNARY)
         return f"({text})" if isinstance(operand, Constant) else text
+
+    def _modulus(self, operand: Term) -> str:
+        # `%` begins a comment unless what follows is plainly an operand.
+        text = self.term(operand)
+        return f" {text}" if _PLAIN_MODULUS.fullmatch(text) else f"({text})"
 
     @staticmethod
     def _enclosed(text: str, own: int, demanded: int) -> str:
