@@ -7,11 +7,12 @@ them.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -31,6 +32,7 @@ READ_SUFFIXES = (*SEPARATORS, ".jsonl", ".nt", ".ttl", ".dlog", ".parquet")
 WRITE_FORMATS = ("csv", "tsv", "parquet", "jsonl", "nt", "dlog")
 # These files name the predicates of their facts themselves.
 _NAMES_WITHIN = {".nt", ".ttl", ".dlog"}
+_NOT_IN_FILE_NAMES = re.compile(r'^\.|[%/\\<>"|?*\x00-\x1f\x7f]')
 
 
 def read_facts(folder: str | Path, header: bool = False, on_bytes: OnBytes = ignore_bytes) -> Iterator[FactBatch]:
@@ -132,9 +134,8 @@ def predicate_of_file(path: Path) -> str:
 
 
 def file_of_predicate(predicate: str, format: str) -> str:
-    """The name of the file for a predicate: percent-encoded, so that it is one plain name in any folder."""
-    name = quote(predicate, safe="")
-    return ("%2E" + name[1:] if name.startswith(".") else name) + "." + format
+    """The name of a predicate's file: the name as it reads, but for characters that file names cannot hold."""
+    return _NOT_IN_FILE_NAMES.sub(lambda found: f"%{ord(found[0]):02X}", predicate) + "." + format
 
 
 def write_facts(

@@ -1,8 +1,8 @@
 """Which cells of a block of CSV are quoted, for all cells at once: Arrow reads quoted cells, and does not say which.
 
-Counting quotes from the start of the block tells, by its parity, whether a byte lies inside quotes. Separators and line
-ends outside of quotes bound the cells. The parity is right only where every quote opens, closes or doubles; a block in
-which a quote does anything else is refused, and a slower reader deals with it.
+Counting quotes from the start of the block tells, by its parity, whether a byte lies inside quotes. Separators and
+line ends outside of quotes bound the cells. The parity is right only where every quote opens, closes or doubles; a
+block in which a quote does anything else is refused, and a slower reader deals with it.
 """
 
 from __future__ import annotations

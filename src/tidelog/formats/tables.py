@@ -207,7 +207,7 @@ def fact_column(array: pa.Array, place: str) -> pa.Array:
     type_ = array.type
     if pa.types.is_union(type_):
         _check_union(array, place)
-        return array
+        return array.take(pa.array(np.arange(len(array)))) if array.offset else array
     if pa.types.is_dictionary(type_) and _native_type(type_.value_type) not in (pa.string(), pa.large_string()):
         return fact_column(array.dictionary_decode(), place)
     native = _native_type(type_)

@@ -22,6 +22,7 @@ from tidelog.errors import DataError
 from tidelog.formats.constants import parse_integer
 from tidelog.formats.files import data_error, decode, open_input, read_lines
 from tidelog.formats.jsonl import parse_json, row_from_json, value_to_json
+from tidelog.formats.order import sorted_rows
 from tidelog.values import Row, Value
 
 Facts = dict[str, list[Row]]
@@ -124,19 +125,6 @@ def _json_facts(facts: Mapping[str, Iterable[Row]]) -> dict[str, Any]:
         return [[value_to_json(value) for value in row] for row in sorted_rows(facts[name])]
 
     return {name: rows(name) for name in sorted(facts)}
-
-
-def sorted_rows(rows: Iterable[Row]) -> list[Row]:
-    """Rows in an order that is the same every time: column by column, numbers before strings before the rest."""
-    return sorted(rows, key=lambda row: [sort_key(value) for value in row])
-
-
-def sort_key(value: Value) -> tuple[int, Any, str]:
-    """A key that orders constants of all kinds; numbers by value, and equal numbers by their type."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return (0, value if value == value else float("-inf"), type(value).__name__)
-    order = {"bool": 1, "str": 2, "IRI": 3, "Literal": 4}[type(value).__name__]
-    return (order, value, "")
 
 
 def open_updates(path: str) -> Iterator[Callable[[], Update]]:
