@@ -49,6 +49,7 @@ from tidelog.store.layout import (
     FULL,
     FULL_LIST,
     FULL_LOG,
+    M_BUCKETS,
     M_FRAMES,
     M_FULL,
     M_HEADS,
@@ -67,6 +68,7 @@ from tidelog.store.layout import (
     R_BATCH_CAPACITY,
     R_BATCH_COUNT,
     R_CAPACITY,
+    R_CLEAN,
     R_COUNT,
     R_COUNTERS,
     R_FACTS,
@@ -78,6 +80,7 @@ from tidelog.store.layout import (
     R_QUEUE,
     R_QUEUE_CAPACITY,
     R_QUEUE_COUNT,
+    SORT_BUCKETS,
     W_DELETION,
     W_INSERTION,
     W_OVERDELETED,
@@ -92,6 +95,9 @@ COUNT_UP = 2  # one derivation more
 COUNT_DOWN = 3  # one derivation less
 COLLECT = 4  # keep the head as a row, whatever is known of it
 
+# Batches from this size on are sorted before they run.
+SORT_FROM = 4096
+
 # Which counter an action moves.
 NO_COUNTER = -1
 NON_RECURSIVE = 0
@@ -101,7 +107,7 @@ RECURSIVE = 1
 JOB_FIELDS = 6
 
 # Where the kernel goes on; registers from M_STATE.
-AT_PHASE = 0  # 0 jobs, 1 start of a round, 2 in a round
+AT_PHASE = 0  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans
 AT_JOB = 1
 AT_PIVOT = 2
 AT_JOINING = 3
@@ -195,16 +201,15 @@ def absorb(m, action, target, buffered, counter):
     prefetch_rows(m, target, rows, buffered, slots)
     keys = field(row, R_KEYS)
     fact_numbers = field(row, R_FACTS)
+    # The hot path of materialisation: most heads are known, and then nothing but the key has to be read.
+    known_is_enough = action == INSERT and counter < 0 and field(row, R_CLEAN) == 1
     for position in range(buffered):
         at = rows + 4 * arity * position
         key = row_key(at, arity)
         slot = find_slot(row, at, key, load_i64(slots + 8 * position))
         if load_i64(keys + 8 * slot) != EMPTY:
-            if action == INSERT and counter < 0:
-                # The hot path of materialisation: most heads are known and in I.
-                fact = load_i32(fact_numbers + 4 * slot)
-                if load_i32(flags_at(row, fact)) & (F_IN | F_PENDING):
-                    continue
+            if known_is_enough:
+                continue
             fact = load_i32(fact_numbers + 4 * slot)
         else:
             fact = append(m, row, slot, key, at, 0)
@@ -239,6 +244,47 @@ def begin_batch(m, action, row):
         else:
             store_i32(place, flags | F_CURRENT)
     return count
+
+
+@device
+def sort_batch(m, relation):
+    """Put a large batch in the order of its first column: its heads then share cache lines. FULL where the spare array is small."""
+    row = relation_row(m, relation)
+    count = field(row, R_BATCH_COUNT)
+    if count < SORT_FROM or field(row, R_ARITY) == 0:
+        return DONE
+    if field(row, R_QUEUE_CAPACITY) < count:
+        m[M_FULL] = relation
+        m[M_STAGED] = count
+        return FULL
+    batch = field(row, R_BATCH)
+    largest = 0
+    for position in range(count):
+        largest = max(largest, load_i32(record_of(row, load_i32(batch + 4 * position))))
+    shift = 0
+    while largest >> shift >= SORT_BUCKETS:
+        shift += 1
+    buckets = m[M_BUCKETS]
+    for bucket in range(SORT_BUCKETS + 1):
+        store_i64(buckets + 8 * bucket, 0)
+    for position in range(count):
+        place = buckets + 8 * ((load_i32(record_of(row, load_i32(batch + 4 * position))) >> shift) + 1)
+        store_i64(place, load_i64(place) + 1)
+    for bucket in range(SORT_BUCKETS):
+        place = buckets + 8 * bucket
+        store_i64(place + 8, load_i64(place + 8) + load_i64(place))
+    spare = field(row, R_QUEUE)
+    for position in range(count):
+        fact = load_i32(batch + 4 * position)
+        place = buckets + 8 * (load_i32(record_of(row, fact)) >> shift)
+        store_i32(spare + 4 * load_i64(place), fact)
+        store_i64(place, load_i64(place) + 1)
+    capacity = field(row, R_QUEUE_CAPACITY)
+    store_i64(row + 8 * R_QUEUE, batch)
+    store_i64(row + 8 * R_QUEUE_CAPACITY, field(row, R_BATCH_CAPACITY))
+    store_i64(row + 8 * R_BATCH, spare)
+    store_i64(row + 8 * R_BATCH_CAPACITY, capacity)
+    return DONE
 
 
 @device
@@ -378,6 +424,13 @@ def run_rounds(m, action, relations, relation_count, starts, plans):
             m[M_STATE + AT_PHASE] = 1
             m[M_STATE + AT_RELATION] = 0
             m[M_STATE + AT_PLAN] = 0
+        if m[M_STATE + AT_PHASE] == 1:
+            while m[M_STATE + AT_RELATION] < relation_count:
+                if sort_batch(m, load_i32(relations + 4 * m[M_STATE + AT_RELATION])) != DONE:
+                    return FULL
+                m[M_STATE + AT_RELATION] += 1
+            m[M_STATE + AT_PHASE] = 2
+            m[M_STATE + AT_RELATION] = 0
         while m[M_STATE + AT_RELATION] < relation_count:
             position = m[M_STATE + AT_RELATION]
             row = relation_row(m, load_i32(relations + 4 * position))

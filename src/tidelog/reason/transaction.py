@@ -239,6 +239,8 @@ class Transaction:
         keep: list[Cells] = []
         for rule in rules:
             counter = rule.counter if counters else NO_COUNTER
+            if self._is_idle(rule):
+                continue
             if not deleted and self._is_all_new(rule):
                 jobs.append(self._job(rule, ALL, NOTHING, counter, keep))
                 continue
@@ -253,6 +255,14 @@ class Transaction:
                 if len(pivots):
                     jobs.append(self._job(rule, Pivot(Start.NEGATIVE, position), pivots, counter, keep))
         return jobs, keep
+
+    def _is_idle(self, rule: CompiledRule) -> bool:
+        """Whether some relation of the rule's own component is still empty: then rounds find all of its instances."""
+        return any(
+            self.store.relation(atom.predicate, atom.arity).count == 0
+            for atom in rule.normal.positives
+            if atom.predicate in rule.own
+        )
 
     def _is_all_new(self, rule: CompiledRule) -> bool:
         """Whether some relation below was empty before: then every instance is new, and one free join finds them all."""

@@ -66,9 +66,12 @@ M_HEADS = 38  # address of the buffer of derived heads
 M_HEADS_CAPACITY = 39  # its size in cells
 M_WORK = 40  # from here on: counters of work, in the order of WORK_KINDS
 M_RULE_WORK = 50  # address of rule applications by rule
+M_BUCKETS = 69  # address of the counters that batches are sorted with
 M_STATE = 51  # from here on: where a paused algorithm goes on
 M_LISTS = 70  # from here on: work lists, three registers each (address, count, capacity)
 M_SIZE = 128
+
+SORT_BUCKETS = 1 << 14  # batches are sorted into that many groups of neighbours
 
 # --- roles of a body atom in a plan: which set it is matched in ---------------------------------------------------------------
 ROLE_LOWER_BEFORE = 0  # predicate of a lower component, left of the pivot
@@ -101,8 +104,9 @@ R_BATCH_CAPACITY = 15
 R_COUNTERS = 16  # byte offset of the two derivation counters in a record, or 0
 R_FLAGS = 17  # byte offset of the flags in a record
 R_INDEX_COUNT = 18
-R_INDEX = 19  # from here on: the numbers of the relation's indexes
-R_MAX_INDEXES = 29
+R_CLEAN = 19  # 1: every record is in I or waits to be; a head that is found needs no second look
+R_INDEX = 20  # from here on: the numbers of the relation's indexes
+R_MAX_INDEXES = 28
 R_FIELDS = 48
 R_STRIDE = R_FIELDS * 8
 

@@ -22,6 +22,7 @@ from tidelog.store.layout import (
     R_BATCH_COUNT,
     R_CAPACITY,
     R_CELLS,
+    R_CLEAN,
     R_COUNT,
     R_COUNTERS,
     R_FACTS,
@@ -47,7 +48,7 @@ from tidelog.store.layout import (
     X_SLOTS,
     X_USED,
 )
-from tidelog.store.relation_kernels import rebuild_index, rebuild_table
+from tidelog.store.relation_kernels import move_table, rebuild_index, rebuild_table
 
 Cells = npt.NDArray[np.int32]
 Row = npt.NDArray[np.int64]
@@ -93,6 +94,7 @@ class Relation:
         self.fields[R_ARITY] = arity
         self.fields[R_COUNT] = 0
         self.fields[R_START] = 0
+        self.fields[R_CLEAN] = 1
         self._new_table(max(1, int(capacity / MAXIMUM_LOAD / 8) + 1))
         self._publish()
 
@@ -175,7 +177,7 @@ class Relation:
         if needed > self.cells.shape[0]:
             self._grow_records(needed)
         if needed > self.fields[R_LIMIT]:
-            self._new_table(max(int(needed / MAXIMUM_LOAD / 8) + 1, int(len(self._keys) // 8 * 1.5)))
+            self._grow_table(max(int(needed / MAXIMUM_LOAD / 8) + 1, int(len(self._keys) // 8 * 1.5)))
         for index in self.indexes:
             if index.distinct + more > 0.75 * len(index.slots):
                 self._grow_index(index, more)
@@ -196,7 +198,11 @@ class Relation:
         self._keys = np.full(8 * groups, EMPTY, np.int64)
         self._facts = np.empty(8 * groups, np.int32)
         self._publish()
-        rebuild_table(self._store.machine, self.number)
+
+    def _grow_table(self, groups: int) -> None:
+        keys, facts = self._keys, self._facts
+        self._new_table(groups)
+        move_table(self._store.machine, self.number, address(keys), address(facts), len(keys))
 
     def _grow_index(self, index: Index, more: int) -> None:
         index.slots = np.full(max(2 * len(index.slots), int(1.5 * (index.distinct + more))), EMPTY, np.int32)
@@ -269,9 +275,11 @@ class Relation:
         self.cells[: len(alive)] = kept
         self.fields[R_COUNT] = len(alive)
         self.fields[R_START] = len(alive)
+        self.fields[R_CLEAN] = 1
         self._queue = np.empty(2, np.int32)
         self._batch = np.empty(2, np.int32)
         self._new_table(max(1, int(len(alive) / MAXIMUM_LOAD / 8) + 1))
+        rebuild_table(self._store.machine, self.number)
         for index in self.indexes:
             index.slots = np.full(max(8, int(1.5 * index.distinct)), EMPTY, np.int32)
         self._publish()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.store.jit import entry_point, load_i32, store_i32, store_i64
+from tidelog.store.jit import entry_point, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import (
     field,
     find,
@@ -42,6 +42,30 @@ def rebuild_table(m, relation):
         slot = find_slot(row, record, key, home_slot(key, field(row, R_GROUPS)))
         store_i64(field(row, R_KEYS) + 8 * slot, key)
         store_i32(field(row, R_FACTS) + 4 * slot, fact)
+
+
+@entry_point
+def move_table(m, relation, old_keys, old_facts, old_slots):
+    """Move a hash table into a larger, empty one.
+
+    Home slots keep their order when a table grows, so a walk through the old table fills the new one from front to back: no
+    cache misses, and no look at the records.
+    """
+    row = relation_row(m, relation)
+    keys = field(row, R_KEYS)
+    facts = field(row, R_FACTS)
+    groups = field(row, R_GROUPS)
+    for old in range(old_slots):
+        key = load_i64(old_keys + 8 * old)
+        if key == EMPTY:
+            continue
+        slot = home_slot(key, groups)
+        while load_i64(keys + 8 * slot) != EMPTY:
+            slot += 1
+            if slot == groups * 8:
+                slot = 0
+        store_i64(keys + 8 * slot, key)
+        store_i32(facts + 4 * slot, load_i32(old_facts + 4 * old))
 
 
 @entry_point

@@ -15,6 +15,7 @@ from tidelog.store.layout import (
     F_IN,
     F_OLD,
     LOG_FIELDS,
+    M_BUCKETS,
     M_FRAMES,
     M_FRAMES_SIZE,
     M_HEADS,
@@ -29,6 +30,7 @@ from tidelog.store.layout import (
     M_RULE_WORK,
     M_SCRATCH,
     M_SIZE,
+    SORT_BUCKETS,
 )
 from tidelog.store.relation import Cells, Index, Relation, index_fields, relation_fields
 from tidelog.store.relation_kernels import find_rows
@@ -64,6 +66,7 @@ class Store:
         self.requests = np.zeros(max(4 * capacity, 64), np.int32)
         self._lists = [np.zeros(max(capacity, 4), np.int64) for _ in range(LIST_COUNT)]
         self.rule_work = np.zeros(64, np.int64)
+        self._buckets = np.zeros(SORT_BUCKETS + 1, np.int64)
         self._publish()
 
     def _publish(self) -> None:
@@ -80,6 +83,7 @@ class Store:
         machine[M_REQUESTS] = address(self.requests)
         machine[M_REQUEST_CAPACITY] = len(self.requests)
         machine[M_RULE_WORK] = address(self.rule_work)
+        machine[M_BUCKETS] = address(self._buckets)
         for number, entries in enumerate(self._lists):
             machine[M_LISTS + 3 * number] = address(entries)
             machine[M_LISTS + 3 * number + 2] = len(entries)
