@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from naive import Database, Fact, State, Update, database, minus, normal, renamed, union
+from naive import Database, Fact, Readable, State, Update, database, minus, normal, renamed, union
 from tidelog.language.syntax import (
     Aggregate,
     Atom,
@@ -124,8 +124,8 @@ class Predicate:
     level: int
 
 
-@dataclass(frozen=True)
-class Case:
+@dataclass(frozen=True, repr=False)
+class Case(Readable):
     """A program to begin with, and everything that a stream of updates may add to it or take from it."""
 
     state: State
@@ -136,8 +136,7 @@ class Case:
         return [Atom(predicate, row) for predicate, row in self.facts]
 
     def __repr__(self) -> str:
-        given = [f"{Atom(name, row)}." for name, rows in self.state.explicit.items() for row in rows]
-        return "\n".join(["", *map(str, self.state.rules), *sorted(given), ""])
+        return repr(self.state)
 
 
 # Rules

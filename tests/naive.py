@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from naive_functions import Failure, Functions, aggregate, call, compare
 from tidelog.errors import StratificationError, UnknownRuleError, UnsafeRuleError
@@ -387,8 +388,19 @@ def answers(query: Query, facts: Database, functions: Functions = NO_FUNCTIONS) 
 # Updates
 
 
-@dataclass(frozen=True)
-class Update:
+class Readable:
+    """What Hypothesis shows as its text, and not field by field."""
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
+
+
+def fact_lines(facts: Database) -> list[str]:
+    return sorted(f"{Atom(predicate, row)}." for predicate, rows in facts.items() for row in rows)
+
+
+@dataclass(frozen=True, repr=False)
+class Update(Readable):
     """One transaction, as the API knows it: deletions before additions, of facts and of rules."""
 
     add: Database = field(default_factory=dict)
@@ -405,13 +417,21 @@ class Update:
             "remove_rules": "\n".join(map(str, self.remove_rules)),
         }
 
+    def __repr__(self) -> str:
+        gone = [f"- {line}" for line in (*fact_lines(self.delete), *map(str, self.remove_rules))]
+        new = [f"+ {line}" for line in (*fact_lines(self.add), *map(str, self.add_rules))]
+        return "\n".join(["", *gone, *new, ""])
 
-@dataclass(frozen=True)
-class State:
+
+@dataclass(frozen=True, repr=False)
+class State(Readable):
     """What an update changes: the rules (no two the same but for the names of variables) and the explicit facts."""
 
     rules: tuple[Rule, ...] = ()
     explicit: Database = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return "\n".join(["", *map(str, self.rules), *fact_lines(self.explicit), ""])
 
     def materialise(self, functions: Functions = NO_FUNCTIONS) -> Database:
         return materialise(self.rules, self.explicit, functions)
