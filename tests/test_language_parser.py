@@ -211,7 +211,8 @@ def test_the_percent_sign_is_an_operator_between_operands_and_a_comment_elsewher
 
 def test_declared_prefixes_stand_for_iris() -> None:
     program = parse_program(
-        "@prefix ex: <http://example.org/> .\nPREFIX : <http://other.org#>\nex:Person[?x] :- :p(?x, ex:a, un:b), un:c(?x)."
+        "@prefix ex: <http://example.org/> .\nPREFIX : <http://other.org#>\n"
+        "ex:Person[?x] :- :p(?x, ex:a, un:b), un:c(?x)."
     )
     assert program.prefixes == (("ex", "http://example.org/"), ("", "http://other.org#"))
     (rule,) = program.rules

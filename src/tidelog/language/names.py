@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 
 from tidelog.errors import ParseError
 
@@ -15,7 +16,8 @@ RESERVED = frozenset({"not", "true", "false"})
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _LOCAL = re.compile(r"\w+(?:-+\w+)*")
-_PREFIXED = re.compile(r"((?:[^\W\d]\w*(?:-+\w+)*)?):(\w+(?:-+\w+)*)")
+_PREFIXED = re.compile(r"(?:[^\W\d]\w*(?:-+\w+)*)?:\w+(?:-+\w+)*")
+_BRACKETED = re.compile(r'<(?:[^\x00-\x20<>"{}|^`\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>')
 _NUMERIC_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 _NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 
@@ -29,12 +31,6 @@ def is_variable_name(word: str) -> bool:
     """Whether a bare word is a variable where a term stands: it begins with `_` or in upper case."""
     initial = word[0]
     return initial == "_" or initial.isupper() or initial.istitle()
-
-
-def split_prefixed(text: str) -> tuple[str, str] | None:
-    """The prefix and the local part of `ex:name`; None for anything else."""
-    match = _PREFIXED.fullmatch(text)
-    return (match[1], match[2]) if match else None
 
 
 def expand(prefixed: str, prefixes: Mapping[str, str]) -> str | None:
@@ -74,13 +70,14 @@ def code_point(digits: str) -> str:
 
 def resolve_predicate(name: str, prefixes: Mapping[str, str]) -> str:
     """The resolved form of a predicate's name as users write it: `edge`, `ex:Person` or `<http://…>`."""
-    if name.startswith("<") and name.endswith(">") and not re.search(r"[\s<>]", name[1:-1]):
-        return f"<{unescape_iri(name[1:-1])}>"
     if is_word(name) and name not in RESERVED:
         return name
-    if split_prefixed(name):
+    if _PREFIXED.fullmatch(name):
         iri = expand(name, prefixes)
         return name if iri is None else f"<{iri}>"
+    if _BRACKETED.fullmatch(name):
+        with suppress(ValueError):
+            return f"<{unescape_iri(name[1:-1])}>"
     raise ParseError(f"`{name}` is not the name of a predicate{_name_hint(name)}", 1, 1)
 
 
@@ -97,4 +94,4 @@ def _name_hint(name: str) -> str:
         return ": the word has a meaning of its own in the language"
     if "://" in name:
         return f"\nhint: an IRI stands in angle brackets: `<{name.strip('<>')}>`"
-    return "\nhint: a name is a word of letters, digits and `_`, a prefixed name such as `ex:name`, or an IRI such as `<http://…>`"
+    return "\nhint: a name is a word of letters, digits and `_`, a prefixed name `ex:name`, or an IRI `<http://…>`"

@@ -98,8 +98,8 @@ class _Printer:
                 return self._enclosed(f"-{self._signed(operand)}", _UNARY, tightness)
             case Call(function=operator, arguments=(left, right)) if operator in _OPERATORS:
                 own = _OPERATORS[operator]
-                operand = self._modulus(right) if operator == "%" else f" {self.term(right, own + 1)}"
-                return self._enclosed(f"{self.term(left, own)} {operator}{operand}", own, tightness)
+                second = self._modulus(right) if operator == "%" else f" {self.term(right, own + 1)}"
+                return self._enclosed(f"{self.term(left, own)} {operator}{second}", own, tightness)
             case Call(function=function, arguments=arguments):
                 return f"{function}({self._list(arguments)})"
 
