@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
@@ -101,6 +102,51 @@ def test_figure_5_a_hyper_node_that_holds_together_is_alone_in_its_impact() -> N
     assert [node.id for node in graph.execution_plan(impact.direct)] == [2, 5]
 
 
+# The rule sets of the paper's appendices.
+RULE_SET_1 = """
+    hasNeighbour(X, Y) :- hasNeighbour(Y, X).
+    hasNeighbour(X, Y) :- hasNeighbour(X, Z), hasNeighbour(Z, Y), X != Y.
+    measurements(X, count(T)) :- hasNeighbour(X, Y), hasAirTemperatureMeasurement(Y, T).
+    medianNearby(X, median(T)) :- hasNeighbour(X, Y), hasAirTemperatureMeasurement(Y, T).
+    moreThan3Neighbours(X) :- measurements(X, N), N >= 3.
+    anomaly(X) :- medianNearby(X, M), moreThan3Neighbours(X), hasAirTemperatureMeasurement(X, T), D = abs(T - M), D > 5.
+"""
+RULE_SET_2 = """
+    p11(X, Y) :- p1(X, Y).
+    p11(X, Y) :- p11(Y, X).
+    p11(X, Y) :- p11(X, Z), p11(Z, Y), X != Y.
+    p12(X, Y) :- p2(X, Y).
+    p12(X, Y) :- p12(X, Z), p12(Z, Y), X != Y.
+    p13(X, Y) :- p3(X, Y).
+    p14(X, Y) :- p13(X, Y).
+    p13(X, Y) :- p14(Y, X).
+    p20(X, Y) :- p11(X, Y).
+    p20(X, Y) :- p12(X, Y).
+    p20(X, Y) :- p13(X, Y).
+    p21(X, Y) :- p20(X, Y).
+    p22(X, Y) :- p21(X, Y).
+    p20(X, Y) :- p22(X, Y).
+    p25(X, Z) :- p11(X, Y), p12(Y, Z), not p5(Y, Z).
+    p26(X, Z) :- p12(X, Y), p13(Z, Y), not p5(Z, Y).
+    p30(X, Z) :- p22(X, Y), p21(Y, Z).
+    p31(X, Y) :- p25(X, Y), p26(Y, Z).
+"""
+
+
+def test_table_1_counts_of_hyper_nodes() -> None:
+    graph = RuleGraph(rules(RULE_SET_1))
+    assert len(graph.hyper_nodes) == 5
+    assert graph.hyper_edges() == ({(3, 5), (4, 6), (5, 6)}, {(1, 3), (1, 4)})
+    graph = RuleGraph(rules(RULE_SET_2))
+    assert len(graph.hyper_nodes) == 14
+    assert graph.hyper_edges()[1] == set(), "p5 is derived by no rule"
+    # Rule set 3 is rule set 2 with another rule 10, here number 19.
+    impact = graph.update(add=rules("p20(X, Y) :- p12(X, Y), not p13(Y, Z)."), remove=[10])
+    assert (impact.new, impact.vanished, impact.direct) == ((19,), (10,), {12, 19})
+    assert len(graph.hyper_nodes) == 14
+    assert graph.hyper_edges()[1] == {(6, 19), (7, 19)}
+
+
 # ── components ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -172,7 +218,7 @@ def test_a_refused_update_gives_back_what_it_removed() -> None:
     graph = RuleGraph(rules(FIGURE_1 + RULE_8))
     before = graph.hyper_nodes, graph.hyper_edges(), graph.components_in_order()
     with pytest.raises(StratificationError):
-        graph.update(add=rules("p0(X, Y) :- p5(X, Y)."), remove=[R8])
+        graph.update(add=rules("p0(X, Y) :- p5(X, Y)."), remove=[R3])
     assert (graph.hyper_nodes, graph.hyper_edges(), graph.components_in_order()) == before
     assert list(graph.rules) == list(range(1, 9))
     assert graph.add(rules("s(X) :- p7(X, Y).")).added == (9,)
@@ -181,6 +227,7 @@ def test_a_refused_update_gives_back_what_it_removed() -> None:
 # ── any sequence of updates ──────────────────────────────────────────────────────────────────────────────────────
 
 X = Variable("X")
+N = TypeVar("N")
 NAMES = [f"p{number}" for number in range(7)]
 
 
@@ -197,6 +244,15 @@ updates = st.lists(
 )
 
 
+def closure(pairs: set[tuple[N, N]]) -> set[tuple[N, N]]:
+    reach = set(pairs)
+    for middle in {node for pair in pairs for node in pair}:
+        into = [a for a, b in reach if b == middle]
+        out = [b for a, b in reach if a == middle]
+        reach.update((a, b) for a in into for b in out)
+    return reach
+
+
 class Naive:
     """The definitions of §2.1 and §4.2, by brute force over a set of rules."""
 
@@ -211,12 +267,7 @@ class Naive:
                     atom = item.atom if isinstance(item, Negation) else item
                     if isinstance(atom, Atom) and atom.predicate == rule.head.predicate:
                         (self.strict if negated or aggregates else self.positive).add((source, target))
-        edges = self.positive | self.strict
-        reach = set(edges)
-        for middle in program:
-            into = [a for a, b in reach if b == middle]
-            out = [b for a, b in reach if a == middle]
-            reach.update((a, b) for a in into for b in out)
+        reach = closure(self.positive | self.strict)
         self.name = {
             rule: min(other for other in program if other == rule or {(rule, other), (other, rule)} <= reach)
             for rule in program
@@ -254,6 +305,13 @@ def check_equals_naive(graph: RuleGraph, naive: Naive) -> None:
 
 def check_components(graph: RuleGraph) -> None:
     components = graph.components_in_order()
+    bodies = {number: (*graph.reads(number).positive, *graph.reads(number).strict) for number in graph.rules}
+    reach = closure({(name, rule.head.predicate) for number, rule in graph.rules.items() for name in bodies[number]})
+    mentioned = {name for number, rule in graph.rules.items() for name in (rule.head.predicate, *bodies[number])}
+    assert set(graph.predicates) == mentioned
+    for name in mentioned:
+        mutual = {other for other in mentioned if (name, other) in reach and (other, name) in reach}
+        assert set(graph.component(name).predicates) == mutual | {name}
     place = {name: index for index, component in enumerate(components) for name in component.predicates}
     assert sorted(rule for component in components for rule in component.rules) == sorted(graph.rules)
     for component in components:
