@@ -92,11 +92,12 @@ def test_bad_lines_are_told_with_their_number(line: str | bytes, reason: str) ->
 def test_a_stream_can_go_on_after_a_bad_line(tmp_path: Path) -> None:
     path = tmp_path / "updates.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"add": {}}\nbad\n{"delete": {}}'))
-    parsers = list(open_updates(str(path)))
-    assert parsers[0]() == {"add": {}}
+    first, second, third = open_updates(str(path))
+    assert first.read() == {"add": {}}
+    assert second.place == f"{path}, line 2"
     with pytest.raises(DataError, match="line 2: not JSON"):
-        parsers[1]()
-    assert parsers[2]() == {"delete": {}}
+        second.read()
+    assert third.read() == {"delete": {}}
     with pytest.raises(DataError, match="No such file"):
         list(open_updates(str(tmp_path / "none.jsonl")))
 
@@ -117,7 +118,7 @@ def test_a_folder_of_prolog_files_is_a_stream(tmp_path: Path) -> None:
         "% first\nadd(edge(12, 16)).\n\nadd(edge(a, -1.5)).\n"
         "add('a1:Image'('http://x/y?a=1&b=(2)', 'it''s, \\'so\\'', \"s\")).\nadd('http://x/p'(b)).\n"
     )
-    first, second = (parse() for parse in open_updates(str(tmp_path)))
+    first, second = (unread.read() for unread in open_updates(str(tmp_path)))
     assert first == {
         "add": {
             "edge": [(12, 16), ("a", -1.5)],
@@ -135,9 +136,9 @@ def test_a_folder_of_prolog_files_is_a_stream(tmp_path: Path) -> None:
 def test_bad_prolog_lines_are_told(tmp_path: Path, line: str) -> None:
     path = tmp_path / "00.pl"
     path.write_text(f"add(p(1)).\n{line}\n")
-    (parse,) = open_updates(str(path))
+    (unread,) = open_updates(str(path))
     with pytest.raises(DataError, match=r"00\.pl, line 2: "):
-        parse()
+        unread.read()
 
 
 def test_a_folder_without_updates_is_told(tmp_path: Path) -> None:

@@ -4,11 +4,12 @@ from tidelog.formats.batch import FactBatch, values_of
 from tidelog.formats.folder import WRITE_FORMATS, read_facts, read_file, total_bytes, write_facts
 from tidelog.formats.order import sort_key, sorted_columns, sorted_rows
 from tidelog.formats.tables import columns_of
-from tidelog.formats.updates import Update, change_to_json, open_updates, read_updates
+from tidelog.formats.updates import Unread, Update, change_to_json, open_updates, read_updates
 
 __all__ = [
     "WRITE_FORMATS",
     "FactBatch",
+    "Unread",
     "Update",
     "change_to_json",
     "columns_of",

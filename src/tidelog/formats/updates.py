@@ -15,12 +15,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 from tidelog.errors import DataError
 from tidelog.formats.constants import parse_integer
-from tidelog.formats.files import data_error, decode, open_input, read_lines
+from tidelog.formats.files import data_error, decode, failures_told, open_input, read_lines
 from tidelog.formats.jsonl import parse_json, row_from_json, value_to_json
 from tidelog.formats.order import sorted_rows
 from tidelog.values import Row, Value
@@ -49,17 +50,23 @@ class ChangeLike(Protocol):
     def work(self) -> Mapping[str, int]: ...
 
 
+class Unread(NamedTuple):
+    """An update that is still text: where it stands, and a function that yields it or raises `DataError`."""
+
+    place: str
+    read: Callable[[], Update]
+
+
 def read_updates(lines: Iterable[str | bytes], source: str = "<updates>") -> Iterator[Update]:
     """The updates of a JSON Lines stream, as its lines arrive; a bad line is told with its number."""
-    for parse in update_parsers(lines, source):
-        yield parse()
+    return (unread.read() for unread in unread_updates(lines, source))
 
 
-def update_parsers(lines: Iterable[str | bytes], source: str = "<updates>") -> Iterator[Callable[[], Update]]:
-    """A function per update that yields it or raises `DataError`: for those who want to go on after a bad line."""
+def unread_updates(lines: Iterable[str | bytes], source: str = "<updates>") -> Iterator[Unread]:
+    """The updates of a JSON Lines stream for those who want to go on after a bad line; blank lines are skipped."""
     for number, line in enumerate(lines, 1):
         if line.strip():
-            yield lambda line=line, number=number: parse_update(line, number, source)  # type: ignore[misc]
+            yield Unread(f"{source}, line {number}", partial(parse_update, line, number, source))
 
 
 def parse_update(line: str | bytes, number: int, source: str = "<updates>") -> Update:
@@ -127,28 +134,33 @@ def _json_facts(facts: Mapping[str, Iterable[Row]]) -> dict[str, Any]:
     return {name: rows(name) for name in sorted(facts)}
 
 
-def open_updates(path: str) -> Iterator[Callable[[], Update]]:
-    """The parsers of a stream's updates: from standard input (`-`), a folder of Prolog files, or a file."""
+def open_updates(path: str) -> Iterator[Unread]:
+    """The updates of a stream: standard input (`-`), a folder of Prolog files, or a file of JSON Lines or Prolog."""
     if path == "-":
-        yield from update_parsers(sys.stdin.buffer, "<standard input>")
+        yield from unread_updates(sys.stdin.buffer, "<standard input>")
     elif Path(path).is_dir():
-        yield from _folder_parsers(Path(path))
-    elif path.endswith((".pl", ".pl.gz")):
-        yield lambda: read_prolog_update(Path(path))
+        yield from map(_unread_prolog, _prolog_files(Path(path)))
+    elif path.endswith(_PROLOG_SUFFIXES):
+        yield _unread_prolog(Path(path))
     else:
         with open_input(Path(path)) as stream:
             lines = (line for _, block in read_lines(stream, path) for line in block)
-            yield from update_parsers(lines, path)
+            yield from unread_updates(lines, path)
 
 
-def _folder_parsers(folder: Path) -> Iterator[Callable[[], Update]]:
-    files = sorted(entry for entry in folder.iterdir() if entry.name.endswith((".pl", ".pl.gz")))
+def _unread_prolog(path: Path) -> Unread:
+    return Unread(str(path), partial(read_prolog_update, path))
+
+
+def _prolog_files(folder: Path) -> list[Path]:
+    with failures_told(str(folder)):
+        files = sorted(entry for entry in folder.iterdir() if entry.name.endswith(_PROLOG_SUFFIXES))
     if not files:
         raise data_error(str(folder), None, "a folder without updates; it should hold files 00.pl, 01.pl, …")
-    for file in files:
-        yield lambda file=file: read_prolog_update(file)  # type: ignore[misc]
+    return files
 
 
+_PROLOG_SUFFIXES = (".pl", ".pl.gz")
 _ATOM = r"'(?:[^'\\\n]|''|\\.)*'|[a-z]\w*"
 _ARGUMENT = rf'{_ATOM}|"(?:[^"\\\n]|""|\\.)*"|[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?'
 _PROLOG_LINE = re.compile(rf"\s*(add|delete)\s*\(\s*({_ATOM})\s*(?:\(\s*(.*?)\s*\))?\s*\)\s*\.\s*(?:%.*)?")

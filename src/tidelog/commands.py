@@ -1,0 +1,236 @@
+"""What the commands of the command line do."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from tidelog.console import answer_lines, plan_lines, table
+from tidelog.errors import DataError, UnknownRuleError
+from tidelog.feed import Feed
+from tidelog.formats import change_to_json, open_updates, read_facts, sorted_columns, total_bytes, write_facts
+from tidelog.formats.files import decode, failures_told
+from tidelog.language import display_predicate, parse_program, parse_rules
+from tidelog.language.checks import suggest
+from tidelog.language.identity import rule_key
+from tidelog.language.syntax import Program, Rule
+from tidelog.program.graph import RuleGraph
+from tidelog.progress import reading, working
+
+if TYPE_CHECKING:
+    from tidelog.knowledge_base import KnowledgeBase
+
+
+def read_program(path: str) -> tuple[str, Program]:
+    """The text of a program and what it says."""
+    source = "<standard input>" if path == "-" else path
+    with failures_told(source):
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    text = decode(data, source, 1).removeprefix("\ufeff")
+    return text, parse_program(text, source)
+
+
+def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
+    """A knowledge base of a program's text and a folder of facts, as the options say."""
+    from tidelog.knowledge_base import KnowledgeBase
+
+    with working("materialising"):
+        kb = KnowledgeBase(
+            text,
+            maintenance=options.maintenance,
+            modules=not options.no_modules,
+            max_facts=options.max_facts,
+            timeout=options.timeout,
+        )
+    if options.facts:
+        load_facts(kb, options.facts, options.header)
+    return kb
+
+
+def load_facts(kb: KnowledgeBase, folder: str, header: bool) -> None:
+    """Load a folder of facts in one update."""
+    with reading(folder, total_bytes(folder)) as on_bytes:
+        kb.load(read_facts(folder, header, on_bytes))
+
+
+def warn_of_misspellings(kb: KnowledgeBase, program: Program) -> None:
+    """Say where a rule or query asks for a predicate that is nearly named like one that there is."""
+    prefixes = dict(program.prefixes)
+    for warning in suggest(program.rules, kb.explicit_predicates, program.queries, prefixes):
+        warnings.warn(warning, stacklevel=2)
+
+
+# ── run ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run(options: Namespace) -> int:
+    """`tidelog run`"""
+    if options.engine == "spark":
+        return _spark("run", "run_program", options)
+    started = time.perf_counter()
+    text, program = read_program(options.program)
+    kb = open_knowledge_base(options, text)
+    warn_of_misspellings(kb, program)
+    materialised = time.perf_counter()
+    if options.explain_plan:
+        _print_plans(kb, program)
+    _print_answers(kb, program)
+    if options.out:
+        _write_derived(kb, program, options.out, options.format)
+    if options.stats:
+        _print_statistics(kb, program, materialised - started)
+    elif not (options.out or program.queries or options.explain_plan):
+        print(
+            f"{len(kb):,} facts hold. Ask for some with `?- …` in the program, or write them with --out.",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def _print_answers(kb: KnowledgeBase, program: Program) -> None:
+    prefixes = dict(program.prefixes)
+    for query in program.queries:
+        for line in answer_lines(query, kb.query(str(query)), prefixes):
+            print(line)
+
+
+def _write_derived(kb: KnowledgeBase, program: Program, folder: str, format: str) -> None:
+    prefixes = dict(program.prefixes)
+    with working("writing"):
+        for predicate in dict.fromkeys(rule.head.predicate for rule in program.rules):
+            facts = kb.facts(predicate)
+            batches = [sorted_columns(facts.columns())] if len(facts) else []
+            # Triples need the IRI itself; elsewhere the name as people read it.
+            name = predicate if format == "nt" else display_predicate(predicate, prefixes)
+            write_facts(folder, name, batches, format)
+
+
+def _print_statistics(kb: KnowledgeBase, program: Program, seconds: float) -> None:
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    rows = [(item.seconds, item.applications, item.facts, item.rule) for item in kb.rule_statistics()]
+    rows.sort(key=lambda row: row[:3], reverse=True)
+    console.print(table("rules", ("seconds", "applications", "facts", "rule"), rows))
+    predicates = ((name, len(kb.explicit(name)), len(kb.facts(name))) for name in sorted(kb.predicates))
+    console.print(table("predicates", ("predicate", "explicit", "facts"), predicates))
+    console.print(f"{len(kb):,} facts in {seconds:.3f} s")
+
+
+def _print_plans(kb: KnowledgeBase, program: Program) -> None:
+    for line in plan_lines(RuleGraph(program.rules), lambda name: len(kb.facts(name)), dict(program.prefixes)):
+        print(line)
+
+
+# ── stream ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def stream(options: Namespace) -> int:
+    """`tidelog stream`"""
+    text, program = read_program(options.program)
+    kb = open_knowledge_base(options, text)
+    warn_of_misspellings(kb, program)
+    with _output(options.out) as out:
+        feed = Feed(open_updates(options.updates), go_on=options.on_error == "continue")
+        for change in feed.changes(kb, marking=not options.no_marking):
+            print(change_to_json(change), file=out, flush=True)
+    return 0
+
+
+@contextmanager
+def _output(path: str | None) -> Iterator[IO[str]]:
+    """A file to write text to, or standard output."""
+    if path is None:
+        yield sys.stdout
+        return
+    with failures_told(path), open(path, "w", encoding="utf-8") as file:
+        yield file
+
+
+# ── explain and graph ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def explain(options: Namespace) -> int:
+    """`tidelog explain`"""
+    text, program = read_program(options.program)
+    kb = open_knowledge_base(options, text)
+    warn_of_misspellings(kb, program)
+    proof = kb.explain(options.fact)
+    print(proof if proof is not None else kb.why_not(options.fact))
+    return 0
+
+
+def graph(options: Namespace) -> int:
+    """`tidelog graph`"""
+    from tidelog.program.draw import to_dot, to_mermaid
+    from tidelog.program.draw_svg import to_svg
+    from tidelog.program.picture import picture_of_graph, picture_of_update
+
+    _, program = read_program(options.program)
+    prefixes = dict(program.prefixes)
+    rules = RuleGraph(program.rules)
+    if options.if_added or options.if_removed:
+        added = parse_rules(options.if_added, prefixes, "--if-added")
+        removed = parse_rules(options.if_removed, prefixes, "--if-removed")
+        picture = picture_of_update(rules, added, [_number(rules, rule) for rule in removed], prefixes)
+    else:
+        picture = picture_of_graph(rules, prefixes)
+    drawn = {"dot": to_dot, "mermaid": to_mermaid, "svg": to_svg}[options.format](picture)
+    with _output(options.out) as out:
+        out.write(drawn)
+    return 0
+
+
+def _number(graph: RuleGraph, wanted: Rule) -> int:
+    """The number of a rule, which may have other names of variables."""
+    key = rule_key(wanted)
+    for number, rule in graph.rules.items():
+        if rule_key(rule) == key:
+            return number
+    raise UnknownRuleError(f"there is no rule `{wanted}` in the program to remove; give it as it stands there")
+
+
+# ── the rest ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shell(options: Namespace) -> int:
+    """`tidelog shell`"""
+    from tidelog.shell import Shell, interact
+
+    text = read_program(options.program)[0] if options.program else ""
+    return interact(Shell(open_knowledge_base(options, text)))
+
+
+def pipeline(options: Namespace) -> int:
+    """`tidelog pipeline run`"""
+    return _spark("pipeline", "run_pipeline", options.config)
+
+
+def bench(options: Namespace) -> int:
+    """`tidelog bench`"""
+    return _delegate("tidelog.bench.command", "run", "bench", options.name, options.arguments)
+
+
+def _spark(module: str, function: str, *arguments: Any) -> int:
+    return _delegate(f"tidelog.spark.{module}", function, "spark", *arguments)
+
+
+def _delegate(module: str, function: str, extra: str, *arguments: Any) -> int:
+    """Call a part of tidelog that needs packages of its own, which may not be installed."""
+    try:
+        called = getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("tidelog"):
+            raise
+        raise DataError(
+            f"this needs the package {error.name}; install it with: pip install 'tidelog[{extra}]'"
+        ) from None
+    result: int = called(*arguments)
+    return result

@@ -1,0 +1,112 @@
+"""What commands and the shell print: answers, facts, changes, statistics and plans as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tidelog.formats.order import sort_key, sorted_rows
+from tidelog.language import display_predicate, render, resolve_predicate
+from tidelog.language.syntax import Atom, Constant, Query, Rule
+from tidelog.program.graph import Component, RuleGraph
+from tidelog.program.modules import recognise
+from tidelog.program.normal import normalise
+from tidelog.program.plan import Pivot, Start, make_plan
+from tidelog.values import Row, Value
+
+
+def value_text(value: Value, prefixes: Mapping[str, str]) -> str:
+    """A constant as the language writes it."""
+    return render(Constant(value), prefixes)
+
+
+def fact_text(predicate: str, row: Row, prefixes: Mapping[str, str]) -> str:
+    """A fact as the language writes it."""
+    resolved = resolve_predicate(predicate, prefixes)
+    return render(Atom(resolved, tuple(Constant(value) for value in row)), prefixes)
+
+
+def answer_lines(query: Query, answers: Iterable[Mapping[str, Value]], prefixes: Mapping[str, str]) -> Iterator[str]:
+    """The query, then a line for each answer in ascending order, or `no`; `yes` where it asks for no variable."""
+    yield render(query, prefixes)
+    found = sorted(answers, key=lambda answer: [sort_key(value) for value in answer.values()])
+    if not found:
+        yield "no"
+    for answer in found:
+        yield ", ".join(f"{name} = {value_text(value, prefixes)}" for name, value in answer.items()) or "yes"
+
+
+def change_lines(
+    added: Mapping[str, Iterable[Row]],
+    removed: Mapping[str, Iterable[Row]],
+    prefixes: Mapping[str, str],
+    most: int = 20,
+) -> Iterator[str]:
+    """The facts that appeared and vanished, the first ones of them where there are many."""
+    for sign, facts in (("+", added), ("-", removed)):
+        total = 0
+        for predicate in sorted(facts):
+            for row in sorted_rows(facts[predicate]):
+                total += 1
+                if total <= most:
+                    yield f"{sign} {fact_text(predicate, row, prefixes)}"
+        if total > most:
+            yield f"{sign} … {total - most:,} more"
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Any:
+    """A table for rich; numbers to the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=title, title_justify="left")
+    body = [list(row) for row in rows]
+    for number, name in enumerate(columns):
+        numeric = all(isinstance(row[number], int | float) for row in body)
+        made.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in body:
+        made.add_row(*(Text(cell_text(cell)) for cell in row))
+    return made
+
+
+def cell_text(cell: Any) -> str:
+    """A cell of a table: integers with separators, times in seconds with three digits."""
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return f"{cell:.3f}" if isinstance(cell, float) else str(cell)
+
+
+def plan_lines(graph: RuleGraph, count: Callable[[str], int], prefixes: Mapping[str, str]) -> Iterator[str]:
+    """How rules are evaluated, a component after those that it reads: closures by name, other rules by their plans.
+
+    `count` gives the number of facts of a predicate, by which atoms are ordered."""
+    for component in graph.components_in_order():
+        names = ", ".join(display_predicate(predicate, prefixes) for predicate in component.predicates)
+        yield f"{names} ({'recursive' if component.recursive else 'not recursive'})"
+        modules, rest = recognise({number: graph.rule(number) for number in component.rules})
+        for module in modules:
+            yield f"  {module.kind} closure of rules {', '.join(map(str, module.rules))}"
+        for number in rest:
+            yield from _rule_plans(number, graph.rule(number), component, count, prefixes)
+
+
+def _rule_plans(
+    number: int, rule: Rule, component: Component, count: Callable[[str], int], prefixes: Mapping[str, str]
+) -> Iterator[str]:
+    yield f"  rule {number}: {render(rule, prefixes)}"
+    normal = normalise(rule)
+    pivots = [Pivot(Start.ALL)]
+    pivots += [Pivot(Start.POSITIVE, position) for position in range(len(normal.positives))]
+    pivots += [Pivot(Start.NEGATIVE, position) for position in range(len(normal.negatives))]
+    for pivot in pivots:
+        plan = make_plan(normal, pivot, component.predicates, lambda atom, bound: _estimate(atom, bound, count))
+        steps = "; ".join(str(step) for step in plan.steps)
+        yield f"    from {_PIVOT_TEXTS[pivot.start]}: {steps}{'  (cross product!)' if plan.crosses else ''}"
+
+
+def _estimate(atom: Atom, bound: tuple[int, ...], count: Callable[[str], int]) -> float:
+    """A tenth of the facts for each bound column."""
+    return count(atom.predicate) * 0.1 ** len(bound)
+
+
+_PIVOT_TEXTS = {Start.ALL: "nothing", Start.POSITIVE: "a new fact", Start.NEGATIVE: "a fact gone"}

@@ -1,0 +1,388 @@
+"""The command line: every command, what it prints and writes, and how errors end."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from programs_util import Example, examples
+from tidelog.cli import main
+from tidelog.formats import read_file, values_of
+
+PATHS = """\
+edge(a, b). edge(b, c).
+path(X, Y) :- edge(X, Y).
+path(X, Z) :- path(X, Y), edge(Y, Z).
+?- path(a, X).
+?- path(c, X).
+?- path(a, c).
+"""
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "paths.dlog"
+    path.write_text(PATHS)
+    return str(path)
+
+
+def facts_of(path: Path) -> set[tuple[object, ...]]:
+    return {row for batch in read_file(path) for row in zip(*map(values_of, batch.columns), strict=True)}
+
+
+def in_process(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tidelog.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)  # type: ignore[call-overload, no-any-return]
+
+
+# ---- run
+
+
+def test_run_prints_answers(program: str, capsys: Captured) -> None:
+    assert main(["run", program]) == 0
+    assert capsys.readouterr().out == "?- path(a, X).\nX = b\nX = c\n?- path(c, X).\nno\n?- path(a, c).\nyes\n"
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
+def test_run_on_the_example_programs(example: Example, tmp_path: Path, capsys: Captured) -> None:
+    facts = ["--facts", str(example.facts_path)] if example.facts_path else []
+    assert main(["run", str(example.program_path), "--out", str(tmp_path), *facts]) == 0
+    expected = {path.name: path.read_text() for path in (example.folder / "expected").iterdir()}
+    assert capsys.readouterr().out == expected.pop("answers.txt", "")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == expected
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "parquet", "jsonl", "dlog"])
+def test_run_writes_derived_predicates(program: str, tmp_path: Path, format: str) -> None:
+    out = tmp_path / "new" / "out"
+    assert main(["run", program, "--out", str(out), "--format", format]) == 0
+    assert [path.name for path in out.iterdir()] == [f"path.{format}"]
+    assert facts_of(out / f"path.{format}") == {("a", "b"), ("b", "c"), ("a", "c")}
+
+
+def test_run_writes_triples(tmp_path: Path) -> None:
+    program = tmp_path / "p.dlog"
+    program.write_text("@prefix ex: <http://e/> . ex:p(ex:a, 1). ex:C(X) :- ex:p(X, _). ex:q(X, Y) :- ex:p(X, Y).")
+    assert main(["run", str(program), "--out", str(tmp_path / "out"), "--format", "nt"]) == 0
+    lines = sorted(line for path in (tmp_path / "out").iterdir() for line in path.read_text().splitlines())
+    assert lines == [
+        '<http://e/a> <http://e/q> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .',
+        "<http://e/a> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/C> .",
+    ]
+
+
+def test_run_reads_a_folder_of_facts(program: str, tmp_path: Path, capsys: Captured) -> None:
+    facts = tmp_path / "facts"
+    facts.mkdir()
+    (facts / "edge.csv").write_text("from,to\nc,d\n")
+    (facts / "edge.jsonl.gz").write_bytes(gzip.compress(b'["d", 1]\n'))
+    assert main(["run", program, "--facts", str(facts), "--header"]) == 0
+    assert "X = 1\nX = b\nX = c\nX = d\n" in capsys.readouterr().out
+
+
+def test_run_reads_the_program_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = in_process("run", "-", input=PATHS)
+    assert done.stdout.startswith("?- path(a, X).\nX = b\n")
+    assert in_process("run", "-", input="p(").stderr.startswith("error: <standard input>:1:")
+
+
+def test_run_shows_statistics(program: str, capsys: Captured) -> None:
+    assert main(["run", program, "--stats"]) == 0
+    captured = capsys.readouterr()
+    assert "path(X, Z) :- path(X, Y), edge(Y, Z)." in captured.err
+    assert "5 facts" in captured.err
+    assert captured.out.startswith("?- path(a, X).")
+
+
+def test_run_shows_plans(program: str, tmp_path: Path, capsys: Captured) -> None:
+    assert main(["run", program, "--explain-plan"]) == 0
+    assert "closure" in capsys.readouterr().out
+    other = tmp_path / "other.dlog"
+    other.write_text("p(X, Y) :- q(X), not r(X), s(X, Y), Y > 3. t(X, Y) :- q(X), u(Y).")
+    assert main(["run", str(other), "--explain-plan"]) == 0
+    shown = capsys.readouterr().out
+    assert "rule 1: p(X, Y) :- q(X), not r(X), s(X, Y), Y > 3." in shown
+    assert "absent r(X)" in shown
+    assert "cross product" in shown
+
+
+def test_run_says_what_to_do_next_when_there_is_nothing_to_print(tmp_path: Path, capsys: Captured) -> None:
+    program = tmp_path / "p.dlog"
+    program.write_text("p(1). q(X) :- p(X).")
+    assert main(["run", str(program)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "2 facts hold" in captured.err
+
+
+@pytest.mark.parametrize("maintenance", ["auto", "recompute", "dred-counting"])
+def test_run_takes_an_algorithm(program: str, maintenance: str, capsys: Captured) -> None:
+    assert main(["run", program, "--maintenance", maintenance, "--no-modules"]) == 0
+    assert "X = b\nX = c\n" in capsys.readouterr().out
+
+
+def test_likely_misspellings_are_warned_about(tmp_path: Path, capsys: Captured) -> None:
+    program = tmp_path / "p.dlog"
+    program.write_text("edge(a, b). path(X, Y) :- egde(X, Y). ?- path(X, Y).")
+    assert main(["run", str(program)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.startswith("warning: ")
+    assert "did you mean `edge`?" in captured.err
+    assert captured.out == "?- path(X, Y).\nno\n"
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("path(X, Y) :- edge(X, Y)", "p.dlog:1:"),
+        ("p(X) :- q(Y).", "X"),
+        ("p(X) :- q(X), not p(X).", "p(X) :- q(X), not p(X)."),
+        ("p(1). p(1, 2).", "p"),
+        (b"p(\xff).", "p.dlog, line 1: byte 0xff is not UTF-8"),
+        (b"p(1).\n\0", "p.dlog, line 2: a NUL byte"),
+    ],
+)
+def test_bad_programs_end_with_one_message(tmp_path: Path, text: str | bytes, message: str, capsys: Captured) -> None:
+    program = tmp_path / "p.dlog"
+    program.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert main(["run", str(program)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_missing_programs_and_folders(program: str, tmp_path: Path, capsys: Captured) -> None:
+    assert main(["run", str(tmp_path / "none.dlog")]) == 2
+    assert "none.dlog: No such file" in capsys.readouterr().err
+    assert main(["run", program, "--facts", str(tmp_path / "none")]) == 2
+    assert "no such folder" in capsys.readouterr().err
+    assert main(["run", program, "--out", program]) == 2
+    assert "File exists" in capsys.readouterr().err
+
+
+def test_bad_facts_are_told_and_nothing_is_written(program: str, tmp_path: Path, capsys: Captured) -> None:
+    facts = tmp_path / "facts"
+    facts.mkdir()
+    (facts / "edge.csv").write_text("c,d\nd\n")
+    assert main(["run", program, "--facts", str(facts), "--out", str(tmp_path / "out")]) == 2
+    assert f"{facts / 'edge.csv'}, line 2: 1 columns" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    (facts / "edge.csv").write_text("c\n")
+    assert main(["run", program, "--facts", str(facts)]) == 2
+    assert "edge" in capsys.readouterr().err
+
+
+def test_limits_end_a_program_that_runs_away(tmp_path: Path, capsys: Captured) -> None:
+    program = tmp_path / "p.dlog"
+    program.write_text("n(0). n(Y) :- n(X), Y = X + 1.")
+    assert main(["run", str(program), "--max-facts", "1000"]) == 2
+    assert "n(Y) :- n(X), Y = X + 1." in capsys.readouterr().err
+    assert main(["run", str(program), "--timeout", "0.2"]) == 2
+    assert "n(Y) :- n(X), Y = X + 1." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["fly"],
+        ["run"],
+        ["run", "p", "--format", "xml"],
+        ["run", "p", "--max-facts", "0"],
+        ["run", "p", "--timeout", "x"],
+    ],
+)
+def test_bad_usage(arguments: list[str], capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "usage: tidelog" in capsys.readouterr().err
+
+
+def test_help_and_version_import_nothing_heavy() -> None:
+    code = "import sys; from tidelog.cli import main\ntry: main([sys.argv[1]])\nexcept SystemExit: pass\n"
+    code += "assert not {'numba', 'pyarrow', 'lark', 'rich'} & set(sys.modules)"
+    for option in ("--help", "--version"):
+        done = subprocess.run([sys.executable, "-c", code, option], capture_output=True, text=True, check=True)
+        assert done.stdout.startswith(("usage: tidelog", "tidelog 0."))
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    program = tmp_path / "p.dlog"
+    program.write_text("".join(f"p({number}).\n" for number in range(20_000)) + "?- p(X).")
+    command = [sys.executable, "-m", "tidelog.cli", "run", str(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr.read() == b""
+        assert running.wait(60) == 0
+
+
+# ---- stream
+
+UPDATES = [
+    {"add": {"edge": [["c", "d"]]}},
+    {"delete": {"edge": [["a", "b"]]}, "add_rules": "twice(X, Z) :- edge(X, Y), edge(Y, Z)."},
+    {"remove_rules": "twice(A, C) :- edge(A, B), edge(B, C)."},
+]
+CHANGES = [
+    {"added": {"edge": [["c", "d"]], "path": [["a", "d"], ["b", "d"], ["c", "d"]]}, "removed": {}},
+    {
+        "added": {"twice": [["b", "d"]]},
+        "removed": {"edge": [["a", "b"]], "path": [["a", "b"], ["a", "c"], ["a", "d"]]},
+    },
+    {"added": {}, "removed": {"twice": [["b", "d"]]}},
+]
+
+
+def changes(text: str) -> list[dict[str, object]]:
+    found = [json.loads(line) for line in text.splitlines()]
+    assert all(isinstance(change.pop("work"), dict) for change in found)
+    return found
+
+
+@pytest.mark.parametrize("marking", [[], ["--no-marking"]])
+def test_stream_gives_a_change_per_update(program: str, tmp_path: Path, marking: list[str], capsys: Captured) -> None:
+    updates = tmp_path / "updates.jsonl"
+    updates.write_text("\n".join(map(json.dumps, UPDATES)))
+    assert main(["stream", program, "--updates", str(updates), *marking]) == 0
+    assert changes(capsys.readouterr().out) == CHANGES
+    assert main(["stream", program, "--updates", str(updates), "--out", str(tmp_path / "out"), *marking]) == 0
+    assert changes((tmp_path / "out").read_text()) == CHANGES
+    assert capsys.readouterr().out == ""
+
+
+def test_stream_reads_folders_of_prolog_files(program: str, tmp_path: Path, capsys: Captured) -> None:
+    folder = tmp_path / "stream"
+    folder.mkdir()
+    (folder / "00.pl").write_text("add(edge(c, d)).\n")
+    (folder / "01.pl").write_text("delete(edge(c, d)).\n")
+    assert main(["stream", program, "--updates", str(folder)]) == 0
+    first, second = changes(capsys.readouterr().out)
+    assert first == CHANGES[0]
+    assert second == {"added": {}, "removed": first["added"]}
+
+
+BAD_LINES = ["bad", '{"add": {"edge": [["x"]]}}', '{"remove_rules": "p(X) :- q(X)."}', '{"add_rules": "p(X) :- q(Y)."}']
+
+
+@pytest.mark.parametrize("bad", BAD_LINES)
+@pytest.mark.parametrize("marking", [[], ["--no-marking"]])
+def test_stream_stops_at_a_bad_update_or_goes_on(
+    program: str, tmp_path: Path, bad: str, marking: list[str], capsys: Captured
+) -> None:
+    updates = tmp_path / "updates.jsonl"
+    updates.write_text("\n".join([json.dumps(UPDATES[0]), bad, *map(json.dumps, UPDATES[1:])]))
+    command = ["stream", program, "--updates", str(updates), *marking]
+    assert main(command) == 2
+    captured = capsys.readouterr()
+    assert changes(captured.out) == CHANGES[:1]
+    assert captured.err.startswith(f"error: {updates}, line 2: ")
+    assert main([*command, "--on-error", "continue"]) == 0
+    captured = capsys.readouterr()
+    assert changes(captured.out) == CHANGES
+    assert captured.err.count("error: ") == 1
+
+
+def test_stream_answers_each_update_before_the_next_comes(program: str) -> None:
+    command = [sys.executable, "-m", "tidelog.cli", "stream", program, "--updates", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        for update, change in zip(UPDATES, CHANGES, strict=True):
+            running.stdin.write(json.dumps(update) + "\n")
+            running.stdin.flush()
+            assert changes(running.stdout.readline()) == [change]
+        running.stdin.close()
+        assert running.wait(60) == 0
+
+
+def test_an_interruption_ends_with_130(program: str) -> None:
+    command = [sys.executable, "-m", "tidelog.cli", "stream", program, "--updates", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdin.write(b"{}\n")
+        running.stdin.flush()
+        running.stdout.readline()
+        time.sleep(0.1)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 130
+        assert b"Traceback" not in running.stderr.read()
+
+
+# ---- explain, graph and the rest
+
+
+def test_explain_draws_a_proof(program: str, capsys: Captured) -> None:
+    assert main(["explain", program, "path(a, c)"]) == 0
+    shown = capsys.readouterr().out
+    assert "path(a, c)" in shown
+    assert "edge(b, c)" in shown
+
+
+def test_explain_says_why_a_fact_does_not_hold(program: str, capsys: Captured) -> None:
+    assert main(["explain", program, "path(c, a)"]) == 0
+    assert "path(c, a)" in capsys.readouterr().out
+    assert main(["explain", program, "path(c"]) == 2
+
+
+@pytest.mark.parametrize(("format", "sign"), [("dot", "digraph"), ("svg", "<svg"), ("mermaid", "flowchart")])
+def test_graph_draws_rules(program: str, tmp_path: Path, format: str, sign: str, capsys: Captured) -> None:
+    assert main(["graph", program, "--format", format]) == 0
+    shown = capsys.readouterr().out
+    assert sign in shown
+    assert main(["graph", program, "--format", format, "--out", str(tmp_path / "drawing")]) == 0
+    assert (tmp_path / "drawing").read_text() == shown
+
+
+def test_graph_shows_what_an_update_would_touch(program: str, capsys: Captured) -> None:
+    assert main(["graph", program]) == 0
+    before = capsys.readouterr().out
+    assert main(["graph", program, "--if-added", "far(X) :- path(a, X)."]) == 0
+    assert "far(X) :- path(a, X)." in capsys.readouterr().out
+    assert main(["graph", program, "--if-removed", "path(A, B) :- edge(A, B)."]) == 0
+    assert capsys.readouterr().out != before
+    assert main(["graph", program, "--if-removed", "path(A, B) :- edge(B, A)."]) == 2
+    assert "no rule `path(A, B) :- edge(B, A).`" in capsys.readouterr().err
+    assert main(["graph", program, "--if-added", "path(X, X) :- not path(a, b), edge(X, X)."]) == 2
+
+
+def test_an_unwritable_output_is_told(program: str, tmp_path: Path, capsys: Captured) -> None:
+    assert main(["graph", program, "--out", str(tmp_path / "no" / "such" / "folder")]) == 2
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_missing_packages_are_told(program: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    def no_spark(name: str) -> object:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+    monkeypatch.setattr("tidelog.commands.import_module", no_spark)
+    assert main(["run", program, "--engine", "spark"]) == 2
+    assert "pip install 'tidelog[spark]'" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_file_is_told(tmp_path: Path, capsys: Captured) -> None:
+    program = tmp_path / "p.dlog"
+    program.write_text("p(1).")
+    program.chmod(0)
+    assert main(["run", str(program)]) == 2
+    assert "Permission denied" in capsys.readouterr().err
