@@ -196,7 +196,8 @@ def test_plain_atoms_are_read_as_all_others(body: list[AtomText], negated: list[
 @given(st.lists(plain_atoms(), min_size=1, max_size=5), blanks)
 def test_plain_facts_are_read_as_all_others(atoms: list[AtomText], blank: str) -> None:
     ground = [
-        (name, [a for a in arguments if a[0] not in "X?_"] or ["a"], *around) for name, arguments, *around in atoms
+        (name, [argument for argument in arguments if argument[0] not in "X?_"] or ["a"], before, after)
+        for name, arguments, before, after in atoms
     ]
     text = blank.join(f"{text_of(atom, str)}." for atom in ground)
     plain = parse_program(text).facts

@@ -65,6 +65,10 @@ class Actions:
     """
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of the last text and what it said."""
         self.begin(Source("", ""), {})
 
     def begin(self, source: Source, prefixes: Mapping[str, str]) -> Parsed:

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from tidelog.errors import ParseError
@@ -56,6 +55,8 @@ _LOCK = threading.Lock()
 
 @cache
 def _automaton() -> Any:
+    from importlib.resources import files
+
     from lark import Lark
 
     grammar = files("tidelog.language").joinpath("grammar.lark").read_text(encoding="utf-8")
@@ -72,16 +73,18 @@ def _automaton() -> Any:
 def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> Parsed:
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-    text = text.removeprefix("\ufeff")
+    given = Source(text.removeprefix("\ufeff"), source)
     automaton = _automaton()
     with _LOCK, _no_collection():
-        parsed = _ACTIONS.begin(Source(text, source), prefixes)
+        parsed = _ACTIONS.begin(given, prefixes)
         try:
-            automaton.parse(text, start=start)
+            automaton.parse(given.text, start=start)
         except UnexpectedToken as problem:
-            raise _unexpected(_ACTIONS.source, problem, problem.token) from None
+            raise _unexpected(given, problem, problem.token) from None
         except UnexpectedCharacters as problem:
-            raise _unexpected(_ACTIONS.source, problem, None) from None
+            raise _unexpected(given, problem, None) from None
+        finally:
+            _ACTIONS.forget()
     return parsed
 
 
