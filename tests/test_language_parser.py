@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 
@@ -309,6 +311,13 @@ def test_places_count_from_one() -> None:
         ("Z", Place(6, 4)),
     ]
     assert program.queries[0].place == Place(7, 1)
+
+
+def test_the_examples_of_the_documentation_are_programs() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL)
+    programs = [parse_program(block) for block in blocks if ":-" in block and "hint:" not in block]
+    assert [len(program.rules) for program in programs] == [6, 3]
 
 
 def test_an_empty_text_is_an_empty_program() -> None:

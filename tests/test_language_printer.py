@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.language import parse_atom, parse_program, parse_query, parse_rules, render
+from tidelog.language import literal_text, parse_atom, parse_literal, parse_program, parse_query, parse_rules, render
 from tidelog.language.syntax import (
     Aggregate,
     Atom,
@@ -121,6 +121,19 @@ def test_a_printed_atom_parses_to_itself(atom: Atom) -> None:
 @given(expressions)
 def test_a_printed_expression_parses_to_itself(expression: Expression) -> None:
     assert parse_atom(f"p({expression})", {}).arguments == (expression,)
+
+
+@given(
+    st.builds(Literal, st.text(), st.text()) | st.builds(Literal, st.text(), language=st.sampled_from(["en", "pt-BR"]))
+)
+def test_the_text_of_a_literal_says_all_of_it(literal: Literal) -> None:
+    assert parse_literal(literal_text(literal)) == literal
+
+
+@pytest.mark.parametrize("text", ['"plain"', "word", '"x"@', '"x"^^y', '"x"@en y', '"a" "b"@en'])
+def test_other_texts_are_no_literals(text: str) -> None:
+    with pytest.raises(ValueError, match="is no literal"):
+        parse_literal(text)
 
 
 @pytest.mark.parametrize(

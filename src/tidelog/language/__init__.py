@@ -1,6 +1,7 @@
 """Text to syntax tree and back: grammar, parser, printer, checks."""
 
 from tidelog.language.actions import AGGREGATES
+from tidelog.language.literals import literal_text, parse_literal
 from tidelog.language.names import display_predicate, resolve_predicate
 from tidelog.language.parser import parse_atom, parse_program, parse_query, parse_rules
 from tidelog.language.printer import render
@@ -8,7 +9,9 @@ from tidelog.language.printer import render
 __all__ = [
     "AGGREGATES",
     "display_predicate",
+    "literal_text",
     "parse_atom",
+    "parse_literal",
     "parse_program",
     "parse_query",
     "parse_rules",

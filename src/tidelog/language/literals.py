@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 
-from tidelog.language.names import code_point, escape_iri, is_variable_name, is_word
+from tidelog.language.names import code_point, escape_iri, is_variable_name, is_word, unescape_iri
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -23,6 +23,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", '"
 _TO_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f\x85\u2028\u2029]')
 _SHORT_ESCAPES = {character: f"\\{letter}" for letter, character in _ESCAPED.items() if letter not in "'0"}
 
+_LITERAL = re.compile(r'("(?:[^"\\]|\\.)*")(?:@([A-Za-z0-9-]+)|\^\^<([^<>]*)>)', re.DOTALL)
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -74,12 +75,23 @@ def render_value(value: Value) -> str:
             return _render_float(value)
         case IRI():
             return f"<{escape_iri(value.value)}>"
-        case Literal(language=language) if language:
-            return f"{quote(value.text)}@{language}"
         case Literal():
-            return f"{quote(value.text)}^^<{escape_iri(value.datatype)}>"
+            return literal_text(value)
         case _:
             return value if _is_bare_string(value) else quote(value)
+
+
+def literal_text(value: Literal) -> str:
+    """A literal with its language or its datatype."""
+    return quote(value.text) + (f"@{value.language}" if value.language else f"^^<{escape_iri(value.datatype)}>")
+
+
+def parse_literal(text: str) -> Literal:
+    """The literal that `literal_text` wrote, and nothing plainer, whatever its datatype."""
+    match = _LITERAL.fullmatch(text)
+    if match is None:
+        raise ValueError(f'{_shortened(text)} is no literal such as "text"@language or "text"^^<datatype>')
+    return Literal(unquote(match[1]), unescape_iri(match[3] or ""), match[2] or "")
 
 
 def quote(text: str) -> str:
