@@ -404,6 +404,7 @@ class Actions:
             number += 1
             while f"_{number}" in self._underscored:
                 number += 1
+            # Nobody has seen the variable yet: it is renamed here because its name depends on the whole statement.
             object.__setattr__(variable, "name", f"_{number}")
 
 
