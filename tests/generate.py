@@ -197,7 +197,7 @@ class RuleMaker:
         return Rule(Atom(head.name, tuple(self._head_terms(head.arity, list(NAMES[: base.arity])))), (atom,))
 
     def _positive(self, head: Predicate, below_only: bool) -> Iterator[Atom]:
-        recursive = self.features.recursion and not below_only
+        recursive = self.features.recursion and not below_only and head.level < self.last_level
         usable = [p for p in self.predicates if p.level < head.level or (recursive and p.level == head.level)]
         used: list[str] = []
         for _ in range(self.source.pick((1, 2, 2, 2, 3, 1, 2, 0))):

@@ -533,6 +533,13 @@ def test_features_can_be_switched_off(features: Features, absent: set[str]) -> N
         assert not absent & set(_traits(case, stream)), seed
 
 
+def test_nothing_uses_the_last_level() -> None:
+    """Its values have no bounds, so a rule that used them might never come to an end."""
+    for seed in range(300):
+        for rule in soak(seed)[0].rules:
+            assert all(item.predicate != "last" for item in rule.body if isinstance(item, Atom))
+
+
 def test_soaks_repeat() -> None:
     assert soak(7, EVERYTHING) == soak(7, EVERYTHING)
     assert soak(7)[0] != soak(8)[0]
