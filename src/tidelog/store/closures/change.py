@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidelog.store.closures.state import Ints
+from tidelog.store.closures.memory import Ints
 
 if TYPE_CHECKING:
     from tidelog.store.closures.closure import Closure
@@ -16,7 +16,7 @@ Edges = tuple[Ints, Ints]
 
 
 class ClosureChange:
-    """The net effect of a change: how many pairs appeared and vanished, and which. It can be read until the next change."""
+    """The net effect of a change: how many pairs appeared and vanished, and which; to be read before the next one."""
 
     def __init__(self, closure: Closure, added_count: int, removed_count: int) -> None:
         self.added_count = added_count

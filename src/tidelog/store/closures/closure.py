@@ -1,7 +1,7 @@
 """What the two closures have in common: a set of base edges under change, and the pairs that follow from them.
 
-A closure is a relation that nobody stores: it answers whether it contains a pair, walks through the neighbours of a term,
-counts its pairs exactly, and tells what a change of its base edges did to it.
+A closure is a relation that nobody stores: it answers whether it contains a pair, walks through the neighbours of a
+term, counts its pairs exactly, and tells what a change of its base edges did to it.
 """
 
 from __future__ import annotations
@@ -13,47 +13,45 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tidelog.errors import LimitError
 from tidelog.store.closures import graph, kernels
 from tidelog.store.closures.change import ClosureChange, Edges
 from tidelog.store.closures.differences import forget_changes, settle_diagonal
-from tidelog.store.closures.search import trace
-from tidelog.store.closures.state import (
+from tidelog.store.closures.layout import (
     BOUNDS,
+    CAPACITY,
     DIAGONAL,
     DONE,
     EDGES,
+    ENTRIES,
     FLIPPED,
-    FULL_INTO,
-    FULL_MEMBERS,
-    FULL_OUT,
+    FLIPPED_LIST,
+    INTO,
+    LOOPS,
     LOW,
+    MEMBERS,
     NEEDED,
     NODES,
     NUMBER,
-    SIZE,
-    START,
+    OUT,
+    REFLEXIVE,
     STATUS,
+    TABLE,
+    TERMS,
     TOO_MUCH,
-    Blocks,
-    Ints,
-    Rows,
-    empty_state,
-    size_in_bytes,
-    with_capacity,
+    USED,
 )
+from tidelog.store.closures.memory import Ints, Memory, check_limit
+from tidelog.store.closures.search import trace
 from tidelog.store.jit import address
 
 Diagonal = Literal["closure", "given"]
-
-POOL_LIMIT = 2**31 - 1
 
 
 class Closure(ABC):
     """A closure over terms (32-bit numbers from 0 on).
 
     `diagonal` says which pairs (x, x) it holds: with "closure" those that follow from the base edges, with "given" only
-    those that are base edges themselves.
+    those that are base edges themselves. `capacity` is the number of terms that it has room for at first.
     """
 
     directed: bool
@@ -61,15 +59,13 @@ class Closure(ABC):
     def __init__(self, diagonal: Diagonal = "closure", *, capacity: int = 64) -> None:
         self.diagonal: Diagonal = diagonal
         self.version = 0
-        self._capacity = capacity
-        self._state = empty_state(self.directed, capacity)
+        self._initial_capacity = capacity
+        self._memory = Memory(self.directed, capacity)
         self._pairs = 0  # of different nodes
         self._last: tuple[Edges, Edges] | None = None
         self._crowded = False
-        self._view = np.zeros(kernels.V_FIELDS, np.int64)
-        self._refresh_view()
 
-    # --- changing ------------------------------------------------------------------------------------------
+    # --- changing ---------------------------------------------------------------------------------------------
 
     def apply(self, deleted: tuple[ArrayLike, ArrayLike], added: tuple[ArrayLike, ArrayLike]) -> ClosureChange:
         """Delete base edges, then add some; each comes as an array of sources and an array of targets.
@@ -81,7 +77,7 @@ class Closure(ABC):
         if self._crowded:
             self._reload(self.base_edges())
         self.version += 1
-        forget_changes(self._state)
+        forget_changes(self._memory.m)
         try:
             change = self._apply(gone, come)
         except BaseException:
@@ -93,24 +89,22 @@ class Closure(ABC):
     def undo(self) -> ClosureChange:
         """Take the last change back; the closure then holds the same pairs as before it."""
         if self._last is None:
-            raise RuntimeError("There is no change to take back: the last one has been taken back already, or there was none.")
+            raise RuntimeError("There is no change to take back, or the last one has been taken back already.")
         gone, come = self._last
         change = self.apply(come, gone)
         self._last = None
         return change
 
     def _apply(self, gone: Edges, come: Edges) -> ClosureChange:
-        known = int(self._state.scalars[NODES])
+        known = self._memory[NODES]
         deleted = (self._numbers(gone[0]), self._numbers(gone[1]))
         added = (self._numbers(come[0]), self._numbers(come[1]))
         self._update(deleted, added, known)
-        for source, target in (deleted, added):
-            settle_diagonal(self._state, source, target, self._diagonal_rule())
+        for edges in (deleted, added):
+            settle_diagonal(self._memory.m, *_located(edges), self._diagonal_rule())
         appeared, vanished = self._compare()
         self._pairs += appeared - vanished
-        self._refresh_view()
-        flipped = self._flipped(True), self._flipped(False)
-        return ClosureChange(self, appeared + len(flipped[0]), vanished + len(flipped[1]))
+        return ClosureChange(self, int(appeared + len(self._flipped(True))), int(vanished + len(self._flipped(False))))
 
     @abstractmethod
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
@@ -130,35 +124,35 @@ class Closure(ABC):
 
     def _flipped(self, appeared: bool) -> Ints:
         """The nodes whose pair with themselves appeared, or vanished."""
-        flipped = self._state.flipped[: self._state.scalars[FLIPPED]]
-        kept: Ints = flipped[self._state.diagonal[flipped] == appeared]
+        flipped = self._memory.entries(FLIPPED_LIST, FLIPPED)
+        kept: Ints = flipped[self._memory.arrays[DIAGONAL][flipped] == appeared]
         return kept
 
     def changed_pairs(self, appeared: bool, size: int) -> Iterator[Edges]:
         """The pairs of terms that the last change brought, or took."""
-        terms = self._state.terms
+        terms = self._memory.arrays[TERMS]
         flipped = terms[self._flipped(appeared)]
         if len(flipped):
             yield flipped, flipped
         for source, target in self._emit(appeared, size):
             yield terms[source], terms[target]
 
-    # --- reading -------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------------------
 
     @property
     def view(self) -> int:
-        """The address of the table that `kernels` reads; it stays the same for the life of the closure."""
-        return address(self._view)
+        """What `kernels` reads the closure by."""
+        return address(self._memory.m)
 
     def __len__(self) -> int:
-        return int(self._pairs + self._state.scalars[DIAGONAL])
+        return self._pairs + self._memory[REFLEXIVE]
 
     def contains(self, xs: ArrayLike, ys: ArrayLike) -> NDArray[np.bool_]:
         """For each pair of terms, whether it is in the closure."""
-        source, target = _edges((xs, ys))
-        answers = np.empty(len(source), np.uint8)
-        kernels.read_contains(self.view, source, target, answers)
-        return answers.view(np.bool_)
+        edges = _edges((xs, ys))
+        answers = np.empty(len(edges[0]), np.bool_)
+        kernels.read_contains(self.view, *_located(edges), address(answers))
+        return answers
 
     def successors(self, term: int) -> Ints:
         """All y with a pair (term, y)."""
@@ -170,7 +164,7 @@ class Closure(ABC):
 
     def _neighbours(self, term: int, backward: int) -> Ints:
         found = np.empty(kernels.read_degree(self.view, int(term), backward), np.int32)
-        kernels.read_neighbours(self.view, int(term), backward, found)
+        kernels.read_neighbours(self.view, int(term), backward, address(found))
         return found
 
     def pairs(self, size: int = 1 << 16) -> Iterator[Edges]:
@@ -180,47 +174,56 @@ class Closure(ABC):
             if version != self.version:
                 raise RuntimeError("The closure changed while its pairs were read. Read them again.")
             source, target = np.empty(size, np.int32), np.empty(size, np.int32)
-            node, cursor, count = kernels.read_pairs(self.view, node, cursor, source, target)
+            node, cursor, count = kernels.read_pairs(self.view, node, cursor, *_located((source, target)))
             if count:
                 yield source[:count], target[:count]
 
     def path(self, x: int, y: int) -> list[tuple[int, int]]:
-        """A shortest chain of base edges from x to y, each as it is in the base; empty when the pair is not in the closure."""
+        """A shortest chain of base edges from x to y, each as it is in the base; empty when the pair does not hold."""
         if not self.contains([x], [y])[0]:
             return []
-        state = self._state
+        arrays = self._memory.arrays
         first, last = (int(node) for node in self._numbers(np.array([x, y], np.int32)))
-        if first == last and state.loops[first]:
+        if first == last and arrays[LOOPS][first]:
             return [(x, y)]
-        node = trace(state, first, last, not self.directed)
-        chain = [self._base_edge(node, last, state.lists[BOUNDS][0])]
+        node = trace(self._memory.m, first, last, not self.directed)
+        chain = [self._base_edge(node, last, arrays[BOUNDS][0])]
         while node != first:
-            previous = int(state.lists[NUMBER][node])
-            chain.append(self._base_edge(previous, node, state.lists[LOW][node]))
+            previous = int(arrays[NUMBER][node])
+            chain.append(self._base_edge(previous, node, arrays[LOW][node]))
             node = previous
         return chain[::-1]
 
     def _base_edge(self, node: int, following: int, against: int) -> tuple[int, int]:
-        terms = self._state.terms
+        terms = self._memory.arrays[TERMS]
         edge = int(terms[node]), int(terms[following])
         return edge[::-1] if against else edge
 
     def base_edges(self) -> Edges:
         """The base edges, as terms."""
-        source, target = self._linked()
-        loops = np.flatnonzero(self._state.loops[: self._state.scalars[NODES]])
-        terms = self._state.terms
-        return terms[np.concatenate([source, loops])], terms[np.concatenate([target, loops])]
+        terms = self._memory.arrays[TERMS]
+        source, target = self._base_nodes()
+        return terms[source], terms[target]
+
+    def _base_nodes(self) -> Edges:
+        """The base edges, as nodes; loops come last."""
+        table = self._memory.arrays[OUT + TABLE][: self._memory[NODES]].astype(np.int64)
+        starts, sizes = table[:, 0], table[:, 1]
+        source = np.repeat(np.arange(len(table), dtype=np.int32), sizes)
+        positions = np.arange(len(source)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        loops = np.flatnonzero(self._memory.entries(LOOPS, NODES)).astype(np.int32)
+        target = self._memory.arrays[OUT + ENTRIES][positions]
+        return np.concatenate([source, loops]), np.concatenate([target, loops])
 
     @property
     def nbytes(self) -> int:
         """The memory that the closure takes."""
-        return size_in_bytes(self._state)
+        return self._memory.nbytes
 
-    # --- saving --------------------------------------------------------------------------------------------
+    # --- saving -----------------------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, Ints]:
-        """All that has to be kept: the base edges. What follows from them is found again faster than it could be read."""
+        """All that has to be kept: the base edges. What follows from them is found faster than it could be read."""
         source, target = self.base_edges()
         return {"source": source, "target": target}
 
@@ -233,126 +236,90 @@ class Closure(ABC):
 
     def _reload(self, edges: Edges) -> None:
         """Begin again from base edges, without the nodes that have none; there is no change to read afterwards."""
-        self._state = empty_state(self.directed, self._capacity)
+        registers = self._memory.m
+        self._memory = Memory(self.directed, self._initial_capacity)
+        registers[:] = self._memory.m
+        self._memory.m = registers  # the view stays the same
         self._pairs = 0
         self._crowded = False
         self.version += 1
         self._apply(_edges(((), ())), _edges(edges))
+        forget_changes(self._memory.m)
 
-    # --- nodes, edges, room --------------------------------------------------------------------------------
+    # --- nodes, edges, room -----------------------------------------------------------------------------------
 
     def _numbers(self, terms: Ints) -> Ints:
         nodes = np.empty(len(terms), np.int32)
-        self._run(graph.intern, terms, nodes)
+        self._run(graph.intern, address(terms), address(nodes), len(terms))
         return nodes
 
-    def _linked(self) -> Edges:
-        """The base edges that are no loops, as nodes."""
-        table = self._state.out.table[: self._state.scalars[NODES]].astype(np.int64)
-        sizes = table[:, SIZE]
-        source = np.repeat(np.arange(len(table), dtype=np.int32), sizes)
-        shift = np.repeat(table[:, START] - (np.cumsum(sizes) - sizes), sizes)
-        return source, self._state.out.pool[np.arange(len(source)) + shift]
-
-    def _link(self, source: Ints, target: Ints) -> None:
+    def _link(self, edges: Edges) -> None:
         """Add base edges; many at once by laying all out anew."""
-        state = self._state
-        if len(source) <= state.scalars[EDGES]:
-            self._run(graph.link, source, target)
+        if len(edges[0]) <= self._memory[EDGES]:
+            self._run(graph.link, *_located(edges))
             return
-        loops = np.flatnonzero(state.loops[: state.scalars[NODES]]).astype(np.int32)
-        sources, targets = self._linked()
-        source, target = np.concatenate([sources, loops, source]), np.concatenate([targets, loops, target])
-        self._check_limit(len(source))
-        self._state = state._replace(
-            out=state.out._replace(pool=np.empty(len(source), np.int32)),
-            into=state.into._replace(pool=np.empty(len(source), np.int32)),
-        )
-        graph.load(self._state, source, target)
+        before = self._base_nodes()
+        source, target = (np.concatenate([old, new]) for old, new in zip(before, edges, strict=True))
+        for pool in (OUT, INTO):
+            self._memory.hold_pool(pool, np.empty(len(source), np.int32))
+        graph.load(self._memory.m, *_located((source, target)))
 
-    def _unlink(self, source: Ints, target: Ints) -> None:
+    def _unlink(self, edges: Edges) -> None:
+        source, target = edges
         by_source, by_target = np.argsort(source, kind="stable"), np.argsort(target, kind="stable")
-        graph.unlink(self._state, source[by_source], target[by_source], target[by_target], source[by_target])
+        ordered = (source[by_source], target[by_source], target[by_target], source[by_target])
+        graph.unlink(self._memory.m, *(address(side) for side in ordered), len(source))
 
-    def _run(self, kernel: Callable[..., int], *arguments: Any) -> int:
-        """Run a kernel to its end, making room whenever it asks. Returns where it gave up as too much, or where it ended."""
+    def _run(self, kernel: Callable[..., int], *arguments: int) -> int:
+        """Run a kernel, making room whenever it asks, until it is done or gives up. Returns how far it came."""
         begin = 0
         while True:
-            begin = kernel(self._state, *arguments, begin)
-            status = int(self._state.scalars[STATUS])
+            begin = kernel(self._memory.m, *arguments, begin)
+            status = self._memory[STATUS]
             if status in (DONE, TOO_MUCH):
                 return begin
-            self._make_room(status, int(self._state.scalars[NEEDED]))
+            self._make_room(status, self._memory[NEEDED])
 
-    def _finishes(self, kernel: Callable[..., int], *arguments: Any) -> bool:
-        """Run a kernel to its end; false when it gave up as too much."""
+    def _finishes(self, kernel: Callable[..., int], *arguments: int) -> bool:
+        """Run a kernel; false when it gave up."""
         self._run(kernel, *arguments)
-        return bool(self._state.scalars[STATUS] == DONE)
+        return self._memory[STATUS] == DONE
 
-    def _make_room(self, status: int, needed: int) -> None:
-        state = self._state
-        nodes = int(state.scalars[NODES])
-        if status == FULL_OUT:
-            self._state = state._replace(out=self._enlarged(state.out, nodes, needed))
-        elif status == FULL_INTO:
-            self._state = state._replace(into=self._enlarged(state.into, nodes, needed))
-        elif status == FULL_MEMBERS and nodes == len(state.terms):
+    def _make_room(self, pool: int, needed: int) -> None:
+        if pool == MEMBERS and self._memory[NODES] == self._memory[CAPACITY]:
             self._grow_nodes()
         else:
-            self._state = state._replace(members=self._enlarged(state.members, len(state.terms), needed))
+            self._enlarge(pool, needed)
 
     def _grow_nodes(self) -> None:
-        state = self._state
-        nodes = int(state.scalars[NODES])
-        degrees = state.out.table[:nodes, SIZE] + state.into.table[:nodes, SIZE] + state.loops[:nodes]
-        # Nodes that lost their last edge keep their numbers; when they are the majority, the next change begins by leaving them out.
-        self._crowded = bool(np.count_nonzero(degrees) * 2 < nodes) and self._state.scalars[EDGES] > 0
-        capacity = 2 * len(state.terms)
-        self._check_limit(capacity)
-        self._state = with_capacity(state, capacity)
-        graph.rehash(self._state.slots, self._state.terms, nodes)
+        memory, nodes = self._memory, self._memory[NODES]
+        degrees = memory.sizes(OUT)[:nodes] + memory.sizes(INTO)[:nodes] + memory.entries(LOOPS, NODES)
+        # Nodes that lost their last edge keep their numbers; once they are the majority, the next change leaves them out.
+        self._crowded = memory[EDGES] > 0 and 2 * np.count_nonzero(degrees) < nodes
+        memory.grow(2 * memory[CAPACITY])
+        graph.rehash(memory.m)
 
-    def _enlarged(self, blocks: Blocks, lists: int, needed: int) -> Blocks:
-        """The same lists without gaps in a pool with room for as much again, or for what is needed."""
-        live = int(blocks.table[:lists, SIZE].sum(dtype=np.int64))
-        size = live + max(live, needed)
-        self._check_limit(size)
-        pool = np.empty(size, np.int32)
-        used = graph.compact(blocks, lists, pool)
-        return Blocks(blocks.table, pool, np.array([used], np.int64))
-
-    @staticmethod
-    def _check_limit(size: int) -> None:
-        if size > POOL_LIMIT:
-            raise LimitError(
-                f"A closure would need lists of {size:,} entries, more than {POOL_LIMIT:,}. "
-                "Split the relation, or turn the closure modules off."
-            )
-
-    def _refresh_view(self) -> None:
-        state, view = self._state, self._view
-        view[kernels.V_DIRECTED] = self.directed
-        view[kernels.V_NODES] = state.scalars[NODES]
-        view[kernels.V_SLOTS] = address(state.slots)
-        view[kernels.V_MASK] = len(state.slots) - 1
-        view[kernels.V_TERMS] = address(state.terms)
-        view[kernels.V_DIAGONAL] = address(state.diagonal)
-        view[kernels.V_COMPONENT] = address(state.component)
-        view[kernels.V_MEMBERS] = address(state.members.table)
-        view[kernels.V_MEMBERS_POOL] = address(state.members.pool)
-        for rows, first in ((state.forward, kernels.V_SETS), (state.backward, kernels.V_SETS + kernels.SET_FIELDS)):
-            view[first : first + kernels.SET_FIELDS] = _set_fields(rows)
+    def _enlarge(self, pool: int, needed: int) -> None:
+        """Let a pool of lists take as much again, or what is needed."""
+        memory = self._memory
+        live = int(memory.sizes(pool).sum())
+        room = live + max(live, needed)
+        check_limit(room)
+        entries = np.empty(room, np.int32)
+        used = graph.compact(memory.m, pool, address(entries))
+        memory.hold_pool(pool, entries)
+        memory.m[pool + USED] = used
 
 
-def _set_fields(rows: Rows) -> list[int]:
-    return [address(rows.table), address(rows.keys), address(rows.words), address(rows.counts), int(rows.meta[1])]
+def _located(edges: Edges) -> tuple[int, int, int]:
+    """Where edges lie in memory, and how many there are: the form that kernels take. The caller keeps them alive."""
+    return address(edges[0]), address(edges[1]), len(edges[0])
 
 
 def _edges(edges: tuple[ArrayLike, ArrayLike]) -> Edges:
-    """Two arrays of equal length in the form that kernels take."""
     source, target = (np.array(side, np.int32, order="C").reshape(-1) for side in edges)
     if len(source) != len(target):
-        raise ValueError(f"An edge has a source and a target, but there are {len(source)} sources and {len(target)} targets.")
+        raise ValueError(f"Each edge has a source and a target: not {len(source)} sources and {len(target)} targets.")
     return source, target
 
 

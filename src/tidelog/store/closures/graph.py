@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-from tidelog.store.closures.partition import found_component
-from tidelog.store.closures.state import (
+from tidelog.store.closures.access import (
+    append,
+    entry,
+    fresh_tokens,
+    get,
+    get_long,
+    lacks,
+    limit_of,
+    move_list,
+    put,
+    put_entry,
+    put_flag,
+    put_long,
+    set_place,
+    set_size,
+    size_of,
+    start_of,
+    take_place,
+)
+from tidelog.store.closures.layout import (
     CAPACITY,
     DONE,
     EDGES,
-    FULL_INTO,
-    FULL_MEMBERS,
-    FULL_OUT,
-    NEEDED,
+    INTO,
+    LOOPS,
+    MASK,
+    MEMBERS,
     NODES,
-    SIZE,
-    START,
+    OUT,
+    SLOTS,
+    STAMP,
     STATUS,
-    TOKEN,
-    Blocks,
-    Ints,
-    Longs,
-    State,
+    TERMS,
+    USED,
 )
-from tidelog.store.jit import device, entry_point, inlined
+from tidelog.store.closures.memory import Longs
+from tidelog.store.closures.partition import found_component
+from tidelog.store.jit import device, entry_point, inlined, load_i32, store_i32
 
 LOW_32 = 0xFFFFFFFF
 MULTIPLIER = 0x2C1B3C6D  # a term times it stays inside 62 bits, so that plain Python agrees with compiled code
-LAST_TOKEN = 2**31 - 1
 
 
 @inlined
@@ -35,200 +52,175 @@ def home_slot(term: int, mask: int) -> int:
     return (product ^ (product >> 17)) & mask
 
 
+@device
+def free_slot(m: Longs, term: int) -> int:
+    """The slot of a term, or the empty one where it belongs."""
+    slot = home_slot(term, m[MASK])
+    while get_long(m, SLOTS, slot) >= 0 and get_long(m, SLOTS, slot) >> 32 != term:
+        slot = (slot + 1) & m[MASK]
+    return slot
+
+
 @entry_point
-def intern(state: State, terms: Ints, nodes: Ints, begin: int) -> int:
+def intern(m: Longs, terms: int, nodes: int, count: int, begin: int) -> int:
     """Number the terms, founding nodes for new ones; stops where there is no room for one more node."""
-    scalars, slots = state.scalars, state.slots
-    mask = len(slots) - 1
-    scalars[STATUS] = DONE
-    for i in range(begin, len(terms)):
-        term = int(terms[i])
-        slot = home_slot(term, mask)
-        while slots[slot] >= 0 and slots[slot] >> 32 != term:
-            slot = (slot + 1) & mask
-        if slots[slot] < 0:
-            node = scalars[NODES]
-            if node == len(state.terms) or state.members.used[0] == len(state.members.pool):
-                scalars[STATUS] = FULL_MEMBERS
-                scalars[NEEDED] = 1
+    m[STATUS] = DONE
+    for i in range(begin, count):
+        term = load_i32(terms + 4 * i)
+        slot = free_slot(m, term)
+        if get_long(m, SLOTS, slot) < 0:
+            if m[NODES] == m[CAPACITY] or lacks(m, MEMBERS, 1):
+                m[STATUS] = MEMBERS
                 return i
-            slots[slot] = term << 32 | node
-            state.terms[node] = term
-            scalars[NODES] = node + 1
-            found_component(state, node)
-        nodes[i] = slots[slot] & LOW_32
-    return len(terms)
+            node = m[NODES]
+            put_long(m, SLOTS, slot, term << 32 | node)
+            append(m, TERMS, NODES, term)
+            found_component(m, node)
+        store_i32(nodes + 4 * i, get_long(m, SLOTS, slot) & LOW_32)
+    return count
 
 
 @entry_point
-def rehash(slots: Longs, terms: Ints, count: int) -> None:
+def rehash(m: Longs) -> None:
     """Fill an empty hash table."""
-    mask = len(slots) - 1
-    for node in range(count):
-        term = int(terms[node])
-        slot = home_slot(term, mask)
-        while slots[slot] >= 0:
-            slot = (slot + 1) & mask
-        slots[slot] = term << 32 | node
+    for node in range(m[NODES]):
+        term = get(m, TERMS, node)
+        put_long(m, SLOTS, free_slot(m, term), term << 32 | node)
 
 
 @inlined
-def wanted(blocks: Blocks, owner: int) -> int:
+def more_for(m: Longs, pool: int, owner: int) -> int:
     """How much of the pool one more entry in a list takes."""
-    if blocks.table[owner, SIZE] < blocks.table[owner, CAPACITY]:
-        return 0
-    return max(2, 2 * int(blocks.table[owner, CAPACITY]))
+    limit = limit_of(m, pool, owner)
+    return 0 if size_of(m, pool, owner) < limit else max(2, 2 * limit)
 
 
 @device
-def push(blocks: Blocks, owner: int, value: int) -> None:
-    """Append to a list, which moves to the end of the pool when its place is full."""
-    table, pool = blocks.table, blocks.pool
-    more = wanted(blocks, owner)
+def push(m: Longs, pool: int, owner: int, value: int) -> None:
+    """Append to a list; the pool has room."""
+    more = more_for(m, pool, owner)
     if more > 0:
-        start, size = table[owner, START], table[owner, SIZE]
-        end = blocks.used[0]
-        for i in range(size):
-            pool[end + i] = pool[start + i]
-        table[owner, START] = end
-        table[owner, CAPACITY] = more
-        blocks.used[0] = end + more
-    pool[table[owner, START] + table[owner, SIZE]] = value
-    table[owner, SIZE] += 1
+        move_list(m, pool, owner, more)
+    size = size_of(m, pool, owner)
+    put_entry(m, pool, start_of(m, pool, owner) + size, value)
+    set_size(m, pool, owner, size + 1)
 
 
 @device
-def remove(blocks: Blocks, owner: int, value: int) -> bool:
-    """Take one entry out of a list, if it is there; the order of the others is not kept."""
-    start, size = blocks.table[owner, START], blocks.table[owner, SIZE]
+def remove(m: Longs, pool: int, owner: int, value: int) -> int:
+    """Take one entry out of a list, if it is there; the order of the others is not kept. Returns how many went."""
+    start, size = start_of(m, pool, owner), size_of(m, pool, owner)
     for i in range(start, start + size):
-        if blocks.pool[i] == value:
-            blocks.pool[i] = blocks.pool[start + size - 1]
-            blocks.table[owner, SIZE] = size - 1
-            return True
-    return False
-
-
-@device
-def fresh_tokens(state: State, count: int) -> int:
-    """The first of so many consecutive values that no entry of `stamp` has."""
-    if state.scalars[TOKEN] + count > LAST_TOKEN:
-        state.scalars[TOKEN] = 0
-        state.stamp[:] = 0
-    first = state.scalars[TOKEN] + 1
-    state.scalars[TOKEN] += count
-    return int(first)
+        if entry(m, pool, i) == value:
+            put_entry(m, pool, i, entry(m, pool, start + size - 1))
+            set_size(m, pool, owner, size - 1)
+            return 1
+    return 0
 
 
 @entry_point
-def link(state: State, source: Ints, target: Ints, begin: int) -> int:
+def link(m: Longs, source: int, target: int, count: int, begin: int) -> int:
     """Add edges one by one."""
-    scalars = state.scalars
-    scalars[STATUS] = DONE
-    for i in range(begin, len(source)):
-        x, y = source[i], target[i]
+    m[STATUS] = DONE
+    for i in range(begin, count):
+        x, y = load_i32(source + 4 * i), load_i32(target + 4 * i)
         if x == y:
-            state.loops[x] = 1
+            put_flag(m, LOOPS, x, 1)
             continue
-        more = wanted(state.out, x)
-        if state.out.used[0] + more > len(state.out.pool):
-            scalars[STATUS] = FULL_OUT
-            scalars[NEEDED] = more
+        if lacks(m, OUT, more_for(m, OUT, x)) or lacks(m, INTO, more_for(m, INTO, y)):
             return i
-        more = wanted(state.into, y)
-        if state.into.used[0] + more > len(state.into.pool):
-            scalars[STATUS] = FULL_INTO
-            scalars[NEEDED] = more
-            return i
-        push(state.out, x, y)
-        push(state.into, y, x)
-        scalars[EDGES] += 1
-    return len(source)
+        push(m, OUT, x, y)
+        push(m, INTO, y, x)
+        m[EDGES] += 1
+    return count
 
 
 @device
-def deal(blocks: Blocks, owners: Ints, values: Ints, nodes: int) -> None:
+def deal(m: Longs, pool: int, owners: int, values: int, count: int) -> None:
     """Make all lists anew, without gaps, by a counting sort; loops are left out."""
-    table, pool = blocks.table, blocks.pool
-    table[:nodes] = 0
-    for i in range(len(owners)):
-        if owners[i] != values[i]:
-            table[owners[i], CAPACITY] += 1
-    end = 0
-    for node in range(nodes):
-        table[node, START] = end
-        end += table[node, CAPACITY]
-    blocks.used[0] = end
-    for i in range(len(owners)):
-        owner = owners[i]
-        if owner != values[i]:
-            pool[table[owner, START] + table[owner, SIZE]] = values[i]
-            table[owner, SIZE] += 1
+    for node in range(m[NODES]):
+        set_size(m, pool, node, 0)
+    for i in range(count):
+        owner = load_i32(owners + 4 * i)
+        if owner != load_i32(values + 4 * i):
+            set_size(m, pool, owner, size_of(m, pool, owner) + 1)
+    m[pool + USED] = 0
+    for node in range(m[NODES]):
+        take_place(m, pool, node, size_of(m, pool, node))
+    for i in range(count):
+        owner, value = load_i32(owners + 4 * i), load_i32(values + 4 * i)
+        if owner != value:
+            push(m, pool, owner, value)
 
 
 @entry_point
-def load(state: State, source: Ints, target: Ints) -> None:
+def load(m: Longs, source: int, target: int, count: int) -> None:
     """Make the given edges, all at once, the only ones. Both pools have room for them."""
-    nodes = state.scalars[NODES]
-    state.loops[:nodes] = 0
-    for i in range(len(source)):
-        if source[i] == target[i]:
-            state.loops[source[i]] = 1
-    deal(state.out, source, target, nodes)
-    deal(state.into, target, source, nodes)
-    state.scalars[EDGES] = state.out.used[0]
+    for node in range(m[NODES]):
+        put_flag(m, LOOPS, node, 0)
+    for i in range(count):
+        x = load_i32(source + 4 * i)
+        if x == load_i32(target + 4 * i):
+            put_flag(m, LOOPS, x, 1)
+    deal(m, OUT, source, target, count)
+    deal(m, INTO, target, source, count)
+    m[EDGES] = m[OUT + USED]
 
 
 @device
-def drop(state: State, blocks: Blocks, owners: Ints, values: Ints) -> int:
-    """Take entries out of lists; equal owners stand together, so that each long list is read once. Returns how many."""
-    table, pool, stamp = blocks.table, blocks.pool, state.stamp
+def remove_many(m: Longs, pool: int, owner: int, values: int, begin: int, end: int) -> int:
+    """Take several entries out of a list, reading it once. Returns how many went."""
+    token = fresh_tokens(m, 1)
+    for i in range(begin, end):
+        put(m, STAMP, load_i32(values + 4 * i), token)
+    start, size = start_of(m, pool, owner), size_of(m, pool, owner)
+    kept = 0
+    for i in range(start, start + size):
+        value = entry(m, pool, i)
+        if get(m, STAMP, value) != token:
+            put_entry(m, pool, start + kept, value)
+            kept += 1
+    set_size(m, pool, owner, kept)
+    return size - kept
+
+
+@device
+def drop(m: Longs, pool: int, owners: int, values: int, count: int) -> int:
+    """Take entries out of lists; equal owners stand together. Returns how many went."""
     dropped = 0
     first = 0
-    while first < len(owners):
-        owner = owners[first]
+    while first < count:
+        owner = load_i32(owners + 4 * first)
         last = first + 1
-        while last < len(owners) and owners[last] == owner:
+        while last < count and load_i32(owners + 4 * last) == owner:
             last += 1
         if last == first + 1:
-            dropped += remove(blocks, owner, values[first])
+            dropped += remove(m, pool, owner, load_i32(values + 4 * first))
         else:
-            token = fresh_tokens(state, 1)
-            for i in range(first, last):
-                stamp[values[i]] = token
-            start, size = table[owner, START], table[owner, SIZE]
-            kept = 0
-            for i in range(start, start + size):
-                value = pool[i]
-                if stamp[value] != token:
-                    pool[start + kept] = value
-                    kept += 1
-            table[owner, SIZE] = kept
-            dropped += size - kept
+            dropped += remove_many(m, pool, owner, values, first, last)
         first = last
     return dropped
 
 
 @entry_point
-def unlink(state: State, source: Ints, targets: Ints, target: Ints, sources: Ints) -> None:
+def unlink(m: Longs, source: int, targets: int, target: int, sources: int, count: int) -> None:
     """Take edges out; they come twice, ordered by their source and ordered by their target."""
-    for i in range(len(source)):
-        if source[i] == targets[i]:
-            state.loops[source[i]] = 0
-    state.scalars[EDGES] -= drop(state, state.out, source, targets)
-    drop(state, state.into, target, sources)
+    for i in range(count):
+        x = load_i32(source + 4 * i)
+        if x == load_i32(targets + 4 * i):
+            put_flag(m, LOOPS, x, 0)
+    m[EDGES] -= drop(m, OUT, source, targets, count)
+    drop(m, INTO, target, sources, count)
 
 
 @entry_point
-def compact(blocks: Blocks, lists: int, pool: Ints) -> int:
-    """Copy all lists, without gaps, to a new pool; returns how much of it they take."""
-    table = blocks.table
+def compact(m: Longs, pool: int, entries: int) -> int:
+    """Copy all lists, without gaps, to new memory; returns how much of it they take."""
     end = 0
-    for owner in range(lists):
-        start, size = table[owner, START], table[owner, SIZE]
+    for owner in range(m[CAPACITY]):
+        start, size = start_of(m, pool, owner), size_of(m, pool, owner)
         for i in range(size):
-            pool[end + i] = blocks.pool[start + i]
-        table[owner, START] = end
-        table[owner, CAPACITY] = size
+            store_i32(entries + 4 * (end + i), entry(m, pool, start + i))
+        set_place(m, pool, owner, end, size)
         end += size
     return end

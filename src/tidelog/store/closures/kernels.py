@@ -1,39 +1,44 @@
-"""How a closure is read, by kernels and by Python alike: a table of addresses, and a few functions over it.
+"""How a closure is read, by compiled joins and by Python alike.
 
-`view` is the address of a closure's table of `V_…` fields, as in the rest of the store, so that one compiled join can read any
-closure, symmetric or directed. A walk through the neighbours of a node is suspended and resumed with two integers:
+A *view* is the address of a closure's registers (`layout`), as everything in the store goes by addresses, so that one
+compiled join can read any closure, symmetric or directed. A walk through the neighbours of a node is suspended and resumed
+with two integers:
 
-    node = closure_node(view, x)                                      # -1: x has no pair
-    cursor, y = closure_next(view, node, backward, 0)                 # backward 0: pairs (x, y); 1: pairs (y, x)
+    node = closure_node(view, x)                              # -1: x has no pair
+    cursor, y = closure_next(view, node, backward, 0)         # backward 0: pairs (x, y); 1: pairs (y, x)
     while cursor >= 0:
         ...
         cursor, y = closure_next(view, node, backward, cursor)
 
-and a walk through all pairs with `closure_next_pair(view, node, cursor)`, which begins at (0, 0) and ends with a negative node.
+and one through all pairs with `closure_next_pair(view, node, cursor)`, which begins at (0, 0) and ends with a negative
+node. A view stays the same for the life of its closure; what is read through it must not be kept across a change.
 """
 
 from __future__ import annotations
 
 from tidelog.store.closures.bits import first_bit
 from tidelog.store.closures.graph import LOW_32, home_slot
-from tidelog.store.closures.state import Bytes, Ints
-from tidelog.store.jit import device, entry_point, inlined, load_i32, load_i64, load_u8
-
-V_DIRECTED = 0  # 0: two nodes are related when they are in one component; 1: when one is in the other's set
-V_NODES = 1
-V_SLOTS = 2  # address of the hash table of terms
-V_MASK = 3  # its size less one
-V_TERMS = 4
-V_DIAGONAL = 5
-V_COMPONENT = 6
-V_MEMBERS = 7  # address of the table of the lists of members
-V_MEMBERS_POOL = 8
-V_SETS = 9  # from here on, for successors and then for predecessors:
-SET_TABLE, SET_KEYS, SET_WORDS, SET_COUNTS, SET_WIDTH = 0, 1, 2, 3, 4
-SET_FIELDS = 5
-V_FIELDS = V_SETS + 2 * SET_FIELDS
-
-TABLE_STRIDE = 12  # bytes of a row of a pool's table: start, size, capacity
+from tidelog.store.closures.layout import (
+    BACKWARD,
+    COMPONENT,
+    COUNTS,
+    DIAGONAL,
+    DIRECTED,
+    ENTRIES,
+    FORWARD,
+    KEYS,
+    MASK,
+    MEMBERS,
+    NODES,
+    SIZE_BYTE,
+    SLOTS,
+    TABLE,
+    TABLE_STRIDE,
+    TERMS,
+    WIDTH,
+    WORDS,
+)
+from tidelog.store.jit import device, entry_point, inlined, load_i32, load_i64, load_u8, store_i32, store_u8
 
 
 @inlined
@@ -44,7 +49,7 @@ def field(view: int, number: int) -> int:
 @device
 def closure_node(view: int, term: int) -> int:
     """The node of a term, or -1."""
-    slots, mask = field(view, V_SLOTS), field(view, V_MASK)
+    slots, mask = field(view, SLOTS), field(view, MASK)
     slot = home_slot(term, mask)
     entry = load_i64(slots + 8 * slot)
     while entry >= 0:
@@ -57,38 +62,37 @@ def closure_node(view: int, term: int) -> int:
 
 @inlined
 def closure_term(view: int, node: int) -> int:
-    return load_i32(field(view, V_TERMS) + 4 * node)
+    return load_i32(field(view, TERMS) + 4 * node)
 
 
 @inlined
 def component_of(view: int, node: int) -> int:
-    return load_i32(field(view, V_COMPONENT) + 4 * node)
+    return load_i32(field(view, COMPONENT) + 4 * node)
 
 
 @inlined
 def holds_diagonal(view: int, node: int) -> bool:
-    return load_u8(field(view, V_DIAGONAL) + node) == 1
+    return load_u8(field(view, DIAGONAL) + node) == 1
 
 
 @device
 def set_has(view: int, component: int, node: int) -> bool:
     """Does the component reach the node?"""
-    row = field(view, V_SETS + SET_TABLE) + component * TABLE_STRIDE
-    words = field(view, V_SETS + SET_WORDS) + 8 * load_i32(row)
-    position = node >> 6
-    if field(view, V_SETS + SET_WIDTH) == 0:
-        keys = field(view, V_SETS + SET_KEYS) + 4 * load_i32(row)
-        low, high = 0, load_i32(row + 4)
+    line = field(view, FORWARD + TABLE) + TABLE_STRIDE * component
+    start, position = load_i32(line), node >> 6
+    if field(view, FORWARD + WIDTH) == 0:
+        keys, size = field(view, FORWARD + KEYS) + 4 * start, load_i32(line + SIZE_BYTE)
+        low, high = 0, size
         while low < high:
             middle = (low + high) >> 1
             if load_i32(keys + 4 * middle) < position:
                 low = middle + 1
             else:
                 high = middle
-        if low == load_i32(row + 4) or load_i32(keys + 4 * low) != position:
+        if low == size or load_i32(keys + 4 * low) != position:
             return False
         position = low
-    return (load_i64(words + 8 * position) >> (node & 63)) & 1 == 1
+    return (load_i64(field(view, FORWARD + WORDS) + 8 * (start + position)) >> (node & 63)) & 1 == 1
 
 
 @device
@@ -100,7 +104,7 @@ def nodes_related(view: int, x: int, y: int) -> bool:
     a, b = component_of(view, x), component_of(view, y)
     if a == b:
         return True
-    return field(view, V_DIRECTED) == 1 and set_has(view, a, y)
+    return field(view, DIRECTED) == 1 and set_has(view, a, y)
 
 
 @device
@@ -111,11 +115,10 @@ def closure_contains(view: int, x: int, y: int) -> bool:
 
 @device
 def next_member(view: int, node: int, cursor: int) -> tuple[int, int]:
-    row = field(view, V_MEMBERS) + component_of(view, node) * TABLE_STRIDE
-    pool = field(view, V_MEMBERS_POOL) + 4 * load_i32(row)
-    size = load_i32(row + 4)
+    line = field(view, MEMBERS + TABLE) + TABLE_STRIDE * component_of(view, node)
+    members, size = field(view, MEMBERS + ENTRIES) + 4 * load_i32(line), load_i32(line + SIZE_BYTE)
     while cursor < size:
-        other = load_i32(pool + 4 * cursor)
+        other = load_i32(members + 4 * cursor)
         cursor += 1
         if other != node or holds_diagonal(view, node):
             return cursor, other
@@ -123,12 +126,11 @@ def next_member(view: int, node: int, cursor: int) -> tuple[int, int]:
 
 
 @device
-def next_in_set(view: int, node: int, backward: int, cursor: int) -> tuple[int, int]:
+def next_in_set(view: int, node: int, rows: int, cursor: int) -> tuple[int, int]:
     """The cursor counts bits from the beginning of the row, whether dense or sparse."""
-    sets = view + 8 * (V_SETS + backward * SET_FIELDS)
-    row = field(sets, SET_TABLE) + component_of(view, node) * TABLE_STRIDE
-    start, size = load_i32(row), load_i32(row + 4)
-    words = field(sets, SET_WORDS) + 8 * start
+    line = field(view, rows + TABLE) + TABLE_STRIDE * component_of(view, node)
+    start, size = load_i32(line), load_i32(line + SIZE_BYTE)
+    words = field(view, rows + WORDS) + 8 * start
     position = cursor >> 6
     while position < size:
         word = load_i64(words + 8 * position) >> (cursor & 63)
@@ -138,8 +140,8 @@ def next_in_set(view: int, node: int, backward: int, cursor: int) -> tuple[int, 
             continue
         cursor += first_bit(word)
         key = position
-        if field(sets, SET_WIDTH) == 0:
-            key = load_i32(field(sets, SET_KEYS) + 4 * (start + position))
+        if field(view, rows + WIDTH) == 0:
+            key = load_i32(field(view, rows + KEYS) + 4 * (start + position))
         other = (key << 6) + (cursor & 63)
         cursor += 1
         if other != node or holds_diagonal(view, node):
@@ -152,9 +154,9 @@ def next_in_set(view: int, node: int, backward: int, cursor: int) -> tuple[int, 
 def next_node(view: int, node: int, backward: int, cursor: int) -> tuple[int, int]:
     if node < 0:
         return -1, -1
-    if field(view, V_DIRECTED) == 0:
+    if field(view, DIRECTED) == 0:
         return next_member(view, node, cursor)
-    return next_in_set(view, node, backward, cursor)
+    return next_in_set(view, node, FORWARD if backward == 0 else BACKWARD, cursor)
 
 
 @device
@@ -168,8 +170,8 @@ def closure_next(view: int, node: int, backward: int, cursor: int) -> tuple[int,
 
 @device
 def closure_next_pair(view: int, node: int, cursor: int) -> tuple[int, int, int, int]:
-    """The next pair of terms, as (node, cursor, x, y); node and cursor are for the one after, a negative node ends the walk."""
-    while node < field(view, V_NODES):
+    """The next pair of terms, as (node, cursor, x, y), where node and cursor are for the one after."""
+    while node < field(view, NODES):
         cursor, other = next_node(view, node, 0, cursor)
         if cursor >= 0:
             return node, cursor, closure_term(view, node), closure_term(view, other)
@@ -185,18 +187,19 @@ def closure_degree(view: int, node: int, backward: int) -> int:
         return 0
     itself = 0 if holds_diagonal(view, node) else 1
     component = component_of(view, node)
-    if field(view, V_DIRECTED) == 0:
-        return load_i32(field(view, V_MEMBERS) + component * TABLE_STRIDE + 4) - itself
-    return load_i64(field(view, V_SETS + backward * SET_FIELDS + SET_COUNTS) + 8 * component) - itself
+    if field(view, DIRECTED) == 0:
+        return load_i32(field(view, MEMBERS + TABLE) + TABLE_STRIDE * component + SIZE_BYTE) - itself
+    rows = FORWARD if backward == 0 else BACKWARD
+    return load_i64(field(view, rows + COUNTS) + 8 * component) - itself
 
 
 # --- the same for Python, many at a time ------------------------------------------------------------------
 
 
 @entry_point
-def read_contains(view: int, xs: Ints, ys: Ints, answers: Bytes) -> None:
-    for i in range(len(xs)):
-        answers[i] = closure_contains(view, int(xs[i]), int(ys[i]))
+def read_contains(view: int, xs: int, ys: int, count: int, answers: int) -> None:
+    for i in range(count):
+        store_u8(answers + i, 1 if closure_contains(view, load_i32(xs + 4 * i), load_i32(ys + 4 * i)) else 0)
 
 
 @entry_point
@@ -205,25 +208,26 @@ def read_degree(view: int, term: int, backward: int) -> int:
 
 
 @entry_point
-def read_neighbours(view: int, term: int, backward: int, found: Ints) -> None:
-    """All terms that a term is paired with; the array has just the room for them."""
+def read_neighbours(view: int, term: int, backward: int, found: int) -> None:
+    """All terms that a term is paired with; there is just the room for them."""
     node = closure_node(view, term)
     cursor, other = closure_next(view, node, backward, 0)
     count = 0
     while cursor >= 0:
-        found[count] = other
+        store_i32(found + 4 * count, other)
         count += 1
         cursor, other = closure_next(view, node, backward, cursor)
 
 
 @entry_point
-def read_pairs(view: int, node: int, cursor: int, source: Ints, target: Ints) -> tuple[int, int, int]:
+def read_pairs(view: int, node: int, cursor: int, source: int, target: int, room: int) -> tuple[int, int, int]:
     """As many pairs as fit, from a node and a cursor on; returns those to go on with, and the number of pairs."""
     count = 0
-    while count < len(source):
+    while count < room:
         node, cursor, x, y = closure_next_pair(view, node, cursor)
         if node < 0:
             break
-        source[count], target[count] = x, y
+        store_i32(source + 4 * count, x)
+        store_i32(target + 4 * count, y)
         count += 1
     return node, cursor, count

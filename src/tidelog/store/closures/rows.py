@@ -9,338 +9,380 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidelog.store.closures.access import (
+    entry,
+    get,
+    get_long,
+    lacks,
+    limit_of,
+    put_long,
+    set_place,
+    set_size,
+    size_of,
+    start_of,
+    take_place,
+)
 from tidelog.store.closures.bits import first_bit, population
-from tidelog.store.closures.partition import touch
-from tidelog.store.closures.state import (
-    CAPACITY,
-    FULL_SAVED,
+from tidelog.store.closures.layout import (
+    BACKWARD,
+    COMPONENT,
+    COMPONENTS,
+    COUNTS,
+    FORMER_SIZE,
+    FORWARD,
     GATHERED,
-    NEEDED,
-    SIZE,
-    START,
-    STATUS,
+    KEYS,
+    MEMBERS,
+    NODES,
+    OUTLINE,
+    ROOM,
+    ROW,
+    SAVED,
+    SUMMARY,
     USED,
     WIDTH,
+    WORDS,
     WORK,
-    Blocks,
-    Rows,
-    State,
 )
-from tidelog.store.jit import device, entry_point, inlined
+from tidelog.store.closures.memory import Longs
+from tidelog.store.closures.partition import touch
+from tidelog.store.jit import device, entry_point, inlined, load_i64, store_i32, store_i64
 
 ONE = np.int64(1)
 
 
 @inlined
-def key_at(rows: Rows, start: int, position: int) -> int:
-    """The number of the word that stands at a position of a row."""
-    if rows.meta[WIDTH] > 0:
-        return position - start
-    return int(rows.keys[position])
+def bit_of(node: int) -> int:
+    """The word in which only the bit of a node is set."""
+    return ONE << (node & 63)
+
+
+@inlined
+def key_at(m: Longs, rows: int, start: int, position: int) -> int:
+    """The number of the word that stands at a position of the row that begins at `start`."""
+    return position - start if m[rows + WIDTH] > 0 else get(m, rows + KEYS, position)
+
+
+@inlined
+def word_at(m: Longs, rows: int, position: int) -> int:
+    return get_long(m, rows + WORDS, position)
+
+
+@inlined
+def put_word(m: Longs, rows: int, position: int, key: int, word: int) -> None:
+    """Write a word, and its number where rows are sparse."""
+    put_long(m, rows + WORDS, position, word)
+    if m[rows + WIDTH] == 0:
+        store_i32(m[rows + KEYS] + 4 * position, key)
+
+
+@inlined
+def count_of(m: Longs, rows: int, component: int) -> int:
+    """How many nodes a set has."""
+    return get_long(m, rows + COUNTS, component)
 
 
 @device
-def word_position(rows: Rows, component: int, key: int) -> int:
+def word_position(m: Longs, rows: int, component: int, key: int) -> int:
     """Where a row has a word, or -1."""
-    start, size = rows.table[component, START], rows.table[component, SIZE]
-    if rows.meta[WIDTH] > 0:
-        return int(start + key)
-    low, high = start, start + size
+    start = start_of(m, rows, component)
+    if m[rows + WIDTH] > 0:
+        return start + key
+    end = start + size_of(m, rows, component)
+    low, high = start, end
     while low < high:
         middle = (low + high) >> 1
-        if rows.keys[middle] < key:
+        if get(m, rows + KEYS, middle) < key:
             low = middle + 1
         else:
             high = middle
-    if low < start + size and rows.keys[low] == key:
-        return int(low)
-    return -1
+    return low if low < end and get(m, rows + KEYS, low) == key else -1
 
 
 @inlined
-def row_has(rows: Rows, component: int, node: int) -> bool:
+def row_has(m: Longs, rows: int, component: int, node: int) -> bool:
     """Is the node in the set?"""
-    position = word_position(rows, component, node >> 6)
-    return position >= 0 and (rows.words[position] >> (node & 63)) & 1 == 1
+    position = word_position(m, rows, component, node >> 6)
+    return position >= 0 and (word_at(m, rows, position) >> (node & 63)) & 1 == 1
 
 
 @device
-def clear_bit(rows: Rows, component: int, node: int) -> None:
+def clear_bit(m: Longs, rows: int, component: int, node: int) -> None:
     """Take a node out of a set that has it."""
-    position = word_position(rows, component, node >> 6)
-    rows.words[position] &= ~(ONE << (node & 63))
-    rows.counts[component] -= 1
-
-
-@inlined
-def place_row(rows: Rows, component: int, size: int) -> int:
-    """A place for a row at the end of the pool, which has room for it."""
-    start = rows.meta[USED]
-    rows.table[component, START] = start
-    rows.table[component, SIZE] = size
-    rows.table[component, CAPACITY] = size
-    rows.meta[USED] = start + size
-    return int(start)
+    position = word_position(m, rows, component, node >> 6)
+    put_long(m, rows + WORDS, position, word_at(m, rows, position) & ~bit_of(node))
+    put_long(m, rows + COUNTS, component, count_of(m, rows, component) - 1)
 
 
 @device
-def single_row(rows: Rows, component: int, node: int) -> None:
+def single_row(m: Longs, rows: int, component: int, node: int) -> None:
     """Make the set of one node; the pool has room for it."""
-    word = ONE << (node & 63)
-    if rows.meta[WIDTH] > 0:
-        start = place_row(rows, component, rows.meta[WIDTH])
-        rows.words[start : start + rows.meta[WIDTH]] = 0
-        rows.words[start + (node >> 6)] = word
-    else:
-        start = place_row(rows, component, 1)
-        rows.keys[start] = node >> 6
-        rows.words[start] = word
-    rows.counts[component] = 1
+    size = max(1, m[rows + WIDTH])
+    start = take_place(m, rows, component, size)
+    for position in range(start, start + size):
+        put_word(m, rows, position, node >> 6, 0)
+    put_long(m, rows + WORDS, start + (node >> 6 if m[rows + WIDTH] > 0 else 0), bit_of(node))
+    set_size(m, rows, component, size)
+    put_long(m, rows + COUNTS, component, 1)
+
+
+@entry_point
+def single_rows(m: Longs, first: int) -> None:
+    """Let the nodes from one on reach themselves and nothing else; both pools have room."""
+    for node in range(first, m[NODES]):
+        single_row(m, FORWARD, get(m, COMPONENT, node), node)
+        single_row(m, BACKWARD, get(m, COMPONENT, node), node)
 
 
 @device
-def repeat_row(rows: Rows, component: int, other: int) -> None:
+def repeat_row(m: Longs, rows: int, component: int, other: int) -> None:
     """Make a set equal to another; the pool has room for it."""
-    source, size = rows.table[other, START], rows.table[other, SIZE]
-    start = place_row(rows, component, size)
+    source, size = start_of(m, rows, other), size_of(m, rows, other)
+    start = take_place(m, rows, component, size)
     for i in range(size):
-        rows.words[start + i] = rows.words[source + i]
-    if rows.meta[WIDTH] == 0:
-        for i in range(size):
-            rows.keys[start + i] = rows.keys[source + i]
-    rows.counts[component] = rows.counts[other]
+        put_word(m, rows, start + i, key_at(m, rows, source, source + i), word_at(m, rows, source + i))
+    set_size(m, rows, component, size)
+    put_long(m, rows + COUNTS, component, count_of(m, rows, other))
 
 
 @device
-def unite_dense(rows: Rows, component: int, other: int) -> None:
-    words = rows.words
-    target, source = rows.table[component, START], rows.table[other, START]
+def unite_dense(m: Longs, rows: int, component: int, other: int) -> None:
+    target = m[rows + WORDS] + 8 * start_of(m, rows, component)
+    source = m[rows + WORDS] + 8 * start_of(m, rows, other)
     added = 0
-    for i in range(rows.meta[WIDTH]):
-        new = words[source + i] & ~words[target + i]
-        words[target + i] |= new
-        added += population(new)
-    rows.counts[component] += added
+    for i in range(m[rows + WIDTH]):
+        old = load_i64(target + 8 * i)
+        new = load_i64(source + 8 * i) & ~old
+        if new != 0:
+            store_i64(target + 8 * i, old | new)
+            added += population(new)
+    put_long(m, rows + COUNTS, component, count_of(m, rows, component) + added)
 
 
 @device
-def unite_sparse(rows: Rows, component: int, other: int) -> None:
+def unite_sparse(m: Longs, rows: int, component: int, other: int) -> None:
     """Merge two ordered rows at the end of the pool, then keep the result there or copy it back, if it fits."""
-    table, keys, words = rows.table, rows.keys, rows.words
-    a, a_end = table[component, START], table[component, START] + table[component, SIZE]
-    b, b_end = table[other, START], table[other, START] + table[other, SIZE]
-    begin = rows.meta[USED]
-    end = begin
-    count = 0
+    a, b = start_of(m, rows, component), start_of(m, rows, other)
+    a_end, b_end = a + size_of(m, rows, component), b + size_of(m, rows, other)
+    begin = m[rows + USED]
+    end, count = begin, 0
     while a < a_end or b < b_end:
-        if b == b_end or (a < a_end and keys[a] < keys[b]):
-            key, word = keys[a], words[a]
+        a_key = get(m, rows + KEYS, a) if a < a_end else m[NODES]
+        b_key = get(m, rows + KEYS, b) if b < b_end else m[NODES]
+        word = 0
+        if a_key <= b_key:
+            word |= word_at(m, rows, a)
             a += 1
-        elif a == a_end or keys[b] < keys[a]:
-            key, word = keys[b], words[b]
-            b += 1
-        else:
-            key, word = keys[a], words[a] | words[b]
-            a += 1
+        if b_key <= a_key:
+            word |= word_at(m, rows, b)
             b += 1
         if word != 0:
-            keys[end], words[end] = key, word
+            put_word(m, rows, end, min(a_key, b_key), word)
             count += population(word)
             end += 1
     size = end - begin
-    if size <= table[component, CAPACITY]:
-        start = table[component, START]
+    if size <= limit_of(m, rows, component):
+        start = start_of(m, rows, component)
         for i in range(size):
-            keys[start + i] = keys[begin + i]
-            words[start + i] = words[begin + i]
+            put_word(m, rows, start + i, get(m, rows + KEYS, begin + i), word_at(m, rows, begin + i))
     else:
-        table[component, START] = begin
-        table[component, CAPACITY] = min(size + (size >> 1), len(words) - begin)
-        rows.meta[USED] = begin + table[component, CAPACITY]
-    table[component, SIZE] = size
-    rows.counts[component] = count
+        limit = min(size + (size >> 1), m[rows + ROOM] - begin)
+        set_place(m, rows, component, begin, limit)
+        m[rows + USED] = begin + limit
+    set_size(m, rows, component, size)
+    put_long(m, rows + COUNTS, component, count)
 
 
 @device
-def unite(state: State, rows: Rows, component: int, other: int) -> int:
-    """Add another set to a set. Returns the room that the pool lacks for it, 0 when it is done."""
-    if rows.meta[WIDTH] > 0:
-        state.scalars[WORK] += rows.meta[WIDTH]
-        unite_dense(rows, component, other)
-        return 0
-    size = rows.table[component, SIZE] + rows.table[other, SIZE]
-    if rows.meta[USED] + size > len(rows.words):
-        return int(size)
-    state.scalars[WORK] += 2 * size
-    unite_sparse(rows, component, other)
-    return 0
-
-
-@device
-def save(state: State, component: int) -> bool:
-    """Log what a component reached before the current change; false when the pool of the log is full."""
-    touch(state, component)
-    rows, saved = state.forward, state.saved
-    if state.former_size[component] == 0 or saved.table[component, SIZE] > 0:
+def unite(m: Longs, rows: int, component: int, other: int) -> bool:
+    """Add another set to a set; false when the pool is full."""
+    if m[rows + WIDTH] > 0:
+        m[WORK] += m[rows + WIDTH]
+        unite_dense(m, rows, component, other)
         return True
-    start, size = rows.table[component, START], rows.table[component, SIZE]
-    if saved.meta[USED] + size > len(saved.words):
-        state.scalars[STATUS] = FULL_SAVED
-        state.scalars[NEEDED] = size
+    size = size_of(m, rows, component) + size_of(m, rows, other)
+    if lacks(m, rows, size):
         return False
-    begin = saved.meta[USED]
-    end = begin
-    for position in range(start, start + size):
-        word = rows.words[position]
-        if word != 0:
-            saved.keys[end] = key_at(rows, start, position)
-            saved.words[end] = word
-            end += 1
-    saved.counts[component] = rows.counts[component]
-    place_row(saved, component, end - begin)
-    state.scalars[WORK] += size
+    m[WORK] += 2 * size
+    unite_sparse(m, rows, component, other)
     return True
 
 
+@device
+def save(m: Longs, component: int) -> bool:
+    """Log what a component reached before the current change; false when the pool of the log is full."""
+    touch(m, component)
+    if get(m, FORMER_SIZE, component) == 0 or size_of(m, SAVED, component) > 0:
+        return True
+    start, size = start_of(m, FORWARD, component), size_of(m, FORWARD, component)
+    if lacks(m, SAVED, size):
+        return False
+    begin = m[SAVED + USED]
+    end = begin
+    for position in range(start, start + size):
+        word = word_at(m, FORWARD, position)
+        if word != 0:
+            put_word(m, SAVED, end, key_at(m, FORWARD, start, position), word)
+            end += 1
+    take_place(m, SAVED, component, end - begin)
+    set_size(m, SAVED, component, end - begin)
+    put_long(m, SAVED + COUNTS, component, count_of(m, FORWARD, component))
+    m[WORK] += size
+    return True
+
+
+# --- a row under construction ---------------------------------------------------------------------------------
+
+
 @inlined
-def gather_word(state: State, key: int, word: int) -> None:
-    """Enter a word in the row under construction, and in the bits above it that say which words are set."""
-    if state.gathered[key] == 0:
-        state.scalars[GATHERED] += 1
-        state.summary[key >> 6] |= ONE << (key & 63)
-        state.outline[key >> 12] |= ONE << ((key >> 6) & 63)
-    state.gathered[key] |= word
+def gather_word(m: Longs, key: int, word: int) -> None:
+    """Enter a word, and in the bits above it that the word is set."""
+    old = get_long(m, ROW, key)
+    if old == 0:
+        m[GATHERED] += 1
+        put_long(m, SUMMARY, key >> 6, get_long(m, SUMMARY, key >> 6) | bit_of(key))
+        put_long(m, OUTLINE, key >> 12, get_long(m, OUTLINE, key >> 12) | bit_of(key >> 6))
+    put_long(m, ROW, key, old | word)
+
+
+@inlined
+def release_word(m: Longs, key: int) -> int:
+    """Take a word out."""
+    word = get_long(m, ROW, key)
+    put_long(m, ROW, key, 0)
+    put_long(m, SUMMARY, key >> 6, 0)
+    put_long(m, OUTLINE, key >> 12, 0)
+    return word
 
 
 @device
-def gather_row(state: State, rows: Rows, component: int) -> None:
-    """Enter a whole set in the row under construction."""
-    start, size = rows.table[component, START], rows.table[component, SIZE]
-    if rows.meta[WIDTH] > 0:
+def gather_row(m: Longs, rows: int, component: int) -> None:
+    """Enter a whole set."""
+    start, size = start_of(m, rows, component), size_of(m, rows, component)
+    if m[rows + WIDTH] > 0:
+        target, source = m[ROW], m[rows + WORDS] + 8 * start
         for i in range(size):
-            state.gathered[i] |= rows.words[start + i]
+            store_i64(target + 8 * i, load_i64(target + 8 * i) | load_i64(source + 8 * i))
         return
     for position in range(start, start + size):
-        if rows.words[position] != 0:
-            gather_word(state, int(rows.keys[position]), rows.words[position])
+        if word_at(m, rows, position) != 0:
+            gather_word(m, get(m, rows + KEYS, position), word_at(m, rows, position))
 
 
 @device
-def gather(state: State, rows: Rows, edges: Blocks, component: int) -> None:
+def gather_members(m: Longs, rows: int, component: int) -> None:
+    start = start_of(m, MEMBERS, component)
+    for i in range(start, start + size_of(m, MEMBERS, component)):
+        node = entry(m, MEMBERS, i)
+        if m[rows + WIDTH] > 0:
+            put_long(m, ROW, node >> 6, get_long(m, ROW, node >> 6) | bit_of(node))
+        else:
+            gather_word(m, node >> 6, bit_of(node))
+
+
+@device
+def gather(m: Longs, rows: int, edges: int, component: int) -> None:
     """Construct the set of a component: its members, and the sets of its neighbours.
 
-    A neighbour that is there already came with its whole set, so dense graphs cost far fewer unions than they have edges.
+    A neighbour that is there already came with its whole set: graphs cost fewer unions than they have edges.
     """
-    table, pool = state.members.table, state.members.pool
-    first, last = table[component, START], table[component, START] + table[component, SIZE]
-    work = last - first
-    for i in range(first, last):
-        word = ONE << (pool[i] & 63)
-        if rows.meta[WIDTH] > 0:
-            state.gathered[pool[i] >> 6] |= word
-        else:
-            gather_word(state, int(pool[i] >> 6), word)
-    for i in range(first, last):
-        start, size = edges.table[pool[i], START], edges.table[pool[i], SIZE]
+    gather_members(m, rows, component)
+    first = start_of(m, MEMBERS, component)
+    work = size_of(m, MEMBERS, component)
+    for i in range(first, first + size_of(m, MEMBERS, component)):
+        member = entry(m, MEMBERS, i)
+        start, size = start_of(m, edges, member), size_of(m, edges, member)
         work += size
         for edge in range(start, start + size):
-            node = edges.pool[edge]
-            if (state.gathered[node >> 6] >> (node & 63)) & 1 == 0:
-                gather_row(state, rows, state.component[node])
-                work += rows.table[state.component[node], SIZE]
-    state.scalars[WORK] += work
-
-
-@inlined
-def release_word(state: State, key: int) -> int:
-    """Take a word out of the row under construction."""
-    word = state.gathered[key]
-    state.gathered[key] = 0
-    state.summary[key >> 6] = 0
-    state.outline[key >> 12] = 0
-    return int(word)
+            node = entry(m, edges, edge)
+            if (get_long(m, ROW, node >> 6) >> (node & 63)) & 1 == 0:
+                neighbour = get(m, COMPONENT, node)
+                gather_row(m, rows, neighbour)
+                work += size_of(m, rows, neighbour)
+    m[WORK] += work
 
 
 @device
-def store_dense(state: State, rows: Rows, component: int) -> None:
+def store_dense(m: Longs, rows: int, component: int) -> None:
     count = 0
-    start = place_row(rows, component, rows.meta[WIDTH])
-    for key in range(rows.meta[WIDTH]):
-        word = state.gathered[key]
-        rows.words[start + key] = word
-        state.gathered[key] = 0
+    width = m[rows + WIDTH]
+    start = take_place(m, rows, component, width)
+    for key in range(width):
+        word = get_long(m, ROW, key)
+        put_long(m, ROW, key, 0)
+        put_long(m, rows + WORDS, start + key, word)
         count += population(word)
-    rows.counts[component] = count
+    set_size(m, rows, component, width)
+    put_long(m, rows + COUNTS, component, count)
 
 
 @device
-def store_sparse(state: State, rows: Rows, component: int) -> None:
+def store_sparse(m: Longs, rows: int, component: int) -> None:
     """Read the set words off in order, from the outline over the summary."""
     count = 0
-    begin = rows.meta[USED]
-    end = begin
-    for high in range(len(state.outline)):
-        while state.outline[high] != 0:
-            middle = (high << 6) + first_bit(state.outline[high])
-            state.outline[high] &= ~(ONE << (middle & 63))
-            while state.summary[middle] != 0:
-                key = (middle << 6) + first_bit(state.summary[middle])
-                state.summary[middle] &= ~(ONE << (key & 63))
-                word = state.gathered[key]
-                state.gathered[key] = 0
-                rows.keys[end], rows.words[end] = key, word
+    start = take_place(m, rows, component, m[GATHERED])
+    end = start
+    for high in range((m[NODES] >> 18) + 1):
+        middles = get_long(m, OUTLINE, high)
+        put_long(m, OUTLINE, high, 0)
+        while middles != 0:
+            middle = (high << 6) + first_bit(middles)
+            middles &= ~bit_of(middle)
+            keys = get_long(m, SUMMARY, middle)
+            put_long(m, SUMMARY, middle, 0)
+            while keys != 0:
+                key = (middle << 6) + first_bit(keys)
+                keys &= ~bit_of(key)
+                word = get_long(m, ROW, key)
+                put_long(m, ROW, key, 0)
+                put_word(m, rows, end, key, word)
                 count += population(word)
                 end += 1
-    place_row(rows, component, end - begin)
-    rows.counts[component] = count
-    state.scalars[GATHERED] = 0
+    set_size(m, rows, component, end - start)
+    put_long(m, rows + COUNTS, component, count)
+    m[GATHERED] = 0
 
 
 @device
-def store_gathered(state: State, rows: Rows, component: int) -> int:
-    """Make the row under construction the set of a component. Returns the room that the pool lacks, 0 when it is done."""
-    dense = rows.meta[WIDTH] > 0
-    size = rows.meta[WIDTH] if dense else state.scalars[GATHERED]
-    if rows.meta[USED] + size > len(rows.words):
-        return int(size)
+def store_gathered(m: Longs, rows: int, component: int) -> bool:
+    """Make the row under construction the set of a component; false when the pool is full."""
+    dense = m[rows + WIDTH] > 0
+    if lacks(m, rows, m[rows + WIDTH] if dense else m[GATHERED]):
+        return False
     if dense:
-        store_dense(state, rows, component)
+        store_dense(m, rows, component)
     else:
-        store_sparse(state, rows, component)
-    return 0
+        store_sparse(m, rows, component)
+    return True
+
+
+# --- copying all rows -----------------------------------------------------------------------------------------
 
 
 @entry_point
-def copy_rows(rows: Rows, copies: Rows, components: int) -> None:
-    """Copy all sets, from either form into either form; the pool of the copies has room for them."""
-    dense = copies.meta[WIDTH] > 0
-    for component in range(components):
-        start, size = rows.table[component, START], rows.table[component, SIZE]
+def copy_rows(m: Longs, rows: int, keys: int, words: int, width: int) -> int:
+    """Copy all sets, from either form into either form, to new memory with room for them; returns how much they take."""
+    end = 0
+    for component in range(m[COMPONENTS]):
+        start, size = start_of(m, rows, component), size_of(m, rows, component)
         if size == 0:
             continue
-        begin = copies.meta[USED]
-        end = begin
-        if dense:
-            end = begin + copies.meta[WIDTH]
-            copies.words[begin:end] = 0
+        begin = end
+        if width > 0:
+            end = begin + width
+            for position in range(begin, end):
+                store_i64(words + 8 * position, 0)
         for position in range(start, start + size):
-            word = rows.words[position]
+            word = word_at(m, rows, position)
             if word == 0:
                 continue
-            key = key_at(rows, start, position)
-            if dense:
-                copies.words[begin + key] = word
+            key = key_at(m, rows, start, position)
+            if width > 0:
+                store_i64(words + 8 * (begin + key), word)
             else:
-                copies.keys[end] = key
-                copies.words[end] = word
+                store_i32(keys + 4 * end, key)
+                store_i64(words + 8 * end, word)
                 end += 1
-        place_row(copies, component, end - begin)
-        copies.counts[component] = rows.counts[component]
-
-
-@entry_point
-def single_rows(state: State, first: int, last: int) -> None:
-    """Let new nodes reach themselves and nothing else; both pools have room."""
-    for node in range(first, last):
-        single_row(state.forward, state.component[node], node)
-        single_row(state.backward, state.component[node], node)
+        set_place(m, rows, component, begin, end - begin)
+        set_size(m, rows, component, end - begin)
+    return end

@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidelog.store.closures.change import Edges
-from tidelog.store.closures.closure import Closure
+from tidelog.store.closures.closure import Closure, _located
 from tidelog.store.closures.components import cut, join, sweep
 from tidelog.store.closures.differences import GIVEN, LINKED, collect_changed, emit_cells
-from tidelog.store.closures.state import (
+from tidelog.store.closures.layout import (
+    CAPACITY,
+    COMPONENT,
     CREATED,
     EDGES,
+    FORMER,
+    FORMER_SIZE,
+    MEMBERS,
     MOVED,
+    MOVED_LIST,
     NODES,
-    SIZE,
+    ROOM,
     TOUCHED,
+    TOUCHED_LIST,
     UNMOVED,
-    Ints,
+    USED,
 )
+from tidelog.store.closures.memory import Ints, Longs
+from tidelog.store.jit import address
 
 
 class SymmetricClosure(Closure):
@@ -31,67 +41,80 @@ class SymmetricClosure(Closure):
         return LINKED if self.diagonal == "closure" else GIVEN
 
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
-        scalars = self._state.scalars
-        # Reading the whole graph once: what a search may cost before it is better to sweep.
-        budget = int(scalars[NODES] + 4 * scalars[EDGES])
-        done = self._run(cut, *deleted, budget)
+        # Reading the whole graph once: what the searches may cost before a sweep is better.
+        budget = self._memory[NODES] + 4 * self._memory[EDGES]
+        done = self._run(cut, *_located(deleted), budget)
         if done < len(deleted[0]):
-            self._sweep(deleted[0][done:], deleted[1][done:])
-        self._link(*added)
-        self._run(join, *added)
+            self._sweep((deleted[0][done:], deleted[1][done:]))
+        self._link(added)
+        self._run(join, *_located(added))
 
-    def _sweep(self, source: Ints, target: Ints) -> None:
-        self._unlink(source, target)
-        nodes = int(self._state.scalars[NODES])
-        if self._state.members.used[0] + nodes > len(self._state.members.pool):
-            members = self._enlarged(self._state.members, len(self._state.terms), nodes)
-            self._state = self._state._replace(members=members)
-        sweep(self._state, np.concatenate([source, target]))
+    def _sweep(self, edges: Edges) -> None:
+        self._unlink(edges)
+        memory = self._memory
+        if memory[MEMBERS + USED] + memory[NODES] > memory[MEMBERS + ROOM]:
+            self._enlarge(MEMBERS, memory[NODES])
+        suspects = np.concatenate(edges)
+        sweep(memory.m, address(suspects), len(suspects))
 
     def _compare(self) -> tuple[int, int]:
-        """From the nodes that moved, in cells of equal former and present component, and the sizes of those components."""
-        state = self._state
-        moved = state.moved[: state.scalars[MOVED]]
-        touched = state.touched[: state.scalars[TOUCHED]]
-        former, present = state.former[moved].astype(np.int64), state.component[moved].astype(np.int64)
+        """From the nodes that moved, in cells of equal former and present component, and the sizes of components."""
+        arrays = self._memory.arrays
+        moved = self._memory.entries(MOVED_LIST, MOVED)
+        touched = self._memory.entries(TOUCHED_LIST, TOUCHED)
+        former, present = arrays[FORMER][moved].astype(np.int64), arrays[COMPONENT][moved].astype(np.int64)
+        former_sizes = arrays[FORMER_SIZE][touched].astype(np.int64)
+        sizes = arrays[MEMBERS][touched, 1].astype(np.int64)
         left = former != present
-        sizes = state.members.table[touched, SIZE].astype(np.int64)
-        stayed = np.zeros(len(state.terms), np.int64)
-        stayed[touched] = sizes
-        np.subtract.at(stayed, present[left], 1)
-        cells = former[left & (former != CREATED)] << 32 | present[left & (former != CREATED)]
-        _, counts = np.unique(cells, return_counts=True)
-        kept = _ordered_pairs(stayed[touched]) + _ordered_pairs(counts)
-        return _ordered_pairs(sizes) - kept, _ordered_pairs(state.former_size[touched].astype(np.int64)) - kept
+        arrived, arrivals = np.unique(present[left], return_counts=True)
+        stayed = sizes.copy()
+        order = np.argsort(touched)
+        stayed[order[np.searchsorted(touched, arrived, sorter=order)]] -= arrivals
+        known = left & (former != CREATED)
+        _, cells = np.unique(former[known] << 32 | present[known], return_counts=True)
+        kept = _ordered_pairs(stayed) + _ordered_pairs(cells)
+        return _ordered_pairs(sizes) - kept, _ordered_pairs(former_sizes) - kept
 
     def _emit(self, appeared: bool, size: int) -> Iterator[Edges]:
-        state = self._state
-        nodes = np.empty(len(state.terms), np.int32)
-        nodes = nodes[: collect_changed(state, nodes)]
-        former, present = state.former[nodes], state.component[nodes]
-        former = np.where(former == UNMOVED, present, np.where(former == CREATED, CREATED - nodes, former))
-        groups, parts = (present, former) if appeared else (former, present)
-        order = np.lexsort((parts, groups))
-        nodes, groups, parts = nodes[order], groups[order], parts[order]
-        edge_of_group = np.concatenate([[True], groups[1:] != groups[:-1]])
-        edge_of_cell = edge_of_group | np.concatenate([[True], parts[1:] != parts[:-1]])
-        cells = np.stack([*_bounds(edge_of_group), *_bounds(edge_of_cell)]).astype(np.int32)
+        nodes, cells = self._cells(appeared)
+        largest = int((cells[:, 1] - cells[:, 0]).max())
         position = 0
-        largest = int((cells[1] - cells[0]).max())
         while position < len(nodes):
             source = np.empty(max(size, largest), np.int32)
             target = np.empty_like(source)
-            position, filled = emit_cells(nodes, cells, position, source, target, 0)
+            position, filled = emit_cells(
+                address(nodes), address(cells), len(nodes), position, *_located((source, target))
+            )
             yield source[:filled], target[:filled]
 
+    def _cells(self, appeared: bool) -> tuple[Ints, Ints]:
+        """The nodes of changed components by groups, and for each the bounds of its group and of its cell.
 
-def _ordered_pairs(sizes: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> int:
+        A group are the nodes that are in one component now, or were: the pairs between its cells appeared, or vanished.
+        """
+        nodes = np.empty(self._memory[CAPACITY], np.int32)
+        nodes = nodes[: collect_changed(self._memory.m, address(nodes))]
+        former, present = self._memory.arrays[FORMER][nodes], self._memory.arrays[COMPONENT][nodes]
+        former = np.where(former == UNMOVED, present, np.where(former == CREATED, CREATED - nodes, former))
+        groups, cells = (present, former) if appeared else (former, present)
+        order = np.lexsort((cells, groups))
+        new_group = _breaks(groups[order])
+        new_cell = new_group | _breaks(cells[order])
+        return nodes[order], np.stack([*_bounds(new_group), *_bounds(new_cell)], axis=1).astype(np.int32)
+
+
+def _ordered_pairs(sizes: Longs) -> int:
     """How many ordered pairs of different members sets of these sizes have together."""
     return int((sizes * (sizes - 1)).sum())
 
 
-def _bounds(edges: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> tuple[Ints, Ints]:
-    """For each element of an array, where the run that it is in begins and ends."""
-    starts = np.flatnonzero(edges).astype(np.int32)
-    ends = np.append(starts[1:], len(edges)).astype(np.int32)
+def _breaks(values: Ints) -> NDArray[np.bool_]:
+    """Where an array begins or has another value than just before."""
+    return np.concatenate([[True], values[1:] != values[:-1]])
+
+
+def _bounds(breaks: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """For each element, where the run that it is in begins and ends."""
+    starts = np.flatnonzero(breaks)
+    ends = np.append(starts[1:], len(breaks))
     return np.repeat(starts, ends - starts), np.repeat(ends, ends - starts)
