@@ -13,10 +13,17 @@ from tidelog.errors import (
 )
 from tidelog.values import IRI, Literal
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidelog.knowledge_base import KnowledgeBase
+    from tidelog.results import Change
+
 __all__ = [
     "IRI",
     "ArityError",
+    "Change",
     "DataError",
+    "KnowledgeBase",
     "LimitError",
     "Literal",
     "ParseError",
@@ -26,3 +33,16 @@ __all__ = [
     "UnknownRuleError",
     "UnsafeRuleError",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Numba and Arrow are loaded with the first use of the engine, so that `import tidelog` stays quick."""
+    if name == "KnowledgeBase":
+        from tidelog.knowledge_base import KnowledgeBase
+
+        return KnowledgeBase
+    if name == "Change":
+        from tidelog.results import Change
+
+        return Change
+    raise AttributeError(f"module 'tidelog' has no attribute {name!r}")

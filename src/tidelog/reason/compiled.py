@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tidelog.language.syntax import Atom, Rule, Variable
 from tidelog.program.normal import NormalRule, normalise
 from tidelog.program.plan import ALL, HEAD, Pivot, Plan, Start, make_plan
-from tidelog.reason.propagate import NO_COUNTER, NON_RECURSIVE, RECURSIVE
+from tidelog.reason.policy import Counters
 from tidelog.store.jit import address
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
@@ -35,10 +35,6 @@ class CompiledRule:
         self._offsets: dict[Pivot, int] = {}
         self.plans: dict[Pivot, Plan] = {}
 
-    @property
-    def counter(self) -> int:
-        return RECURSIVE if self.recursive else NON_RECURSIVE
-
     def offset(self, pivot: Pivot) -> int:
         """Where the plan from this pivot lies in the code; planned by the sizes that relations have now."""
         if pivot not in self._offsets:
@@ -58,24 +54,35 @@ class CompiledRule:
 class RoundTable:
     """The plans of a component's recursive rules, by the relation of their pivot, as flat arrays for kernels."""
 
-    def __init__(self, relations: list[Relation], rules: list[CompiledRule], counters: bool) -> None:
+    def __init__(
+        self, store: Store, relations: list[Relation], rules: list[CompiledRule], counters: Counters, deleting: bool
+    ) -> None:
         numbers = {relation.name: place for place, relation in enumerate(relations)}
         by_relation: list[list[int]] = [[] for _ in relations]
         for rule in rules:
             for position in rule.own_positions():
                 predicate = rule.normal.positives[position].predicate
                 plan = rule.offset(Pivot(Start.POSITIVE, position))
-                by_relation[numbers[predicate]] += [plan, rule.counter if counters else NO_COUNTER]
+                by_relation[numbers[predicate]] += [plan, counters.of(True, deleting)]
         starts = [0]
         for plans in by_relation:
             starts.append(starts[-1] + len(plans) // 2)
         self._starts = np.array(starts, np.int32)
         self._plans = np.array([word for plans in by_relation for word in plans] or [0], np.int32)
         self._relations = np.array([relation.number for relation in relations], np.int32)
+        self._places = np.zeros(len(store.relations), np.int32)
+        self._places[self._relations] = range(len(relations))
 
     def arguments(self) -> tuple[int, int, int, int]:
         """What `run_rounds` takes."""
         return address(self._relations), len(self._relations), address(self._starts), address(self._plans)
+
+    def places(self) -> tuple[int, int, int]:
+        """For one fact at a time: where in `starts` the plans of a relation are found, `starts`, and the plans."""
+        return address(self._places), address(self._starts), address(self._plans)
+
+    def relations(self) -> tuple[int, int]:
+        return address(self._relations), len(self._relations)
 
 
 class HeadTable:
@@ -109,19 +116,19 @@ class Node:
         self.relations = relations
         self.rules = rules
         self.recursive_rules = [rule for rule in rules if rule.recursive]
-        self._rounds: dict[tuple[bool, frozenset[int]], RoundTable] = {}
+        self._rounds: dict[tuple[Counters, bool, frozenset[int]], RoundTable] = {}
         self._heads: dict[frozenset[int], HeadTable] = {}
 
     @property
     def recursive(self) -> bool:
         return bool(self.recursive_rules)
 
-    def rounds(self, counters: bool, without: frozenset[int] = frozenset()) -> RoundTable:
+    def rounds(self, counters: Counters, deleting: bool, without: frozenset[int] = frozenset()) -> RoundTable:
         """The plans of its recursion, without some rules."""
-        key = (counters, without)
+        key = (counters, deleting, without)
         if key not in self._rounds:
             rules = [rule for rule in self.recursive_rules if rule.number not in without]
-            self._rounds[key] = RoundTable(self.relations, rules, counters)
+            self._rounds[key] = RoundTable(self._store, self.relations, rules, counters, deleting)
         return self._rounds[key]
 
     def heads(self, without: frozenset[int] = frozenset()) -> HeadTable:

@@ -6,13 +6,14 @@ On an empty store this is materialisation.
 from __future__ import annotations
 
 from tidelog.reason.compiled import Node
+from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import INSERT
 from tidelog.reason.sets import CREATED_FROM_BELOW, CREATED_IN_ROUND, HOLDING
 from tidelog.reason.transaction import Explicit, RuleChange, Transaction
 
 
 def insert(
-    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: bool = False
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
     """Δ := E⁺, what new facts below yield, what new rules yield; then I := I ∪ Δ and Δ := Π[I ⋮ Δ] ∖ I until Δ is empty."""
     for relation in node.relations:
@@ -20,5 +21,5 @@ def insert(
     unchanged = [rule for rule in node.rules if rule.number not in rules.added_numbers]
     jobs = transaction.jobs_from_below(unchanged, deleted=False, counters=counters)
     transaction.spread(INSERT, CREATED_FROM_BELOW, *jobs)
-    transaction.spread(INSERT, HOLDING, *transaction.whole_rules(rules.added, counters))
+    transaction.spread(INSERT, HOLDING, *transaction.whole_rules(rules.added, False, counters))
     transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())

@@ -12,6 +12,7 @@ is spent, and goes on at the next call.
 
 from __future__ import annotations
 
+from tidelog.reason.policy import NO_COUNTER, RECURSIVE
 from tidelog.store.executor import (
     frame_size,
     head_relation,
@@ -98,11 +99,6 @@ COLLECT = 4  # keep the head as a row, whatever is known of it
 # Batches from this size on are sorted before they run.
 SORT_FROM = 4096
 
-# Which counter an action moves.
-NO_COUNTER = -1
-NON_RECURSIVE = 0
-RECURSIVE = 1
-
 # A job: plan, address of the pivots or 0, their number, whether pivots get F_SEEN, the counter it moves, their relation.
 JOB_FIELDS = 6
 
@@ -116,7 +112,7 @@ AT_RELATION = 5
 AT_PLAN = 6
 AT_TARGET = 7
 AT_COUNTER = 8
-STATE_SIZE = 9
+STATE_SIZE = 12
 
 
 @device
@@ -162,7 +158,7 @@ def overdelete_head(m, relation, row, fact, counter):
     """Overdelete, unless a non-recursive derivation or E protects the fact (DRed^c)."""
     touch(m, relation, row, fact)
     place = flags_at(row, fact)
-    if counter >= 0:
+    if 0 <= counter <= RECURSIVE:
         move_counter(row, fact, counter, -1)
     flags = load_i32(place)
     if flags & F_DELETED or not flags & F_OLD:
@@ -468,6 +464,34 @@ def seed(m, action, relation, facts, count, protect):
             enqueue(row, fact)
         else:
             insert_head(m, relation, row, fact, NO_COUNTER)
+
+
+@entry_point
+def queue_facts(m, relation, facts, count):
+    """Let facts that were touched already wait, each once. There is room."""
+    row = relation_row(m, relation)
+    for position in range(count):
+        fact = load_i32(facts + 4 * position)
+        place = flags_at(row, fact)
+        flags = load_i32(place)
+        if not flags & F_PENDING:
+            store_i32(place, flags | F_PENDING)
+            enqueue(row, fact)
+
+
+@entry_point
+def queues_to_list(m, relations, relation_count, number):
+    """Move what waits in a component's queues to a work list. There is room."""
+    for position in range(relation_count):
+        relation = load_i32(relations + 4 * position)
+        row = relation_row(m, relation)
+        queue = field(row, R_QUEUE)
+        target = m[M_LISTS + 3 * number] + 8 * m[M_LISTS + 3 * number + 1]
+        count = field(row, R_QUEUE_COUNT)
+        for place in range(count):
+            store_i64(target + 8 * place, (relation << 32) | load_i32(queue + 4 * place))
+        m[M_LISTS + 3 * number + 1] += count
+        store_i64(row + 8 * R_QUEUE_COUNT, 0)
 
 
 @entry_point

@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from tidelog.store.layout import (
     F_CURRENT,
+    F_DISPROVED,
+    F_EXPLICIT,
     F_IN,
     F_OLD,
     F_PROCESSED,
@@ -50,15 +52,19 @@ class Sets:
     absent_after: int
     absent_pivot: int = 0
 
+    def words(self) -> tuple[int, ...]:
+        """The registers from M_MASKS on."""
+        roles = (self.lower_before, self.lower_after, self.own_before, self.own_after)
+        masks = tuple(word for pair in roles for word in pair)
+        return (*masks, self.absent_before, self.absent_after, self.absent_pivot)
+
     def install(self, machine: npt.NDArray[np.int64]) -> None:
         """Put the sets into the machine, for the next kernel."""
-        roles = (self.lower_before, self.lower_after, self.own_before, self.own_after)
-        for role, (care, want) in enumerate(roles):
-            machine[M_MASKS + 2 * role] = care
-            machine[M_MASKS + 2 * role + 1] = want
-        machine[M_ABSENT : M_ABSENT + 3] = (self.absent_before, self.absent_after, self.absent_pivot)
+        machine[M_MASKS : M_ABSENT + 3] = self.words()
 
 
+UNDISPROVED: Masks = (F_IN | F_DISPROVED, F_IN)
+EXPLICIT: Masks = (F_IN | F_EXPLICIT, F_IN | F_EXPLICIT)
 EITHER = F_IN | F_OLD
 
 # Instances that hold now and use something new from below.
@@ -74,3 +80,6 @@ HOLDING = Sets(NEW, NEW, NEW, NEW, F_IN, F_IN)
 HELD = Sets(OLD, OLD, OLD, OLD, F_OLD, F_OLD)
 # Instances all of whose own facts have been proved.
 PROVED = Sets(NEW, NEW, SPREAD_BEFORE_BATCH, SPREAD, F_IN, F_IN)
+# Instances that could derive a fact: their own facts are not disproved, or are all explicit.
+BACKWARD = Sets(NEW, NEW, UNDISPROVED, UNDISPROVED, F_IN, F_IN)
+BACKWARD_EXPLICIT = Sets(NEW, NEW, EXPLICIT, EXPLICIT, F_IN, F_IN)

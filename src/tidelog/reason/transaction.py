@@ -17,14 +17,16 @@ from tidelog.errors import LimitError
 from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.reason.calls import answer_requests
 from tidelog.reason.compiled import CompiledRule, Node
+from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import (
     COUNT_DOWN,
     COUNT_UP,
     INSERT,
     JOB_FIELDS,
-    NO_COUNTER,
     OVERDELETE,
     STATE_SIZE,
+    queue_facts,
+    queues_to_list,
     run_jobs,
     run_rounds,
     seed,
@@ -209,9 +211,9 @@ class Transaction:
         self.machine[M_COLLECT] = 0
         self.machine[M_REQUEST_COUNT] = 0
 
-    def rounds(self, action: int, sets: Sets, node: Node, counters: bool, without: frozenset[int]) -> None:
+    def rounds(self, action: int, sets: Sets, node: Node, counters: Counters, without: frozenset[int]) -> None:
         """Let what waits in a component spread to its end."""
-        table = node.rounds(counters, without)
+        table = node.rounds(counters, action == OVERDELETE, without)
         sets.install(self.machine)
         self.run(run_rounds, action, *table.arguments())
 
@@ -221,6 +223,34 @@ class Transaction:
             self.reserve_log(len(facts))
             relation.reserve(len(facts))
             seed(self.machine, action, relation.number, address(np.ascontiguousarray(facts)), len(facts), protect)
+
+    def queue_for_settling(self, relation: Relation, explicit: Explicit) -> None:
+        """Let the facts whose place in E changed be looked at again."""
+        for facts in (explicit.deleted[relation.number], explicit.added[relation.number]):
+            if len(facts):
+                relation.reserve(len(facts))
+                queue_facts(self.machine, relation.number, address(np.ascontiguousarray(facts)), len(facts))
+
+    def queues_to_list(self, node: Node, number: int) -> int:
+        """Move what waits in a component's relations to a work list; how many there are."""
+        waiting = sum(relation.queue_count for relation in node.relations)
+        self.clear_list(number)
+        if waiting > self.machine[M_LISTS + 3 * number + 2]:
+            self.store.grow_list(number, waiting)
+        numbers = np.array([relation.number for relation in node.relations], np.int32)
+        queues_to_list(self.machine, address(numbers), len(numbers), number)
+        return waiting
+
+    def list_to_queues(self, number: int) -> None:
+        """Move a work list back to the queues of its facts' relations."""
+        entries = self.store.list_entries(number).copy()
+        self.clear_list(number)
+        for relation in np.unique(entries >> 32):
+            facts = (entries[entries >> 32 == relation] & 0xFFFFFFFF).astype(np.int32)
+            self.store.relations[relation].put_queue(facts)
+
+    def list_count(self, number: int) -> int:
+        return int(self.machine[M_LISTS + 3 * number + 1])
 
     def reserve_log(self, entries: int) -> None:
         needed = int(self.machine[M_LOG_COUNT]) + entries
@@ -232,13 +262,13 @@ class Transaction:
         self.machine[M_LISTS + 3 * number + 1] = 0
 
     def jobs_from_below(
-        self, rules: Iterable[CompiledRule], deleted: bool, counters: bool
+        self, rules: Iterable[CompiledRule], deleted: bool, counters: Counters
     ) -> tuple[list[tuple[int, ...]], list[Cells]]:
         """Jobs for what changed below: pivots are facts gone for deletion (come, where negated), come for insertion."""
         jobs: list[tuple[int, ...]] = []
         keep: list[Cells] = []
         for rule in rules:
-            counter = rule.counter if counters else NO_COUNTER
+            counter = counters.of(rule.recursive, deleted)
             if self._is_idle(rule):
                 continue
             if not deleted and self._is_all_new(rule):
@@ -289,10 +319,10 @@ class Transaction:
         return (plan, address(pivots), len(pivots), int(negative), counter, relation.number)
 
     def whole_rules(
-        self, rules: Iterable[CompiledRule], counters: bool
+        self, rules: Iterable[CompiledRule], deleted: bool, counters: Counters
     ) -> tuple[list[tuple[int, ...]], list[Cells]]:
         """Jobs for all instances of rules."""
-        return [self._job(rule, ALL, NOTHING, rule.counter if counters else NO_COUNTER, []) for rule in rules], []
+        return [self._job(rule, ALL, NOTHING, counters.of(rule.recursive, deleted), []) for rule in rules], []
 
     # --- what changed ---------------------------------------------------------------------------------------------------
 

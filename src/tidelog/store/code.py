@@ -90,7 +90,7 @@ class Assembler:
         head = self._store.code.append([self._source(term) for term in self._head])
         count = len(self._slots)
         frame = 8 * (FRAME_VARIABLES + count + 2 * len(offsets))
-        header = [len(offsets), count, frame, self._target, head, self._rule_number]
+        header = [len(offsets), count, frame, self._target, head, self._rule_number, len(self._head)]
         self._store.ensure_frame(frame)
         return self._store.code.append(header + offsets)
 

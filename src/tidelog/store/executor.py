@@ -39,8 +39,8 @@ from tidelog.store.layout import (
     P_HEAD_RELATION,
     P_STEPS,
     P_VARIABLES,
+    P_WIDTH,
     PAUSED,
-    R_ARITY,
     R_CELLS,
     R_COUNT,
     R_FLAGS,
@@ -110,10 +110,9 @@ def head_relation(m, plan):
 def write_head(m, frame, target):
     """Write the cells of the head under the frame's match."""
     plan = load_i64(frame + 8 * FRAME_PLAN)
-    row = relation_row(m, plan_word(m, plan, P_HEAD_RELATION))
     sources = m[M_CODE] + 4 * plan_word(m, plan, P_HEAD)
     variables = frame + 8 * FRAME_VARIABLES
-    for column in range(field(row, R_ARITY)):
+    for column in range(plan_word(m, plan, P_WIDTH)):
         store_i32(target + 4 * column, value_of(load_i32(sources + 4 * column), variables))
 
 

@@ -68,6 +68,8 @@ M_WORK = 40  # from here on: counters of work, in the order of WORK_KINDS
 M_RULE_WORK = 50  # address of rule applications by rule
 M_BUCKETS = 69  # address of the counters that batches are sorted with
 M_STATE = 51  # from here on: where a paused algorithm goes on
+M_FRAME_BASE = 65  # bytes of the largest frame
+M_EXPLICIT_FIRST = 66  # 1: backward search looks for instances of explicit facts first
 M_LISTS = 70  # from here on: work lists, three registers each (address, count, capacity)
 M_SIZE = 128
 
@@ -143,7 +145,8 @@ P_FRAME = 2  # bytes of the frame that the plan runs in
 P_HEAD_RELATION = 3
 P_HEAD = 4  # offset of the sources of the head's cells
 P_RULE = 5
-P_FIRST = 6  # offsets of the steps from here on
+P_WIDTH = 6  # cells of a head
+P_FIRST = 7  # offsets of the steps from here on
 
 # steps
 S_KIND = 0

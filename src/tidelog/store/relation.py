@@ -85,6 +85,7 @@ class Relation:
         self.arity = arity
         self.has_counters = counters
         self.indexes: list[Index] = []
+        self.explicit_count = 0
         capacity = max(capacity, 2)
         self.cells: Cells = np.zeros((capacity, self._record_cells()), np.int32)
         self._keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
@@ -159,6 +160,10 @@ class Relation:
         arrays = [self.cells, self._keys, self._facts, self._queue, self._batch]
         return sum(array.nbytes for array in arrays) + sum(index.slots.nbytes for index in self.indexes)
 
+    def is_new(self) -> bool:
+        """Whether all of its facts came with the update that is in work."""
+        return bool(self.fields[R_START] == 0)
+
     def live(self) -> Cells:
         """The numbers of the facts in I."""
         flags = self.cells[: self.count, self.flags_column]
@@ -209,6 +214,10 @@ class Relation:
         self._publish()
         rebuild_index(self._store.machine, index.number)
 
+    def mark_unclean(self) -> None:
+        """From now on a record may be dead: found is no longer enough to be in I."""
+        self.fields[R_CLEAN] = 0
+
     def _follow_kernels(self) -> None:
         """Kernels swap queue and batch by their addresses; do as they did."""
         if self.fields[R_QUEUE] == address(self._batch):
@@ -218,10 +227,14 @@ class Relation:
         self.fields[R_QUEUE_COUNT] = 0
         self.fields[R_BATCH_COUNT] = 0
 
-    def queued(self) -> Cells:
-        """The facts that wait."""
+    def put_queue(self, facts: Cells) -> None:
+        """Let these facts wait, and no others."""
         self._follow_kernels()
-        return self._queue[: self.queue_count]
+        if len(facts) > len(self._queue):
+            self._queue = np.empty(len(facts), np.int32)
+        self._queue[: len(facts)] = facts
+        self.fields[R_QUEUE_COUNT] = len(facts)
+        self._publish()
 
     # --- indexes and counters -------------------------------------------------------------------------------------------
 
@@ -285,6 +298,15 @@ class Relation:
         self._publish()
         for index in self.indexes:
             self._build_index(index)
+
+    def clear(self) -> None:
+        """Forget every fact; for relations that only serve within an update."""
+        self.fields[R_COUNT] = 0
+        self.fields[R_START] = 0
+        self._keys.fill(EMPTY)
+        for index in self.indexes:
+            index.slots.fill(EMPTY)
+            index.fields[X_USED] = 0
 
     def rows(self, facts: Cells | None = None) -> Cells:
         """The arguments of the given facts, or of all in I."""

@@ -16,6 +16,7 @@ from tidelog.store.layout import (
     F_OLD,
     LOG_FIELDS,
     M_BUCKETS,
+    M_FRAME_BASE,
     M_FRAMES,
     M_FRAMES_SIZE,
     M_HEADS,
@@ -94,6 +95,7 @@ class Store:
         """The relation of a predicate; an empty one where it is new."""
         found = self._by_name.get(name)
         if found is None:
+            self.ensure_row(arity)
             found = self.new_relation(name, arity)
             self._by_name[name] = found
         return found
@@ -149,9 +151,9 @@ class Store:
 
     # --- plans --------------------------------------------------------------------------------------------------------
 
-    def assemble(self, plan: Plan, target: Relation, head: tuple[Term, ...], rule_number: int) -> int:
+    def assemble(self, plan: Plan, target: Relation | None, head: tuple[Term, ...], rule_number: int) -> int:
         """Put a plan into the code; `head` is what each match delivers into `target`. Its offset."""
-        return Assembler(self, plan, target.number, head, rule_number).assemble()
+        return Assembler(self, plan, -1 if target is None else target.number, head, rule_number).assemble()
 
     def estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
         """How many facts match an atom when the given columns are bound, by what the indexes know."""
@@ -170,6 +172,7 @@ class Store:
 
     def ensure_frame(self, size: int) -> None:
         """Make room for a frame of that many bytes at the bottom of the stack of frames."""
+        self.machine[M_FRAME_BASE] = max(int(self.machine[M_FRAME_BASE]), size)
         if 2 * size > self._frames.nbytes:
             self.grow_frames(2 * size)
 

@@ -261,6 +261,12 @@ class Terms:
         datatype, language, content = text.split(_SEPARATOR, 2)
         return Literal(content, datatype, language)
 
+    def kinds(self, ids: Ids) -> npt.NDArray[np.uint8]:
+        return self._kinds[ids]
+
+    def payloads(self, ids: Ids) -> npt.NDArray[np.int64]:
+        return self._payloads[ids]
+
     def decode_column(self, ids: Ids) -> list[Value]:
         """A column of Python values; each distinct term is decoded once."""
         distinct, inverse = np.unique(ids, return_inverse=True)

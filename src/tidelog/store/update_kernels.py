@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tidelog.store.jit import entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import (
-    enqueue,
     field,
     find,
     find_or_append,
@@ -17,7 +16,6 @@ from tidelog.store.layout import (
     F_EXPLICIT,
     F_IN,
     F_OLD,
-    F_PENDING,
     F_PERSISTENT,
     LOG_STRIDE,
     M_LOG,
@@ -45,23 +43,20 @@ def load_rows(m, relation, rows, count, flags):
 
 
 @entry_point
-def add_explicit(m, relation, rows, count):
-    """Make rows explicit and let those that are new to E wait in the queue. There is room for all; how many were new."""
+def add_explicit(m, relation, rows, count, result):
+    """Make rows explicit; the facts that were not go to `result`, and their number is returned. There is room for all."""
     row = relation_row(m, relation)
     arity = field(row, R_ARITY)
     fresh = 0
     for position in range(count):
         fact = find_or_append(m, relation, rows + 4 * arity * position, 0)
-        place = flags_at(row, fact)
-        if load_i32(place) & F_EXPLICIT:
+        if load_i32(flags_at(row, fact)) & F_EXPLICIT:
             continue
         touch(m, relation, row, fact)
+        place = flags_at(row, fact)
+        store_i32(place, load_i32(place) | F_EXPLICIT)
+        store_i32(result + 4 * fresh, fact)
         fresh += 1
-        flags = load_i32(place) | F_EXPLICIT
-        if not flags & (F_PENDING | F_IN):
-            flags |= F_PENDING
-            enqueue(row, fact)
-        store_i32(place, flags)
     return fresh
 
 
@@ -81,6 +76,46 @@ def remove_explicit(m, relation, rows, count, result):
         store_i32(result + 4 * gone, fact)
         gone += 1
     return gone
+
+
+@entry_point
+def set_membership(m, relation, rows, count, inside):
+    """Put rows into I or take them out, for a relation that no rule derives. There is room for all of them."""
+    row = relation_row(m, relation)
+    arity = field(row, R_ARITY)
+    for position in range(count):
+        fact = find_or_append(m, relation, rows + 4 * arity * position, 0)
+        touch(m, relation, row, fact)
+        place = flags_at(row, fact)
+        flags = load_i32(place)
+        store_i32(place, flags | F_IN if inside else flags & ~F_IN)
+
+
+@entry_point
+def set_facts(m, relation, facts, count, inside):
+    """The same for facts that are there, touched already."""
+    row = relation_row(m, relation)
+    for position in range(count):
+        place = flags_at(row, load_i32(facts + 4 * position))
+        flags = load_i32(place)
+        store_i32(place, flags | F_IN if inside else flags & ~F_IN)
+
+
+@entry_point
+def empty_relation(m, relation):
+    """Take every fact out of I and set its counters to zero. There is room in the log for all that are there."""
+    row = relation_row(m, relation)
+    counters = field(row, R_COUNTERS)
+    for fact in range(field(row, R_COUNT)):
+        if not load_i32(flags_at(row, fact)) & F_IN:
+            continue
+        touch(m, relation, row, fact)
+        place = flags_at(row, fact)
+        store_i32(place, load_i32(place) & ~F_IN)
+        if counters != 0:
+            record = record_of(row, fact)
+            store_i32(record + counters, 0)
+            store_i32(record + counters + 4, 0)
 
 
 @entry_point

@@ -30,6 +30,7 @@ from tidelog.store.closures.access import (
     start_of,
 )
 from tidelog.store.closures.bits import first_bit, population
+from tidelog.store.closures.compiling import device, inlined
 from tidelog.store.closures.layout import (
     BACKWARD,
     BOUNDS,
@@ -54,6 +55,8 @@ from tidelog.store.closures.layout import (
     QUEUED,
     RANK,
     REBUILT,
+    ROW,
+    SAVED,
     SCHEDULED,
     STATUS,
     TOO_MUCH,
@@ -79,7 +82,7 @@ from tidelog.store.closures.rows import (
     word_at,
 )
 from tidelog.store.closures.search import find_gap, strong_components
-from tidelog.store.jit import device, entry_point, inlined, load_i32
+from tidelog.store.jit import entry_point, load_i32
 
 
 @inlined
@@ -312,6 +315,19 @@ def forget(m: Longs, component: int, other: int) -> None:
 
 
 @device
+def same_as_gathered(m: Longs, component: int) -> bool:
+    """Is what has been gathered the set that a component has? Then it is cleared away."""
+    start, size = start_of(m, FORWARD, component), size_of(m, FORWARD, component)
+    for position in range(start, start + size):
+        if word_at(m, FORWARD, position) != get_long(m, ROW, key_at(m, FORWARD, start, position)):
+            return False
+    for position in range(start, start + size):
+        release_word(m, key_at(m, FORWARD, start, position))
+    m[GATHERED] = 0
+    return True
+
+
+@device
 def shrink_row(m: Longs, component: int) -> int:
     """Reduce the set of a component to what has been gathered; returns by how many nodes."""
     start = start_of(m, FORWARD, component)
@@ -351,14 +367,16 @@ def shrink(m: Longs, budget: int, begin: int) -> int:
     """Compute the sets of the scheduled components again, and those of their predecessors as far as sets shrink."""
     m[STATUS] = DONE
     while m[SCHEDULED] > 0:
-        if too_much(m, budget) or not save(m, get(m, HEAP, 0)):
+        if too_much(m, budget) or lacks(m, SAVED, size_of(m, FORWARD, get(m, HEAP, 0))):
             return begin
         component = next_scheduled(m)
         gather(m, FORWARD, OUT, component)
+        if same_as_gathered(m, component):
+            continue
+        save(m, component)
         lost = shrink_row(m, component)
         m[WORK] += lost * size_of(m, MEMBERS, component)
-        if lost > 0:
-            schedule_predecessors(m, component)
+        schedule_predecessors(m, component)
     return begin
 
 

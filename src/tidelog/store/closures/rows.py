@@ -22,7 +22,8 @@ from tidelog.store.closures.access import (
     start_of,
     take_place,
 )
-from tidelog.store.closures.bits import first_bit, population
+from tidelog.store.closures.bits import first_bit, or_words, population, unite_words
+from tidelog.store.closures.compiling import device, inlined
 from tidelog.store.closures.layout import (
     BACKWARD,
     COMPONENT,
@@ -46,7 +47,7 @@ from tidelog.store.closures.layout import (
 )
 from tidelog.store.closures.memory import Longs
 from tidelog.store.closures.partition import touch
-from tidelog.store.jit import device, entry_point, inlined, load_i64, store_i32, store_i64
+from tidelog.store.jit import entry_point, store_i32, store_i64
 
 ONE = np.int64(1)
 
@@ -149,13 +150,7 @@ def repeat_row(m: Longs, rows: int, component: int, other: int) -> None:
 def unite_dense(m: Longs, rows: int, component: int, other: int) -> None:
     target = m[rows + WORDS] + 8 * start_of(m, rows, component)
     source = m[rows + WORDS] + 8 * start_of(m, rows, other)
-    added = 0
-    for i in range(m[rows + WIDTH]):
-        old = load_i64(target + 8 * i)
-        new = load_i64(source + 8 * i) & ~old
-        if new != 0:
-            store_i64(target + 8 * i, old | new)
-            added += population(new)
+    added = unite_words(target, source, m[rows + WIDTH])
     put_long(m, rows + COUNTS, component, count_of(m, rows, component) + added)
 
 
@@ -260,9 +255,7 @@ def gather_row(m: Longs, rows: int, component: int) -> None:
     """Enter a whole set."""
     start, size = start_of(m, rows, component), size_of(m, rows, component)
     if m[rows + WIDTH] > 0:
-        target, source = m[ROW], m[rows + WORDS] + 8 * start
-        for i in range(size):
-            store_i64(target + 8 * i, load_i64(target + 8 * i) | load_i64(source + 8 * i))
+        or_words(m[ROW], m[rows + WORDS] + 8 * start, size)
         return
     for position in range(start, start + size):
         if word_at(m, rows, position) != 0:

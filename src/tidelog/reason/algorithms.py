@@ -1,0 +1,78 @@
+"""Which algorithm maintains which component: the values of `maintenance` (see docs/algorithms.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidelog.errors import TidelogError
+from tidelog.reason.backward_forward import backward_forward
+from tidelog.reason.compiled import Node
+from tidelog.reason.counting import count
+from tidelog.reason.deletion import delete_and_rederive
+from tidelog.reason.policy import Counters
+from tidelog.reason.recomputation import recompute
+from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+
+Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
+
+
+def _count(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, _: Counters) -> None:
+    count(transaction, node, explicit, rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An algorithm and the counters that it keeps."""
+
+    run: Maintain
+    counters: Counters
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A choice for components without recursion, and one for those with it."""
+
+    plain: Choice
+    recursive: Choice
+
+    def choice(self, node: Node) -> Choice:
+        return self.recursive if node.recursive else self.plain
+
+    def prepare(self, node: Node) -> None:
+        """Give a component's relations the counters that their algorithm keeps."""
+        if self.choice(node).counters is not Counters.NONE and node.rules:
+            for relation in node.relations:
+                relation.add_counters()
+
+    def maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
+        choice = self.choice(node)
+        choice.run(transaction, node, explicit, rules, choice.counters)
+
+
+_DRED = Choice(delete_and_rederive, Counters.NONE)
+_COUNTING = Choice(_count, Counters.ALL)
+_DRED_COUNTING = Choice(delete_and_rederive, Counters.ALL)
+_BF = Choice(backward_forward, Counters.NONE)
+_BF_COUNTING = Choice(backward_forward, Counters.NON_RECURSIVE)
+_RECOMPUTE = Choice(recompute, Counters.NONE)
+
+_ALGORITHMS = {
+    "auto": Algorithm(_COUNTING, _BF_COUNTING),
+    "recompute": Algorithm(_RECOMPUTE, _RECOMPUTE),
+    "dred": Algorithm(_DRED, _DRED),
+    "counting": Algorithm(_COUNTING, _DRED),
+    "dred-counting": Algorithm(_COUNTING, _DRED_COUNTING),
+    "backward-forward": Algorithm(_BF, _BF),
+    "backward-forward-counting": Algorithm(_COUNTING, _BF_COUNTING),
+}
+
+MAINTENANCE = tuple(_ALGORITHMS)
+
+
+def algorithm_for(maintenance: str) -> Algorithm:
+    try:
+        return _ALGORITHMS[maintenance]
+    except KeyError:
+        known = ", ".join(MAINTENANCE)
+        raise TidelogError(f"unknown maintenance {maintenance!r}; it is one of {known}") from None

@@ -1,0 +1,28 @@
+"""Counting: each fact of a non-recursive component carries the number of its derivations (Fully dynamic, section 2.1.2).
+
+Destroyed instances count down, created ones up, each exactly once; a fact is in I while it is explicit or its count is not zero.
+"""
+
+from __future__ import annotations
+
+from tidelog.reason.compiled import Node
+from tidelog.reason.policy import Counters
+from tidelog.reason.propagate import COUNT_DOWN, COUNT_UP, settle_counts
+from tidelog.reason.sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING
+from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+
+
+def count(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
+    """Maintain a component without recursion."""
+    unchanged = [rule for rule in node.rules if rule.number not in rules.added_numbers]
+    for relation in node.relations:
+        relation.mark_unclean()
+    gone = transaction.jobs_from_below(unchanged, deleted=True, counters=Counters.ALL)
+    transaction.spread(COUNT_DOWN, DESTROYED_FROM_BELOW, *gone)
+    transaction.spread(COUNT_DOWN, HELD, *transaction.whole_rules(rules.removed, deleted=True, counters=Counters.ALL))
+    come = transaction.jobs_from_below(unchanged, deleted=False, counters=Counters.ALL)
+    transaction.spread(COUNT_UP, CREATED_FROM_BELOW, *come)
+    transaction.spread(COUNT_UP, HOLDING, *transaction.whole_rules(rules.added, deleted=False, counters=Counters.ALL))
+    for relation in node.relations:
+        transaction.queue_for_settling(relation, explicit)
+        settle_counts(transaction.machine, relation.number)

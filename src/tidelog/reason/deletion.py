@@ -1,0 +1,58 @@
+"""Delete/Rederive: DR1 to DR5 of Backward/Forward, section 3, and with counters DRed^c (Modular, section 4.2).
+
+The two cures against repeated derivations of section 3 there ("inverse semi-naive") lie in the sets: a fact that has spread its
+deletion takes no part in overdeletion again.
+"""
+
+from __future__ import annotations
+
+from tidelog.reason.compiled import Node
+from tidelog.reason.insertion import insert
+from tidelog.reason.policy import Counters
+from tidelog.reason.propagate import OVERDELETE
+from tidelog.reason.rederivation import drop_deleted, rederive
+from tidelog.reason.sets import DESTROYED_FROM_BELOW, DESTROYED_IN_ROUND, HELD, HOLDING
+from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+
+
+def find_candidates(
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
+) -> int:
+    """DR1: E⁻, what lost a fact below, what a removed rule yielded; into the list D. How many there are.
+
+    With counters, a fact with a non-recursive derivation left is no candidate.
+    """
+    transaction.clear_list(0)
+    unchanged = [rule for rule in node.rules if rule.number not in rules.added_numbers]
+    jobs = transaction.jobs_from_below(unchanged, deleted=True, counters=counters)
+    removed = transaction.whole_rules(rules.removed, deleted=True, counters=counters)
+    if not jobs[0] and not removed[0] and not any(len(facts) for facts in explicit.deleted.values()):
+        return 0
+    for relation in node.relations:
+        relation.mark_unclean()
+    transaction.spread(OVERDELETE, DESTROYED_FROM_BELOW, *jobs)
+    transaction.spread(OVERDELETE, HELD, *removed)
+    for relation in node.relations:
+        facts = explicit.deleted[relation.number]
+        transaction.seed(OVERDELETE, relation, facts, protect=counters is not Counters.NONE)
+    return transaction.queues_to_list(node, 0)
+
+
+def delete_and_rederive(
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
+) -> None:
+    """DRed, or DRed^c with counters of all derivations, on one component."""
+    found = find_candidates(transaction, node, explicit, rules, counters)
+    if found:
+        # DR2: the heads of instances with a fact of D go to D as well.
+        transaction.list_to_queues(0)
+        transaction.rounds(OVERDELETE, DESTROYED_IN_ROUND, node, counters, rules.added_numbers)
+        # DR3: I := I ∖ D, A := D ∩ E.
+        drop_deleted(transaction.machine)
+        for relation in node.relations:
+            relation.reserve(transaction.list_count(0))
+        # DR4: what has a derivation left comes back.
+        HOLDING.install(transaction.machine)
+        transaction.run(rederive, *node.heads(rules.added_numbers).arguments(), int(counters is Counters.ALL))
+    # DR5
+    insert(transaction, node, explicit, rules, counters)

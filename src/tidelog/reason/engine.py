@@ -1,0 +1,293 @@
+"""The engine: a program and its materialisation, kept equal to each other through updates.
+
+An update passes through the components in topological order. Each component that something changed for is handed to the algorithm
+that `maintenance` names for it (`choose`), and what changed in its relations is what changed below for the components that read it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tidelog.errors import TidelogError
+from tidelog.language.syntax import Rule
+from tidelog.program.graph import RuleGraph
+from tidelog.reason.aggregates import AggregateRule
+from tidelog.reason.algorithms import Algorithm, algorithm_for
+from tidelog.reason.compiled import CompiledRule, Node, group_predicate, normal_form
+from tidelog.reason.transaction import NOTHING, Delta, Explicit, Limits, RuleChange, Transaction
+from tidelog.store.jit import address
+from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
+from tidelog.store.relation import Cells, Relation
+from tidelog.store.store import Store
+from tidelog.store.update_kernels import add_explicit, remove_explicit, set_facts
+
+Rows = Mapping[str, Cells]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an update did: facts by predicate, rule applications by kind, instances that failed in an expression."""
+
+    deltas: dict[str, Delta]
+    work: dict[str, int]
+    errors: int
+
+
+@dataclass(slots=True)
+class Request:
+    """What an update asks for, with rows encoded."""
+
+    delete: Rows = field(default_factory=dict)
+    add: Rows = field(default_factory=dict)
+    remove_rules: tuple[int, ...] = ()
+    add_rules: tuple[Rule, ...] = ()
+
+
+class Engine:
+    """The materialisation of a program. Not for use by several threads at once."""
+
+    def __init__(
+        self,
+        maintenance: str = "auto",
+        limits: Limits | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        capacity: int = 256,
+        head_cells: int = 16384,
+    ) -> None:
+        self.store = Store(capacity, head_cells)
+        self.graph = RuleGraph()
+        self.limits = limits or Limits()
+        self.functions = functions if functions is not None else {}
+        self._algorithm: Algorithm = algorithm_for(maintenance)
+        self._rules: dict[int, CompiledRule] = {}
+        self._aggregates: dict[int, AggregateRule] = {}
+        self._nodes: dict[tuple[str, ...], Node] = {}
+
+    # --- rules ----------------------------------------------------------------------------------------------------------
+
+    def rule_text(self, number: int) -> str:
+        rules = self.graph.rules
+        return str(rules[number]) if number in rules else "a query"
+
+    def _arity(self, predicate: str) -> int:
+        for number in self.graph.producers(predicate):
+            return self.graph.rule(number).head.arity
+        for number in self.graph.readers(predicate):
+            for atom in self._normal_atoms(number):
+                if atom.predicate == predicate:
+                    return atom.arity
+        raise TidelogError(f"nothing is known of `{predicate}`")
+
+    def _normal_atoms(self, number: int) -> Iterable[Any]:
+        plain, aggregate = normal_form(self.graph.rule(number), number)
+        normal = aggregate or plain
+        return (*normal.positives, *normal.negatives)
+
+    def _relation(self, predicate: str) -> Relation:
+        found = self.store.find(predicate)
+        return found if found is not None else self.store.relation(predicate, self._arity(predicate))
+
+    def _compile(self, number: int) -> CompiledRule:
+        component = self.graph.component(self.graph.rule(number).head.predicate)
+        own = frozenset(component.predicates)
+        known = self._rules.get(number)
+        recursive = number in component.recursive_rules
+        if known is not None and known.own == own and known.recursive == recursive:
+            return known
+        self.store.ensure_rules(number + 1)
+        normal, aggregate = normal_form(self.graph.rule(number), number)
+        if aggregate is not None and number not in self._aggregates:
+            self._aggregates[number] = AggregateRule(self.store, number, aggregate)
+        self._rules[number] = CompiledRule(self.store, number, normal, own, recursive)
+        return self._rules[number]
+
+    def _node(self, predicate: str) -> Node:
+        """The component of a predicate, compiled."""
+        component = self.graph.component(predicate)
+        rules = [self._compile(number) for number in component.rules]
+        known = self._nodes.get(component.predicates)
+        if known is not None and known.rules == rules:
+            return known
+        relations = [self._relation(name) for name in component.predicates]
+        node = Node(self.store, component.predicates, relations, rules)
+        self._nodes[component.predicates] = node
+        self._algorithm.prepare(node)
+        return node
+
+    # --- updates --------------------------------------------------------------------------------------------------------
+
+    def update(self, request: Request) -> Outcome:
+        """Apply an update, all or nothing."""
+        removed = {number: self._compile(number) for number in request.remove_rules}
+        removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
+        graph = self.graph.copy() if request.remove_rules or request.add_rules else self.graph
+        impact = graph.update(request.add_rules, request.remove_rules) if graph is not self.graph else None
+        before, self.graph = self.graph, graph
+        transaction = Transaction(self.store, self.limits, self.functions, self.rule_text)
+        explicit_counts = [(relation, relation.explicit_count) for relation in self.store.relations]
+        try:
+            added = impact.added if impact else ()
+            self._pass(transaction, request, removed, added, removed_aggregates)
+            outcome = self._outcome(transaction)
+        except BaseException:
+            transaction.roll_back()
+            for relation, count in explicit_counts:
+                relation.explicit_count = count
+            self.graph = before
+            raise
+        transaction.commit()
+        for number in removed:
+            self._rules.pop(number, None)
+            self._aggregates.pop(number, None)
+        return outcome
+
+    def _outcome(self, transaction: Transaction) -> Outcome:
+        transaction.check_limits()
+        return Outcome(transaction.deltas, transaction.work(), int(transaction.machine[M_ERRORS]))
+
+    def _pass(
+        self,
+        transaction: Transaction,
+        request: Request,
+        removed: dict[int, CompiledRule],
+        added: tuple[int, ...],
+        removed_aggregates: list[AggregateRule],
+    ) -> None:
+        """Take the update through the components, in order."""
+        for aggregate in removed_aggregates:
+            aggregate.withdraw(transaction)
+            transaction.collect([aggregate.relation])
+        agenda = _Agenda(self.graph)
+        for predicate in (*request.delete, *request.add):
+            agenda.push(predicate)
+        for rule in removed.values():
+            agenda.push(rule.head.name)
+        for number in added:
+            agenda.push(self.graph.rule(number).head.predicate)
+        while agenda:
+            predicate = agenda.pop()
+            node = self._node(predicate)
+            changes = RuleChange(
+                tuple(rule for rule in removed.values() if rule.head in node.relations),
+                tuple(rule for rule in node.rules if rule.number in added),
+            )
+            self._maintain_groups(transaction, node, frozenset(added))
+            explicit = self._apply_explicit(transaction, node, request)
+            self._maintain(transaction, node, explicit, changes)
+            transaction.collect(node.relations)
+            for predicate in node.predicates:
+                if predicate in transaction.deltas:
+                    for number in self.graph.readers(predicate):
+                        reader = self.graph.rule(number).head.predicate
+                        if reader not in node.predicates:
+                            agenda.push(reader)
+
+    def _maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
+        if node.rules or rules.removed:
+            self._algorithm.maintain(transaction, node, explicit, rules)
+        else:
+            for relation in node.relations:
+                self._follow_explicit(relation, explicit)
+
+    def _follow_explicit(self, relation: Relation, explicit: Explicit) -> None:
+        """Without rules, I is E."""
+        gone, come = explicit.deleted[relation.number], explicit.added[relation.number]
+        if len(gone):
+            relation.mark_unclean()
+            set_facts(self.store.machine, relation.number, address(gone), len(gone), False)
+        if len(come):
+            set_facts(self.store.machine, relation.number, address(come), len(come), True)
+
+    def _maintain_groups(self, transaction: Transaction, node: Node, added: frozenset[int]) -> None:
+        for rule in node.rules:
+            aggregate = self._aggregates.get(rule.number)
+            if aggregate is None:
+                continue
+            if rule.number in added or self._all_new(transaction, aggregate):
+                aggregate.evaluate(transaction)
+            else:
+                aggregate.maintain(transaction)
+            transaction.collect([aggregate.relation])
+
+    def _all_new(self, transaction: Transaction, aggregate: AggregateRule) -> bool:
+        return len(aggregate.relation) == 0 and any(
+            atom.predicate in transaction.deltas and self._relation(atom.predicate).is_new()
+            for atom in aggregate.normal.positives
+        )
+
+    def _apply_explicit(self, transaction: Transaction, node: Node, request: Request) -> Explicit:
+        """Change E for a component; an addition wins over a deletion of the same fact."""
+        explicit = Explicit()
+        for relation in node.relations:
+            delete = request.delete.get(relation.name)
+            add = request.add.get(relation.name)
+            gone, come = NOTHING, NOTHING
+            if delete is not None and len(delete):
+                gone = self._change_explicit(transaction, relation, delete, adding=False)
+            if add is not None and len(add):
+                come = self._change_explicit(transaction, relation, add, adding=True)
+            if len(gone) and len(come):
+                both = np.intersect1d(gone, come)
+                gone = np.setdiff1d(gone, both).astype(np.int32)
+                come = np.setdiff1d(come, both).astype(np.int32)
+            explicit.deleted[relation.number] = gone
+            explicit.added[relation.number] = come
+        return explicit
+
+    def _change_explicit(self, transaction: Transaction, relation: Relation, rows: Cells, adding: bool) -> Cells:
+        rows = np.ascontiguousarray(rows, np.int32)
+        transaction.reserve_log(len(rows))
+        result = np.empty(len(rows), np.int32)
+        kernel = add_explicit if adding else remove_explicit
+        if adding:
+            relation.reserve(len(rows))
+        count = kernel(self.store.machine, relation.number, address(rows), len(rows), address(result))
+        relation.explicit_count += count if adding else -count
+        return result[:count]
+
+    # --- reading --------------------------------------------------------------------------------------------------------
+
+    def explicit_facts(self, relation: Relation) -> Cells:
+        flags = relation.cells[: relation.count, relation.flags_column]
+        return np.flatnonzero(flags & F_EXPLICIT).astype(np.int32)
+
+    def holds(self, predicate: str, row: Cells, explicit: bool = False) -> bool:
+        relation = self.store.find(predicate)
+        if relation is None or relation.arity != len(row):
+            return False
+        fact = int(self.store.find_facts(relation, row.reshape(1, -1))[0])
+        return fact >= 0 and bool(relation.cells[fact, relation.flags_column] & (F_EXPLICIT if explicit else F_IN))
+
+
+class _Agenda:
+    """Components that wait for their turn, in topological order."""
+
+    def __init__(self, graph: RuleGraph) -> None:
+        self._graph = graph
+        self._heap: list[tuple[int, str]] = []
+        self._waiting: set[str] = set()
+
+    def push(self, predicate: str) -> None:
+        component = self._graph.component(predicate)
+        name = component.predicates[0]
+        if name not in self._waiting:
+            self._waiting.add(name)
+            # A predicate that no rule mentions depends on nothing and nothing on it.
+            known = bool(component.rules) or bool(self._graph.readers(name))
+            heapq.heappush(self._heap, (self._graph.position(name) if known else -(1 << 62), name))
+
+    def pop(self) -> str:
+        name = heapq.heappop(self._heap)[1]
+        self._waiting.discard(name)
+        return name
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+
+__all__ = ["Engine", "Outcome", "Request", "group_predicate"]

@@ -1,0 +1,39 @@
+"""Queries: conjunctions over the materialisation, planned like rule bodies. Nothing is materialised for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidelog.language.syntax import Atom, Negation, Query, Rule, Variable, variables
+from tidelog.program.normal import normalise
+from tidelog.program.plan import ALL, make_plan
+from tidelog.reason.rows import matches
+from tidelog.reason.sets import HOLDING
+from tidelog.reason.transaction import Transaction
+from tidelog.store.relation import Cells
+
+if TYPE_CHECKING:
+    from tidelog.reason.engine import Engine
+
+
+def answer_variables(query: Query) -> tuple[Variable, ...]:
+    """The named variables of a query in the order of the text, without those that occur only in negated atoms."""
+    positive = [item for item in query.body if not isinstance(item, Negation)]
+    found = dict.fromkeys(variable for item in positive for variable in variables(item))
+    return tuple(variable for variable in found if not variable.anonymous)
+
+
+def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells]:
+    """The names of the variables, and each answer once. A query without variables has one empty answer if it holds."""
+    found = answer_variables(query)
+    rule = normalise(Rule(Atom("#query", found), query.body))
+    plan = make_plan(rule, ALL, (), engine.store.estimate)
+    offset = engine.store.assemble(plan, None, rule.head.arguments, 0)
+    transaction = Transaction(engine.store, engine.limits, engine.functions, engine.rule_text)
+    rows = matches(transaction, HOLDING, offset, len(found))
+    names = [variable.name.removeprefix("?") for variable in found]
+    if not found:
+        return names, rows[:1]
+    return names, np.unique(rows, axis=0)

@@ -1,0 +1,31 @@
+"""Recomputation: forget what a component derived, and materialise it again. The yardstick for everything else."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidelog.reason.compiled import Node
+from tidelog.reason.policy import Counters
+from tidelog.reason.propagate import INSERT
+from tidelog.reason.sets import CREATED_IN_ROUND, HOLDING
+from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+from tidelog.store.layout import F_EXPLICIT, F_IN
+from tidelog.store.update_kernels import empty_relation
+
+
+def recompute(
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
+) -> None:
+    """I := E on the component's relations; then every instance of its rules, and what follows."""
+    for relation in node.relations:
+        relation.mark_unclean()
+        flags = relation.cells[: relation.count, relation.flags_column]
+        transaction.reserve_log(int(np.count_nonzero(flags & F_IN)))
+        empty_relation(transaction.machine, relation.number)
+        facts = np.flatnonzero(flags & F_EXPLICIT).astype(np.int32)
+        transaction.seed(INSERT, relation, facts)
+    jobs = transaction.whole_rules([rule for rule in node.rules if not rule.recursive], False, counters)
+    transaction.spread(INSERT, HOLDING, *jobs)
+    transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
+
+

@@ -1,0 +1,64 @@
+"""Matches as rows: for queries, for aggregates, for whoever wants to see instances rather than act on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidelog.reason.sets import Sets
+from tidelog.store.executor import next_match, plan_word, start, write_head
+from tidelog.store.jit import address, entry_point, load_i32
+from tidelog.store.layout import DONE, M_FRAMES, M_STATE, MATCH, P_WIDTH, PAUSED
+from tidelog.store.relation import Cells
+
+if TYPE_CHECKING:
+    from tidelog.reason.transaction import Transaction
+
+AT_PIVOT = 2
+AT_JOINING = 3
+AT_ROWS = 4
+
+FIRST_ROWS = 4096
+
+
+@entry_point
+def collect_rows(m, plan, pivots, count, rows, capacity):
+    """Write the head of each match to `rows` until there is no match or no room left."""
+    frame = m[M_FRAMES]
+    width = plan_word(m, plan, P_WIDTH)
+    while m[M_STATE + AT_PIVOT] < count:
+        if m[M_STATE + AT_ROWS] == capacity:
+            return PAUSED
+        if m[M_STATE + AT_JOINING] == 0:
+            start(frame, plan, load_i32(pivots + 4 * m[M_STATE + AT_PIVOT]) if pivots != 0 else -1)
+            m[M_STATE + AT_JOINING] = 1
+        status = next_match(m, frame)
+        if status == MATCH:
+            write_head(m, frame, rows + 4 * width * m[M_STATE + AT_ROWS])
+            m[M_STATE + AT_ROWS] += 1
+        elif status == DONE:
+            m[M_STATE + AT_JOINING] = 0
+            m[M_STATE + AT_PIVOT] += 1
+        else:
+            return status
+    return DONE
+
+
+def matches(transaction: Transaction, sets: Sets, plan: int, width: int, pivots: Cells | None = None) -> Cells:
+    """The heads of all matches of a plan, from the given pivots or from nothing."""
+    machine = transaction.machine
+    sets.install(machine)
+    count = 1 if pivots is None else len(pivots)
+    at = 0 if pivots is None else address(pivots)
+    rows = np.empty((FIRST_ROWS, width), np.int32)
+
+    def step(m: object, *arguments: int) -> int:
+        nonlocal rows
+        status = collect_rows(m, plan, at, count, address(rows), len(rows))
+        if machine[M_STATE + AT_ROWS] == len(rows):
+            rows = np.resize(rows, (2 * len(rows), width))
+        return int(status)
+
+    transaction.run(step)
+    return rows[: machine[M_STATE + AT_ROWS]].copy()

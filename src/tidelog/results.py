@@ -1,0 +1,215 @@
+"""What the knowledge base gives back: sets of facts, answers of queries, changes. All of them stand on columns of term
+numbers.
+
+Values become Python objects only when somebody looks at them; `to_arrow` and its sisters make no Python objects at
+all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidelog.store.relation import Cells
+from tidelog.store.terms import Terms
+from tidelog.values import Row, Value, identity
+
+
+def row_identity(row: Iterable[Value]) -> tuple[object, ...]:
+    """A key that is equal for two rows exactly when they hold the same constants."""
+    return tuple(identity(value) for value in row)
+
+
+class Table:
+    """Rows of term numbers with names for their columns."""
+
+    def __init__(self, terms: Terms, names: Sequence[str]) -> None:
+        self._terms = terms
+        self._names = tuple(names)
+
+    def _cells(self) -> Cells:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._cells())
+
+    def _values(self) -> Iterator[Row]:
+        cells = self._cells()
+        if not self._names:
+            return iter([()] * len(cells))
+        columns = [self._terms.decode_column(cells[:, column]) for column in range(len(self._names))]
+        return iter(zip(*columns, strict=True))
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table; a column of several kinds, or of IRIs, is a dense union named after the kinds."""
+        cells = self._cells()
+        columns = [self._terms.decode_arrow(cells[:, column]) for column in range(len(self._names))]
+        return pa.Table.from_arrays(columns, names=list(self._names))
+
+    def _plain_columns(self) -> dict[str, Any]:
+        cells = self._cells()
+        result: dict[str, Any] = {}
+        for column, name in enumerate(self._names):
+            array = self._terms.decode_arrow(cells[:, column])
+            result[name] = self._terms.decode_column(cells[:, column]) if pa.types.is_union(array.type) else array
+        return result
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame; mixed columns and IRIs are Python objects."""
+        import pandas
+
+        columns = self._plain_columns()
+        return pandas.DataFrame(
+            {name: values.to_pandas() if isinstance(values, pa.Array) else values for name, values in columns.items()}
+        )
+
+    def to_polars(self) -> Any:
+        """A Polars DataFrame; mixed columns and IRIs are Python objects."""
+        import polars
+
+        columns = self._plain_columns()
+        series = [
+            polars.from_arrow(values).alias(name)  # type: ignore[union-attr]
+            if isinstance(values, pa.Array)
+            else polars.Series(name, values, dtype=polars.Object)
+            for name, values in columns.items()
+        ]
+        return polars.DataFrame(series)
+
+
+class FactSet(Table, Set[Row]):
+    """A set of facts of one predicate, as tuples. Equal to any set of the same constants, told apart by type."""
+
+    def __init__(self, terms: Terms, cells: Cells) -> None:
+        super().__init__(terms, [f"c{column}" for column in range(cells.shape[1])])
+        self._rows = cells
+        self._known: frozenset[object] | None = None
+
+    def _cells(self) -> Cells:
+        return self._rows
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._values()
+
+    def _keys(self) -> frozenset[object]:
+        if self._known is None:
+            self._known = frozenset(row_identity(row) for row in self)
+        return self._known
+
+    def __contains__(self, row: object) -> bool:
+        return isinstance(row, tuple | list) and row_identity(row) in self._keys()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, FactSet):
+            return self._keys() == other._keys()
+        if isinstance(other, Set):
+            return len(self) == len(other) and all(
+                isinstance(row, tuple) and row_identity(row) in self._keys() for row in other
+            )
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def _from_iterable(cls, rows: Iterable[Any]) -> Any:
+        # Set operations give plain Python sets.
+        return set(rows)
+
+    def __repr__(self) -> str:
+        return _shortened(self, "{", "}")
+
+
+class Facts(Table):
+    """The facts of a predicate as they are now: a view that follows the knowledge base."""
+
+    def __init__(
+        self, terms: Terms, arity: int, cells: Callable[[], Cells], size: Callable[[], int], has: Callable[[Row], bool]
+    ) -> None:
+        super().__init__(terms, [f"c{column}" for column in range(arity)])
+        self._read = cells
+        self._size = size
+        self._has = has
+
+    def _cells(self) -> Cells:
+        return self._read()
+
+    def __len__(self) -> int:
+        return self._size()
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._values()
+
+    def __contains__(self, row: object) -> bool:
+        return isinstance(row, tuple | list) and self._has(tuple(row))
+
+    def __repr__(self) -> str:
+        return _shortened(self, "{", "}")
+
+
+class Answers(Table, Sequence[dict[str, Value]]):
+    """The answers of a query: a mapping from variable to value each, in the order of the query's variables."""
+
+    def __init__(self, terms: Terms, names: Sequence[str], cells: Cells) -> None:
+        super().__init__(terms, names)
+        self._rows = cells
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self._names
+
+    def _cells(self) -> Cells:
+        return self._rows
+
+    def rows(self) -> list[Row]:
+        """The answers as tuples."""
+        return list(self._values())
+
+    def __iter__(self) -> Iterator[dict[str, Value]]:
+        return (dict(zip(self._names, row, strict=True)) for row in self._values())
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return Answers(self._terms, self._names, self._rows[place])
+        row = [self._terms.decode(int(term)) for term in self._rows[place]]
+        return dict(zip(self._names, row, strict=True))
+
+    def __repr__(self) -> str:
+        return _shortened(self, "[", "]")
+
+
+def _shortened(items: Iterable[object], opening: str, closing: str, most: int = 10) -> str:
+    shown = []
+    for item in items:
+        if len(shown) == most:
+            shown.append("…")
+            break
+        shown.append(repr(item))
+    return opening + ", ".join(shown) + closing
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an update did: the facts that came into I and those that left it, by predicate, and the work that it took."""
+
+    added: Mapping[str, FactSet] = field(default_factory=dict)
+    removed: Mapping[str, FactSet] = field(default_factory=dict)
+    work: Mapping[str, int] = field(default_factory=dict)
+    errors: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed)
+
+    def __str__(self) -> str:
+        lines = []
+        for sign, facts in (("+", self.added), ("-", self.removed)):
+            for name, rows in facts.items():
+                lines.append(f"{sign} {name}: {len(rows):,}")
+        return "\n".join(lines) or "no change"
+
+
+def rows_of(cells: Sequence[Sequence[int]], arity: int) -> Cells:
+    return np.array(cells, np.int32).reshape(len(cells), arity)
