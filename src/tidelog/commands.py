@@ -106,7 +106,8 @@ def _write_derived(kb: KnowledgeBase, program: Program, folder: str, format: str
     with working("writing"):
         for predicate in dict.fromkeys(rule.head.predicate for rule in program.rules):
             facts = kb.facts(predicate)
-            batches = [sorted_columns(facts.columns())] if len(facts) else []
+            columns = [column.chunk(0) for column in facts.to_arrow().columns]
+            batches = [sorted_columns(columns)] if len(facts) else []
             # Triples need the IRI itself; elsewhere the name as people read it.
             name = predicate if format == "nt" else display_predicate(predicate, prefixes)
             write_facts(folder, name, batches, format)
@@ -138,7 +139,8 @@ def stream(options: Namespace) -> int:
     kb = open_knowledge_base(options, text)
     warn_of_misspellings(kb, program)
     with _output(options.out) as out:
-        feed = Feed(open_updates(options.updates), go_on=options.on_error == "continue")
+        updates = open_updates(options.updates)
+        feed = Feed(updates, go_on=options.on_error == "continue", live=options.updates == "-")
         for change in feed.changes(kb, marking=not options.no_marking):
             print(change_to_json(change), file=out, flush=True)
     return 0

@@ -23,7 +23,8 @@ from tidelog.values import Row
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
-    from tidelog.knowledge_base import Change, KnowledgeBase
+    from tidelog.knowledge_base import KnowledgeBase
+    from tidelog.results import Change
 
 PROMPT, CONTINUATION = "tidelog> ", "    ...> "
 GREETING = "tidelog: type facts, rules and queries, each with its final dot. :help for help, :quit to leave."

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
+from tidelog import language
 from tidelog.errors import DataError
-from tidelog.language.literals import quote, unquote
+from tidelog.language.literals import unquote
 from tidelog.language.names import escape_iri, unescape_iri
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal
 
@@ -19,8 +20,6 @@ FLOAT = r"(?:[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE
 IRI_UNSAFE = r'[\x00-\x20<>"{}|^`\\]'
 IRI_REFERENCE = r'<(?:[^\x00-\x20<>"{}|^`\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>'
 LANGUAGE_TAG = r"[A-Za-z0-9-]+"
-
-_LITERAL = re.compile(rf'("[^"\\]*(?:\\.[^"\\]*)*")(?:@({LANGUAGE_TAG}))?(?:\^\^({IRI_REFERENCE}))?', re.DOTALL)
 
 
 def iri_text(iri: str) -> str:
@@ -46,22 +45,17 @@ def parse_string(text: str) -> str:
 
 def literal_text(literal: Literal) -> str:
     """An RDF literal with its language or datatype; `^^<>` says that it has neither, unlike a string."""
-    text = quote(literal.text)
-    if literal.language:
-        if not re.fullmatch(LANGUAGE_TAG, literal.language):
-            raise DataError(f"{literal.language!r} is no language tag; use letters, digits and hyphens, like pt-BR")
-        text += "@" + literal.language
-    if literal.datatype or not literal.language:
-        text += "^^" + iri_text(literal.datatype)
-    return text
+    if literal.language and not re.fullmatch(LANGUAGE_TAG, literal.language):
+        raise DataError(f"{literal.language!r} is no language tag; use letters, digits and hyphens, like pt-BR")
+    return language.literal_text(literal)
 
 
 def parse_literal(text: str) -> Literal:
     """The literal that `literal_text` wrote."""
-    found = _LITERAL.fullmatch(text)
-    if found is None or (found[2] is None and found[3] is None):
-        raise DataError(f'{text[:60]} is no literal; it looks like "text"@language or "text"^^<datatype>')
-    return Literal(parse_string(found[1]), parse_iri(found[3]) if found[3] else "", found[2] or "")
+    try:
+        return language.parse_literal(text)
+    except ValueError as error:
+        raise DataError(str(error)) from None
 
 
 def parse_integer(text: str) -> int:

@@ -11,8 +11,8 @@ IRI.
 from __future__ import annotations
 
 import json
+import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
@@ -137,7 +137,7 @@ def _json_facts(facts: Mapping[str, Iterable[Row]]) -> dict[str, Any]:
 def open_updates(path: str) -> Iterator[Unread]:
     """The updates of a stream: standard input (`-`), a folder of Prolog files, or a file of JSON Lines or Prolog."""
     if path == "-":
-        yield from unread_updates(sys.stdin.buffer, "<standard input>")
+        yield from unread_updates(_standard_input(), "<standard input>")
     elif Path(path).is_dir():
         yield from map(_unread_prolog, _prolog_files(Path(path)))
     elif path.endswith(_PROLOG_SUFFIXES):
@@ -146,6 +146,16 @@ def open_updates(path: str) -> Iterator[Unread]:
         with open_input(Path(path)) as stream:
             lines = (line for _, block in read_lines(stream, path) for line in block)
             yield from unread_updates(lines, path)
+
+
+def _standard_input() -> Iterator[bytes]:
+    """Lines as they arrive, not through the buffer of Python: a waiting thread would hold its lock at the very end."""
+    rest = b""
+    while chunk := os.read(0, 1 << 16):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
 
 
 def _unread_prolog(path: Path) -> Unread:
