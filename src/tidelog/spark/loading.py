@@ -1,0 +1,51 @@
+"""Records to encoded facts: which predicates there are, ids for all their constants, rows of ids in Parquet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidelog.spark.relations import Relations
+from tidelog.spark.terms import Dictionary
+
+MANY_VALUES = 1_000_000
+
+Shapes = dict[str, dict[int, int]]
+"""For each predicate, how many of its records have how many arguments."""
+
+
+def shapes_of(records: DataFrame) -> Shapes:
+    """The predicates of records and the lengths of their rows; records with a reason do not count."""
+    good = records.where(F.col("reason").isNull())
+    found: Shapes = defaultdict(dict)
+    for row in good.groupBy("predicate", F.size("arguments").alias("arity")).count().collect():
+        found[row["predicate"]][row["arity"]] = row["count"]
+    return dict(found)
+
+
+def load(records: DataFrame, arities: Mapping[str, int], counts: int, dictionary: Dictionary, relations: Relations) -> int:
+    """Encode those records of these predicates that have the right arity, and add them; returns how many were new."""
+    good = records.where(F.col("reason").isNull())
+    values = good.select(F.explode("arguments").alias("value"))
+    dictionary.extend(values, large=counts > MANY_VALUES)
+    for name, arity in arities.items():
+        relations.declare(name, arity)
+    encoded: dict[str, DataFrame] = {}
+    for arity in sorted(set(arities.values())):
+        names = [name for name, length in arities.items() if length == arity]
+        encoded |= _encoded(good, names, arity, dictionary)
+    return sum(relations.add_new(encoded).values())
+
+
+def _encoded(records: DataFrame, names: list[str], arity: int, dictionary: Dictionary) -> dict[str, DataFrame]:
+    fitting = records.where(F.col("predicate").isin(names) & (F.size("arguments") == arity))
+    arguments = [F.col("arguments")[number].alias(f"a{number}") for number in range(arity)]
+    frame = fitting.select("predicate", *arguments)
+    frame = dictionary.with_ids(frame, {f"a{number}": f"c{number}" for number in range(arity)})
+    if not arity:
+        frame = frame.withColumn("c0", F.lit(0).cast("bigint"))
+    columns = [f"c{number}" for number in range(max(1, arity))]
+    return {name: frame.where(F.col("predicate") == name).select(*columns) for name in names}

