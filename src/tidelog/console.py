@@ -7,7 +7,7 @@ from typing import Any
 
 from tidelog.formats.order import sort_key, sorted_rows
 from tidelog.language import display_predicate, render, resolve_predicate
-from tidelog.language.syntax import Atom, Constant, Query, Rule
+from tidelog.language.syntax import Atom, Constant, Query, Rule, variables
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import recognise
 from tidelog.program.normal import normalise
@@ -30,10 +30,13 @@ def answer_lines(query: Query, answers: Iterable[Mapping[str, Value]], prefixes:
     """The query, then a line for each answer in ascending order, or `no`; `yes` where it asks for no variable."""
     yield render(query, prefixes)
     found = sorted(answers, key=lambda answer: [sort_key(value) for value in answer.values()])
+    # Answers name `?x` as `x`; print it as it was written.
+    written = {variable.name.removeprefix("?"): variable.name for item in query.body for variable in variables(item)}
     if not found:
         yield "no"
     for answer in found:
-        yield ", ".join(f"{name} = {value_text(value, prefixes)}" for name, value in answer.items()) or "yes"
+        cells = (f"{written.get(name, name)} = {value_text(value, prefixes)}" for name, value in answer.items())
+        yield ", ".join(cells) or "yes"
 
 
 def change_lines(
