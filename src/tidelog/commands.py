@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tidelog.console import answer_lines, plan_lines, table
-from tidelog.errors import DataError, UnknownRuleError
+from tidelog.errors import ArityError, DataError, StratificationError, UnknownRuleError, UnsafeRuleError
 from tidelog.feed import Feed
 from tidelog.formats import change_to_json, open_updates, read_facts, sorted_columns, total_bytes, write_facts
 from tidelog.formats.files import decode, failures_told
 from tidelog.language import display_predicate, parse_program, parse_rules
-from tidelog.language.checks import suggest
+from tidelog.language.checks import check_arities, check_query, suggest
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Program, Rule
 from tidelog.program.graph import RuleGraph
@@ -29,19 +29,34 @@ if TYPE_CHECKING:
 
 
 def read_program(path: str) -> tuple[str, Program]:
-    """The text of a program and what it says."""
+    """The text of a program and what it says; its queries are checked before any work is done for them."""
     source = "<standard input>" if path == "-" else path
     with failures_told(source):
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     text = decode(data, source, 1).removeprefix("\ufeff")
-    return text, parse_program(text, source)
+    program = parse_program(text, source)
+    prefixes = dict(program.prefixes)
+    with _told_of(source):
+        check_arities([*program.facts, *program.rules, *program.queries], {}, prefixes)
+        for query in program.queries:
+            check_query(query, prefixes=prefixes)
+    return text, program
+
+
+@contextmanager
+def _told_of(source: str) -> Iterator[None]:
+    """Errors about a program begin with its file, as those of the parser do."""
+    try:
+        yield
+    except (ArityError, StratificationError, UnsafeRuleError) as error:
+        raise type(error)(f"{source}: {error}") from None
 
 
 def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
     """A knowledge base of a program's text and a folder of facts, as the options say."""
     from tidelog.knowledge_base import KnowledgeBase
 
-    with working("materialising"):
+    with working("materialising"), _told_of(options.program or "<program>"):
         kb = KnowledgeBase(
             text,
             maintenance=options.maintenance,

@@ -39,11 +39,8 @@ class Algorithm:
     def choice(self, node: Node) -> Choice:
         return self.recursive if node.recursive else self.plain
 
-    def prepare(self, node: Node) -> None:
-        """Give a component's relations the counters that their algorithm keeps."""
-        if self.choice(node).counters is not Counters.NONE and node.rules:
-            for relation in node.relations:
-                relation.add_counters()
+    def counters(self, node: Node) -> Counters:
+        return self.choice(node).counters
 
     def maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
         choice = self.choice(node)

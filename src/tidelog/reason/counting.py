@@ -5,11 +5,23 @@ Destroyed instances count down, created ones up, each exactly once; a fact is in
 
 from __future__ import annotations
 
-from tidelog.reason.compiled import Node
-from tidelog.reason.policy import Counters
-from tidelog.reason.propagate import COUNT_DOWN, COUNT_UP, settle_counts
+from tidelog.reason.compiled import CompiledRule, Node
+from tidelog.reason.policy import NO_COUNTER, Counters
+from tidelog.reason.propagate import COUNT_DOWN, COUNT_UP, RECOUNT, settle_counts
 from tidelog.reason.sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING
 from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+from tidelog.store.update_kernels import zero_counters
+
+
+def recount(transaction: Transaction, node: Node, rules: list[CompiledRule], counters: Counters) -> None:
+    """Count the derivations that held before the update anew: rules have come into a recursion or out of one."""
+    work = transaction.work_registers().copy()
+    for relation in node.relations:
+        transaction.reserve_log(relation.count)
+        zero_counters(transaction.machine, relation.number)
+    counted = [rule for rule in rules if counters.of(rule.recursive, deleting=False) != NO_COUNTER]
+    transaction.spread(RECOUNT, HELD, *transaction.whole_rules(counted, deleted=False, counters=counters))
+    transaction.work_registers()[:] = work
 
 
 def count(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:

@@ -19,6 +19,8 @@ from tidelog.program.graph import RuleGraph
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.compiled import CompiledRule, Node, group_predicate, normal_form
+from tidelog.reason.counting import recount
+from tidelog.reason.policy import NO_COUNTER, Counters
 from tidelog.reason.transaction import NOTHING, Delta, Explicit, Limits, RuleChange, Transaction
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
@@ -56,10 +58,8 @@ class Engine:
         maintenance: str = "auto",
         limits: Limits | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
-        capacity: int = 256,
-        head_cells: int = 16384,
     ) -> None:
-        self.store = Store(capacity, head_cells)
+        self.store = Store()
         self.graph = RuleGraph()
         self.limits = limits or Limits()
         self.functions = functions if functions is not None else {}
@@ -67,6 +67,8 @@ class Engine:
         self._rules: dict[int, CompiledRule] = {}
         self._aggregates: dict[int, AggregateRule] = {}
         self._nodes: dict[tuple[str, ...], Node] = {}
+        # The counter that each rule's derivations stand in.
+        self._counted: dict[int, int] = {}
 
     # --- rules ----------------------------------------------------------------------------------------------------------
 
@@ -116,7 +118,6 @@ class Engine:
         relations = [self._relation(name) for name in component.predicates]
         node = Node(self.store, component.predicates, relations, rules)
         self._nodes[component.predicates] = node
-        self._algorithm.prepare(node)
         return node
 
     # --- updates --------------------------------------------------------------------------------------------------------
@@ -129,6 +130,7 @@ class Engine:
         impact = graph.update(request.add_rules, request.remove_rules) if graph is not self.graph else None
         before, self.graph = self.graph, graph
         transaction = Transaction(self.store, self.limits, self.functions, self.rule_text)
+        counted = dict(self._counted) if impact else self._counted
         explicit_counts = [(relation, relation.explicit_count) for relation in self.store.relations]
         try:
             added = impact.added if impact else ()
@@ -139,11 +141,13 @@ class Engine:
             for relation, count in explicit_counts:
                 relation.explicit_count = count
             self.graph = before
+            self._counted = counted
             raise
         transaction.commit()
         for number in removed:
             self._rules.pop(number, None)
             self._aggregates.pop(number, None)
+            self._counted.pop(number, None)
         return outcome
 
     def _outcome(self, transaction: Transaction) -> Outcome:
@@ -189,10 +193,24 @@ class Engine:
 
     def _maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
         if node.rules or rules.removed:
+            self._prepare_counters(transaction, node, rules)
             self._algorithm.maintain(transaction, node, explicit, rules)
         else:
             for relation in node.relations:
                 self._follow_explicit(relation, explicit)
+
+    def _prepare_counters(self, transaction: Transaction, node: Node, rules: RuleChange) -> None:
+        """Let the counters of a component be those that its algorithm keeps, as of before the update."""
+        counters = self._algorithm.counters(node)
+        wanted = {rule.number: counters.of(rule.recursive, deleting=False) for rule in node.rules}
+        if counters is not Counters.NONE:
+            for relation in node.relations:
+                relation.add_counters()
+            before = [rule for rule in node.rules if rule.number not in rules.added_numbers]
+            stale = any(self._counted.get(rule.number) != wanted[rule.number] for rule in before)
+            if stale or any(self._counted.get(rule.number, NO_COUNTER) == NO_COUNTER for rule in rules.removed):
+                recount(transaction, node, [*before, *rules.removed], counters)
+        self._counted.update(wanted)
 
     def _follow_explicit(self, relation: Relation, explicit: Explicit) -> None:
         """Without rules, I is E."""

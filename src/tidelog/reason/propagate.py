@@ -94,7 +94,7 @@ INSERT = 0  # a fact that is not in I yet waits for insertion
 OVERDELETE = 1  # a fact of I goes to D, and waits to spread; counters may protect it
 COUNT_UP = 2  # one derivation more
 COUNT_DOWN = 3  # one derivation less
-COLLECT = 4  # keep the head as a row, whatever is known of it
+RECOUNT = 4  # one derivation more of a fact that was there before; nothing follows from it
 
 # Batches from this size on are sorted before they run.
 SORT_FROM = 4096
@@ -215,6 +215,8 @@ def absorb(m, action, target, buffered, counter):
             overdelete_head(m, target, row, fact, counter)
         elif action == COUNT_UP:
             count_head(m, target, row, fact, counter, 1)
+        elif action == RECOUNT:
+            move_counter(row, fact, counter, 1)
         else:
             count_head(m, target, row, fact, counter, -1)
     return DONE

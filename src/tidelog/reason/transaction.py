@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tidelog.errors import LimitError
 from tidelog.program.plan import ALL, Pivot, Start
@@ -347,6 +348,9 @@ class Transaction:
             self.machine, relation.number, self._log_mark, start, address(removed), address(added), address(counts)
         )
         return Delta(removed[: counts[0]], added[: counts[1]])
+
+    def work_registers(self) -> npt.NDArray[np.int64]:
+        return self.machine[M_WORK : M_WORK + len(WORK_KINDS)]
 
     def work(self) -> dict[str, int]:
         """Rule applications by kind."""

@@ -198,10 +198,11 @@ class Relation:
         if not self.cells.flags.owndata:
             self.cells = self.cells.copy()
         self.cells.resize((capacity, self.cells.shape[1]), refcheck=False)
+        # At once: the memory may run out before the table and the indexes have grown as well.
+        self._publish()
 
     def _new_table(self, groups: int) -> None:
-        self._keys = np.full(8 * groups, EMPTY, np.int64)
-        self._facts = np.empty(8 * groups, np.int32)
+        self._keys, self._facts = np.full(8 * groups, EMPTY, np.int64), np.empty(8 * groups, np.int32)
         self._publish()
 
     def _grow_table(self, groups: int) -> None:
@@ -246,11 +247,17 @@ class Relation:
         if len(self.indexes) == R_MAX_INDEXES:
             raise TidelogError(f"`{self.name}` is read in more than {R_MAX_INDEXES} different ways; split the predicate")
         index = self._store.new_index(columns)
-        self.indexes.append(index)
-        self._relayout(self._record_cells())
         index.slots = np.full(max(8, self.count // 4), EMPTY, np.int32)
+        self._relayout(self._record_cells() + 1)
+        self.indexes.append(index)
         self._publish()
-        self._build_index(index)
+        try:
+            self._build_index(index)
+        except BaseException:
+            # Half an index would be worse than none; its links are the last cells of the records.
+            self.indexes.pop()
+            self._publish()
+            raise
         return index
 
     def _build_index(self, index: Index) -> None:
@@ -264,15 +271,16 @@ class Relation:
         kept = min(width, self.cells.shape[1])
         wider[: self.count, :kept] = self.cells[: self.count, :kept]
         self.cells = wider
+        self._publish()
 
     def add_counters(self) -> None:
         """Give every record its two counters, at zero."""
         if self.has_counters:
             return
         before = self._first_link_column()
+        after = before + 2
+        wider = np.zeros((self.cells.shape[0], self._record_cells() + 2), np.int32)
         self.has_counters = True
-        after = self._first_link_column()
-        wider = np.zeros((self.cells.shape[0], self._record_cells()), np.int32)
         wider[: self.count, :before] = self.cells[: self.count, :before]
         wider[: self.count, after:] = self.cells[: self.count, before:]
         self.cells = wider

@@ -38,6 +38,8 @@ from tidelog.store.relation_kernels import find_rows
 from tidelog.store.terms import Terms
 from tidelog.store.update_kernels import load_rows
 
+# Where arrays begin. Tests make both sizes tiny, so that everything has to grow.
+INITIAL_CAPACITY = 256
 # A batch of heads small enough for the cache, large enough that the call costs nothing.
 HEAD_CELLS = 16384
 
@@ -46,9 +48,10 @@ LIST_COUNT = 8
 
 
 class Store:
-    """Everything that kernels reach. `capacity` is where arrays begin; tests make it tiny so that everything grows."""
+    """Everything that kernels reach."""
 
-    def __init__(self, capacity: int = 256, head_cells: int = HEAD_CELLS) -> None:
+    def __init__(self) -> None:
+        capacity = INITIAL_CAPACITY
         self.machine: npt.NDArray[np.int64] = np.zeros(M_SIZE, np.int64)
         self._capacity = capacity
         self.relation_table = relation_fields(8)
@@ -62,7 +65,7 @@ class Store:
         self.code = Code(self.machine)
         self._scratch = np.zeros(256, np.int64)
         self._frames = np.zeros(1024, np.int64)
-        self._heads = np.zeros(head_cells, np.int32)
+        self._heads = np.zeros(HEAD_CELLS, np.int32)
         self._log = np.zeros((max(capacity, 4), LOG_FIELDS), np.int64)
         self.requests = np.zeros(max(4 * capacity, 64), np.int32)
         self._lists = [np.zeros(max(capacity, 4), np.int64) for _ in range(LIST_COUNT)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from tidelog.store.expressions import intern_number, term_kind, term_payload
+from tidelog.store.expressions import intern_number, number_hash, term_kind, term_payload
 from tidelog.store.jit import device, entry_point, load_i32, load_i64, load_u8, store_i32, store_i64, store_u8
 from tidelog.store.kernels import MASK_32, SEED, mix
 from tidelog.store.layout import (
     EMPTY,
     FAILURE,
+    K_BOOLEAN,
+    K_FLOAT,
+    K_INTEGER,
     M_TERM_COUNT,
     M_TERM_HASHES,
     M_TERM_KINDS,
@@ -96,6 +99,19 @@ def gather_texts(m, ids, count, data, offsets):
         target = data + load_i64(offsets + 8 * position)
         for byte in range(load_i32(m[M_TERM_SIZES] + 4 * term)):
             store_u8(target + byte, load_u8(source + byte))
+
+
+@entry_point
+def hash_terms(m):
+    """Compute the hash of every term: files do not keep them."""
+    for term in range(FAILURE + 1, m[M_TERM_COUNT]):
+        kind = term_kind(m, term)
+        payload = term_payload(m, term)
+        if kind in (K_INTEGER, K_FLOAT, K_BOOLEAN):
+            hashed = number_hash(kind, payload)
+        else:
+            hashed = text_hash(m[M_TERM_TEXT] + payload, load_i32(m[M_TERM_SIZES] + 4 * term), kind)
+        store_i32(m[M_TERM_HASHES] + 4 * term, hashed)
 
 
 @entry_point

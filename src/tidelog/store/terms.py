@@ -35,7 +35,7 @@ from tidelog.store.layout import (
     M_TERM_SLOTS,
     M_TERM_TEXT,
 )
-from tidelog.store.term_kernels import encode_numbers, encode_texts, gather_texts, rebuild_term_slots
+from tidelog.store.term_kernels import encode_numbers, encode_texts, gather_texts, hash_terms, rebuild_term_slots
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
 
 Ids = npt.NDArray[np.int32]
@@ -87,11 +87,12 @@ class Terms:
         needed = len(self) + more
         if needed > len(self._kinds):
             capacity = max(needed, 2 * len(self._kinds))
-            self._kinds = np.resize(self._kinds, capacity)
-            self._payloads = np.resize(self._payloads, capacity)
-            self._sizes = np.resize(self._sizes, capacity)
-            self._hashes = np.resize(self._hashes, capacity)
-            self._slots = np.full(2 * capacity, EMPTY, np.int32)
+            # All or none: the memory may run out in between.
+            kinds, payloads = np.resize(self._kinds, capacity), np.resize(self._payloads, capacity)
+            sizes, hashes = np.resize(self._sizes, capacity), np.resize(self._hashes, capacity)
+            slots = np.full(2 * capacity, EMPTY, np.int32)
+            self._kinds, self._payloads, self._sizes, self._hashes = kinds, payloads, sizes, hashes
+            self._slots = slots
             self._publish()
             rebuild_term_slots(self._machine)
         if self._text_used + text_bytes > len(self._text):
@@ -319,7 +320,6 @@ class Terms:
             "kinds": self._kinds[:count],
             "payloads": self._payloads[:count],
             "sizes": self._sizes[:count],
-            "hashes": self._hashes[:count],
             "text": self._text[: self._text_used],
         }
 
@@ -331,10 +331,10 @@ class Terms:
         self._kinds[:count] = arrays["kinds"]
         self._payloads[:count] = arrays["payloads"]
         self._sizes[:count] = arrays["sizes"]
-        self._hashes[:count] = arrays["hashes"]
         self._text[: len(text)] = text
         self._text_used = len(text)
         self._machine[M_TERM_COUNT] = count
+        hash_terms(self._machine)
         rebuild_term_slots(self._machine)
 
     def find_row(self, row: Iterable[Value]) -> list[int]:

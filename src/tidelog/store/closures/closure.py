@@ -19,12 +19,13 @@ from tidelog.store.closures.differences import forget_changes, settle_diagonal
 from tidelog.store.closures.layout import (
     BOUNDS,
     CAPACITY,
+    CREATED,
     DIAGONAL,
     DONE,
     EDGES,
-    ENTRIES,
     FLIPPED,
     FLIPPED_LIST,
+    FORMER,
     INTO,
     LOOPS,
     LOW,
@@ -35,12 +36,10 @@ from tidelog.store.closures.layout import (
     OUT,
     REFLEXIVE,
     STATUS,
-    TABLE,
     TERMS,
     TOO_MUCH,
-    USED,
 )
-from tidelog.store.closures.memory import Ints, Memory, check_limit
+from tidelog.store.closures.memory import Ints, Memory
 from tidelog.store.closures.search import trace
 from tidelog.store.jit import address
 
@@ -55,6 +54,7 @@ class Closure(ABC):
     """
 
     directed: bool
+    patience = 1.0  # how much more than starting afresh a change may cost before that is done
 
     def __init__(self, diagonal: Diagonal = "closure", *, capacity: int = 64) -> None:
         self.diagonal: Diagonal = diagonal
@@ -74,6 +74,8 @@ class Closure(ABC):
         closure is as before.
         """
         gone, come = _edges(deleted), _edges(added)
+        if min((int(side.min()) for side in (*gone, *come) if len(side)), default=0) < 0:
+            raise ValueError("Terms are numbered from 0 on; an edge has a negative one.")
         if self._crowded:
             self._reload(self.base_edges())
         self.version += 1
@@ -97,14 +99,16 @@ class Closure(ABC):
 
     def _apply(self, gone: Edges, come: Edges) -> ClosureChange:
         known = self._memory[NODES]
-        deleted = (self._numbers(gone[0]), self._numbers(gone[1]))
-        added = (self._numbers(come[0]), self._numbers(come[1]))
+        ends = self._numbers(np.concatenate([*gone, *come]))
+        deletions, additions = len(gone[0]), len(come[0])
+        deleted = ends[:deletions], ends[deletions : 2 * deletions]
+        added = ends[2 * deletions : 2 * deletions + additions], ends[2 * deletions + additions :]
         self._update(deleted, added, known)
-        for edges in (deleted, added):
-            settle_diagonal(self._memory.m, *_located(edges), self._diagonal_rule())
+        settle_diagonal(self._memory.m, address(ends), len(ends), self._diagonal_rule())
         appeared, vanished = self._compare()
         self._pairs += appeared - vanished
-        return ClosureChange(self, int(appeared + len(self._flipped(True))), int(vanished + len(self._flipped(False))))
+        self._memory.retired.clear()
+        return ClosureChange(self, appeared + len(self._flipped(True)), vanished + len(self._flipped(False)))
 
     @abstractmethod
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
@@ -116,7 +120,7 @@ class Closure(ABC):
 
     @abstractmethod
     def _emit(self, appeared: bool, size: int) -> Iterator[Edges]:
-        """Those pairs, as nodes."""
+        """Those pairs, as terms."""
 
     @abstractmethod
     def _diagonal_rule(self) -> int:
@@ -130,12 +134,10 @@ class Closure(ABC):
 
     def changed_pairs(self, appeared: bool, size: int) -> Iterator[Edges]:
         """The pairs of terms that the last change brought, or took."""
-        terms = self._memory.arrays[TERMS]
-        flipped = terms[self._flipped(appeared)]
+        flipped = self._memory.arrays[TERMS][self._flipped(appeared)]
         if len(flipped):
             yield flipped, flipped
-        for source, target in self._emit(appeared, size):
-            yield terms[source], terms[target]
+        yield from self._emit(appeared, size)
 
     # --- reading ----------------------------------------------------------------------------------------------
 
@@ -201,18 +203,9 @@ class Closure(ABC):
 
     def base_edges(self) -> Edges:
         """The base edges, as terms."""
-        terms = self._memory.arrays[TERMS]
-        source, target = self._base_nodes()
-        return terms[source], terms[target]
-
-    def _base_nodes(self) -> Edges:
-        """The base edges, as nodes; loops come last."""
-        table = self._memory.arrays[OUT + TABLE][: self._memory[NODES]].astype(np.int64)
-        starts, sizes = table[:, 0], table[:, 1]
-        source = np.repeat(np.arange(len(table), dtype=np.int32), sizes)
-        positions = np.arange(len(source)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-        loops = np.flatnonzero(self._memory.entries(LOOPS, NODES)).astype(np.int32)
-        target = self._memory.arrays[OUT + ENTRIES][positions]
+        source, target = np.empty(self._memory[EDGES], np.int32), np.empty(self._memory[EDGES], np.int32)
+        graph.read_edges(self._memory.m, address(source), address(target))
+        loops = self._memory.entries(TERMS, NODES)[self._memory.entries(LOOPS, NODES) == 1]
         return np.concatenate([source, loops]), np.concatenate([target, loops])
 
     @property
@@ -236,15 +229,19 @@ class Closure(ABC):
 
     def _reload(self, edges: Edges) -> None:
         """Begin again from base edges, without the nodes that have none; there is no change to read afterwards."""
-        registers = self._memory.m
-        self._memory = Memory(self.directed, self._initial_capacity)
-        registers[:] = self._memory.m
-        self._memory.m = registers  # the view stays the same
+        self._clear()
         self._pairs = 0
         self._crowded = False
         self.version += 1
         self._apply(_edges(((), ())), _edges(edges))
         forget_changes(self._memory.m)
+
+    def _clear(self, nodes: int = 0) -> None:
+        """Forget all nodes and edges; the registers stay in their place, and with them the view."""
+        registers = self._memory.m
+        self._memory = Memory(self.directed, max(nodes, self._initial_capacity))
+        registers[:] = self._memory.m
+        self._memory.m = registers
 
     # --- nodes, edges, room -----------------------------------------------------------------------------------
 
@@ -254,21 +251,20 @@ class Closure(ABC):
         return nodes
 
     def _link(self, edges: Edges) -> None:
-        """Add base edges; many at once by laying all out anew."""
+        """Add base edges, given as nodes; many at once by laying all out anew."""
         if len(edges[0]) <= self._memory[EDGES]:
             self._run(graph.link, *_located(edges))
             return
-        before = self._base_nodes()
-        source, target = (np.concatenate([old, new]) for old, new in zip(before, edges, strict=True))
-        for pool in (OUT, INTO):
-            self._memory.hold_pool(pool, np.empty(len(source), np.int32))
-        graph.load(self._memory.m, *_located((source, target)))
+        before = self.base_edges()
+        source, target = (np.concatenate([self._numbers(old), new]) for old, new in zip(before, edges, strict=True))
+        pools = [self._memory.replace_entries(pool, np.empty(len(source), np.int32)) for pool in (OUT, INTO)]
+        graph.load(self._memory.m, *_located((source, target)), *pools)
 
     def _unlink(self, edges: Edges) -> None:
-        source, target = edges
-        by_source, by_target = np.argsort(source, kind="stable"), np.argsort(target, kind="stable")
-        ordered = (source[by_source], target[by_source], target[by_target], source[by_target])
-        graph.unlink(self._memory.m, *(address(side) for side in ordered), len(source))
+        by_source, by_target = (np.argsort(side, kind="stable") for side in edges)
+        forth = (edges[0][by_source], edges[1][by_source])
+        back = (edges[0][by_target], edges[1][by_target])
+        graph.unlink(self._memory.m, *_located(forth), *_located(back))
 
     def _run(self, kernel: Callable[..., int], *arguments: int) -> int:
         """Run a kernel, making room whenever it asks, until it is done or gives up. Returns how far it came."""
@@ -294,21 +290,18 @@ class Closure(ABC):
     def _grow_nodes(self) -> None:
         memory, nodes = self._memory, self._memory[NODES]
         degrees = memory.sizes(OUT)[:nodes] + memory.sizes(INTO)[:nodes] + memory.entries(LOOPS, NODES)
-        # Nodes that lost their last edge keep their numbers; once they are the majority, the next change leaves them out.
-        self._crowded = memory[EDGES] > 0 and 2 * np.count_nonzero(degrees) < nodes
+        lonely = np.count_nonzero((degrees == 0) & (memory.entries(FORMER, NODES) != CREATED))
+        # Nodes that lost their last edge keep their numbers; once they are many, the next change leaves them out.
+        self._crowded = bool(2 * lonely > nodes)
         memory.grow(2 * memory[CAPACITY])
         graph.rehash(memory.m)
 
     def _enlarge(self, pool: int, needed: int) -> None:
         """Let a pool of lists take as much again, or what is needed."""
-        memory = self._memory
-        live = int(memory.sizes(pool).sum())
+        live = int(self._memory.sizes(pool).sum())
         room = live + max(live, needed)
-        check_limit(room)
-        entries = np.empty(room, np.int32)
-        used = graph.compact(memory.m, pool, address(entries))
-        memory.hold_pool(pool, entries)
-        memory.m[pool + USED] = used
+        entries = self._memory.replace_entries(pool, np.empty(room, np.int32))
+        graph.compact(self._memory.m, pool, entries, room)
 
 
 def _located(edges: Edges) -> tuple[int, int, int]:

@@ -30,6 +30,7 @@ from tidelog.store.closures.layout import (
     REBUILT,
     REFLEXIVE,
     SAVED,
+    TERMS,
     TOUCHED,
     TOUCHED_LIST,
     UNMOVED,
@@ -64,7 +65,7 @@ def forget_changes(m: Longs) -> None:
 @inlined
 def changed_components(m: Longs) -> int:
     """How many components `changed_component` counts through."""
-    return m[COMPONENTS] if m[REBUILT] == 1 else m[TOUCHED]
+    return int(m[COMPONENTS] if m[REBUILT] == 1 else m[TOUCHED])
 
 
 @inlined
@@ -95,11 +96,10 @@ def check_diagonal(m: Longs, node: int, rule: int) -> None:
 
 
 @entry_point
-def settle_diagonal(m: Longs, source: int, target: int, count: int, rule: int) -> None:
+def settle_diagonal(m: Longs, ends: int, count: int, rule: int) -> None:
     """Bring the flags of the diagonal up to date: those of the ends of changed edges, and of changed components."""
     for i in range(count):
-        check_diagonal(m, load_i32(source + 4 * i), rule)
-        check_diagonal(m, load_i32(target + 4 * i), rule)
+        check_diagonal(m, load_i32(ends + 4 * i), rule)
     if rule != CYCLIC:
         return
     for i in range(changed_components(m)):
@@ -126,10 +126,10 @@ def collect_changed(m: Longs, nodes: int) -> int:
 
 
 @entry_point
-def emit_cells(nodes: int, cells: int, count: int, begin: int, source: int, target: int, room: int) -> tuple[int, int]:
-    """Pair each node with those of its group outside its cell; `cells` has the bounds of group and cell of each node.
+def emit_cells(terms: int, cells: int, count: int, begin: int, source: int, target: int, room: int) -> tuple[int, int]:
+    """Pair each term with those of its group outside its cell; `cells` has the bounds of group and cell of each.
 
-    Stops where the pairs of the next node may not fit; returns that node's position and the number of pairs.
+    Stops where the pairs of the next term may not fit; returns its position and the number of pairs.
     """
     filled = 0
     for i in range(begin, count):
@@ -139,8 +139,8 @@ def emit_cells(nodes: int, cells: int, count: int, begin: int, source: int, targ
             return i, filled
         for other in range(group_begin, group_end):
             if other < cell_begin or other >= cell_end:
-                store_i32(source + 4 * filled, load_i32(nodes + 4 * i))
-                store_i32(target + 4 * filled, load_i32(nodes + 4 * other))
+                store_i32(source + 4 * filled, load_i32(terms + 4 * i))
+                store_i32(target + 4 * filled, load_i32(terms + 4 * other))
                 filled += 1
     return count, filled
 
@@ -202,8 +202,9 @@ def compare(m: Longs) -> tuple[int, int]:
 
 @device
 def emit_difference(m: Longs, node: int, rows: int, a: int, b: int, source: int, target: int, filled: int) -> int:
-    """Pair a node with what its set has and the set of the other kind has not; with `b` CREATED, with all but itself."""
+    """Pair a node with what set `a` has and set `b` of the other kind has not; with `b` CREATED, with all but itself."""
     others = SAVED if rows == FORWARD else FORWARD
+    term = get(m, TERMS, node)
     start = start_of(m, rows, a)
     other, j, j_end = 0, 0, 0
     if b != CREATED:
@@ -220,8 +221,8 @@ def emit_difference(m: Longs, node: int, rows: int, a: int, b: int, source: int,
         while word != 0:
             found = (key << 6) + first_bit(word)
             word &= ~bit_of(found)
-            store_i32(source + 4 * filled, node)
-            store_i32(target + 4 * filled, found)
+            store_i32(source + 4 * filled, term)
+            store_i32(target + 4 * filled, get(m, TERMS, found))
             filled += 1
     return filled
 

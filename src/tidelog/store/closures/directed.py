@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from tidelog.store.closures.change import Edges
+from tidelog.store.closures.change import ClosureChange, Edges
 from tidelog.store.closures.closure import Closure, Diagonal, _located
 from tidelog.store.closures.differences import CYCLIC, GIVEN, compare, emit_rows
 from tidelog.store.closures.layout import (
@@ -17,8 +17,10 @@ from tidelog.store.closures.layout import (
     FORWARD,
     MEMBERS,
     NODES,
+    ORDER,
     ROOM,
     SAVED,
+    TERMS,
     USED,
     WIDTH,
     WORDS,
@@ -33,6 +35,7 @@ Layout = Literal["auto", "dense", "sparse"]
 DENSE_BYTES = 1 << 26  # dense rows up to this size need no thought
 SPARSE_WORD, DENSE_WORD = 12, 8  # bytes of a word
 FEW_EDGES = 32  # so few changes are never worth starting afresh at once
+MANY_EDGES = 1 << 14  # a first load from here on is worth numbering its nodes with care
 
 
 class DirectedClosure(Closure):
@@ -58,7 +61,7 @@ class DirectedClosure(Closure):
             self._rebuild()
             return
         self._add_single_rows(known)
-        budget = self._rebuilding_cost()
+        budget = int(self.patience * self._rebuilding_cost())
         shrunk = self._finishes(loosen, *_located(deleted), budget) and self._finishes(shrink, budget)
         self._link(added)
         if not (shrunk and self._finishes(extend, *_located(added), budget)):
@@ -76,25 +79,47 @@ class DirectedClosure(Closure):
         memory = self._memory
         for rows in (FORWARD, BACKWARD):
             memory.clear_rows(rows)
-        if memory[MEMBERS + ROOM] < memory[NODES]:
-            memory.hold_pool(MEMBERS, np.empty(memory[NODES], np.int32))
-        condense(memory.m)
+        self._condense()
         for rows in (FORWARD, BACKWARD):
             self._lay_out(rows, memory[COMPONENTS])
             self._run(fill, rows == FORWARD)
 
+    def _condense(self) -> None:
+        if self._memory[MEMBERS + ROOM] < self._memory[NODES]:
+            self._enlarge(MEMBERS, self._memory[NODES])
+        condense(self._memory.m)
+
+    def _apply(self, gone: Edges, come: Edges) -> ClosureChange:
+        if self._memory[NODES] == 0 and len(come[0]) >= MANY_EDGES:
+            self._number_depth_first(come)
+        return super()._apply(gone, come)
+
+    def _number_depth_first(self, come: Edges) -> None:
+        """Number the nodes of a first, large load depth first: then what a node reaches has few, neighbouring words.
+
+        The search begins where there is less, at the sources or at the sinks, so that it follows the branches of trees.
+        """
+        source, target = self._numbers(come[0]), self._numbers(come[1])
+        if np.count_nonzero(np.bincount(source)) > np.count_nonzero(np.bincount(target)):
+            source, target = target, source
+        self._link((source, target))
+        self._condense()
+        terms = self._memory.arrays[TERMS][self._memory.entries(ORDER, NODES)]
+        self._clear(len(terms))
+        self._numbers(terms)
+
     # --- the form of the rows ---------------------------------------------------------------------------------
 
-    def _lay_out(self, rows: int, needed: int) -> None:
-        """Copy the rows to a pool with room for so many more words, in the form that suits them now."""
+    def _lay_out(self, rows: int, needed: int, new_rows: int = 0) -> None:
+        """Copy the rows to a pool with room for more words, or for new rows, in the form that suits them now."""
         memory = self._memory
-        width = self._width(rows, needed)
+        width = self._width(rows, needed, memory[NODES] + (memory[NODES] >> 3 if new_rows else 0))
         if width:
             alive = memory.alive()
-            room = width * (alive + max(alive >> 3, -(-needed // width)))
+            room = width * (alive + max(alive >> 3, new_rows, -(-needed // width)))
         else:
             live = self._sparse_words(rows)
-            room = live + max(live >> 1, needed)
+            room = live + max(live >> 1, needed, new_rows)
         check_limit(room)
         keys, words = np.empty(0 if width else room, np.int32), np.empty(room, np.int64)
         used = copy_rows(memory.m, rows, address(keys), address(words), width)
@@ -102,9 +127,9 @@ class DirectedClosure(Closure):
         memory.m[rows + USED] = used
         memory.clear_row()
 
-    def _width(self, rows: int, needed: int) -> int:
-        """The width of dense rows, or 0 where sparse ones are better."""
-        width = (self._memory[NODES] + 63) >> 6
+    def _width(self, rows: int, needed: int, nodes: int) -> int:
+        """The width of dense rows for so many nodes, or 0 where sparse rows are better."""
+        width = (nodes + 63) >> 6
         if self._layout != "auto":
             return width if self._layout == "dense" else 0
         dense = self._memory.alive() * width * DENSE_WORD
@@ -127,17 +152,26 @@ class DirectedClosure(Closure):
             return
         for rows in (FORWARD, BACKWARD):
             width = memory[rows + WIDTH]
-            if 0 < width < (memory[NODES] + 63) >> 6 or memory[rows + USED] + new * max(1, width) > memory[rows + ROOM]:
-                self._lay_out(rows, new * max(1, (memory[NODES] + 63) >> 6))
+            narrow = 0 < width < (memory[NODES] + 63) >> 6
+            if narrow or memory[rows + USED] + new * max(1, width) > memory[rows + ROOM]:
+                self._lay_out(rows, 0, new)
         single_rows(memory.m, known)
 
     def _make_room(self, pool: int, needed: int) -> None:
-        if pool in (FORWARD, BACKWARD):
-            self._lay_out(pool, needed)
-        elif pool == SAVED:
-            self._memory.lengthen_log(needed)
+        if pool == SAVED:
+            self._memory.lengthen_rows(SAVED, needed)
+        elif pool in (FORWARD, BACKWARD):
+            self._make_room_for_words(pool, needed)
         else:
             super()._make_room(pool, needed)
+
+    def _make_room_for_words(self, rows: int, needed: int) -> None:
+        memory = self._memory
+        gaps = memory[rows + USED] - self._sparse_words(rows)
+        if memory[rows + WIDTH] or 4 * gaps > memory[rows + USED] or self._width(rows, needed, memory[NODES]):
+            self._lay_out(rows, needed)
+        else:
+            memory.lengthen_rows(rows, needed)
 
     # --- what changed -----------------------------------------------------------------------------------------
 

@@ -26,12 +26,14 @@ from tidelog.store.closures.layout import (
     CAPACITY,
     DONE,
     EDGES,
+    ENTRIES,
     INTO,
     LOOPS,
     MASK,
     MEMBERS,
     NODES,
     OUT,
+    ROOM,
     SLOTS,
     STAMP,
     STATUS,
@@ -155,14 +157,16 @@ def deal(m: Longs, pool: int, owners: int, values: int, count: int) -> None:
 
 
 @entry_point
-def load(m: Longs, source: int, target: int, count: int) -> None:
-    """Make the given edges, all at once, the only ones. Both pools have room for them."""
+def load(m: Longs, source: int, target: int, count: int, out: int, into: int) -> None:
+    """Make the given edges, all at once, the only ones, in new memory that has just the room for them."""
     for node in range(m[NODES]):
         put_flag(m, LOOPS, node, 0)
     for i in range(count):
         x = load_i32(source + 4 * i)
         if x == load_i32(target + 4 * i):
             put_flag(m, LOOPS, x, 1)
+    for pool, entries in ((OUT, out), (INTO, into)):
+        m[pool + ENTRIES], m[pool + ROOM] = entries, count
     deal(m, OUT, source, target, count)
     deal(m, INTO, target, source, count)
     m[EDGES] = m[OUT + USED]
@@ -204,19 +208,19 @@ def drop(m: Longs, pool: int, owners: int, values: int, count: int) -> int:
 
 
 @entry_point
-def unlink(m: Longs, source: int, targets: int, target: int, sources: int, count: int) -> None:
+def unlink(m: Longs, source: int, target: int, count: int, sources: int, targets: int, same_count: int) -> None:
     """Take edges out; they come twice, ordered by their source and ordered by their target."""
     for i in range(count):
         x = load_i32(source + 4 * i)
-        if x == load_i32(targets + 4 * i):
+        if x == load_i32(target + 4 * i):
             put_flag(m, LOOPS, x, 0)
-    m[EDGES] -= drop(m, OUT, source, targets, count)
-    drop(m, INTO, target, sources, count)
+    m[EDGES] -= drop(m, OUT, source, target, count)
+    drop(m, INTO, targets, sources, same_count)
 
 
 @entry_point
-def compact(m: Longs, pool: int, entries: int) -> int:
-    """Copy all lists, without gaps, to new memory; returns how much of it they take."""
+def compact(m: Longs, pool: int, entries: int, room: int) -> None:
+    """Move all lists, without gaps, to new memory."""
     end = 0
     for owner in range(m[CAPACITY]):
         start, size = start_of(m, pool, owner), size_of(m, pool, owner)
@@ -224,4 +228,16 @@ def compact(m: Longs, pool: int, entries: int) -> int:
             store_i32(entries + 4 * (end + i), entry(m, pool, start + i))
         set_place(m, pool, owner, end, size)
         end += size
-    return end
+    m[pool + ENTRIES], m[pool + ROOM], m[pool + USED] = entries, room, end
+
+
+@entry_point
+def read_edges(m: Longs, source: int, target: int) -> None:
+    """Write the terms of all edges that are no loops where there is room for them."""
+    count = 0
+    for node in range(m[NODES]):
+        start = start_of(m, OUT, node)
+        for i in range(start, start + size_of(m, OUT, node)):
+            store_i32(source + 4 * count, get(m, TERMS, node))
+            store_i32(target + 4 * count, get(m, TERMS, entry(m, OUT, i)))
+            count += 1

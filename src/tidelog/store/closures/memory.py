@@ -70,6 +70,7 @@ class Memory:
     def __init__(self, directed: bool, capacity: int) -> None:
         self.m: Longs = np.zeros(REGISTERS, np.int64)
         self.arrays: dict[int, Array] = {}
+        self.retired: list[Array] = []
         self.m[DIRECTED] = directed
         self._grow_arrays(capacity)
         for pool in POOLS:
@@ -109,7 +110,7 @@ class Memory:
     def _grow_arrays(self, capacity: int) -> None:
         directed = bool(self.m[DIRECTED])
         arrays = NODE_ARRAYS | DIRECTED_ARRAYS if directed else NODE_ARRAYS
-        fresh = {register: np.full(capacity, rest, kind) for register, (kind, rest) in arrays.items()}
+        fresh: dict[int, Array] = {register: np.full(capacity, rest, kind) for register, (kind, rest) in arrays.items()}
         fresh[layout.PARENT] = np.arange(capacity, dtype=np.int32)
         for pool in POOLS + (ROWS if directed else ()):
             fresh[pool + TABLE] = np.zeros((capacity, 3), np.int32)
@@ -135,10 +136,15 @@ class Memory:
             words = words + 63 >> 6
         self.m[GATHERED] = 0
 
-    def hold_pool(self, pool: int, entries: Ints) -> None:
-        """Give a pool of lists a new array."""
-        self.hold(pool + ENTRIES, entries)
-        self.m[pool + ROOM] = len(entries)
+    def replace_entries(self, pool: int, entries: Ints) -> int:
+        """Own a new array for the lists of a pool. The kernel that fills it lets the register point there.
+
+        Until the change ends the old array stays, so that the registers are right whenever Python is interrupted.
+        """
+        check_limit(len(entries))
+        self.retired.append(self.arrays[pool + ENTRIES])
+        self.arrays[pool + ENTRIES] = entries
+        return int(entries.ctypes.data)
 
     def hold_rows(self, rows: int, keys: Array, words: Array, width: int) -> None:
         """Give a pool of rows new arrays."""
@@ -152,14 +158,15 @@ class Memory:
         self.m[rows + USED] = 0
         self.arrays[rows + TABLE][:] = 0
 
-    def lengthen_log(self, needed: int) -> None:
-        """Make room for more rows in the log; those that it has stay where they are."""
-        saved, used = layout.SAVED, self[layout.SAVED + USED]
-        size = used + max(used, needed)
+    def lengthen_rows(self, rows: int, more: int) -> None:
+        """Make room for more words in sparse rows; what is there stays where it is."""
+        used = self[rows + USED]
+        size = used + max(used >> 1, more)
         check_limit(size)
-        keys, words = np.empty(size, np.int32), np.empty(size, np.int64)
-        keys[:used], words[:used] = self.arrays[saved + KEYS][:used], self.arrays[saved + WORDS][:used]
-        self.hold_rows(saved, keys, words, 0)
+        for register in (rows + KEYS, rows + WORDS):
+            self.arrays[register].resize(size, refcheck=False)
+            self.m[register] = self.arrays[register].ctypes.data
+        self.m[rows + ROOM] = size
 
     def alive(self) -> int:
         """The number of components that have members."""

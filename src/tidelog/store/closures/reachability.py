@@ -120,7 +120,7 @@ def widen_all(m: Longs, rows: int, mirror: int, pivot: int, source: int, node: i
     Whoever is interrupted begins again: what has been widened has `node`, and the pivot has it only when all is done.
     """
     start = start_of(m, mirror, pivot)
-    m[WORK] += count_of(m, mirror, pivot)
+    m[WORK] += 4 * count_of(m, mirror, pivot)
     for position in range(start, start + size_of(m, mirror, pivot)):
         word = word_at(m, mirror, position)
         base = key_at(m, mirror, start, position) << 6

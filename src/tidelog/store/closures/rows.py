@@ -55,7 +55,7 @@ ONE = np.int64(1)
 @inlined
 def bit_of(node: int) -> int:
     """The word in which only the bit of a node is set."""
-    return ONE << (node & 63)
+    return ONE << (node & 63)  # type: ignore[return-value]
 
 
 @inlined

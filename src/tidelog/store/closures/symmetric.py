@@ -23,6 +23,8 @@ from tidelog.store.closures.layout import (
     MOVED_LIST,
     NODES,
     ROOM,
+    TABLE,
+    TERMS,
     TOUCHED,
     TOUCHED_LIST,
     UNMOVED,
@@ -42,7 +44,7 @@ class SymmetricClosure(Closure):
 
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
         # Reading the whole graph once: what the searches may cost before a sweep is better.
-        budget = self._memory[NODES] + 4 * self._memory[EDGES]
+        budget = int(self.patience * (self._memory[NODES] + 4 * self._memory[EDGES]))
         done = self._run(cut, *_located(deleted), budget)
         if done < len(deleted[0]):
             self._sweep((deleted[0][done:], deleted[1][done:]))
@@ -61,10 +63,12 @@ class SymmetricClosure(Closure):
         """From the nodes that moved, in cells of equal former and present component, and the sizes of components."""
         arrays = self._memory.arrays
         moved = self._memory.entries(MOVED_LIST, MOVED)
+        if len(moved) == 0:
+            return 0, 0
         touched = self._memory.entries(TOUCHED_LIST, TOUCHED)
         former, present = arrays[FORMER][moved].astype(np.int64), arrays[COMPONENT][moved].astype(np.int64)
         former_sizes = arrays[FORMER_SIZE][touched].astype(np.int64)
-        sizes = arrays[MEMBERS][touched, 1].astype(np.int64)
+        sizes = arrays[MEMBERS + TABLE][touched, 1].astype(np.int64)
         left = former != present
         arrived, arrivals = np.unique(present[left], return_counts=True)
         stayed = sizes.copy()
@@ -77,13 +81,14 @@ class SymmetricClosure(Closure):
 
     def _emit(self, appeared: bool, size: int) -> Iterator[Edges]:
         nodes, cells = self._cells(appeared)
+        terms = self._memory.arrays[TERMS][nodes]
         largest = int((cells[:, 1] - cells[:, 0]).max())
         position = 0
-        while position < len(nodes):
+        while position < len(terms):
             source = np.empty(max(size, largest), np.int32)
             target = np.empty_like(source)
             position, filled = emit_cells(
-                address(nodes), address(cells), len(nodes), position, *_located((source, target))
+                address(terms), address(cells), len(terms), position, *_located((source, target))
             )
             yield source[:filled], target[:filled]
 

@@ -1,0 +1,42 @@
+"""Every maintenance algorithm against the oracle: random programs under random streams of facts and rules."""
+
+from __future__ import annotations
+
+import pytest
+from engine_util import ALGORITHMS, check_stream, knowledge_base, materialisation
+from generate import EVERYTHING, POSITIVE, Features, soak, splits, streams
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from naive import Update, without_empty
+
+import tidelog.store.store
+
+NO_RULE_UPDATES = "facts only"
+
+
+@pytest.fixture(autouse=True)
+def _tiny_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays so small that every one of them grows."""
+    monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
+    monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", 64)
+
+
+def facts_only(update: Update) -> Update:
+    return Update(update.add, update.delete)
+
+
+@pytest.mark.parametrize("maintenance", ALGORITHMS)
+@pytest.mark.parametrize("features", [POSITIVE, EVERYTHING], ids=["positive", "everything"])
+@pytest.mark.parametrize("block", range(2))
+def test_streams_of_facts(maintenance: str, features: Features, block: int) -> None:
+    for seed in range(40 * block, 40 * block + 40):
+        case, stream = soak(seed, features)
+        check_stream(case.state, [facts_only(update) for update in stream], maintenance)
+
+
+@pytest.mark.parametrize("maintenance", ALGORITHMS)
+@pytest.mark.parametrize("block", range(2))
+def test_streams_of_facts_and_rules(maintenance: str, block: int) -> None:
+    for seed in range(1000 + 40 * block, 1000 + 40 * block + 40):
+        case, stream = soak(seed, EVERYTHING)
+        check_stream(case.state, stream, maintenance)
