@@ -135,8 +135,6 @@ class KnowledgeBase:
         return self._apply(Request(deleted_rows, added_rows, tuple(numbers), fresh), arities)
 
     def _apply(self, request: Request, arities: dict[str, int]) -> Change:
-        for predicate, rows in (*request.add.items(), *request.delete.items()):
-            self._engine.store.relation(predicate, rows.shape[1])
         outcome = self._engine.update(request)
         self._arities = arities
         self._errors += outcome.errors

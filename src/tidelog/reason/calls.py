@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tidelog.errors import DataError, TidelogError
+from tidelog.reason.interrupts import interruptible
 from tidelog.store.layout import FAILURE, M_REQUEST_COUNT
 from tidelog.store.store import Store
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
@@ -116,7 +117,7 @@ def _answer(
 def _result(store: Store, function: Callable[..., Any], values: list[Value]) -> int:
     """The term of a call's result, FAILURE where it has none."""
     try:
-        result = function(*values)
+        result = interruptible(function, *values)
     except Exception:  # A registered function may raise anything; the rule instance fails, and is counted.
         return FAILURE
     if not isinstance(result, str | int | float | bool | IRI | Literal | np.generic):

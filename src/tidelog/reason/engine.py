@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,33 +123,60 @@ class Engine:
 
     # --- updates --------------------------------------------------------------------------------------------------------
 
-    def update(self, request: Request) -> Outcome:
-        """Apply an update, all or nothing."""
+    def update(self, request: Request, before_commit: Callable[[Outcome], None] | None = None) -> Outcome:
+        """Apply an update, all or nothing. `before_commit` is the last that may fail; the outcome's facts are then still there."""
         removed = {number: self._compile(number) for number in request.remove_rules}
         removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
         graph = self.graph.copy() if request.remove_rules or request.add_rules else self.graph
         impact = graph.update(request.add_rules, request.remove_rules) if graph is not self.graph else None
-        before, self.graph = self.graph, graph
         transaction = Transaction(self.store, self.limits, self.functions, self.rule_text)
+        before, self.graph = self.graph, graph
+        relation_count = len(self.store.relations)
         counted = dict(self._counted) if impact else self._counted
         explicit_counts = [(relation, relation.explicit_count) for relation in self.store.relations]
         try:
             added = impact.added if impact else ()
+            self._declare(request)
             self._pass(transaction, request, removed, added, removed_aggregates)
             outcome = self._outcome(transaction)
+            if before_commit is not None:
+                before_commit(outcome)
         except BaseException:
             transaction.roll_back()
             for relation, count in explicit_counts:
                 relation.explicit_count = count
             self.graph = before
             self._counted = counted
+            self._forget_compiled(relation_count)
+            self._tidy(self.store.relations)
             raise
         transaction.commit()
+        for predicate, delta in transaction.deltas.items():
+            self._relation(predicate).note_dead(len(delta.removed))
+        self._tidy(map(self._relation, transaction.deltas))
         for number in removed:
             self._rules.pop(number, None)
             self._aggregates.pop(number, None)
             self._counted.pop(number, None)
         return outcome
+
+    def _declare(self, request: Request) -> None:
+        """See that every predicate of the update's facts has its relation."""
+        for predicate, rows in (*request.add.items(), *request.delete.items()):
+            self.store.relation(predicate, rows.shape[1])
+
+    def _forget_compiled(self, relation_count: int) -> None:
+        """After a failed update: numbers of its rules and names of its relations will mean something else next time."""
+        self._rules.clear()
+        self._aggregates.clear()
+        self._nodes.clear()
+        self.store.forget_relations(relation_count)
+
+    def _tidy(self, relations: Iterable[Relation]) -> None:
+        """Close the gaps that deletions left. It can wait where memory is short."""
+        with suppress(MemoryError):
+            for relation in relations:
+                relation.tidy()
 
     def _outcome(self, transaction: Transaction) -> Outcome:
         transaction.check_limits()

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tidelog.errors import LimitError
 from tidelog.program.plan import ALL, Pivot, Start
+from tidelog.reason import interrupts
 from tidelog.reason.calls import answer_requests
 from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.policy import Counters
@@ -173,7 +174,8 @@ class Transaction:
         answer_requests(self.store, self._functions)
 
     def check_limits(self) -> None:
-        """Raise `LimitError` where the update takes too long or derives too much."""
+        """Raise `LimitError` where the update takes too long or derives too much, `KeyboardInterrupt` after Ctrl-C."""
+        interrupts.check()
         limits = self._limits
         if limits.timeout is not None and time.monotonic() - self._began > limits.timeout:
             raise LimitError(f"the update took more than {limits.timeout} s; busiest rule: {self._busiest_rule()}")
@@ -359,13 +361,16 @@ class Transaction:
     # --- the end --------------------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
+        grown = self._grown()
         commit_log(self.machine)
-        for relation in self._grown():
+        for relation in grown:
             commit_relation(self.machine, relation.number)
 
     def roll_back(self) -> None:
         roll_back_log(self.machine)
+        self.machine[M_REQUEST_COUNT] = 0
         for relation in self._grown():
+            relation.note_dead(relation.count - int(relation.fields[R_START]))
             roll_back_relation(self.machine, relation.number)
         for relation in self.store.relations:
             relation.clear_queues()

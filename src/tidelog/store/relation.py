@@ -56,6 +56,9 @@ Row = npt.NDArray[np.int64]
 # The table grows at this load. Linear probing over groups of eight stays short, and a fact costs 15 to 22 bytes there.
 MAXIMUM_LOAD = 0.8
 
+# Dead records of smaller relations are not worth the work.
+COMPACT_FROM = 1024
+
 
 class Index:
     """The facts of a relation by the values of some of its columns."""
@@ -86,6 +89,7 @@ class Relation:
         self.has_counters = counters
         self.indexes: list[Index] = []
         self.explicit_count = 0
+        self._dead = 0  # at most that many records are dead
         capacity = max(capacity, 2)
         self.cells: Cells = np.zeros((capacity, self._record_cells()), np.int32)
         self._keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
@@ -289,23 +293,38 @@ class Relation:
     # --- compaction -----------------------------------------------------------------------------------------------------
 
     def compact(self) -> None:
-        """Drop the dead records. Only between updates: facts get new numbers."""
+        """Drop the dead records. Only between updates: facts get new numbers. Where memory runs out, all stays as it is."""
         alive = self.live()
-        kept = self.cells[alive]
-        self.cells = np.zeros((max(2, int(len(alive) * 1.125)), self._record_cells()), np.int32)
-        self.cells[: len(alive)] = kept
+        cells = np.zeros((max(2, int(len(alive) * 1.125)), self._record_cells()), np.int32)
+        cells[: len(alive)] = self.cells[alive, : cells.shape[1]]
+        slots = [np.full(2 * max(4, min(index.distinct, len(alive))), EMPTY, np.int32) for index in self.indexes]
+        queue, batch = np.empty(2, np.int32), np.empty(2, np.int32)
+        self._new_table(max(1, int(len(alive) / MAXIMUM_LOAD / 8) + 1))
+        self.cells, self._queue, self._batch = cells, queue, batch
+        for index, empty in zip(self.indexes, slots, strict=True):
+            index.slots = empty
         self.fields[R_COUNT] = len(alive)
         self.fields[R_START] = len(alive)
         self.fields[R_CLEAN] = 1
-        self._queue = np.empty(2, np.int32)
-        self._batch = np.empty(2, np.int32)
-        self._new_table(max(1, int(len(alive) / MAXIMUM_LOAD / 8) + 1))
+        self._publish()
         rebuild_table(self._store.machine, self.number)
         for index in self.indexes:
-            index.slots = np.full(max(8, int(1.5 * index.distinct)), EMPTY, np.int32)
-        self._publish()
-        for index in self.indexes:
             self._build_index(index)
+
+    def note_dead(self, records: int) -> None:
+        """That many more records may be dead."""
+        if records:
+            self._dead += records
+            self.mark_unclean()
+
+    def tidy(self) -> None:
+        """Compact where more than half of the records are dead; looks at the records only when that is likely."""
+        if self.count <= COMPACT_FROM or 2 * self._dead <= self.count:
+            return
+        self._dead = self.count - len(self)
+        if 2 * self._dead > self.count:
+            self.compact()
+            self._dead = 0
 
     def clear(self) -> None:
         """Forget every fact; for relations that only serve within an update."""

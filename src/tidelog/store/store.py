@@ -122,6 +122,15 @@ class Store:
         self.relations.append(created)
         return created
 
+    def forget_relations(self, count: int) -> None:
+        """Drop all relations but the first `count`: an update that failed has made them. No plan may refer to them."""
+        for relation in self.relations[count:]:
+            self._by_name.pop(relation.name, None)
+            self.memo_functions.pop(relation.number, None)
+        self._memos = {key: memo for key, memo in self._memos.items() if memo.number < count}
+        del self.relations[count:]
+        self.relation_table[count:] = 0
+
     def new_index(self, columns: tuple[int, ...]) -> Index:
         number = len(self._indexes)
         if number == len(self._index_table):
