@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 
 from tidelog import IRI, DataError, Literal
 from tidelog.formats import columns_of, delimited, files, read_facts, read_file, values_of, write_facts
+from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.folder import file_of_predicate, predicate_of_file
 from tidelog.values import Row, Value, canonical, identity
 
@@ -135,6 +138,57 @@ def test_blocks_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ]  # fmt: skip
     assert same(read_text(tmp_path, "p.csv", text), expected)
     assert read_text(tmp_path, "q.jsonl", '["é", 1]\n\n["b", 2]') == [("é", 1), ("b", 2)]
+
+
+def outcome(text: str, block: int, careful: bool) -> object:
+    """What a reader makes of a text: its rows as constants, or its error."""
+
+    class Reader(DelimitedReader):
+        def _split(self, block: bytes) -> Any:
+            if careful:
+                raise delimited._NotPlainError
+            return super()._split(block)
+
+    rows: list[object] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited, "BLOCK_BYTES", block)
+        try:
+            for _, columns in Reader(io.BytesIO(text.encode()), ",", "p.csv"):
+                cells = [values_of(column) for column in columns]
+                rows += [[identity(value) for value in row] for row in zip(*cells, strict=True)] if cells else [[]]
+        except DataError as error:
+            return str(error)
+    return rows
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.sampled_from('aé1-.<>(),"\n\r'), max_size=24), st.integers(1, 30))
+def test_both_ways_of_reading_agree(text: str, block: int) -> None:
+    assert outcome(text, block, careful=False) == outcome(text, block, careful=True)
+    whole, in_blocks = outcome(text, 1000, careful=False), outcome(text, block, careful=False)
+    # Of two mistakes, the blocks decide which one is told.
+    assert whole == in_blocks or (isinstance(whole, str) and isinstance(in_blocks, str))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(["a", "1", '"a"', '"1"', '"a,b"', '"a""b"', '"\n"', '""', "<b>", "é"]),
+            min_size=2,
+            max_size=2,
+        ),
+        max_size=8,
+    ),
+    st.sampled_from(["\n", "\r\n", "\n\n"]),
+    st.integers(1, 60),
+)
+def test_both_ways_of_reading_agree_on_good_files(rows: list[list[str]], line_end: str, block: int) -> None:
+    text = "".join(",".join(row) + line_end for row in rows)
+    plain = outcome(text, block, careful=False)
+    assert isinstance(plain, list)
+    assert len(plain) == len(rows)
+    assert plain == outcome(text, block, careful=True)
 
 
 # ---- round trips

@@ -90,6 +90,8 @@ class DelimitedReader:
         """The columns of a block (None where it has no rows), and the bytes of a last row that is not complete yet."""
         try:
             table, end = self._split(block)
+            if last and end < len(block):
+                raise _NotPlainError  # a quote is left open
             columns = self._typed(table)
         except (pa.ArrowInvalid, CellError, _NotPlainError):
             return self._parse_carefully(block, last)  # which can say what is wrong, and where
