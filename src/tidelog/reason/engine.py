@@ -22,7 +22,7 @@ from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.compiled import CompiledRule, Node, group_predicate, normal_form
 from tidelog.reason.counting import recount
 from tidelog.reason.policy import NO_COUNTER, Counters
-from tidelog.reason.transaction import NOTHING, Delta, Explicit, Limits, RuleChange, Transaction
+from tidelog.reason.transaction import NOTHING, Attendant, Delta, Explicit, Limits, RuleChange, Transaction
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
 from tidelog.store.relation import Cells, Relation
@@ -64,6 +64,7 @@ class Engine:
         self.graph = RuleGraph()
         self.limits = limits or Limits()
         self.functions = functions if functions is not None else {}
+        self.attendant: Attendant | None = None
         self._algorithm: Algorithm = algorithm_for(maintenance)
         self._rules: dict[int, CompiledRule] = {}
         self._aggregates: dict[int, AggregateRule] = {}
@@ -129,7 +130,7 @@ class Engine:
         removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
         graph = self.graph.copy() if request.remove_rules or request.add_rules else self.graph
         impact = graph.update(request.add_rules, request.remove_rules) if graph is not self.graph else None
-        transaction = Transaction(self.store, self.limits, self.functions, self.rule_text)
+        transaction = Transaction(self.store, self.limits, self.functions, self.rule_text, self.attendant)
         before, self.graph = self.graph, graph
         relation_count = len(self.store.relations)
         counted = dict(self._counted) if impact else self._counted
@@ -202,6 +203,7 @@ class Engine:
         for number in added:
             agenda.push(self.graph.rule(number).head.predicate)
         while agenda:
+            transaction.look_around()
             predicate = agenda.pop()
             node = self._node(predicate)
             changes = RuleChange(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -116,15 +116,35 @@ class RuleChange:
         return frozenset(rule.number for rule in self.added)
 
 
+class Attendant(Protocol):
+    """Somebody who looks in while an update is in work: between components, and whenever a kernel pauses."""
+
+    @property
+    def budget(self) -> int:
+        """Candidates that a kernel may look at before it pauses."""
+
+    def attend(self, transaction: Transaction) -> None:
+        """May mark facts or wait, and raise to have the update rolled back; no kernel with state of its own may run."""
+
+
 class Transaction:
     """One update in work."""
 
-    def __init__(self, store: Store, limits: Limits, functions: Functions, rule_text: Callable[[int], str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        limits: Limits,
+        functions: Functions,
+        rule_text: Callable[[int], str],
+        attendant: Attendant | None = None,
+    ) -> None:
         self.store = store
         self.machine = store.machine
         self._limits = limits
         self._functions = functions
         self._rule_text = rule_text
+        self._attendant = attendant
+        self._budget = BUDGET if attendant is None else attendant.budget
         self._began = time.monotonic()
         self.deltas: dict[str, Delta] = {}
         self._log_mark = 0
@@ -141,7 +161,7 @@ class Transaction:
         """Run a kernel to its end."""
         self.machine[M_STATE : M_STATE + STATE_SIZE] = 0
         while True:
-            self.machine[M_BUDGET] = BUDGET
+            self.machine[M_BUDGET] = self._budget
             status = kernel(self.machine, *arguments)
             if status == DONE:
                 return
@@ -162,7 +182,15 @@ class Transaction:
             self.store.grow_frames()
         elif status == NEED_CALLS:
             self._call_functions()
+        self.look_around()
+
+    def look_around(self) -> None:
+        """Watch the limits, and let the attendant look in; what he waits for does not count as time of the update."""
         self.check_limits()
+        if self._attendant is not None:
+            before = time.monotonic()
+            self._attendant.attend(self)
+            self._began += time.monotonic() - before
 
     def _make_room(self, relation: Relation, rows: int) -> None:
         # Ask for more than this batch needs, so that growth stays rare.
