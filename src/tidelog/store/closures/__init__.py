@@ -1,7 +1,7 @@
 """Closures as data structures: relations that follow from base edges and are never stored pair by pair.
 
-`SymmetricClosure` and `DirectedClosure` take changes of base edges and answer for all pairs; `kernels` reads them inside
-compiled joins. The names load on first use, since they bring the compiler with them.
+`SymmetricClosure` and `DirectedClosure` take changes of base edges and answer for all pairs; `kernels` reads them
+inside compiled joins. The names load on first use, since they bring the compiler with them.
 """
 
 from __future__ import annotations

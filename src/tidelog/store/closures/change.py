@@ -33,17 +33,13 @@ class ClosureChange:
         return self._all(False, self.removed_count)
 
     def chunks(self, added: bool, size: int = 1 << 16) -> Iterator[Edges]:
-        """The same in pieces of about `size` pairs."""
+        """The same in pieces of at least `size` pairs, as far as there are so many, and not many more."""
         if self._version != self._closure.version:
             raise RuntimeError("The closure has changed since. Read what a change did before the next one.")
         if self.added_count if added else self.removed_count:
             yield from self._closure.changed_pairs(added, size)
 
     def _all(self, added: bool, count: int) -> Edges:
-        source, target = np.empty(count, np.int32), np.empty(count, np.int32)
-        filled = 0
-        for sources, targets in self.chunks(added, 1 << 20):
-            source[filled : filled + len(sources)] = sources
-            target[filled : filled + len(targets)] = targets
-            filled += len(sources)
-        return source, target
+        """One piece that has room for everything."""
+        nothing = np.empty(0, np.int32), np.empty(0, np.int32)
+        return next(self.chunks(added, count), nothing)

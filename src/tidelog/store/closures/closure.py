@@ -119,8 +119,12 @@ class Closure(ABC):
         """How many pairs of different nodes appeared and vanished in the current change."""
 
     @abstractmethod
-    def _emit(self, appeared: bool, size: int) -> Iterator[Edges]:
-        """Those pairs, as terms."""
+    def _emitter(self, appeared: bool) -> Callable[[Edges, int], int]:
+        """A function that writes those pairs, as terms, piece by piece.
+
+        It gets arrays and the number of entries that are filled already, and returns how many are then. It stops when
+        there are not as many left as there are nodes.
+        """
 
     @abstractmethod
     def _diagonal_rule(self) -> int:
@@ -133,11 +137,19 @@ class Closure(ABC):
         return kept
 
     def changed_pairs(self, appeared: bool, size: int) -> Iterator[Edges]:
-        """The pairs of terms that the last change brought, or took."""
-        flipped = self._memory.arrays[TERMS][self._flipped(appeared)]
-        if len(flipped):
-            yield flipped, flipped
-        yield from self._emit(appeared, size)
+        """The pairs of terms that the last change brought, or took; all pieces but the last have at least `size`."""
+        emit = self._emitter(appeared)
+        reflexive = self._memory.arrays[TERMS][self._flipped(appeared)]
+        while True:
+            filled = len(reflexive)
+            room = max(size, filled) + self._memory[NODES]
+            source, target = np.empty(room, np.int32), np.empty(room, np.int32)
+            source[:filled] = target[:filled] = reflexive
+            filled = emit((source, target), filled)
+            if filled == 0:
+                return
+            yield source[:filled], target[:filled]
+            reflexive = reflexive[:0]
 
     # --- reading ----------------------------------------------------------------------------------------------
 

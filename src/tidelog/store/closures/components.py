@@ -1,9 +1,9 @@
 """Connected components under change: the kernels of the symmetric-transitive closure.
 
-Where Modular Materialisation §6 (Algorithms 7–9) overdeletes a whole component and closes what is left of it again, here
-an edge that goes starts a search from both of its ends: they meet (in a dense component after a few steps), or the smaller
-side runs dry and becomes a component of its own. When the searches of one change have cost as much as reading the
-graph once, the components that are left to check are swept instead, so a change never costs much more than that.
+Where Modular Materialisation §6 (Algorithms 7–9) overdeletes a whole component and closes what is left of it again,
+here an edge that goes starts a search from both of its ends: they meet (in a dense component after a few steps), or the
+smaller side runs dry and becomes a component of its own. When the searches of one change have cost as much as reading
+the graph once, the components that are left to check are swept instead: no change costs much more than that.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def group(m: Longs, source: int, target: int, count: int) -> int:
 
 @device
 def measure(m: Longs, joined: int) -> int:
-    """Find the size of each group, which goes to NUMBER, and its largest component, to LOW. Returns the room they need."""
+    """Put the size of each group in NUMBER, and its largest component in LOW. Returns the room that they need."""
     for i in range(joined):
         top = root(m, get(m, STACK, i))
         put(m, NUMBER, top, size_of(m, MEMBERS, top))

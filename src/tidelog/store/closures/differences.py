@@ -126,12 +126,13 @@ def collect_changed(m: Longs, nodes: int) -> int:
 
 
 @entry_point
-def emit_cells(terms: int, cells: int, count: int, begin: int, source: int, target: int, room: int) -> tuple[int, int]:
+def emit_cells(
+    terms: int, cells: int, count: int, begin: int, source: int, target: int, room: int, filled: int
+) -> tuple[int, int]:
     """Pair each term with those of its group outside its cell; `cells` has the bounds of group and cell of each.
 
     Stops where the pairs of the next term may not fit; returns its position and the number of pairs.
     """
-    filled = 0
     for i in range(begin, count):
         group_begin, group_end = load_i32(cells + 16 * i), load_i32(cells + 16 * i + 4)
         cell_begin, cell_end = load_i32(cells + 16 * i + 8), load_i32(cells + 16 * i + 12)
@@ -202,7 +203,7 @@ def compare(m: Longs) -> tuple[int, int]:
 
 @device
 def emit_difference(m: Longs, node: int, rows: int, a: int, b: int, source: int, target: int, filled: int) -> int:
-    """Pair a node with what set `a` has and set `b` of the other kind has not; with `b` CREATED, with all but itself."""
+    """Pair a node with what set `a` has and set `b` of the other kind has not; if that is CREATED, all but itself."""
     others = SAVED if rows == FORWARD else FORWARD
     term = get(m, TERMS, node)
     start = start_of(m, rows, a)
@@ -229,13 +230,12 @@ def emit_difference(m: Longs, node: int, rows: int, a: int, b: int, source: int,
 
 @entry_point
 def emit_rows(
-    m: Longs, appeared: bool, index: int, member: int, source: int, target: int, room: int
+    m: Longs, appeared: bool, index: int, member: int, source: int, target: int, room: int, filled: int
 ) -> tuple[int, int, int]:
     """The pairs of different nodes that appeared, or those that vanished, from a member of a changed component on.
 
     Stops where the pairs of the next node may not fit; returns where that was, and the number of pairs.
     """
-    filled = 0
     while index < changed_components(m):
         component = changed_component(m, index)
         while member < size_of(m, MEMBERS, component):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -71,7 +71,7 @@ class DirectedClosure(Closure):
         """What starting afresh costs, in the unit in which kernels count their work: words and edges looked at."""
         memory = self._memory
         words = memory[FORWARD + USED] + memory[BACKWARD + USED]
-        return 4 * words + 16 * (memory[NODES] + memory[EDGES])
+        return 2 * words + 16 * (memory[NODES] + memory[EDGES])
 
     def _rebuild(self) -> None:
         """Find all components and fill all rows again."""
@@ -178,12 +178,12 @@ class DirectedClosure(Closure):
     def _compare(self) -> tuple[int, int]:
         return compare(self._memory.m)
 
-    def _emit(self, appeared: bool, size: int) -> Iterator[Edges]:
+    def _emitter(self, appeared: bool) -> Callable[[Edges, int], int]:
         index, member = 0, 0
-        while True:
-            source = np.empty(size + self._memory[NODES], np.int32)
-            target = np.empty_like(source)
-            index, member, filled = emit_rows(self._memory.m, appeared, index, member, *_located((source, target)))
-            if filled == 0:
-                return
-            yield source[:filled], target[:filled]
+
+        def emit(pairs: Edges, filled: int) -> int:
+            nonlocal index, member
+            index, member, filled = emit_rows(self._memory.m, appeared, index, member, *_located(pairs), filled)
+            return filled
+
+        return emit

@@ -1,8 +1,8 @@
 """How a closure is read, by compiled joins and by Python alike.
 
 A *view* is the address of a closure's registers (`layout`), as everything in the store goes by addresses, so that one
-compiled join can read any closure, symmetric or directed. A walk through the neighbours of a node is suspended and resumed
-with two integers:
+compiled join can read any closure, symmetric or directed. A walk through the neighbours of a node is suspended and
+resumed with two integers:
 
     node = closure_node(view, x)                              # -1: x has no pair
     cursor, y = closure_next(view, node, backward, 0)         # backward 0: pairs (x, y); 1: pairs (y, x)

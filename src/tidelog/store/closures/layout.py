@@ -1,14 +1,15 @@
 """Where a closure lies in memory: the registers that Python and the kernels share.
 
-Every kernel gets one array `m`, the registers of a closure. They hold its scalars and the addresses of its arrays, which `memory`
-owns. The address of `m` is also the *view* by which compiled joins read the closure (`kernels`).
+Every kernel gets one array `m`, the registers of a closure. They hold its scalars and the addresses of its arrays,
+which `memory` owns. The address of `m` is also the *view* by which compiled joins read the closure (`kernels`).
 
 Nodes are numbered densely from 0 in the order in which their terms first appear. A node keeps its number, and a
 component of its own, also when its last edge goes. Every array with an entry for each node or component has room for
 `CAPACITY` entries; there are never more components than nodes.
 
-Lists of changing length lie in pools: a list that outgrows its place moves to the end of its pool. A kernel never allocates:
-it stops, says in `STATUS` which pool is full and in `NEEDED` how much it wants, Python makes room, and the kernel goes on.
+Lists of changing length lie in pools: a list that outgrows its place moves to the end of its pool. A kernel never
+allocates: it stops, says in `STATUS` which pool is full and in `NEEDED` how much it wants, Python makes room, and the
+kernel goes on.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ USED = 1  # entries of the pool in use
 ROOM = 2  # entries that fit
 ENTRIES = 3  # address of the nodes in lists
 OUT, INTO, MEMBERS = 50, 54, 58
-# Sets of nodes, one a component, as rows of words: what it reaches, what reaches it, and what it reached before the current change.
+# Sets of nodes as rows of words, one a component: what it reaches, what reaches it, what it reached before the change.
 KEYS = 3  # address of the numbers of the words, where rows are sparse
 WORDS = 4
 COUNTS = 5  # address of the numbers of nodes in sets
@@ -78,6 +79,5 @@ REGISTERS = 88
 
 START_BYTE, SIZE_BYTE, LIMIT_BYTE, TABLE_STRIDE = 0, 4, 8, 12  # of a line of a table
 
-# --- what a kernel leaves in STATUS: done, which pool is full, or that starting afresh is cheaper ---------------
-DONE, TOO_MUCH = 0, 1
-FULL = (OUT, INTO, MEMBERS, FORWARD, BACKWARD, SAVED)  # a pool stands for itself
+# --- what a kernel leaves in STATUS: one of these, or the pool that is full -------------------------------------
+DONE, TOO_MUCH = 0, 1  # too much: starting afresh is cheaper

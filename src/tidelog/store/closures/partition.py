@@ -119,7 +119,7 @@ def room_for(m: Longs, component: int, size: int) -> int:
 
 @device
 def absorb(m: Longs, component: int, other: int) -> None:
-    """Move all members of another component into this one, which has a place for them, and give up the other's number."""
+    """Move all members of another component into this one, which has a place for them; the other's number is free."""
     touch(m, component)
     touch(m, other)
     start = start_of(m, MEMBERS, other)

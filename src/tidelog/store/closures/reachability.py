@@ -84,6 +84,8 @@ from tidelog.store.closures.rows import (
 from tidelog.store.closures.search import find_gap, strong_components
 from tidelog.store.jit import entry_point, load_i32
 
+ENOUGH_TO_TELL = 16  # edges after which the cost of the others is foreseen
+
 
 @inlined
 def leads(m: Longs, node: int) -> bool:
@@ -105,7 +107,7 @@ def too_much(m: Longs, budget: int) -> bool:
 
 @device
 def widen(m: Longs, rows: int, component: int, source: int, node: int) -> bool:
-    """Add the set of `source` to that of a component, unless it has `node`, and thereby all; false when a pool is full."""
+    """Add the set of `source` to that of a component, unless it has `node`, and so all; false when a pool is full."""
     if row_has(m, rows, component, node):
         return True
     if rows == FORWARD and not save(m, component):
@@ -186,16 +188,26 @@ def add_edge(m: Longs, x: int, y: int) -> bool:
     return True
 
 
+@inlined
+def will_be_too_much(m: Longs, budget: int, before: int, done: int, count: int) -> bool:
+    """Will the change cost more than the budget, if it goes on as it began? Then the kernel stops, and says so."""
+    if m[WORK] <= budget and (done < ENOUGH_TO_TELL or (m[WORK] - before) * count <= budget * done):
+        return False
+    m[STATUS] = TOO_MUCH
+    return True
+
+
 @entry_point
 def extend(m: Longs, source: int, target: int, count: int, budget: int, begin: int) -> int:
-    """Let edges that have come take effect, one by one; stops when the budget is spent."""
+    """Let edges that have come take effect, one by one; stops when the budget is spent, or bound to be."""
     m[STATUS] = DONE
+    before = m[WORK]
     for i in range(begin, count):
         x, y = load_i32(source + 4 * i), load_i32(target + 4 * i)
         component = get(m, COMPONENT, x)
         if component == get(m, COMPONENT, y) or row_has(m, FORWARD, component, y):
             continue
-        if too_much(m, budget) or not add_edge(m, x, y):
+        if will_be_too_much(m, budget, before, i - begin, count - begin) or not add_edge(m, x, y):
             return i
     return count
 
@@ -274,7 +286,7 @@ def divide(m: Longs, component: int, budget: int) -> bool:
 def covered(m: Longs, component: int, node: int) -> bool:
     """Does a successor of the component still reach the node?
 
-    Sets may be too large yet: but then that successor is scheduled, or will be, and once its set shrinks, so is this one.
+    Its set may be too large yet: but then that successor is scheduled, or will be, and when it shrinks, so is this one.
     """
     start = start_of(m, MEMBERS, component)
     for i in range(start, start + size_of(m, MEMBERS, component)):

@@ -1,8 +1,8 @@
 """Sets of nodes as rows of 64-bit words, one row a component: the operations that reachability is kept with.
 
-Rows are *dense* while the graph is small (every row has all words) and *sparse* beyond (a row has the words that are not
-empty, ordered by their numbers): a taxonomy of a million nodes, each below a dozen others, then takes megabytes, not
-terabytes. Words that become empty stay in a sparse row until it is copied next.
+Rows are *dense* while the graph is small (every row has all words) and *sparse* beyond (a row has the words that are
+not empty, ordered by their numbers): a taxonomy of a million nodes, each below a dozen others, then takes megabytes,
+not terabytes. Words that become empty stay in a sparse row until it is copied next.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ def store_gathered(m: Longs, rows: int, component: int) -> bool:
 
 @entry_point
 def copy_rows(m: Longs, rows: int, keys: int, words: int, width: int) -> int:
-    """Copy all sets, from either form into either form, to new memory with room for them; returns how much they take."""
+    """Copy all sets, from either form into either form, to new memory that has room; returns how much they take."""
     end = 0
     for component in range(m[COMPONENTS]):
         start, size = start_of(m, rows, component), size_of(m, rows, component)

@@ -1,4 +1,4 @@
-"""Searches in the graph: for a way around an edge that is gone, for strongly connected components, for a shortest path."""
+"""Searches in the graph: for a way around a missing edge, for strongly connected components, for a shortest path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEAR_SIDE, FAR_SIDE = ORDER, OTHER  # the lists in which the search from both en
 
 @device
 def expand(m: Longs, pool: int, node: int, queue: int, tail: int, own: int, others: int) -> int:
-    """Queue the neighbours of a node that lie in its component; returns the new tail, or -1 when the other side is met."""
+    """Queue the neighbours of a node that lie in its component; returns the new tail, or -1 on meeting the other side."""
     label = get(m, COMPONENT, node)
     start = start_of(m, pool, node)
     for i in range(start, start + size_of(m, pool, node)):
@@ -88,7 +88,7 @@ def find_gap(m: Longs, x: int, y: int, undirected: bool) -> tuple[int, int]:
 
 @device
 def unseen_child(m: Longs, node: int, edge: int, label: int) -> tuple[int, int]:
-    """Read the edges of a node from one on, lowering LOW, up to one that leads to a new node; returns that, and the next edge."""
+    """Read the edges of a node from one on, lowering LOW, up to a new node; returns that one, and the next edge."""
     start, size = start_of(m, OUT, node), size_of(m, OUT, node)
     low = get(m, LOW, node)
     child = -1
@@ -167,7 +167,7 @@ def strong_components(m: Longs, pool: int, begin: int, end: int, label: int) -> 
 def trace(m: Longs, x: int, y: int, undirected: bool) -> int:
     """Breadth-first search from x for an edge to y. Returns the node before y, or -1; NUMBER then leads back to x.
 
-    LOW says of each node on the way whether its edge was taken against its direction; for y the first of BOUNDS says it.
+    LOW says of each node on the way whether its edge was taken against its direction; for y BOUNDS begins with that.
     """
     token = fresh_tokens(m, 1)
     put(m, ORDER, 0, x)

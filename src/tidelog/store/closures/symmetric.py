@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,18 +79,19 @@ class SymmetricClosure(Closure):
         kept = _ordered_pairs(stayed) + _ordered_pairs(cells)
         return _ordered_pairs(sizes) - kept, _ordered_pairs(former_sizes) - kept
 
-    def _emit(self, appeared: bool, size: int) -> Iterator[Edges]:
+    def _emitter(self, appeared: bool) -> Callable[[Edges, int], int]:
         nodes, cells = self._cells(appeared)
         terms = self._memory.arrays[TERMS][nodes]
-        largest = int((cells[:, 1] - cells[:, 0]).max())
         position = 0
-        while position < len(terms):
-            source = np.empty(max(size, largest), np.int32)
-            target = np.empty_like(source)
+
+        def emit(pairs: Edges, filled: int) -> int:
+            nonlocal position
             position, filled = emit_cells(
-                address(terms), address(cells), len(terms), position, *_located((source, target))
+                address(terms), address(cells), len(terms), position, *_located(pairs), filled
             )
-            yield source[:filled], target[:filled]
+            return filled
+
+        return emit
 
     def _cells(self, appeared: bool) -> tuple[Ints, Ints]:
         """The nodes of changed components by groups, and for each the bounds of its group and of its cell.
