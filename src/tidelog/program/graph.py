@@ -130,10 +130,20 @@ class RuleGraph:
 
     def copy(self) -> RuleGraph:
         """A graph of the same rules under the same numbers, to try an update on."""
-        twin = RuleGraph()
-        twin._attach(self._rules)
-        twin._next = self._next
-        return twin
+        return RuleGraph.of_numbered(self._rules, self._next)
+
+    @classmethod
+    def of_numbered(cls, rules: Mapping[int, Rule], next_number: int) -> RuleGraph:
+        """A graph of rules that have their numbers already, known to be stratified; the next rule gets `next_number`."""
+        graph = cls()
+        graph._attach(rules)
+        graph._next = next_number
+        return graph
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next rule will get."""
+        return self._next
 
     def _attach(self, rules: Mapping[int, Rule]) -> None:
         nodes: dict[Node, tuple[Collection[Node], Collection[Node]]] = {}

@@ -1,11 +1,12 @@
 """Ctrl-C while an update is in work: noted at once, raised at the next place where the update can be rolled back.
 
-Python raises `KeyboardInterrupt` between any two instructions, also between those that move an array and those that tell the kernels
-its new address. So while arrays and registers are in motion the signal is only noted, and `check` raises it: whenever a kernel
-pauses, which is every few tens of milliseconds. A Python function that rules call can be interrupted in its middle.
+Python raises `KeyboardInterrupt` between any two instructions, also between those that move an array and those that
+tell the kernels its new address. So while arrays and registers are in motion the signal is only noted, and `check`
+raises it: whenever a kernel pauses, which is every few tens of milliseconds. A Python function that rules call can be
+interrupted in its middle.
 
-An interrupt that comes too late, when the update has been committed, must not be raised by an update that took place, and must not
-get lost either: it is sent again a moment later.
+An interrupt that comes too late, when the update has been committed, must not be raised by an update that took place,
+and must not get lost either: it is sent again a moment later.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _deferral = _Deferral()
 
 
 def _applies() -> bool:
-    """Whether an interrupt would be raised here, and is not deferred already; a program's own handler stays in charge."""
+    """Whether an interrupt would be raised here, and is not deferred yet; a program's own handler stays in charge."""
     is_main = threading.current_thread() is threading.main_thread()
     return is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

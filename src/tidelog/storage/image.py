@@ -1,0 +1,138 @@
+"""All that a knowledge base is, as arrays and plain values: what a snapshot holds.
+
+Indexes, hash tables, plans and what functions gave are not part of it: they are built again when they are needed.
+Derivation counters are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.errors import StorageError
+from tidelog.language.syntax import Call, Comparison, Negation, Node, Rule, Term
+from tidelog.program.graph import RuleGraph
+from tidelog.reason.engine import Engine
+from tidelog.store.jit import address
+from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD
+from tidelog.store.relation import Cells, Relation
+from tidelog.store.store import Store
+from tidelog.store.update_kernels import load_rows
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationImage:
+    """The facts of a relation that are in I: rows, which are explicit, and the two counters where it keeps them."""
+
+    name: str
+    rows: Cells
+    explicit: npt.NDArray[np.bool_]
+    counters: Cells | None
+
+    @property
+    def arity(self) -> int:
+        return int(self.rows.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class RuleImage:
+    """A rule under its number, the counter that its derivations stand in, and how often it was applied so far."""
+
+    number: int
+    rule: Rule
+    counter: int | None
+    applications: int
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A knowledge base. `options` are the arguments of its constructor."""
+
+    options: Mapping[str, Any]
+    prefixes: Mapping[str, str]
+    arities: Mapping[str, int]
+    errors: int
+    next_rule: int
+    rules: tuple[RuleImage, ...]
+    terms: Arrays
+    relations: tuple[RelationImage, ...]
+
+
+def _is_kept(relation: Relation) -> bool:
+    """Predicates and the groups of aggregates are kept; what serves within an update only is not."""
+    return not relation.name.startswith("#touched")
+
+
+def image_of_relation(relation: Relation) -> RelationImage:
+    records = relation.cells[relation.live()]
+    explicit = (records[:, relation.flags_column] & F_EXPLICIT) != 0
+    counters = records[:, list(relation.counter_columns)] if relation.has_counters else None
+    return RelationImage(relation.name, records[:, : relation.arity], explicit, counters)
+
+
+def images_of_rules(engine: Engine) -> tuple[RuleImage, ...]:
+    work = engine.store.rule_work
+    return tuple(
+        RuleImage(number, rule, engine.counted.get(number), int(work[number]) if number < len(work) else 0)
+        for number, rule in engine.graph.rules.items()
+    )
+
+
+def images_of_relations(store: Store) -> tuple[RelationImage, ...]:
+    return tuple(image_of_relation(relation) for relation in store.named().values() if _is_kept(relation))
+
+
+def restore_engine(engine: Engine, image: Image) -> None:
+    """Fill an empty engine. Nothing is derived: everything is in the image."""
+    engine.store.terms.restore(dict(image.terms))
+    engine.graph = RuleGraph.of_numbered({item.number: item.rule for item in image.rules}, image.next_rule)
+    engine.counted = {item.number: item.counter for item in image.rules if item.counter is not None}
+    engine.store.ensure_rules(image.next_rule)
+    for item in image.rules:
+        engine.store.rule_work[item.number] = item.applications
+    for relation_image in image.relations:
+        _restore_relation(engine.store, relation_image, len(image.terms["kinds"]))
+
+
+def _restore_relation(store: Store, image: RelationImage, term_count: int) -> None:
+    rows = np.ascontiguousarray(image.rows, np.int32)
+    if rows.size and not (rows.min() > 0 and rows.max() < term_count):
+        raise StorageError(
+            f"`{image.name}` holds a constant that the dictionary does not have: the files do not fit together"
+        )
+    relation = store.relation(image.name, image.arity)
+    if image.counters is not None:
+        relation.add_counters()
+    relation.reserve(len(rows))
+    load_rows(store.machine, relation.number, address(rows), len(rows), F_IN | F_OLD)
+    if relation.count != len(rows):
+        raise StorageError(f"`{image.name}` holds a fact twice: the files have been changed")
+    records = relation.cells[: len(rows)]
+    records[:, relation.flags_column] |= np.where(image.explicit, F_EXPLICIT, 0).astype(np.int32)
+    if image.counters is not None:
+        records[:, list(relation.counter_columns)] = image.counters
+    relation.explicit_count = int(np.count_nonzero(image.explicit))
+
+
+def called_functions(rules: tuple[RuleImage, ...]) -> set[str]:
+    """The names of all functions and operators that rules call."""
+    found: set[str] = set()
+    waiting: list[Node | Term] = [part for item in rules for part in (item.rule.head, *item.rule.body)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Call):
+            found.add(node.function)
+        if isinstance(node, Negation):
+            waiting.append(node.atom)
+        elif isinstance(node, Comparison):
+            waiting += (node.left, node.right)
+        else:
+            waiting += getattr(node, "arguments", ())
+            waiting += filter(None, (getattr(node, "argument", None),))
+    return found

@@ -1,0 +1,133 @@
+"""The journal: an append-only log of the updates since a snapshot. Each is on the disk before its update returns.
+
+A record is 20 bytes of header (a mark, its number from 1 on, the length of its payload and a checksum of all that) and
+the payload. A crash can tear only the last record, since each is forced to the disk before the next is written: a tail
+that is no whole record is cut. Anything wrong *before* a whole record is damage, and nothing is cut then.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidelog.errors import StorageError
+from tidelog.storage.files import force_folder, storage_errors, write_file
+
+MAGIC = b"tidelog journal 1\n"
+MARK = b"\x9eREC"
+
+_HEADER = struct.Struct("<4sQII")
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The payloads of a journal, and where its last whole record ends; `torn` where something follows that is none."""
+
+    payloads: list[bytes]
+    end: int
+    torn: bool
+
+
+def _checksum(number: int, payload: bytes) -> int:
+    return zlib.crc32(payload, zlib.crc32(struct.pack("<QI", number, len(payload))))
+
+
+def encode_record(number: int, payload: bytes) -> bytes:
+    return _HEADER.pack(MARK, number, len(payload), _checksum(number, payload)) + payload
+
+
+def _record_at(data: bytes, at: int) -> tuple[int, bytes] | None:
+    """The number and the payload of the record at an offset, if a whole one stands there."""
+    if at + _HEADER.size > len(data):
+        return None
+    mark, number, length, expected = _HEADER.unpack_from(data, at)
+    payload = data[at + _HEADER.size : at + _HEADER.size + length]
+    if mark != MARK or len(payload) != length or _checksum(number, payload) != expected:
+        return None
+    return number, payload
+
+
+def _offsets_of_marks(data: bytes, at: int) -> Iterator[int]:
+    found = data.find(MARK, at)
+    while found >= 0:
+        yield found
+        found = data.find(MARK, found + 1)
+
+
+def read_journal(path: Path) -> Contents:
+    """Everything in a journal, up to a torn tail."""
+    with storage_errors("read", path):
+        data = path.read_bytes()
+    if not data.startswith(MAGIC):
+        raise StorageError(f"{path} is no journal of this version of tidelog, or its beginning is damaged")
+    payloads: list[bytes] = []
+    at = len(MAGIC)
+    while (record := _record_at(data, at)) is not None and record[0] == len(payloads) + 1:
+        payloads.append(record[1])
+        at += _HEADER.size + len(record[1])
+    if any(_record_at(data, place) is not None for place in _offsets_of_marks(data, at)):
+        raise StorageError(
+            f"{path} is damaged after update {len(payloads)} (byte {at}), with whole updates behind; restore a copy"
+        )
+    return Contents(payloads, at, at < len(data))
+
+
+def create_journal(path: Path) -> None:
+    """An empty journal."""
+    with storage_errors("write", path):
+        write_file(path, MAGIC)
+        force_folder(path.parent)
+
+
+class Journal:
+    """A journal to append to. The caller holds the folder's lock."""
+
+    def __init__(self, path: Path, contents: Contents) -> None:
+        self._path = path
+        self._count = len(contents.payloads)
+        self._end = contents.end
+        self._broken = ""
+        with storage_errors("open", path):
+            self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            self._cut()
+
+    def append(self, payload: bytes) -> None:
+        """Add a record and force it to the disk. Where that fails, the journal is as before or takes nothing more."""
+        if self._broken:
+            raise StorageError(f"{self._path} takes no updates since an earlier failure ({self._broken}); open it anew")
+        record = encode_record(self._count + 1, payload)
+        try:
+            self._write(record)
+            os.fsync(self._file)
+        except BaseException as problem:
+            self._take_back(problem)
+            if isinstance(problem, OSError):
+                with storage_errors("write", self._path):
+                    raise
+            raise
+        self._count += 1
+        self._end += len(record)
+
+    def _write(self, record: bytes) -> None:
+        written = 0
+        while written < len(record):
+            written += os.pwrite(self._file, record[written:], self._end + written)
+
+    def _take_back(self, problem: BaseException) -> None:
+        """Cut what a failed append left. If not even that works, nobody knows what the disk holds."""
+        try:
+            self._cut()
+        except OSError:
+            self._broken = str(problem)
+
+    def _cut(self) -> None:
+        if os.fstat(self._file).st_size != self._end:
+            os.ftruncate(self._file, self._end)
+            os.fsync(self._file)
+
+    def close(self) -> None:
+        os.close(self._file)
