@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from queue import Queue
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
-from tidelog.errors import ArityError, DataError, TidelogError, UnknownRuleError
+from tidelog.errors import ArityError, DataError, StorageError, TidelogError, UnknownRuleError
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.tables import columns_of
 from tidelog.language import (
@@ -24,11 +27,20 @@ from tidelog.language.checks import BUILTIN_FUNCTIONS, check_arities, check_quer
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.reason.engine import Engine, Outcome, Request
+from tidelog.reason.interrupts import deferred, interruptible
 from tidelog.reason.queries import run_query
 from tidelog.reason.transaction import Limits
 from tidelog.results import Answers, Change, Facts, FactSet
+from tidelog.sources import UpdateMapping
 from tidelog.store.relation import Cells, Relation
+from tidelog.streaming import AsyncStream, Stream, open_stream
 from tidelog.values import Row
+
+if TYPE_CHECKING:
+    from tidelog.explain.explainer import Explainer
+    from tidelog.explain.proof import Proof
+    from tidelog.storage.home import Home
+    from tidelog.storage.image import Image
 
 FactsByPredicate = Mapping[str, Any]
 
@@ -49,7 +61,7 @@ class KnowledgeBase:
         timeout: float | None = None,
     ) -> None:
         self._functions: dict[str, Callable[..., Any]] = {}
-        self._engine = Engine(maintenance, Limits(max_facts, timeout), self._functions)
+        self._engine = Engine(maintenance, Limits(max_facts, timeout), self._functions, modules)
         self._maintenance = maintenance
         self._modules = modules
         self._prefixes: dict[str, str] = {}
@@ -57,18 +69,16 @@ class KnowledgeBase:
         self._keys: dict[object, list[int]] = {}
         self._lock = threading.RLock()
         self._errors = 0
+        self._explains: Explainer | None = None
+        self._home: Home | None = None
         if rules_text:
             self._load_program(rules_text)
 
     def _load_program(self, text: str) -> None:
         program = parse_program(text)
-        before = dict(self._prefixes)
         self._prefixes.update(program.prefixes)
-        try:
+        with deferred():
             self._run(_rows_of_atoms(program.facts), {}, program.rules, ())
-        except BaseException:
-            self._prefixes = before
-            raise
 
     # --- updates --------------------------------------------------------------------------------------------------------
 
@@ -80,8 +90,8 @@ class KnowledgeBase:
         remove_rules: str = "",
     ) -> Change:
         """Apply one update: deletions before additions, all or nothing."""
-        with self._lock:
-            program = self._parse_rules(add_rules)
+        with self._lock, deferred():
+            program = interruptible(self._parse_rules, add_rules)
             before = dict(self._prefixes)
             self._prefixes.update(program.prefixes)
             try:
@@ -98,6 +108,20 @@ class KnowledgeBase:
         if program.facts or program.queries:
             parse_rules(text, self._prefixes)  # refuses facts and queries, and says where they stand
         return program
+
+    @overload
+    def stream(self, updates: AsyncIterable[UpdateMapping], marking: bool = True) -> AsyncStream: ...
+
+    @overload
+    def stream(self, updates: Iterable[UpdateMapping] | Queue[Any], marking: bool = True) -> Stream: ...
+
+    def stream(self, updates: Any, marking: bool = True) -> Stream | AsyncStream:
+        """The change of each update, in order, as soon as it is done.
+
+        `updates` is any iterable of mappings such as `update` takes, an asynchronous one (then so is the result), or a
+        queue that `None` ends. With `marking` the next update is looked at while the current one is in work.
+        """
+        return open_stream(self, updates, marking)
 
     def add_rules(self, text: str) -> Change:
         return self.update(add_rules=text)
@@ -118,9 +142,11 @@ class KnowledgeBase:
                         f"{batch.source}:{batch.first_line}: {len(batch.columns)} values, but "
                         f"`{self._display(predicate)}` has {known} arguments"
                     )
-                rows.setdefault(predicate, []).append(self._encode_columns(batch.columns))
-            encoded = {predicate: np.concatenate(parts) for predicate, parts in rows.items()}
-            return self._apply(Request(add=encoded), arities)
+                with deferred():
+                    rows.setdefault(predicate, []).append(self._encode_columns(batch.columns))
+            with deferred():
+                encoded = {predicate: np.concatenate(parts) for predicate, parts in rows.items()}
+                return self._apply(Request(add=encoded), arities)
 
     def _run(
         self, add: FactsByPredicate, delete: FactsByPredicate, rules: tuple[Rule, ...], removed: tuple[Rule, ...]
@@ -135,14 +161,27 @@ class KnowledgeBase:
         return self._apply(Request(deleted_rows, added_rows, tuple(numbers), fresh), arities)
 
     def _apply(self, request: Request, arities: dict[str, int]) -> Change:
-        outcome = self._engine.update(request)
+        gone = tuple(map(self._engine.graph.rule, request.remove_rules))
+        settled: list[tuple[Change, dict[object, list[int]]]] = []
+
+        def settle(outcome: Outcome) -> None:
+            """All that may fail comes before the engine commits, and the journal comes last."""
+            keys = self._rule_keys() if request.add_rules or request.remove_rules else self._keys
+            settled.append((self._change(outcome, arities), keys))
+            if self._home is not None:
+                self._home.record(self._engine.store.terms, request, gone, self._prefixes)
+
+        outcome = self._engine.update(request, settle)
         self._arities = arities
         self._errors += outcome.errors
-        if request.add_rules or request.remove_rules:
-            self._keys = {}
-            for number, rule in self._engine.graph.rules.items():
-                self._keys.setdefault(rule_key(rule), []).append(number)
-        return self._change(outcome)
+        change, self._keys = settled[0]
+        return change
+
+    def _rule_keys(self) -> dict[object, list[int]]:
+        keys: dict[object, list[int]] = {}
+        for number, rule in self._engine.graph.rules.items():
+            keys.setdefault(rule_key(rule), []).append(number)
+        return keys
 
     def _new_rules(self, rules: tuple[Rule, ...], removed: list[int]) -> tuple[Rule, ...]:
         """The rules that are not there yet: a rule said twice is one rule."""
@@ -165,17 +204,13 @@ class KnowledgeBase:
             numbers += [number for number in found if number not in numbers]
         return numbers
 
-    def _change(self, outcome: Outcome) -> Change:
+    def _change(self, outcome: Outcome, arities: Mapping[str, int]) -> Change:
         added: dict[str, FactSet] = {}
         removed: dict[str, FactSet] = {}
-        for predicate, delta in outcome.deltas.items():
-            if predicate.startswith("#"):
-                continue
-            relation = self._engine.store.relation(predicate, 0)
-            name = self._display(predicate)
-            for target, facts in ((added, delta.added), (removed, delta.removed)):
-                if len(facts):
-                    target[name] = FactSet(self._engine.store.terms, relation.rows(facts))
+        for source, target in ((outcome.added, added), (outcome.removed, removed)):
+            for predicate, rows in source.items():
+                if rows.count:
+                    target[self._display(predicate)] = FactSet(self._engine.store.terms, arities[predicate], rows)
         return Change(added, removed, outcome.work, outcome.errors)
 
     # --- encoding -------------------------------------------------------------------------------------------------------
@@ -201,6 +236,8 @@ class KnowledgeBase:
 
     def _encode_rows(self, name: str, rows: Any) -> Cells | None:
         if isinstance(rows, FactSet):
+            if rows._terms is not self._engine.store.terms:
+                return self._encode_tuples(name, list(rows))
             return rows._cells() if len(rows) else None
         if isinstance(rows, set | frozenset | list | tuple):
             return self._encode_tuples(name, list(rows))
@@ -244,8 +281,9 @@ class KnowledgeBase:
 
     @property
     def explicit_predicates(self) -> list[str]:
-        relations = self._engine.store.named().items()
-        return [name for name, relation in relations if relation.explicit_count and not name.startswith("#")]
+        names = [name for name in self._engine.store.named() if not name.startswith("#")]
+        relations = {name: self._engine.explicit_relation(name) for name in names}
+        return [name for name, relation in relations.items() if relation is not None and relation.explicit_count]
 
     @property
     def rules(self) -> list[str]:
@@ -254,18 +292,21 @@ class KnowledgeBase:
 
     def facts(self, predicate: str) -> Facts:
         """The facts of a predicate, as they are whenever one looks."""
-        return self._view(predicate, lambda relation: relation.live(), lambda relation: len(relation), explicit=False)
+        return self._view(predicate, lambda relation: relation.rows(), len, explicit=False)
 
     def explicit(self, predicate: str) -> Facts:
         """Only the explicit facts of a predicate."""
         return self._view(
-            predicate, self._engine.explicit_facts, lambda relation: relation.explicit_count, explicit=True
+            predicate,
+            lambda relation: relation.rows(self._engine.explicit_facts(relation)),
+            lambda relation: relation.explicit_count,
+            explicit=True,
         )
 
     def _view(
         self,
         name: str,
-        facts: Callable[[Relation], Cells],
+        rows: Callable[[Relation], Cells],
         size: Callable[[Relation], int],
         explicit: bool,
     ) -> Facts:
@@ -273,14 +314,15 @@ class KnowledgeBase:
         store = self._engine.store
         arity = self._arities.get(predicate, 0)
 
+        def source() -> Relation | None:
+            return self._engine.explicit_relation(predicate) if explicit else store.find(predicate)
+
         def cells() -> Cells:
-            relation = store.find(predicate)
-            if relation is None:
-                return np.empty((0, arity), np.int32)
-            return relation.rows(facts(relation))
+            relation = source()
+            return np.empty((0, arity), np.int32) if relation is None else rows(relation)
 
         def count() -> int:
-            relation = store.find(predicate)
+            relation = source()
             return 0 if relation is None else size(relation)
 
         def has(row: Row) -> bool:
@@ -319,8 +361,144 @@ class KnowledgeBase:
             query = parse_query(text, self._prefixes)
             check_query(query, frozenset(self._functions), self._prefixes)
             check_arities([query], self._arities, self._prefixes)
-            names, cells = run_query(self._engine, query)
+            with deferred():
+                names, cells = run_query(self._engine, query)
             return Answers(self._engine.store.terms, names, cells)
+
+    # --- proofs ---------------------------------------------------------------------------------------------------------
+
+    def explain(self, fact: str) -> Proof | None:
+        """A proof of least height of a fact such as `"path(a, c)"`; None where it does not hold."""
+        return next(self.proofs(fact, limit=1), None)
+
+    def proofs(self, fact: str, limit: int = 10) -> Iterator[Proof]:
+        """The `limit` lowest proofs of a fact, the lowest first."""
+        with self._lock:
+            atom = self._ground_atom(fact)
+            cells = self._cells_of(atom)
+            if cells is None:
+                return iter(())
+            return iter(self._explainer().proofs(atom.predicate, cells, limit))
+
+    def why_not(self, fact: str) -> str:
+        """What a fact that does not hold lacks: the rule that came closest, and the part of its body that failed."""
+        with self._lock:
+            atom = self._ground_atom(fact)
+            return self._explainer().why_not(atom, self._cells_of(atom), self.predicates)
+
+    def _explainer(self) -> Explainer:
+        if self._explains is None:
+            from tidelog.explain.explainer import Explainer
+
+            self._explains = Explainer(self._engine, lambda: self._prefixes)
+        return self._explains
+
+    def _cells_of(self, atom: Atom) -> Cells | None:
+        """The terms of a fact; None where its predicate is not known with that many arguments."""
+        if self._arities.get(atom.predicate) != atom.arity:
+            return None
+        return self._engine.store.terms.encode_values(list(_row(atom))) if atom.arguments else np.empty(0, np.int32)
+
+    # --- on disk --------------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Save everything into a folder: afterwards, and after any crash on the way, it holds the old state or this one."""
+        from tidelog.storage.home import save_image
+
+        with self._lock, deferred():
+            if self._home is not None and self._home.folder == Path(folder).resolve():
+                self._home.save(self._image())
+            else:
+                save_image(Path(folder), self._image())
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | PathLike[str],
+        journal: bool = False,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> KnowledgeBase:
+        """A knowledge base as it was saved, without materialising it again.
+
+        With `journal=True`, nobody else can open the folder until `close`, and each update is on the disk when `update` returns.
+        `functions` are registered before anything else: Python functions are not saved.
+        """
+        from tidelog.storage.home import Home, read_image
+
+        home = Home(Path(folder)) if journal else None
+        try:
+            image, payloads = (home.image, home.payloads) if home else read_image(Path(folder))
+            kb = cls(**image.options)
+            for name, function in (functions or {}).items():
+                kb.register(name, function)
+            kb._restore(image)
+            kb._replay(payloads)
+        except BaseException:
+            if home is not None:
+                home.close()
+            raise
+        if home is not None:
+            home.begin(kb._prefixes)
+            kb._home = home
+        return kb
+
+    def close(self) -> None:
+        """Release the folder of a journal, for others to open; facts can still be read here."""
+        if self._home is not None:
+            self._home.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _image(self) -> Image:
+        from tidelog.storage.image import Image, images_of_relations, images_of_rules
+
+        limits = self._engine.limits
+        return Image(
+            options={
+                "maintenance": self._maintenance,
+                "modules": self._modules,
+                "max_facts": limits.max_facts,
+                "timeout": limits.timeout,
+            },
+            prefixes=self._prefixes,
+            arities=self._arities,
+            errors=self._errors,
+            next_rule=self._engine.graph.next_number,
+            rules=images_of_rules(self._engine),
+            terms=self._engine.store.terms.to_arrays(),
+            relations=images_of_relations(self._engine.store),
+        )
+
+    def _restore(self, image: Image) -> None:
+        from tidelog.storage.image import restore_engine
+
+        restore_engine(self._engine, image)
+        self._prefixes = dict(image.prefixes)
+        self._arities = dict(image.arities)
+        self._errors = image.errors
+        self._keys = self._rule_keys()
+
+    def _replay(self, payloads: Iterable[bytes]) -> None:
+        """Apply the updates of a journal again. They took place within their limits once."""
+        from tidelog.storage.record import from_json
+
+        limits, self._engine.limits = self._engine.limits, Limits()
+        for number, payload in enumerate(payloads, start=1):
+            record = from_json(payload, self._engine.store.terms)
+            self._prefixes.update(record.prefixes)
+            arities = check_arities(record.add_rules, self._arities, self._prefixes)
+            for predicate, rows in (*record.add.items(), *record.delete.items()):
+                arities.setdefault(predicate, rows.shape[1])
+            removed = tuple(self._numbers_of(record.remove_rules))
+            try:
+                self._apply(Request(record.delete, record.add, removed, record.add_rules), arities)
+            except TidelogError as problem:
+                raise StorageError(f"update {number} of the journal cannot be applied again: {problem}") from problem
+        self._engine.limits = limits
 
     # --- functions ------------------------------------------------------------------------------------------------------
 

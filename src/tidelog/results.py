@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidelog.reason.engine import ChangedRows
 from tidelog.store.relation import Cells
 from tidelog.store.terms import Terms
 from tidelog.values import Row, Value, identity
@@ -84,13 +85,16 @@ class Table:
 class FactSet(Table, Set[Row]):
     """A set of facts of one predicate, as tuples. Equal to any set of the same constants, told apart by type."""
 
-    def __init__(self, terms: Terms, cells: Cells) -> None:
-        super().__init__(terms, [f"c{column}" for column in range(cells.shape[1])])
-        self._rows = cells
+    def __init__(self, terms: Terms, arity: int, rows: ChangedRows) -> None:
+        super().__init__(terms, [f"c{column}" for column in range(arity)])
+        self._rows = rows
         self._known: frozenset[object] | None = None
 
     def _cells(self) -> Cells:
-        return self._rows
+        return self._rows.read()
+
+    def __len__(self) -> int:
+        return self._rows.count
 
     def __iter__(self) -> Iterator[Row]:
         return self._values()

@@ -50,6 +50,9 @@ class AggregateRule:
             self._offsets[key, pivot] = self._store.assemble(plan, self.relation, head, self.number)
         return self._offsets[key, pivot]
 
+    def forget_plans(self) -> None:
+        self._offsets.clear()
+
     # --- maintenance ----------------------------------------------------------------------------------------------------
 
     def maintain(self, transaction: Transaction) -> None:

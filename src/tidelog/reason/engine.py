@@ -7,10 +7,10 @@ that `maintenance` names for it (`choose`), and what changed in its relations is
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,10 +19,14 @@ from tidelog.language.syntax import Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.algorithms import Algorithm, algorithm_for
+from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
 from tidelog.reason.compiled import CompiledRule, Node, group_predicate, normal_form
 from tidelog.reason.counting import recount
+from tidelog.reason.modular import Closures
+from tidelog.reason.marking import Rows as MarkedRows
+from tidelog.reason.marking import is_copy_of
 from tidelog.reason.policy import NO_COUNTER, Counters
-from tidelog.reason.transaction import NOTHING, Attendant, Delta, Explicit, Limits, RuleChange, Transaction
+from tidelog.reason.transaction import NOTHING, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
 from tidelog.store.relation import Cells, Relation
@@ -32,11 +36,33 @@ from tidelog.store.update_kernels import add_explicit, remove_explicit, set_fact
 Rows = Mapping[str, Cells]
 
 
+class ChangedRows(Protocol):
+    """Rows that an update removed or added, and how many they are."""
+
+    @property
+    def count(self) -> int: ...
+
+    def read(self) -> Cells: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    rows: Cells
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    def read(self) -> Cells:
+        return self.rows
+
+
 @dataclass(slots=True)
 class Outcome:
-    """What an update did: facts by predicate, rule applications by kind, instances that failed in an expression."""
+    """What an update did: rows by predicate, rule applications by kind, instances that failed in an expression."""
 
-    deltas: dict[str, Delta]
+    removed: dict[str, ChangedRows]
+    added: dict[str, ChangedRows]
     work: dict[str, int]
     errors: int
 
@@ -59,18 +85,21 @@ class Engine:
         maintenance: str = "auto",
         limits: Limits | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        modules: bool = True,
     ) -> None:
         self.store = Store()
         self.graph = RuleGraph()
         self.limits = limits or Limits()
         self.functions = functions if functions is not None else {}
         self.attendant: Attendant | None = None
+        self._expected: MarkedRows = {}
         self._algorithm: Algorithm = algorithm_for(maintenance)
         self._rules: dict[int, CompiledRule] = {}
         self._aggregates: dict[int, AggregateRule] = {}
         self._nodes: dict[tuple[str, ...], Node] = {}
-        # The counter that each rule's derivations stand in.
-        self._counted: dict[int, int] = {}
+        self._closures = Closures(self, enabled=modules)
+        # The counter that the derivations of each rule stand in.
+        self.counted: dict[int, int] = {}
 
     # --- rules ----------------------------------------------------------------------------------------------------------
 
@@ -126,39 +155,57 @@ class Engine:
 
     def update(self, request: Request, before_commit: Callable[[Outcome], None] | None = None) -> Outcome:
         """Apply an update, all or nothing. `before_commit` is the last that may fail; the outcome's facts are then still there."""
+        while True:
+            try:
+                return self._update(request, before_commit)
+            except ModuleUnfit as unfit:
+                self._closures.give_up(unfit.predicate)
+
+    def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
         removed = {number: self._compile(number) for number in request.remove_rules}
         removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
         graph = self.graph.copy() if request.remove_rules or request.add_rules else self.graph
         impact = graph.update(request.add_rules, request.remove_rules) if graph is not self.graph else None
-        transaction = Transaction(self.store, self.limits, self.functions, self.rule_text, self.attendant)
+        if impact:
+            self._closures.leave(graph)
+        transaction = Transaction(self.store, self.limits, self.functions, self.rule_text, self.attendant, self._expected)
+        self._expected = {}
         before, self.graph = self.graph, graph
         relation_count = len(self.store.relations)
-        counted = dict(self._counted) if impact else self._counted
+        counted = dict(self.counted) if impact else self.counted
         explicit_counts = [(relation, relation.explicit_count) for relation in self.store.relations]
         try:
             added = impact.added if impact else ()
             self._declare(request)
+            self._closures.begin(added)
             self._pass(transaction, request, removed, added, removed_aggregates)
+            expected = transaction.marking.finish(self._copies_of)
             outcome = self._outcome(transaction)
             if before_commit is not None:
                 before_commit(outcome)
         except BaseException:
             transaction.roll_back()
+            self._closures.roll_back()
             for relation, count in explicit_counts:
                 relation.explicit_count = count
             self.graph = before
-            self._counted = counted
+            self.counted = counted
             self._forget_compiled(relation_count)
             self._tidy(self.store.relations)
             raise
         transaction.commit()
+        self._expected = expected
         for predicate, delta in transaction.deltas.items():
-            self._relation(predicate).note_dead(len(delta.removed))
+            if not self.store.is_closure(predicate):
+                self._relation(predicate).note_dead(len(delta.removed))
+        self._closures.commit()
         self._tidy(map(self._relation, transaction.deltas))
         for number in removed:
             self._rules.pop(number, None)
             self._aggregates.pop(number, None)
-            self._counted.pop(number, None)
+            self.counted.pop(number, None)
+        if impact:
+            self._closures.find(impact)
         return outcome
 
     def _declare(self, request: Request) -> None:
@@ -181,7 +228,21 @@ class Engine:
 
     def _outcome(self, transaction: Transaction) -> Outcome:
         transaction.check_limits()
-        return Outcome(transaction.deltas, transaction.work(), int(transaction.machine[M_ERRORS]))
+        removed: dict[str, ChangedRows] = {}
+        added: dict[str, ChangedRows] = {}
+        for predicate, delta in transaction.deltas.items():
+            if not predicate.startswith("#"):
+                gone, come = self._changed_rows(predicate, delta)
+                removed[predicate] = gone
+                added[predicate] = come
+        return Outcome(removed, added, transaction.work(), int(transaction.machine[M_ERRORS]))
+
+    def _changed_rows(self, predicate: str, delta: Changed) -> tuple[ChangedRows, ChangedRows]:
+        """The rows that left and came, for whoever looks at the change later: facts get other numbers in time."""
+        if isinstance(delta, ClosureDelta):
+            return delta.gone, delta.come
+        relation = self._relation(predicate)
+        return StoredRows(relation.rows(delta.removed)), StoredRows(relation.rows(delta.added))
 
     def _pass(
         self,
@@ -205,6 +266,11 @@ class Engine:
         while agenda:
             transaction.look_around()
             predicate = agenda.pop()
+            closure = self._closures.get(predicate)
+            if closure is not None:
+                self._maintain_closure(transaction, closure, request, removed, added)
+                self._push_readers(agenda, transaction, (predicate,))
+                continue
             node = self._node(predicate)
             changes = RuleChange(
                 tuple(rule for rule in removed.values() if rule.head in node.relations),
@@ -214,12 +280,64 @@ class Engine:
             explicit = self._apply_explicit(transaction, node, request)
             self._maintain(transaction, node, explicit, changes)
             transaction.collect(node.relations)
-            for predicate in node.predicates:
-                if predicate in transaction.deltas:
-                    for number in self.graph.readers(predicate):
-                        reader = self.graph.rule(number).head.predicate
-                        if reader not in node.predicates:
-                            agenda.push(reader)
+            self._push_readers(agenda, transaction, node.predicates)
+
+    def _push_readers(self, agenda: _Agenda, transaction: Transaction, predicates: tuple[str, ...]) -> None:
+        """Let the components that read what changed have their turn."""
+        for predicate in predicates:
+            if predicate in transaction.deltas:
+                for number in self.graph.readers(predicate):
+                    reader = self.graph.rule(number).head.predicate
+                    if reader not in predicates:
+                        agenda.push(reader)
+
+    def _maintain_closure(
+        self,
+        transaction: Transaction,
+        closure: ClosureNode,
+        request: Request,
+        removed: dict[int, CompiledRule],
+        added: tuple[int, ...],
+    ) -> None:
+        """The base of a closure like any component; then the closure itself."""
+        predicate = closure.module.predicate
+        if closure.base is None:
+            if len(request.add.get(predicate, NOTHING)):
+                raise ModuleUnfit(predicate)
+        else:
+            gone = tuple(closure.base_rule(rule) for rule in removed.values() if rule.head is closure.relation)
+            come = tuple(rule for rule in closure.base.rules if rule.number in added)
+            explicit = self._apply_explicit(transaction, closure.base, request)
+            self._maintain(transaction, closure.base, explicit, RuleChange(gone, come))
+            transaction.collect(closure.base.relations)
+        delta = closure.maintain(transaction)
+        if delta:
+            transaction.deltas[predicate] = delta
+
+    def build_base(self, node: Node, rows: Cells) -> None:
+        """Fill the base of a new closure from explicit rows and its rules: nothing that anybody sees changes."""
+        transaction = Transaction(self.store, Limits(), self.functions, self.rule_text)
+        request = Request(add={node.predicates[0]: rows})
+        try:
+            explicit = self._apply_explicit(transaction, node, request)
+            self._maintain(transaction, node, explicit, RuleChange((), tuple(node.rules)))
+        except BaseException:
+            transaction.roll_back()
+            raise
+        transaction.commit()
+
+    def forget_plans(self, predicate: str) -> None:
+        """The facts of a predicate lie elsewhere from now on: plan what reads or derives it again."""
+        for number in (*self.graph.readers(predicate), *self.graph.producers(predicate)):
+            self._rules.pop(number, None)
+            if number in self._aggregates:
+                self._aggregates[number].forget_plans()
+        self._nodes.clear()
+
+    def forget_counts(self, predicate: str) -> None:
+        """The derivations of a predicate's facts are no longer counted."""
+        for number in self.graph.producers(predicate):
+            self.counted.pop(number, None)
 
     def _maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
         if node.rules or rules.removed:
@@ -237,10 +355,18 @@ class Engine:
             for relation in node.relations:
                 relation.add_counters()
             before = [rule for rule in node.rules if rule.number not in rules.added_numbers]
-            stale = any(self._counted.get(rule.number) != wanted[rule.number] for rule in before)
-            if stale or any(self._counted.get(rule.number, NO_COUNTER) == NO_COUNTER for rule in rules.removed):
+            stale = any(self.counted.get(rule.number) != wanted[rule.number] for rule in before)
+            if stale or any(self.counted.get(rule.number, NO_COUNTER) == NO_COUNTER for rule in rules.removed):
                 recount(transaction, node, [*before, *rules.removed], counters)
-        self._counted.update(wanted)
+        self.counted.update(wanted)
+
+    def _copies_of(self, predicate: str) -> Iterator[tuple[CompiledRule, int]]:
+        """The rules that only copy facts of a predicate, and which facts pass their marks on through each."""
+        for number in self.graph.readers(predicate):
+            rule = self._compile(number)
+            marks = self._algorithm.choice(self._node(rule.head.name)).marks
+            if marks and is_copy_of(rule, predicate):
+                yield rule, marks
 
     def _follow_explicit(self, relation: Relation, explicit: Explicit) -> None:
         """Without rules, I is E."""
@@ -271,9 +397,9 @@ class Engine:
     def _apply_explicit(self, transaction: Transaction, node: Node, request: Request) -> Explicit:
         """Change E for a component; an addition wins over a deletion of the same fact."""
         explicit = Explicit()
-        for relation in node.relations:
-            delete = request.delete.get(relation.name)
-            add = request.add.get(relation.name)
+        for predicate, relation in zip(node.predicates, node.relations, strict=True):
+            delete = request.delete.get(predicate)
+            add = request.add.get(predicate)
             gone, come = NOTHING, NOTHING
             if delete is not None and len(delete):
                 gone = self._change_explicit(transaction, relation, delete, adding=False)
@@ -283,6 +409,7 @@ class Engine:
                 both = np.intersect1d(gone, come)
                 gone = np.setdiff1d(gone, both).astype(np.int32)
                 come = np.setdiff1d(come, both).astype(np.int32)
+            transaction.marking.mark_explicit(relation)
             explicit.deleted[relation.number] = gone
             explicit.added[relation.number] = come
         return explicit
@@ -300,14 +427,27 @@ class Engine:
 
     # --- reading --------------------------------------------------------------------------------------------------------
 
+    def explicit_relation(self, predicate: str) -> Relation | None:
+        """Where the explicit facts of a predicate lie: in the base of a closure, or where all of its facts lie."""
+        closure = self._closures.get(predicate)
+        if closure is not None and closure.base is not None:
+            return closure.base.relations[0]
+        return self.store.find(predicate)
+
+    @property
+    def closures(self) -> Closures:
+        return self._closures
+
     def explicit_facts(self, relation: Relation) -> Cells:
         flags = relation.cells[: relation.count, relation.flags_column]
         return np.flatnonzero(flags & F_EXPLICIT).astype(np.int32)
 
     def holds(self, predicate: str, row: Cells, explicit: bool = False) -> bool:
-        relation = self.store.find(predicate)
+        relation = self.explicit_relation(predicate) if explicit else self.store.find(predicate)
         if relation is None or relation.arity != len(row):
             return False
+        if relation.closure is not None:
+            return bool(relation.closure.contains(row[:1], row[1:])[0])
         fact = int(self.store.find_facts(relation, row.reshape(1, -1))[0])
         return fact >= 0 and bool(relation.cells[fact, relation.flags_column] & (F_EXPLICIT if explicit else F_IN))
 

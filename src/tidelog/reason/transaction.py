@@ -19,6 +19,7 @@ from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.reason import interrupts
 from tidelog.reason.calls import answer_requests
 from tidelog.reason.compiled import CompiledRule, Node
+from tidelog.reason.marking import Marking, Rows
 from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import (
     COUNT_DOWN,
@@ -77,9 +78,21 @@ NOTHING: Cells = np.empty(0, np.int32)
 Functions = Mapping[str, Callable[..., Any]]
 
 
+class Changed(Protocol):
+    """The facts of a relation that left I and those that came into it."""
+
+    @property
+    def removed(self) -> Cells: ...
+
+    @property
+    def added(self) -> Cells: ...
+
+    def __bool__(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The facts of a relation that left I and those that came into it."""
+    """What changed in a relation that lies in records."""
 
     removed: Cells
     added: Cells
@@ -137,6 +150,7 @@ class Transaction:
         functions: Functions,
         rule_text: Callable[[int], str],
         attendant: Attendant | None = None,
+        expected: Rows | None = None,
     ) -> None:
         self.store = store
         self.machine = store.machine
@@ -146,7 +160,7 @@ class Transaction:
         self._attendant = attendant
         self._budget = BUDGET if attendant is None else attendant.budget
         self._began = time.monotonic()
-        self.deltas: dict[str, Delta] = {}
+        self.deltas: dict[str, Changed] = {}
         self._log_mark = 0
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_LOG_COUNT] = 0
@@ -154,6 +168,7 @@ class Transaction:
         self.machine[M_WORK : M_WORK + len(WORK_KINDS)] = 0
         table = store.relation_table
         table[:, R_START] = table[:, R_COUNT]
+        self.marking = Marking(self, expected or {})
 
     # --- running kernels ------------------------------------------------------------------------------------------------
 
@@ -333,7 +348,7 @@ class Transaction:
         for atom in positives:
             relation = self.store.find(atom.predicate)
             delta = self.deltas.get(atom.predicate)
-            if relation is not None and delta is not None and relation.fields[R_START] == 0:
+            if relation is not None and delta is not None and relation.is_new():
                 return True
         return False
 
@@ -353,7 +368,17 @@ class Transaction:
         self, rules: Iterable[CompiledRule], deleted: bool, counters: Counters
     ) -> tuple[list[tuple[int, ...]], list[Cells]]:
         """Jobs for all instances of rules."""
+        if deleted:
+            self._list_changes(rules)
         return [self._job(rule, ALL, NOTHING, counters.of(rule.recursive, deleted), []) for rule in rules], []
+
+    def _list_changes(self, rules: Iterable[CompiledRule]) -> None:
+        """What held before is told from what holds now by the records of what changed: see that they are there."""
+        for rule in rules:
+            for atom in (*rule.normal.positives, *rule.normal.negatives):
+                delta = self.deltas.get(atom.predicate)
+                if delta is not None:
+                    len(delta.removed)
 
     # --- what changed ---------------------------------------------------------------------------------------------------
 
@@ -402,6 +427,7 @@ class Transaction:
             roll_back_relation(self.machine, relation.number)
         for relation in self.store.relations:
             relation.clear_queues()
+        self.marking.forget()
 
     def _grown(self) -> list[Relation]:
         table = self.store.relation_table

@@ -29,16 +29,14 @@ from tidelog.store.layout import (
     ROLE_LOWER_BEFORE,
     ROLE_OWN_AFTER,
     ROLE_OWN_BEFORE,
-    STEP_ABSENT_INDEX,
+    STEP_ABSENT_CLOSURE_PROBE,
     STEP_ABSENT_PROBE,
-    STEP_ABSENT_SCAN,
     STEP_ASSIGN,
     STEP_CALL,
+    STEP_CLOSURE_PROBE,
     STEP_COMPARE,
-    STEP_INDEX,
     STEP_PIVOT,
     STEP_PROBE,
-    STEP_SCAN,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +49,12 @@ _ROLES = {
     (Side.BEFORE, True): ROLE_OWN_BEFORE,
     (Side.AFTER, True): ROLE_OWN_AFTER,
 }
+
+
+def _kinds(closure: bool, stored: int, virtual: int) -> tuple[int, int, int]:
+    """The kinds of a step that probes, follows an index, or scans; they are numbered in that order."""
+    first = virtual if closure else stored
+    return first, first + 1, first + 2
 
 
 class Code:
@@ -108,10 +112,11 @@ class Assembler:
             case Take(atom=atom):
                 return self._take(atom)
             case Match():
-                kinds = (STEP_PROBE, STEP_INDEX, STEP_SCAN)
+                kinds = _kinds(self._store.is_closure(step.atom.predicate), STEP_PROBE, STEP_CLOSURE_PROBE)
                 return self._lookup(step.atom, step.bound, kinds, _ROLES[step.side, step.own], binds=True)
             case Absent():
-                kinds = (STEP_ABSENT_PROBE, STEP_ABSENT_INDEX, STEP_ABSENT_SCAN)
+                closure = self._store.is_closure(step.atom.predicate)
+                kinds = _kinds(closure, STEP_ABSENT_PROBE, STEP_ABSENT_CLOSURE_PROBE)
                 return self._lookup(step.atom, step.bound, kinds, _ABSENT_ROLES[step.side], binds=False)
             case Compare(comparison=comparison):
                 left, right = self._expression(comparison.left), self._expression(comparison.right)

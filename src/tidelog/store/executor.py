@@ -8,12 +8,15 @@ part if its flags, masked by the role's care, equal its want (the annotated quer
 
 from __future__ import annotations
 
+from tidelog.store.closures.kernels import closure_contains, closure_next, closure_next_pair, closure_node
 from tidelog.store.expressions import BAD, compare, evaluate, intern_number, is_number
 from tidelog.store.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import SEED, field, find, index_row, mix, relation_row
+from tidelog.store.kernels import SEED, field, find, index_row, mix, record_of, relation_row
 from tidelog.store.layout import (
     DONE,
     EMPTY,
+    F_IN,
+    F_OLD,
     FAILURE,
     FRAME_DEPTH,
     FRAME_ENTERING,
@@ -42,6 +45,7 @@ from tidelog.store.layout import (
     P_WIDTH,
     PAUSED,
     R_CELLS,
+    R_CLOSURE,
     R_COUNT,
     R_FLAGS,
     R_WIDTH,
@@ -53,11 +57,15 @@ from tidelog.store.layout import (
     S_OUTPUTS,
     S_RELATION,
     S_ROLE,
+    STEP_ABSENT_CLOSURE_INDEX,
+    STEP_ABSENT_CLOSURE_PROBE,
     STEP_ABSENT_INDEX,
     STEP_ABSENT_PROBE,
-    STEP_ABSENT_SCAN,
     STEP_ASSIGN,
     STEP_CALL,
+    STEP_CLOSURE_INDEX,
+    STEP_CLOSURE_PROBE,
+    STEP_CLOSURE_SCAN,
     STEP_COMPARE,
     STEP_INDEX,
     STEP_PIVOT,
@@ -72,6 +80,9 @@ from tidelog.store.layout import (
 
 PASSED = -10
 FAILED = -11
+
+# Where in the scratch memory a pair of a closure is put together: `find` and the keys of a probe use its beginning.
+PAIR = 64
 
 
 @inlined
@@ -233,6 +244,150 @@ def absent(m, step, kind, variables):
 
 
 @device
+def closure_flags(m, relation, row, pair):
+    """The flags of a pair that a closure holds now: its record's where the update in work brought it."""
+    if field(row, R_COUNT) == 0:
+        return F_IN | F_OLD
+    fact = find(m, relation, pair)
+    return F_IN | F_OLD if fact < 0 else load_i32(record_of(row, fact) + field(row, R_FLAGS))
+
+
+@device
+def next_of_closure(m, step, kind, variables, cursor_at, node_at, entering):
+    """Advance to the next pair of a closure that fits an atom: first those that it holds now, then the records of those gone.
+
+    The cursor is -2 - the closure's own cursor while it walks the closure, the number of a record after that, -1 in the end.
+    """
+    relation = load_i32(step + 4 * S_RELATION)
+    row = relation_row(m, relation)
+    view = field(row, R_CLOSURE)
+    role = load_i32(step + 4 * S_ROLE)
+    care = m[M_MASKS + 2 * role]
+    want = m[M_MASKS + 2 * role + 1]
+    keys = step + 4 * S_LISTS
+    lists = keys + 4 * load_i32(step + 4 * S_KEYS)
+    outputs = load_i32(step + 4 * S_OUTPUTS)
+    checks = load_i32(step + 4 * S_CHECKS)
+    pair = m[M_SCRATCH] + PAIR
+    if kind == STEP_CLOSURE_PROBE:
+        if not entering:
+            return False
+        store_i32(pair, value_of(load_i32(keys), variables))
+        store_i32(pair + 4, value_of(load_i32(keys + 4), variables))
+        return closure_pair_flags(m, relation, row, view, pair) & care == want
+    backward = 0
+    key = -1
+    if kind == STEP_CLOSURE_INDEX:
+        index = index_row(m, load_i32(step + 4 * S_INDEX))
+        backward = load_i32(field(index, X_COLUMNS))
+        key = value_of(load_i32(keys), variables)
+    if entering:
+        store_i64(node_at, closure_node(view, key) if kind == STEP_CLOSURE_INDEX else 0)
+    code = -2 if entering else load_i64(cursor_at)
+    while code <= -2:
+        cursor = -2 - code
+        if kind == STEP_CLOSURE_INDEX:
+            cursor, other = closure_next(view, load_i64(node_at), backward, cursor)
+            store_i32(pair, other if backward else key)
+            store_i32(pair + 4, key if backward else other)
+            gone = cursor < 0
+        else:
+            node, cursor, first, second = closure_next_pair(view, load_i64(node_at), cursor)
+            store_i64(node_at, node)
+            store_i32(pair, first)
+            store_i32(pair + 4, second)
+            gone = node < 0
+        if gone:
+            code = -1
+            if kind == STEP_CLOSURE_INDEX:
+                code = first_in_index(m, step, variables)
+            elif field(row, R_COUNT) > 0:
+                code = 0
+            break
+        code = -2 - cursor
+        m[M_BUDGET] -= 1
+        if closure_flags(m, relation, row, pair) & care == want and bind(lists, outputs, checks, pair, variables):
+            store_i64(cursor_at, code)
+            return True
+    while code >= 0:
+        record = record_of(row, code)
+        if kind == STEP_CLOSURE_INDEX:
+            following = load_i32(record + field(index_row(m, load_i32(step + 4 * S_INDEX)), X_LINK))
+        else:
+            following = code + 1 if code + 1 < field(row, R_COUNT) else -1
+        flags = load_i32(record + field(row, R_FLAGS))
+        if not flags & F_IN and flags & care == want and bind(lists, outputs, checks, record, variables):
+            store_i64(cursor_at, following)
+            return True
+        code = following
+    store_i64(cursor_at, -1)
+    return False
+
+
+@device
+def closure_pair_flags(m, relation, row, view, pair):
+    """The flags of any pair: 0 where it neither holds nor held."""
+    if closure_contains(view, load_i32(pair), load_i32(pair + 4)):
+        return closure_flags(m, relation, row, pair)
+    if field(row, R_COUNT) == 0:
+        return 0
+    fact = find(m, relation, pair)
+    return 0 if fact < 0 else load_i32(record_of(row, fact) + field(row, R_FLAGS))
+
+
+@device
+def absent_from_closure(m, step, kind, variables):
+    """Whether no pair of a closure matches a negated atom."""
+    relation = load_i32(step + 4 * S_RELATION)
+    row = relation_row(m, relation)
+    view = field(row, R_CLOSURE)
+    forbidden = m[M_ABSENT + load_i32(step + 4 * S_ROLE)]
+    keys = step + 4 * S_LISTS
+    checks = load_i32(step + 4 * S_CHECKS)
+    checks_at = keys + 4 * load_i32(step + 4 * S_KEYS)
+    pair = m[M_SCRATCH] + PAIR
+    if kind == STEP_ABSENT_CLOSURE_PROBE:
+        store_i32(pair, value_of(load_i32(keys), variables))
+        store_i32(pair + 4, value_of(load_i32(keys + 4), variables))
+        return closure_pair_flags(m, relation, row, view, pair) & forbidden == 0
+    node = 0
+    cursor = 0
+    if kind == STEP_ABSENT_CLOSURE_INDEX:
+        index = index_row(m, load_i32(step + 4 * S_INDEX))
+        backward = load_i32(field(index, X_COLUMNS))
+        key = value_of(load_i32(keys), variables)
+        node = closure_node(view, key)
+        while True:
+            cursor, other = closure_next(view, node, backward, cursor)
+            if cursor < 0:
+                break
+            store_i32(pair, other if backward else key)
+            store_i32(pair + 4, key if backward else other)
+            if closure_flags(m, relation, row, pair) & forbidden:
+                return False
+        fact = first_in_index(m, step, variables)
+        while fact >= 0:
+            record = record_of(row, fact)
+            if load_i32(record + field(row, R_FLAGS)) & forbidden:
+                return False
+            fact = load_i32(record + field(index, X_LINK))
+        return True
+    while True:
+        node, cursor, first, second = closure_next_pair(view, node, cursor)
+        if node < 0:
+            break
+        store_i32(pair, first)
+        store_i32(pair + 4, second)
+        if closure_flags(m, relation, row, pair) & forbidden and repeated_agree(checks_at, checks, pair):
+            return False
+    for fact in range(field(row, R_COUNT)):
+        record = record_of(row, fact)
+        if load_i32(record + field(row, R_FLAGS)) & forbidden and repeated_agree(checks_at, checks, record):
+            return False
+    return True
+
+
+@device
 def call_function(m, step, variables):
     """Look a function's result up in its memo; ask Python for it where it is missing."""
     index = index_row(m, load_i32(step + 4 * 2))
@@ -305,6 +460,8 @@ def run_condition(m, step, kind, variables):
         return PASSED if load_i64(variables + 8 * (-1 - target)) == term else FAILED
     if kind == STEP_CALL:
         return call_function(m, step, variables)
+    if kind >= STEP_ABSENT_CLOSURE_PROBE:
+        return PASSED if absent_from_closure(m, step, kind, variables) else FAILED
     return PASSED if absent(m, step, kind, variables) else FAILED
 
 
@@ -326,6 +483,14 @@ def next_match(m, frame):
     while 0 <= depth < steps:
         step = code + 4 * load_i32(code + 4 * (plan + P_FIRST + depth))
         kind = load_i32(step + 4 * S_KIND)
+        if STEP_CLOSURE_PROBE <= kind <= STEP_CLOSURE_SCAN:
+            entering = next_of_closure(m, step, kind, variables, cursors + 8 * depth, facts + 8 * depth, entering)
+            depth += 1 if entering else -1
+            if m[M_BUDGET] < 0 and depth < steps:
+                store_i64(frame + 8 * FRAME_DEPTH, depth)
+                store_i64(frame + 8 * FRAME_ENTERING, 1 if entering else 0)
+                return PAUSED
+            continue
         if kind > STEP_SCAN:
             outcome = FAILED
             if entering:

@@ -50,14 +50,31 @@ def _cache_folder() -> Path:
 CACHE_FOLDER = _cache_folder()
 
 
+def _one_version(dispatcher: Any) -> Any:
+    """Compile a helper once, and not once for each constant that a caller passes, such as the number of a register.
+
+    Numba would make a version for every constant among the arguments; without them kernels compile in half the time.
+    """
+    if JIT_DISABLED:
+        return dispatcher
+    select = dispatcher.get_call_template
+
+    def select_by_type(arguments: Any, keywords: Any) -> Any:
+        by_name = {name: types.unliteral(argument) for name, argument in keywords.items()}
+        return select(tuple(types.unliteral(argument) for argument in arguments), by_name)
+
+    dispatcher.get_call_template = select_by_type
+    return dispatcher
+
+
 def device(function: Function) -> Function:
     """Compile a helper that only other kernels call."""
-    return numba.njit(function, nogil=True)  # type: ignore[no-any-return]
+    return _one_version(numba.njit(function, nogil=True))  # type: ignore[no-any-return]
 
 
 def inlined(function: Function) -> Function:
     """Compile a helper so small that the call would cost more than the work; LLVM is told to inline it."""
-    return numba.njit(function, nogil=True, forceinline=True)  # type: ignore[no-any-return]
+    return _one_version(numba.njit(function, nogil=True, forceinline=True))  # type: ignore[no-any-return]
 
 
 class _EntryPoint:

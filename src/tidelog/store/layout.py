@@ -31,6 +31,7 @@ F_DISPROVED = 4096  # S
 F_MARKED = 8192  # a negative mark: the next update deletes it or what it came from
 F_RESTORED = 16384  # a positive mark: the next update brings it back
 F_SEEN = 32768  # a changed fact of a negated atom that has been a pivot already
+F_EXPECTED = 65536  # in D because of a mark that the update before it left
 F_PERSISTENT = F_EXPLICIT | F_IN | F_OLD | F_MARKED | F_RESTORED
 
 # --- machine registers ---------------------------------------------------------------------------------------------------
@@ -71,6 +72,8 @@ M_STATE = 51  # from here on: where a paused algorithm goes on
 M_FRAME_BASE = 65  # bytes of the largest frame
 M_EXPLICIT_FIRST = 66  # 1: backward search looks for instances of explicit facts first
 M_LISTS = 70  # from here on: work lists, three registers each (address, count, capacity)
+M_MARKING = 96  # the flags that a fact must have to mark the heads it derives; 0: none are marked
+M_SAVED = 97  # instances that spread a deletion to a fact that a mark had put into D already
 M_SIZE = 128
 
 SORT_BUCKETS = 1 << 14  # batches are sorted into that many groups of neighbours
@@ -107,8 +110,9 @@ R_COUNTERS = 16  # byte offset of the two derivation counters in a record, or 0
 R_FLAGS = 17  # byte offset of the flags in a record
 R_INDEX_COUNT = 18
 R_CLEAN = 19  # 1: every record is in I or waits to be; a head that is found needs no second look
-R_INDEX = 20  # from here on: the numbers of the relation's indexes
-R_MAX_INDEXES = 28
+R_CLOSURE = 20  # what a closure is read by, or 0; records are then only what changed in the update in work
+R_INDEX = 21  # from here on: the numbers of the relation's indexes
+R_MAX_INDEXES = 27
 R_FIELDS = 48
 R_STRIDE = R_FIELDS * 8
 
@@ -168,6 +172,14 @@ STEP_ABSENT_SCAN = 6
 STEP_COMPARE = 7  # operator, offset of the left expression, offset of the right one
 STEP_ASSIGN = 8  # variable or -1-variable to compare with, offset of the expression
 STEP_CALL = 9  # memo relation, index, number of arguments, variable or -1-variable to compare with, sources
+
+# The same steps on a relation that is a closure.
+STEP_CLOSURE_PROBE = 10
+STEP_CLOSURE_INDEX = 11
+STEP_CLOSURE_SCAN = 12
+STEP_ABSENT_CLOSURE_PROBE = 13
+STEP_ABSENT_CLOSURE_INDEX = 14
+STEP_ABSENT_CLOSURE_SCAN = 15
 
 # frames: fields of 8 bytes
 FRAME_PLAN = 0

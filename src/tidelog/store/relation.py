@@ -6,7 +6,7 @@ costs nothing; when half of the records are dead, `compact` closes the gaps betw
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from tidelog.store.layout import (
     R_CAPACITY,
     R_CELLS,
     R_CLEAN,
+    R_CLOSURE,
     R_COUNT,
     R_COUNTERS,
     R_FACTS,
@@ -49,6 +50,9 @@ from tidelog.store.layout import (
     X_USED,
 )
 from tidelog.store.relation_kernels import move_table, rebuild_index, rebuild_table
+
+if TYPE_CHECKING:
+    from tidelog.store.closures import Closure
 
 Cells = npt.NDArray[np.int32]
 Row = npt.NDArray[np.int64]
@@ -89,6 +93,9 @@ class Relation:
         self.has_counters = counters
         self.indexes: list[Index] = []
         self.explicit_count = 0
+        # A closure whose pairs are the relation's facts; its records are then what changed in the update in work.
+        self.closure: Closure | None = None
+        self.was_empty = True
         self._dead = 0  # at most that many records are dead
         capacity = max(capacity, 2)
         self.cells: Cells = np.zeros((capacity, self._record_cells()), np.int32)
@@ -166,6 +173,8 @@ class Relation:
 
     def is_new(self) -> bool:
         """Whether all of its facts came with the update that is in work."""
+        if self.closure is not None:
+            return self.was_empty
         return bool(self.fields[R_START] == 0)
 
     def live(self) -> Cells:
@@ -174,6 +183,8 @@ class Relation:
         return np.flatnonzero(flags & F_IN).astype(np.int32)
 
     def __len__(self) -> int:
+        if self.closure is not None:
+            return len(self.closure)
         flags = self.cells[: self.count, self.flags_column]
         return int(np.count_nonzero(flags & F_IN))
 
@@ -335,10 +346,27 @@ class Relation:
             index.slots.fill(EMPTY)
             index.fields[X_USED] = 0
 
+    def settle_start(self) -> None:
+        """What lies here now was here before the next update."""
+        self.fields[R_START] = self.fields[R_COUNT]
+
     def rows(self, facts: Cells | None = None) -> Cells:
         """The arguments of the given facts, or of all in I."""
+        if facts is None and self.closure is not None:
+            return self._pairs(self.closure)
         chosen = self.live() if facts is None else facts
         return self.cells[chosen, : self.arity]
+
+
+    def _pairs(self, closure: Closure) -> Cells:
+        pieces = [np.stack(pair, axis=1) for pair in closure.pairs(1 << 20)]
+        return np.concatenate(pieces) if pieces else np.empty((0, 2), np.int32)
+
+    def become_closure(self, closure: Closure | None) -> None:
+        """Let the facts be those of a closure from now on, or lie in records again; the records are emptied."""
+        self.clear()
+        self.closure = closure
+        self.fields[R_CLOSURE] = 0 if closure is None else closure.view
 
 
 def relation_fields(count: int) -> npt.NDArray[np.int64]:

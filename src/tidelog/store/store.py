@@ -106,6 +106,11 @@ class Store:
     def find(self, name: str) -> Relation | None:
         return self._by_name.get(name)
 
+    def is_closure(self, name: str) -> bool:
+        """Whether a predicate's facts follow from a closure instead of lying in records."""
+        relation = self._by_name.get(name)
+        return relation is not None and relation.closure is not None
+
     def named(self) -> dict[str, Relation]:
         """The relations of predicates, without the internal ones."""
         return self._by_name

@@ -1,0 +1,213 @@
+"""Closure modules in maintenance (Modular, sections 5 and 6), with one difference: pairs are not stored.
+
+A component whose recursion is a closure splits in two. Its *base* is an ordinary component: the pairs that explicit facts and
+other rules give (X_R in the paper), or the facts of the predicate that a linear pair reads. On top lies the closure, a data structure
+(`store.closures`) that takes the changes of the base and answers for all pairs. Rules that read the predicate see it as a relation
+whose records are just the pairs that changed in the update in work; they are listed only if such a rule asks.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import replace
+
+import numpy as np
+
+from tidelog.language.syntax import Atom, Rule
+from tidelog.program.modules import Diagonal, Kind, Module
+from tidelog.reason.compiled import CompiledRule, Node, normal_form
+from tidelog.reason.transaction import Transaction
+from tidelog.store.closures import Closure, ClosureChange, DirectedClosure, SymmetricClosure
+from tidelog.store.jit import address
+from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, K_FLOAT
+from tidelog.store.relation import Cells, Relation
+from tidelog.store.store import Store
+from tidelog.store.update_kernels import load_rows
+
+
+class ModuleUnfit(Exception):
+    """An update that a closure module cannot take: the predicate must go back to the general algorithms."""
+
+    def __init__(self, predicate: str) -> None:
+        super().__init__(predicate)
+        self.predicate = predicate
+
+
+class LazyRows:
+    """Pairs that a change of a closure brought or took, listed when somebody looks, at the latest before the next change."""
+
+    def __init__(self, change: ClosureChange, appeared: bool) -> None:
+        self._change: ClosureChange | None = change
+        self._appeared = appeared
+        self._rows: Cells | None = None
+        self.count = change.added_count if appeared else change.removed_count
+
+    def read(self) -> Cells:
+        if self._rows is None:
+            assert self._change is not None
+            pairs = self._change.added() if self._appeared else self._change.removed()
+            self._rows = np.stack(pairs, axis=1)
+            self._change = None
+        return self._rows
+
+
+class ClosureDelta:
+    """How a closure's pairs changed. Records for them are made when a rule that reads the predicate first asks."""
+
+    def __init__(self, store: Store, relation: Relation, change: ClosureChange) -> None:
+        self._store = store
+        self._relation = relation
+        self._facts: tuple[Cells, Cells] | None = None
+        self.gone = LazyRows(change, appeared=False)
+        self.come = LazyRows(change, appeared=True)
+
+    @property
+    def removed(self) -> Cells:
+        return self._listed()[0]
+
+    @property
+    def added(self) -> Cells:
+        return self._listed()[1]
+
+    def __bool__(self) -> bool:
+        return self.gone.count > 0 or self.come.count > 0
+
+    def _listed(self) -> tuple[Cells, Cells]:
+        if self._facts is None:
+            gone, come = self.gone.read(), self.come.read()
+            self._record(gone, F_OLD)
+            self._record(come, F_IN)
+            facts = np.arange(len(gone) + len(come), dtype=np.int32)
+            self._facts = facts[: len(gone)], facts[len(gone) :]
+        return self._facts
+
+    def _record(self, rows: Cells, flags: int) -> None:
+        if len(rows):
+            self._relation.reserve(len(rows))
+            rows = np.ascontiguousarray(rows)
+            load_rows(self._store.machine, self._relation.number, address(rows), len(rows), flags)
+
+
+class ClosureNode:
+    """A component that is a closure: its base, and the structure on top."""
+
+    def __init__(self, store: Store, module: Module, rules: dict[int, Rule]) -> None:
+        self._store = store
+        self.module = module
+        self.relation = store.relation(module.predicate, 2)
+        self._rules = rules
+        self.base = self._base_node() if module.kind is not Kind.LINEAR else None
+        self._unread: weakref.WeakSet[LazyRows] = weakref.WeakSet()
+        self._applied = False
+        kind = SymmetricClosure if module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedClosure
+        self.closure: Closure = kind("closure" if module.diagonal is Diagonal.CLOSURE else "given")
+
+    def _base_node(self) -> Node:
+        """The component of the pairs that the closure starts from: every rule of the predicate but the module's."""
+        name = f"#base {self.module.predicate}"
+        relation = self._store.relation(name, 2)
+        rules = []
+        for number, rule in self._rules.items():
+            if number not in self.module.rules:
+                normal = normal_form(rule, number)[0]
+                head = Atom(name, normal.head.arguments)
+                rules.append(CompiledRule(self._store, number, replace(normal, head=head), frozenset(), False))
+        return Node(self._store, (self.module.predicate,), [relation], rules)
+
+    def base_rule(self, rule: CompiledRule) -> CompiledRule:
+        """A rule of the predicate, deriving into the base."""
+        assert self.base is not None
+        name = self.base.relations[0].name
+        normal = replace(rule.normal, head=Atom(name, rule.normal.head.arguments))
+        return CompiledRule(self._store, rule.number, normal, frozenset(), False)
+
+    def follow_rules(self, module: Module, rules: dict[int, Rule]) -> None:
+        """Other rules feed the base now; the closure on top is the same."""
+        self.module = module
+        self._rules = rules
+        if self.base is not None:
+            self.base = self._base_node()
+
+    @property
+    def base_predicate(self) -> str:
+        if self.base is not None:
+            return self.base.relations[0].name
+        assert self.module.base is not None
+        return self.module.base
+
+    def take_over(self) -> None:
+        """Become the relation's contents, with the pairs that follow from the base as it is now."""
+        base = self._store.relation(self.base_predicate, 2)
+        edges = self._edges(base.rows())
+        self.relation.was_empty = True
+        self.relation.become_closure(self.closure)
+        if len(edges[0]):
+            self.closure.apply(_NO_EDGES, edges)
+
+    @property
+    def rules(self) -> dict[int, Rule]:
+        return self._rules
+
+    def explicit_rows(self) -> Cells:
+        """The explicit facts of the predicate, which lie in the base."""
+        if self.base is None:
+            return np.empty((0, 2), np.int32)
+        base = self.base.relations[0]
+        flags = base.cells[: base.count, base.flags_column]
+        return base.cells[: base.count][(flags & F_EXPLICIT) != 0, : base.arity]
+
+    def hand_back(self, explicit: Cells) -> None:
+        """Put the pairs into records again, as they are between two updates."""
+        rows = self.relation.rows()
+        self.relation.become_closure(None)
+        self.relation.explicit_count = len(explicit)
+        # Explicit ones first: a row that is there already keeps its flags.
+        for part, flags in ((explicit, F_IN | F_OLD | F_EXPLICIT), (rows, F_IN | F_OLD)):
+            part = np.ascontiguousarray(part)
+            self.relation.reserve(len(part))
+            load_rows(self._store.machine, self.relation.number, address(part), len(part), flags)
+        self.relation.settle_start()
+
+    def forget_base(self) -> None:
+        """The base serves no more."""
+        if self.base is not None:
+            self.base.relations[0].clear()
+            self.base.relations[0].explicit_count = 0
+
+    def maintain(self, transaction: Transaction) -> ClosureDelta | None:
+        """Take the change of the base into the closure."""
+        delta = transaction.deltas.get(self.base_predicate)
+        if not delta:
+            return None
+        base = self._store.relation(self.base_predicate, 2)
+        gone, come = base.rows(delta.removed), base.rows(delta.added)
+        if self.module.needs_distinct_values and (self._store.terms.kinds(come.ravel()) == K_FLOAT).any():
+            raise ModuleUnfit(self.module.predicate)
+        for rows in list(self._unread):
+            rows.read()
+        self.relation.was_empty = len(self.closure) == 0
+        change = self.closure.apply(self._edges(gone), self._edges(come))
+        self._applied = True
+        result = ClosureDelta(self._store, self.relation, change)
+        self._unread = weakref.WeakSet((result.gone, result.come))
+        return result
+
+    def commit(self) -> None:
+        self.relation.clear()
+        self._applied = False
+
+    def roll_back(self) -> None:
+        self.relation.clear()
+        if self._applied:
+            self.closure.undo()
+        self._applied = False
+
+    def _edges(self, rows: Cells) -> tuple[Cells, Cells]:
+        if self.module.diagonal is Diagonal.NONE:
+            rows = rows[rows[:, 0] != rows[:, 1]]
+        if self.module.inverse:
+            rows = rows[:, ::-1]
+        return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+
+
+_NO_EDGES = (np.empty(0, np.int32), np.empty(0, np.int32))
