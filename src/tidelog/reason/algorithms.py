@@ -10,6 +10,7 @@ from tidelog.reason.backward_forward import backward_forward
 from tidelog.reason.compiled import Node
 from tidelog.reason.counting import count
 from tidelog.reason.deletion import delete_and_rederive
+from tidelog.reason.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.reason.policy import Counters
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.transaction import Explicit, RuleChange, Transaction
@@ -23,10 +24,11 @@ def _count(transaction: Transaction, node: Node, explicit: Explicit, rules: Rule
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An algorithm and the counters that it keeps."""
+    """An algorithm, the counters that it keeps, and which facts pass their marks on under it."""
 
     run: Maintain
     counters: Counters
+    marks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +46,15 @@ class Algorithm:
 
     def maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
         choice = self.choice(node)
+        transaction.marking.pass_on(choice.marks)
         choice.run(transaction, node, explicit, rules, choice.counters)
 
 
-_DRED = Choice(delete_and_rederive, Counters.NONE)
+_DRED = Choice(delete_and_rederive, Counters.NONE, ALL_MARKS)
 _COUNTING = Choice(_count, Counters.ALL)
-_DRED_COUNTING = Choice(delete_and_rederive, Counters.ALL)
-_BF = Choice(backward_forward, Counters.NONE)
-_BF_COUNTING = Choice(backward_forward, Counters.NON_RECURSIVE)
+_DRED_COUNTING = Choice(delete_and_rederive, Counters.ALL, ALL_MARKS)
+_BF = Choice(backward_forward, Counters.NONE, EXPLICIT_MARKS)
+_BF_COUNTING = Choice(backward_forward, Counters.NON_RECURSIVE, EXPLICIT_MARKS)
 _RECOMPUTE = Choice(recompute, Counters.NONE)
 
 _ALGORITHMS = {

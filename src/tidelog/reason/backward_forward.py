@@ -16,6 +16,7 @@ import numpy as np
 from tidelog.reason.compiled import Node
 from tidelog.reason.deletion import find_candidates
 from tidelog.reason.insertion import insert
+from tidelog.reason.mark_kernels import mark_fact, room_for_marks, uses_marked
 from tidelog.reason.policy import Counters
 from tidelog.reason.rederivation import drop_deleted
 from tidelog.reason.sets import BACKWARD, BACKWARD_EXPLICIT, DESTROYED_IN_ROUND, PROVED
@@ -30,6 +31,7 @@ from tidelog.store.layout import (
     F_DELAYED,
     F_DELETED,
     F_DISPROVED,
+    F_EXPECTED,
     F_EXPLICIT,
     F_IN,
     F_PROCESSED,
@@ -48,8 +50,10 @@ from tidelog.store.layout import (
     M_LISTS,
     M_LOG_CAPACITY,
     M_LOG_COUNT,
+    M_MARKING,
     M_MASKS,
     M_RULE_WORK,
+    M_SAVED,
     M_STAGED,
     M_STATE,
     M_WORK,
@@ -188,7 +192,7 @@ def room_needed(m):
         return FULL_LOG
     if m[M_STATE + AT_LEVEL] + 3 * (m[M_FRAME_BASE] + 8 * L_FRAME) > m[M_FRAMES_SIZE]:
         return FULL_FRAMES
-    return DONE
+    return room_for_marks(m, 1)
 
 
 @device
@@ -348,6 +352,8 @@ def saturate(m, places, starts, plans, counters):
             count_work(m, W_FORWARD, m[M_FRAMES])
             head = derived_head(m, m[M_FRAMES])
             if head >= 0:
+                if m[M_MARKING] != 0 and uses_marked(m, m[M_FRAMES], m[M_MARKING]):
+                    mark_fact(m, head >> 32, head & 0xFFFFFFFF)
                 if load_i32(entry_flags(m, head)) & F_CHECKED:
                     prove(m, head)
                 else:
@@ -400,9 +406,13 @@ def spread_deletion(m, plans, counters):
     if status == MATCH:
         count_work(m, W_DELETION, m[M_FRAMES])
         head = derived_head(m, m[M_FRAMES])
-        if head >= 0 and not load_i32(entry_flags(m, head)) & F_DELETED and not protected(m, head, counters):
-            set_flags(m, head, F_DELETED)
-            push(m, LIST_D, head)
+        if head >= 0:
+            flags = load_i32(entry_flags(m, head))
+            if flags & F_EXPECTED:
+                m[M_SAVED] += 1
+            elif not flags & F_DELETED and not protected(m, head, counters):
+                set_flags(m, head, F_DELETED)
+                push(m, LIST_D, head)
         return DONE
     if status == DONE:
         fact = m[M_STATE + AT_FACT]

@@ -30,6 +30,7 @@ def find_candidates(
         return 0
     for relation in node.relations:
         relation.mark_unclean()
+        transaction.marking.seed(relation, protect=counters is not Counters.NONE)
     transaction.spread(OVERDELETE, DESTROYED_FROM_BELOW, *jobs)
     transaction.spread(OVERDELETE, HELD, *removed)
     for relation in node.relations:

@@ -12,6 +12,7 @@ is spent, and goes on at the next call.
 
 from __future__ import annotations
 
+from tidelog.reason.mark_kernels import MARKED_PLACES, mark_buffered, note_marked, room_for_marks, uses_marked
 from tidelog.reason.policy import NO_COUNTER, RECURSIVE
 from tidelog.store.executor import (
     frame_size,
@@ -40,6 +41,7 @@ from tidelog.store.layout import (
     EMPTY,
     F_CURRENT,
     F_DELETED,
+    F_EXPECTED,
     F_EXPLICIT,
     F_IN,
     F_MARKED,
@@ -58,7 +60,9 @@ from tidelog.store.layout import (
     M_LISTS,
     M_LOG_CAPACITY,
     M_LOG_COUNT,
+    M_MARKING,
     M_RULE_WORK,
+    M_SAVED,
     M_STAGED,
     M_STATE,
     M_WORK,
@@ -158,9 +162,11 @@ def overdelete_head(m, relation, row, fact, counter):
     """Overdelete, unless a non-recursive derivation or E protects the fact (DRed^c)."""
     touch(m, relation, row, fact)
     place = flags_at(row, fact)
+    flags = load_i32(place)
     if 0 <= counter <= RECURSIVE:
         move_counter(row, fact, counter, -1)
-    flags = load_i32(place)
+    elif flags & F_EXPECTED:
+        m[M_SAVED] += 1
     if flags & F_DELETED or not flags & F_OLD:
         return
     if counter >= 0 and (flags & F_EXPLICIT or load_i32(record_of(row, fact) + field(row, R_COUNTERS)) > 0):
@@ -191,6 +197,8 @@ def absorb(m, action, target, buffered, counter):
     if m[M_LOG_COUNT] + buffered > m[M_LOG_CAPACITY]:
         m[M_STAGED] = buffered
         return FULL_LOG
+    if room_for_marks(m, m[MARKED_PLACES + 1]) != DONE:
+        return FULL_LIST
     arity = field(row, R_ARITY)
     rows = m[M_HEADS]
     slots = rows + 4 * ((buffered * arity + 1) // 2 * 2)
@@ -219,6 +227,8 @@ def absorb(m, action, target, buffered, counter):
             move_counter(row, fact, counter, 1)
         else:
             count_head(m, target, row, fact, counter, -1)
+    if m[MARKED_PLACES + 1] > 0:
+        mark_buffered(m, target, arity)
     return DONE
 
 
@@ -336,6 +346,7 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     frame = m[M_FRAMES]
     work = m[M_WORK + W_DELETION] if action in (OVERDELETE, COUNT_DOWN) else m[M_WORK + W_INSERTION]
     before = work
+    marking = m[M_MARKING] if action == INSERT else 0
     status = DONE
     m[M_STATE + AT_TARGET] = target
     m[M_STATE + AT_COUNTER] = counter
@@ -355,6 +366,8 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
         status = next_match(m, frame)
         if status == MATCH:
             write_head(m, frame, m[M_HEADS] + 4 * arity * buffered)
+            if marking != 0 and uses_marked(m, frame, marking):
+                note_marked(m, buffered)
             buffered += 1
             work += 1
         elif status == DONE:

@@ -1,0 +1,184 @@
+"""Marking: while one update is in work, find out what the next one will have to check (Backward/Forward with Marking).
+
+The explicit facts that the next update deletes are marked as soon as that update is there (line 9). A rule instance
+that is found anyway, in insertion or in forward chaining, marks its head where it uses a marked fact (lines 12 and
+29): with Backward/Forward only an explicit one, with Delete/Rederive (section 3.1) any. A rule with one body atom needs
+no search at all: its head is the fact itself under another name and shares its mark. In the end marks are taken off,
+and the marked heads are kept as rows: they open the next update's list of facts to check (line 32), and an instance
+that leads to one of them is no application of line 23 any more.
+
+Marks change order and work, never results: a candidate for deletion is proved, or derived again, wherever it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidelog.program.plan import Pivot, Start
+from tidelog.reason.mark_kernels import LIST_MARKED, LIST_MARKED_PLACES, MARKED_PLACES
+from tidelog.reason.propagate import OVERDELETE
+from tidelog.reason.rows import matches
+from tidelog.reason.sets import HOLDING
+from tidelog.store.layout import (
+    F_DELETED,
+    F_EXPECTED,
+    F_EXPLICIT,
+    F_IN,
+    F_MARKED,
+    F_OLD,
+    M_HEADS_CAPACITY,
+    M_MARKING,
+    M_SAVED,
+    M_WORK,
+    W_DELETION,
+    W_MARKED_EXPLICIT,
+    W_MARKED_IMPLICIT,
+)
+from tidelog.store.relation import Cells, Relation
+
+if TYPE_CHECKING:
+    from tidelog.reason.compiled import CompiledRule
+    from tidelog.reason.transaction import Transaction
+
+Rows = dict[str, Cells]
+Copies = Callable[[str], "Iterator[tuple[CompiledRule, int]]"]
+
+# What a fact of a rule body must be for the head to be marked.
+EXPLICIT_MARKS = F_EXPLICIT | F_MARKED
+ALL_MARKS = F_MARKED
+
+FIRST = Pivot(Start.POSITIVE, 0)
+
+
+class Marking:
+    """The marks of an update in work; `expected` are the heads that were marked while its predecessor was."""
+
+    def __init__(self, transaction: Transaction, expected: Rows) -> None:
+        self._transaction = transaction
+        self._machine = transaction.machine
+        self._expected = expected
+        self._deletions: Rows = {}
+        self._explicit: list[tuple[Relation, Cells]] = []
+        self._heads: list[tuple[Relation, Cells]] = []
+        self._machine[M_MARKING] = 0
+        self._machine[M_SAVED] = 0
+        for number in (LIST_MARKED, LIST_MARKED_PLACES):
+            transaction.clear_list(number)
+
+    # --- the next update ---
+
+    def look(self, deletions: Rows) -> None:
+        """The next update is there: mark the explicit facts that it deletes."""
+        self._deletions = deletions
+        store = self._transaction.store
+        if self._machine[MARKED_PLACES + 2] < self._machine[M_HEADS_CAPACITY]:
+            store.grow_list(LIST_MARKED_PLACES, int(self._machine[M_HEADS_CAPACITY]))
+        for predicate in deletions:
+            relation = store.find(predicate)
+            if relation is not None:
+                self.mark_explicit(relation)
+
+    def mark_explicit(self, relation: Relation) -> None:
+        """Mark what the next update deletes of a relation; again after its explicit facts have changed."""
+        rows = self._deletions.get(relation.name)
+        if rows is None or rows.shape[1] != relation.arity:
+            return
+        facts = self._transaction.store.find_facts(relation, rows)
+        facts = np.unique(facts[facts >= 0])
+        fresh = facts[_flags(relation, facts) & EXPLICIT_MARKS == F_EXPLICIT]
+        _set_flags(relation, fresh, F_MARKED)
+        self._explicit.append((relation, fresh))
+        self._machine[M_WORK + W_MARKED_EXPLICIT] += len(fresh)
+
+    def pass_on(self, care: int) -> None:
+        """From now on heads are marked whose bodies have a fact with these flags; with 0, none are."""
+        self._machine[M_MARKING] = care if self._deletions else 0
+
+    # --- the current update ---
+
+    def seed(self, relation: Relation, protect: bool) -> None:
+        """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""
+        rows = self._expected.pop(relation.name, None)
+        if rows is None:
+            return
+        facts = self._transaction.store.find_facts(relation, rows)
+        facts = facts[facts >= 0]
+        facts = facts[_flags(relation, facts) & (F_IN | F_OLD | F_EXPLICIT) == F_IN | F_OLD]
+        self._transaction.seed(OVERDELETE, relation, facts, protect)
+        _set_flags(relation, facts[_flags(relation, facts) & F_DELETED != 0], F_EXPECTED)
+
+    def finish(self, copies_of: Copies) -> Rows:
+        """The update is done: take the marks off. The marked heads, by predicate."""
+        machine = self._machine
+        machine[M_WORK + W_DELETION] -= machine[M_SAVED]
+        if not self._deletions:
+            return {}
+        self._share_with_copies(copies_of)
+        parts: dict[str, list[Cells]] = {}
+        for relation, facts in self._marked_heads():
+            held = facts[_flags(relation, facts) & F_IN != 0]
+            parts.setdefault(relation.name, []).append(relation.rows(held))
+            machine[M_WORK + W_MARKED_IMPLICIT] += len(held)
+        self.forget()
+        return {predicate: np.concatenate(rows) for predicate, rows in parts.items()}
+
+    def _share_with_copies(self, copies_of: Copies) -> None:
+        """Rules with one body atom: their heads have the marks of their bodies."""
+        waiting = [*self._explicit, *self._marked_heads()]
+        while waiting:
+            relation, facts = waiting.pop()
+            for rule, care in copies_of(relation.name):
+                passing = facts[_flags(relation, facts) & care == care]
+                if len(passing):
+                    waiting.append((rule.head, self._mark_copies(rule, passing)))
+
+    def _mark_copies(self, rule: CompiledRule, facts: Cells) -> Cells:
+        """Mark the heads of a rule over the facts of its only atom; those that were not marked."""
+        transaction = self._transaction
+        rows = matches(transaction, HOLDING, rule.offset(FIRST), rule.head.arity, facts)
+        heads = transaction.store.find_facts(rule.head, rows)
+        heads = np.unique(heads[heads >= 0])
+        fresh = heads[_flags(rule.head, heads) & F_MARKED == 0]
+        _set_flags(rule.head, fresh, F_MARKED)
+        self._heads.append((rule.head, fresh))
+        return fresh
+
+    def _marked_heads(self) -> list[tuple[Relation, Cells]]:
+        """The derived facts that are marked: those that kernels listed, and copies."""
+        store = self._transaction.store
+        entries = store.list_entries(LIST_MARKED)
+        listed = [
+            (store.relations[number], (entries[entries >> 32 == number] & 0xFFFFFFFF).astype(np.int32))
+            for number in np.unique(entries >> 32)
+        ]
+        return [*listed, *self._heads]
+
+    def forget(self) -> None:
+        """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""
+        for relation, facts in (*self._explicit, *self._marked_heads()):
+            _clear_flags(relation, facts, F_MARKED)
+        self._explicit.clear()
+        self._heads.clear()
+        for number in (LIST_MARKED, LIST_MARKED_PLACES):
+            self._transaction.clear_list(number)
+
+
+def is_copy_of(rule: CompiledRule, predicate: str) -> bool:
+    """Whether a rule's body is one positive atom of this predicate: its head then shares the marks of the fact."""
+    positives = rule.normal.positives
+    return len(positives) == 1 and not rule.normal.negatives and positives[0].predicate == predicate
+
+
+def _flags(relation: Relation, facts: Cells) -> Cells:
+    return relation.cells[facts, relation.flags_column]
+
+
+def _set_flags(relation: Relation, facts: Cells, flags: int) -> None:
+    relation.cells[facts, relation.flags_column] |= flags
+
+
+def _clear_flags(relation: Relation, facts: Cells, flags: int) -> None:
+    relation.cells[facts, relation.flags_column] &= ~flags

@@ -1,0 +1,152 @@
+"""Update streams: an iterator of changes that looks one update ahead (Backward/Forward with Marking, Algorithm 1).
+
+While an update is in work its successor is looked at as soon as it is there, and the facts that it will delete are
+marked (`reason.marking`). A stream is an iterator of its own kind, not a generator: an update that fails raises at
+its place, what was done before it stays done, and asking for the next change goes on with the next update.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tidelog.errors import DataError, TidelogError
+from tidelog.reason.transaction import BUDGET, Attendant, Transaction
+from tidelog.results import Change
+from tidelog.sources import Source, UpdateMapping, is_async, source_of
+from tidelog.store.relation import Cells
+
+if TYPE_CHECKING:
+    from tidelog.knowledge_base import KnowledgeBase
+
+KEYS = ("add", "delete", "add_rules", "remove_rules")
+
+Peek = Callable[[], UpdateMapping | None]
+
+
+def open_stream(kb: KnowledgeBase, updates: Any, marking: bool) -> Stream | AsyncStream:
+    """The stream that fits the kind of source."""
+    if is_async(updates):
+        return AsyncStream(kb, aiter(updates), marking)
+    return Stream(kb, source_of(updates, marking), marking)
+
+
+class Stream(Iterator[Change]):
+    """The changes of a stream of updates, one each, in order."""
+
+    def __init__(self, kb: KnowledgeBase, source: Source, marking: bool) -> None:
+        self._kb = kb
+        self._source = source
+        self._marking = marking
+
+    def __next__(self) -> Change:
+        update = self._source.take()
+        if update is None:
+            raise StopIteration
+        attendant = LookAhead(self._kb, self._source.peek) if self._marking else None
+        return apply_attended(self._kb, update, attendant)
+
+
+class AsyncStream(AsyncIterator[Change]):
+    """The same for an asynchronous iterator: the event loop stays free while an update is in work."""
+
+    def __init__(self, kb: KnowledgeBase, updates: AsyncIterator[UpdateMapping], marking: bool) -> None:
+        self._kb = kb
+        self._updates = updates
+        self._marking = marking
+        self._ahead: asyncio.Future[UpdateMapping] | None = None
+
+    async def __anext__(self) -> Change:
+        pull = self._ahead or _started(anext(self._updates))
+        self._ahead = None
+        update = await pull
+        attendant = None
+        if self._marking:
+            self._ahead = _started(anext(self._updates))
+            attendant = LookAhead(self._kb, _when_done(self._ahead))
+        return await asyncio.to_thread(apply_attended, self._kb, update, attendant)
+
+
+def _started(update: Awaitable[UpdateMapping]) -> asyncio.Future[UpdateMapping]:
+    return asyncio.ensure_future(update)
+
+
+def _when_done(pull: asyncio.Future[UpdateMapping]) -> Peek:
+    """Look at an update that may still be on its way; its errors are raised where it is awaited."""
+    arrived: list[UpdateMapping] = []
+
+    def note(done: asyncio.Future[UpdateMapping]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            arrived.append(done.result())
+
+    pull.add_done_callback(note)
+    return lambda: arrived[0] if arrived else None
+
+
+class LookAhead:
+    """The attendant of one update: looks for the next one until it is there, then marks what that deletes."""
+
+    budget = BUDGET
+
+    def __init__(self, kb: KnowledgeBase, peek: Peek) -> None:
+        self._kb = kb
+        self._peek = peek
+        self._seen = False
+
+    def attend(self, transaction: Transaction) -> None:
+        if self._seen:
+            return
+        update = self._peek()
+        if update is not None:
+            self._seen = True
+            transaction.marking.look(deletions_of(self._kb, update))
+
+
+def apply_attended(kb: KnowledgeBase, update: object, attendant: Attendant | None) -> Change:
+    """Apply an update while somebody looks in."""
+    checked = check_update(update)
+    with kb._lock:
+        kb._engine.attendant = attendant
+        try:
+            return kb.update(**checked)
+        finally:
+            kb._engine.attendant = None
+
+
+def check_update(update: object) -> UpdateMapping:
+    """An update as it was given, if it is one."""
+    if not isinstance(update, Mapping):
+        raise DataError(f"an update is a mapping with any of the keys {', '.join(KEYS)}, not {update!r}")
+    unknown = [key for key in update if key not in KEYS]
+    if unknown:
+        raise DataError(f"an update has no `{unknown[0]}`; its keys are {', '.join(KEYS)}")
+    return update
+
+
+def deletions_of(kb: KnowledgeBase, update: object) -> dict[str, Cells]:
+    """The facts that an update to come deletes and does not add; none where it is no good update."""
+    if not isinstance(update, Mapping):
+        return {}
+    arities = dict(kb._arities)
+    try:
+        deleted = kb._encode(_readable_twice(update.get("delete")), arities)
+        added = kb._encode(_readable_twice(update.get("add")), arities) if deleted else {}
+    except (TidelogError, TypeError, ValueError):
+        # The update is refused in its own place, with all that is to be said about it.
+        return {}
+    for predicate in deleted.keys() & added.keys():
+        deleted[predicate] = _rows_without(deleted[predicate], added[predicate])
+    return deleted
+
+
+def _readable_twice(facts: object) -> dict[str, Any]:
+    """Facts without those rows that come from an iterator: looking at them would take them from their update."""
+    if not isinstance(facts, Mapping):
+        return {}
+    return {name: rows for name, rows in facts.items() if isinstance(rows, Collection)}
+
+
+def _rows_without(rows: Cells, others: Cells) -> Cells:
+    gone = set(map(tuple, others.tolist()))
+    return rows[[place for place, row in enumerate(map(tuple, rows.tolist())) if row not in gone]]
