@@ -1,0 +1,312 @@
+"""The search for proofs: the cone of a fact, discovered by kernels as far as a lowest proof can need it.
+
+A proof of height h lies within h steps of its fact. So the cone is discovered breadth first, and each time that it has
+grown by half its heights are measured: once the fact has a proof that is no higher than the depth that is complete, no
+lower one can exist. Nothing is noted during materialisation. All that is kept between two searches are plans, and
+relations to find facts in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.explain import cone as layout
+from tidelog.explain.cone import (
+    C_CAPACITY,
+    C_DEPTH,
+    C_NEXT,
+    C_NODE_CAPACITY,
+    C_NODE_COUNT,
+    C_NODES,
+    C_PLANS,
+    C_PREDICATES,
+    C_PREMISES,
+    C_QUEUE,
+    C_RECORDS,
+    C_ROW,
+    C_SIZE,
+    C_STOP,
+    C_THOROUGH,
+    C_USED,
+    HEADER,
+    I_MATCHES,
+    I_PLAN,
+    NEED_NODES,
+    NEED_PLANS,
+    NEED_RECORDS,
+    NODE_BYTES,
+    USE,
+    discover_goal,
+    expand,
+    measure,
+)
+from tidelog.language.syntax import Aggregate, Atom, Term, Variable
+from tidelog.program.normal import NormalRule
+from tidelog.program.plan import HEAD, make_plan
+from tidelog.reason.compiled import group_predicate, normal_form
+from tidelog.reason.engine import Engine
+from tidelog.reason.sets import HOLDING
+from tidelog.reason.transaction import Transaction
+from tidelog.store.jit import address
+from tidelog.store.layout import PAUSED
+from tidelog.store.relation import Cells, Relation
+
+# A node's fields as columns.
+PREDICATE, FACT, DEPTH, EXPLICIT, _, INSTANCES, HEIGHT, CHOICE, LEAF = range(NODE_BYTES // 4)
+NODE_FIELDS = NODE_BYTES // 4
+FIRST_CELLS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """A rule read backwards: from a fact that it could derive to the facts that its body matches."""
+
+    number: int
+    normal: NormalRule
+    premises: tuple[Atom, ...]
+    extras: tuple[Variable, ...]
+    grouping: bool
+    offset: int
+
+    @property
+    def width(self) -> int:
+        return sum(atom.arity for atom in self.premises) + len(self.extras)
+
+
+class Backwards:
+    """The rules of an engine, read backwards, and the relations that their heads are taken from."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._rules: dict[int, Backward] = {}
+        self._shadows: dict[str, Relation] = {}
+
+    def shadow(self, predicate: str, arity: int) -> Relation:
+        """The relation that holds the discovered facts of a predicate; empty between searches."""
+        if predicate not in self._shadows:
+            self._shadows[predicate] = self.engine.store.new_relation(f"#cone {predicate}", arity)
+        return self._shadows[predicate]
+
+    def forget(self) -> None:
+        """Empty the shadows, and give their memory back."""
+        for shadow in self._shadows.values():
+            if shadow.count:
+                shadow.clear()
+                shadow.compact()
+
+    def rules_for(self, predicate: str) -> list[Backward]:
+        return [self.rule(number) for number in self.engine.graph.producers(predicate)]
+
+    def rule(self, number: int) -> Backward:
+        if number not in self._rules:
+            self._rules[number] = self._make(number)
+        return self._rules[number]
+
+    def _make(self, number: int) -> Backward:
+        plain, aggregate = normal_form(self.engine.graph.rule(number), number)
+        normal = with_group_check(aggregate, number) if aggregate else plain
+        premises = normal.positives[1:] if aggregate else normal.positives
+        extras = tuple(definition.variable for definition in normal.definitions)
+        delivered = (*(term for atom in premises for term in atom.arguments), *extras)
+        offset = self.assemble(normal, number, delivered)
+        return Backward(number, aggregate or plain, premises, extras, aggregate is not None, offset)
+
+    def assemble(self, normal: NormalRule, number: int, delivered: tuple[Term, ...]) -> int:
+        """A plan from the head, which is taken from the shadow, to what each match delivers."""
+        store = self.engine.store
+        plan = make_plan(normal, HEAD, (), store.estimate)
+        return store.assemble(plan, self.shadow(normal.head.predicate, normal.head.arity), delivered, number)
+
+
+def values_in_place_of_aggregates(aggregate: NormalRule) -> NormalRule:
+    """The body of a rule with aggregates, from a head whose aggregates are values."""
+    arguments = tuple(
+        Variable(f"#value {column}") if isinstance(term, Aggregate) else term
+        for column, term in enumerate(aggregate.head.arguments)
+    )
+    return replace(aggregate, head=Atom(aggregate.head.predicate, arguments), aggregates=())
+
+
+def with_group_check(aggregate: NormalRule, number: int) -> NormalRule:
+    """The same for a head that must be the value of its group."""
+    rule = values_in_place_of_aggregates(aggregate)
+    return replace(rule, positives=(Atom(group_predicate(number), rule.head.arguments), *rule.positives))
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A rule instance: for each match, the nodes of its premises and the terms of its definitions."""
+
+    rule: Backward
+    matches: list[tuple[list[int], list[int]]]
+
+    @property
+    def premises(self) -> list[int]:
+        """Each node once, in the order of the body."""
+        return list(dict.fromkeys(node for nodes, _ in self.matches for node in nodes))
+
+
+class Cone:
+    """What lies behind one fact, which is node 0."""
+
+    def __init__(self, backwards: Backwards, predicate: str, row: Cells) -> None:
+        self._backwards = backwards
+        self._engine = backwards.engine
+        self._registers: npt.NDArray[np.int64] = np.zeros(C_SIZE, np.int64)
+        self._nodes: Cells = np.zeros((64, NODE_FIELDS), np.int32)
+        self._queue: Cells = np.zeros(64, np.int32)
+        self._records: Cells = np.zeros(FIRST_CELLS, np.int32)
+        self._row: Cells = np.zeros(16, np.int32)
+        self.predicates: list[str] = []
+        self._places: dict[str, int] = {}
+        self._predicate_table: list[list[int]] = []
+        self._plans: list[Backward] = []
+        self._plan_table: list[list[int]] = []
+        self._premise_table: list[int] = []
+        self._transaction = Transaction(
+            self._engine.store, self._engine.limits, self._engine.functions, self._engine.rule_text
+        )
+        place = self._place(predicate, len(row))
+        self._publish()
+        shadow = backwards.shadow(predicate, len(row))
+        shadow.reserve(1)
+        row = np.ascontiguousarray(row, np.int32)
+        discover_goal(self._engine.store.machine, self._registers, place, address(row))
+
+    # --- tables that kernels read -----------------------------------------------------------------------------------
+
+    def _place(self, predicate: str, arity: int) -> int:
+        """The place of a predicate in the table; its plans are made when one of its facts is expanded."""
+        if predicate not in self._places:
+            self._places[predicate] = len(self.predicates)
+            self.predicates.append(predicate)
+            relation = self._engine.store.relation(predicate, arity)
+            shadow = self._backwards.shadow(predicate, arity)
+            self._predicate_table.append([relation.number, shadow.number, -1, 0])
+        return self._places[predicate]
+
+    def _add_plans(self, place: int) -> None:
+        rules = self._backwards.rules_for(self.predicates[place])
+        self._predicate_table[place][2:] = [len(self._plans), len(rules)]
+        for rule in rules:
+            counts = [len(rule.premises), len(rule.extras), int(rule.grouping)]
+            self._plan_table.append([rule.offset, len(self._premise_table), *counts])
+            self._premise_table += [self._place(atom.predicate, atom.arity) for atom in rule.premises]
+            self._plans.append(rule)
+            if rule.width > len(self._row):
+                self._row = np.zeros(2 * rule.width, np.int32)
+        self._publish()
+
+    def _publish(self) -> None:
+        registers = self._registers
+        self._tables = [
+            np.array(table or [0], np.int32) for table in (self._predicate_table, self._plan_table, self._premise_table)
+        ]
+        for register, array in zip((C_PREDICATES, C_PLANS, C_PREMISES), self._tables, strict=True):
+            registers[register] = address(array)
+        registers[C_NODES], registers[C_NODE_CAPACITY] = address(self._nodes), len(self._nodes)
+        registers[C_RECORDS], registers[C_CAPACITY] = address(self._records), len(self._records)
+        registers[C_QUEUE], registers[C_ROW] = address(self._queue), address(self._row)
+
+    # --- discovery --------------------------------------------------------------------------------------------------
+
+    def find_lowest(self) -> int:
+        """Discover as much as a lowest proof needs, and measure it. Its height, or -1."""
+        registers = self._registers
+        registers[C_DEPTH] = np.iinfo(np.int64).max
+        while True:
+            registers[C_STOP] = 3 * registers[C_USED] // 2 + FIRST_CELLS
+            self._expand()
+            height = int(measure(registers))
+            if self.exhausted or 0 <= height <= self._complete_depth() + 1:
+                return height
+            if height > 0:
+                registers[C_DEPTH] = height - 1
+
+    def find_all(self) -> int:
+        """Discover everything. The height of a lowest proof, or -1."""
+        self._registers[C_DEPTH] = self._registers[C_STOP] = np.iinfo(np.int64).max
+        self._registers[C_THOROUGH] = 1
+        self._expand()
+        return self.measure()
+
+    def measure(self) -> int:
+        return int(measure(self._registers))
+
+    @property
+    def exhausted(self) -> bool:
+        return bool(self._registers[C_NEXT] == self._registers[C_NODE_COUNT])
+
+    def _complete_depth(self) -> int:
+        """All nodes above this depth have been expanded."""
+        return int(self._nodes[self._registers[C_NEXT], DEPTH])
+
+    def _expand(self) -> None:
+        HOLDING.install(self._transaction.machine)
+        self._transaction.run(self._step)
+
+    def _step(self, machine: npt.NDArray[np.int64]) -> int:
+        status = int(expand(machine, self._registers))
+        if status == NEED_PLANS:
+            self._add_plans(int(self._nodes[self._registers[C_NEXT], PREDICATE]))
+        elif status == NEED_NODES:
+            self._nodes = np.resize(self._nodes, (2 * len(self._nodes) + self._widest(), NODE_FIELDS))
+            self._queue = np.resize(self._queue, len(self._nodes))
+        elif status == NEED_RECORDS:
+            self._records = np.resize(self._records, 2 * len(self._records) + USE * self._widest())
+        else:
+            return status
+        self._publish()
+        return PAUSED
+
+    def _widest(self) -> int:
+        return max((rule.width + HEADER for rule in self._plans), default=0)
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def height(self, node: int) -> int:
+        return int(self._nodes[node, HEIGHT])
+
+    def choice(self, node: int) -> int:
+        """The instance at the top of the node's lowest proof, -1 where it is explicit."""
+        return int(self._nodes[node, CHOICE])
+
+    def instance(self, owner: int) -> Instance:
+        records = self._records
+        rule = self._plans[records[owner + I_PLAN]]
+        premises, extras = len(rule.premises), len(rule.extras)
+        size = USE * premises + extras
+        matches = []
+        for number in range(records[owner + I_MATCHES]):
+            cells = records[owner + HEADER + number * size :][:size].tolist()
+            matches.append((cells[: USE * premises : USE], cells[USE * premises :]))
+        return Instance(rule, matches)
+
+    def fact(self, node: int) -> tuple[str, list[int]]:
+        """The predicate and the terms of a node."""
+        predicate = self.predicates[self._nodes[node, PREDICATE]]
+        shadow = self._backwards.shadow(predicate, 0)
+        row: list[int] = shadow.cells[self._nodes[node, FACT], : shadow.arity].tolist()
+        return predicate, row
+
+    def is_explicit(self, node: int) -> bool:
+        return bool(self._nodes[node, EXPLICIT])
+
+    def instances(self, node: int) -> Iterator[int]:
+        """All instances that have been discovered for a node."""
+        owner = int(self._nodes[node, INSTANCES])
+        while owner >= 0:
+            yield owner
+            owner = int(self._records[owner + layout.I_NEXT])
+
+    def enable(self, owner: int, enabled: bool) -> None:
+        """Whether `measure` may use an instance."""
+        self._records[owner + layout.I_ENABLED] = enabled
+
+    def enable_leaf(self, node: int, enabled: bool) -> None:
+        """Whether `measure` may take a node as explicit, if it is."""
+        self._nodes[node, LEAF] = enabled

@@ -1,0 +1,313 @@
+"""Proofs: each step is a real rule instance, leaves are explicit, nothing is circular, and no proof is lower."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from generate import Case, programs
+from naive import Database, Fact, derivations, materialise, plain, proof_heights
+from tidelog import KnowledgeBase
+from tidelog.explain.proof import Proof
+from tidelog.language import parse_atom
+from tidelog.language.syntax import Constant
+
+CYCLE = """
+path(X, Y) :- edge(X, Y).
+path(X, Z) :- edge(X, Y), path(Y, Z).
+edge(a, b). edge(b, c). edge(c, a). edge(a, c).
+"""
+
+few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def fact_of(text: str) -> Fact:
+    atom = parse_atom(text, {})
+    assert all(isinstance(term, Constant) for term in atom.arguments)
+    return atom.predicate, tuple(atom.arguments)  # type: ignore[return-value]
+
+
+def text_of(fact: Fact) -> str:
+    from tidelog.language.syntax import Atom
+
+    return str(Atom(*fact))
+
+
+def knowledge_base(case: Case) -> KnowledgeBase:
+    kb = KnowledgeBase("\n".join(map(str, case.state.rules)))
+    kb.update(add=plain(case.state.explicit))
+    return kb
+
+
+class Checker:
+    """Holds proofs against the oracle."""
+
+    def __init__(self, case: Case) -> None:
+        self.explicit = {(name, row) for name, rows in case.state.explicit.items() for row in rows}
+        self.facts: Database = materialise(case.state.rules, case.state.explicit)
+        self.instances = {
+            (str(rule), found.head, found.premises)
+            for rule in case.state.rules
+            for found in derivations(rule, self.facts)
+            if found is not None
+        }
+
+    def check(self, proof: Proof, fact: Fact) -> None:
+        assert fact_of(proof.fact) == fact
+        for step in proof.steps():
+            proved = fact_of(step.fact)
+            if step.rule is None:
+                assert proved in self.explicit
+                assert not step.premises
+            else:
+                premises = frozenset(fact_of(premise.fact) for premise in step.premises)
+                assert (step.rule, proved, premises) in self.instances
+            assert step.height == (0 if step.rule is None else 1 + max((p.height for p in step.premises), default=0))
+            # Heights fall along every branch, so that no branch comes back to where it was.
+            assert all(premise.height < step.height for premise in step.premises)
+
+
+# --- against the oracle ----------------------------------------------------------------------------------------------------
+
+
+@given(programs())
+@few
+def test_a_proof_of_every_fact_is_sound_and_no_higher_than_needed(case: Case) -> None:
+    kb, checker = knowledge_base(case), Checker(case)
+    heights = proof_heights(case.state.rules, case.state.explicit)
+    for fact, height in heights.items():
+        proof = kb.explain(text_of(fact))
+        assert proof is not None
+        checker.check(proof, fact)
+        assert proof.height == height
+
+
+@given(programs())
+@few
+def test_all_proofs_are_sound_different_and_in_order(case: Case) -> None:
+    kb, checker = knowledge_base(case), Checker(case)
+    heights = proof_heights(case.state.rules, case.state.explicit)
+    for fact in sorted(heights, key=text_of)[:8]:
+        found = list(kb.proofs(text_of(fact), limit=6))
+        assert found[0].height == heights[fact]
+        assert all(left.height <= right.height for left, right in pairwise(found))
+        assert len({json.dumps(proof.to_dict()) for proof in found}) == len(found)
+        for proof in found:
+            checker.check(proof, fact)
+
+
+@given(programs())
+@few
+def test_what_does_not_hold_has_no_proof_but_a_reason(case: Case) -> None:
+    kb, facts = knowledge_base(case), materialise(case.state.rules, case.state.explicit)
+    for predicate, row in case.facts:
+        if row not in facts.get(predicate, ()):
+            assert kb.explain(text_of((predicate, row))) is None
+            assert "does not hold" in kb.why_not(text_of((predicate, row)))
+
+
+def test_all_proofs_are_counted() -> None:
+    # Two ways from a to b, three from b to c: six proofs, and none that goes round the loop at b.
+    kb = KnowledgeBase(
+        """
+        one(X, Y) :- p(X, Y). one(X, Y) :- q(X, Y).
+        two(X, Y) :- one(X, Y). two(X, Y) :- r(X, Y).
+        both(X, Z) :- one(X, Y), two(Y, Z), loop(Y).
+        loop(X) :- loop(X), at(X). loop(X) :- at(X).
+        p(a, b). q(a, b). p(b, c). q(b, c). r(b, c). at(b).
+        """
+    )
+    found = list(kb.proofs("both(a, c)", limit=100))
+    assert len(found) == 6
+    assert [proof.height for proof in found] == [2, 2, 3, 3, 3, 3]
+
+
+def test_a_fact_both_explicit_and_derived_has_both_proofs() -> None:
+    kb = KnowledgeBase("p(X) :- q(X). q(a). p(a).")
+    assert [proof.rule for proof in kb.proofs("p(a)")] == [None, "p(X) :- q(X)."]
+    assert kb.explain("p(a)").rule is None
+    assert list(kb.proofs("p(a)", limit=0)) == []
+
+
+# --- what proofs say -------------------------------------------------------------------------------------------------------
+
+
+def explained(program: str, fact: str) -> str:
+    return str(KnowledgeBase(program).explain(fact))
+
+
+def test_a_proof_is_drawn_as_a_tree() -> None:
+    assert explained(CYCLE, "path(b, a)") == (
+        "path(b, a)  by path(X, Z) :- edge(X, Y), path(Y, Z).\n"
+        "├── edge(b, c)  explicit\n"
+        "└── path(c, a)  by path(X, Y) :- edge(X, Y).\n"
+        "    └── edge(c, a)  explicit"
+    )
+
+
+def test_a_proof_goes_through_negation() -> None:
+    drawn = explained("alone(X) :- node(X), not edge(X, _), not edge(_, X). node(a). edge(b, b).", "alone(a)")
+    assert drawn.splitlines()[1:] == [
+        "├── node(a)  explicit",
+        "├── no fact matches edge(a, _)",
+        "└── no fact matches edge(_, a)",
+    ]
+
+
+def test_a_proof_shows_arithmetic_with_its_values() -> None:
+    program = "hot(X, D) :- temp(X, T), median(X, M), D = abs(T - M), D * 2 > 5. temp(t, 9). median(t, 3)."
+    assert explained(program, "hot(t, 6)").splitlines()[3:] == ["├── D = abs(9 - 3) = 6", "└── 6 * 2 > 5"]
+    assert explained("next(X + 1) :- n(X). n(2).", "next(3)").splitlines()[-1] == "└── 2 + 1 = 3"
+    assert explained("p(X) :- n(X), m(X + 1). n(2). m(3).", "p(2)").splitlines()[-1] == "└── 2 + 1 = 3"
+
+
+def test_a_proof_shows_what_went_into_an_aggregate() -> None:
+    program = "total(X, sum(N), count(N)) :- pays(X, Y, N). pays(a, b, 3). pays(a, c, 3). pays(z, c, 9)."
+    proof = KnowledgeBase(program).explain("total(a, 6, 2)")
+    assert {premise.fact for premise in proof.premises} == {"pays(a, b, 3)", "pays(a, c, 3)"}
+    assert proof.conditions == ["sum(N) = 6 from 2 matches: N = 3, 3", "count(N) = 2 from 2 matches: N = 3, 3"]
+
+
+def test_an_aggregate_does_not_prove_an_explicit_fact_with_another_value() -> None:
+    kb = KnowledgeBase("degree(X, count(Y)) :- edge(X, Y). edge(a, b). degree(a, 7).")
+    assert [proof.rule for proof in kb.proofs("degree(a, 7)")] == [None]
+
+
+def test_what_is_used_twice_is_proved_once() -> None:
+    program = "q(X) :- e(X). r(X) :- q(X). s(X) :- q(X), r(X). e(a)."
+    assert explained(program, "s(a)").splitlines()[-1] == "    └── q(a)  see above"
+    proof = KnowledgeBase(program).explain("s(a)")
+    assert proof.premises[0] is proof.premises[1].premises[0]
+
+
+def test_many_facts_are_not_all_drawn() -> None:
+    kb = KnowledgeBase("n(count(X)) :- p(X).")
+    kb.update(add={"p": [(number,) for number in range(1000)]})
+    proof = kb.explain("n(1000)")
+    assert len(proof.premises) == 1000
+    assert len(str(proof).splitlines()) < 40
+    assert "976 more facts" in str(proof)
+
+
+def test_prefixes_are_used() -> None:
+    kb = KnowledgeBase("@prefix ex: <http://e.org/> . ex:B(X) :- ex:A(X). ex:A(ex:it).")
+    proof = kb.explain("<http://e.org/B>(ex:it)")
+    assert (proof.fact, proof.rule) == ("ex:B(ex:it)", "ex:B(X) :- ex:A(X).")
+
+
+def test_functions_of_python_are_part_of_proofs() -> None:
+    kb = KnowledgeBase()
+    kb.register("double", lambda number: 2 * number)
+    kb.update(add={"n": [(4,)]}, add_rules="twice(X, Y) :- n(X), Y = double(X).")
+    assert kb.explain("twice(4, 8)").conditions == ["Y = double(4) = 8"]
+
+
+def test_proofs_follow_updates() -> None:
+    kb = KnowledgeBase(CYCLE, modules=False)
+    assert kb.explain("path(a, c)").height == 1
+    kb.update(delete={"edge": [("a", "c")]})
+    assert kb.explain("path(a, c)").height == 2
+    kb.remove_rules("path(X, Z) :- edge(X, Y), path(Y, Z).")
+    assert kb.explain("path(a, c)") is None
+    kb.add_rules("path(X, X) :- edge(X, _).")
+    assert kb.explain("path(a, a)").rule == "path(X, X) :- edge(X, _)."
+    assert len(kb) == len(list(kb.facts("edge"))) + len(list(kb.facts("path")))
+
+
+# --- size ------------------------------------------------------------------------------------------------------------------
+
+
+def chain(length: int) -> KnowledgeBase:
+    kb = KnowledgeBase("reached(Y) :- reached(X), edge(X, Y). reached(0).")
+    kb.update(add={"edge": [(number, number + 1) for number in range(length)]})
+    return kb
+
+
+def test_a_long_chain_is_proved_drawn_and_written() -> None:
+    length = 3000
+    proof = chain(length).explain(f"reached({length})")
+    assert proof.height == length
+    drawn = str(proof).splitlines()
+    assert sum(line.rstrip().endswith("explicit") for line in drawn) == length + 1
+    assert max(map(len, drawn)) < 200
+    assert len(json.loads(json.dumps(proof.to_dict()))["steps"]) == 2 * length + 1
+    assert proof._repr_html_().count("\n") < 500
+
+
+def test_references_to_parts_further_down_lead_somewhere() -> None:
+    drawn = str(chain(100).explain("reached(100)"))
+    for number in range(1, 5):
+        assert f"see [{number}] below" in drawn
+        assert f"\n[{number}] reached(" in drawn
+
+
+# --- in notebooks and terminals --------------------------------------------------------------------------------------------
+
+
+def test_html_is_escaped() -> None:
+    kb = KnowledgeBase('p(X) :- q(X). q("<script>&").')
+    html = kb.explain('p("<script>&")')._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;&amp;" in html
+
+
+def test_rich_prints_the_same_text() -> None:
+    from rich.console import Console
+
+    proof = KnowledgeBase(CYCLE).explain("path(b, a)")
+    console = Console(width=200, color_system=None)
+    with console.capture() as captured:
+        console.print(proof)
+    assert captured.get().rstrip("\n") == str(proof)
+    assert repr(proof) == "<Proof of path(b, a): height 2>"
+
+
+# --- why not ---------------------------------------------------------------------------------------------------------------
+
+
+REASONS = """
+path(X, Y) :- edge(X, Y).
+path(X, Z) :- edge(X, Y), path(Y, Z).
+degree(X, count(Y)) :- edge(X, Y).
+big(X) :- degree(X, N), N > 5.
+lone(X) :- node(X), not edge(X, _).
+one(X, 1) :- node(X).
+next(X, N + 1) :- degree(X, N).
+half(X, Y) :- degree(X, N), Y = 1 / (N - 2).
+edge(a, b). edge(a, c). node(a).
+"""
+
+
+@pytest.mark.parametrize(
+    ("fact", "reason"),
+    [
+        ("edge(c, a)", "edge(c, a) does not hold: it is not explicit, and there is no rule for `edge`."),
+        ("pth(a, b)", "Did you mean `path`?"),
+        ("wholly_unheard_of", "nothing is known of `wholly_unheard_of`; no fact and no rule mentions it."),
+        ("edge(a)", "`edge` does not have 1 argument."),
+        ("one(a, 2)", "no rule for `one` has a head that fits."),
+        ("path(a, a)", "    ✗ edge(a, a)  no fact matches"),
+        ("big(a)", "    ✓ degree(a, 2)\n    ✗ 2 > 5  is not so"),
+        ("lone(a)", "    ✗ not edge(a, _)  but edge(a, b) holds"),
+        ("degree(a, 5)", "    ✗ its group gives degree(a, 2)"),
+        ("next(a, 9)", "    ✗ 2 + 1 = 9  is not so"),
+        ("half(a, 1)", "    ✗ Y = 1 / (2 - 2) = 1  is not so"),
+        ("path(a, b)", "path(a, b) holds; `explain` proves it."),
+    ],
+)
+def test_a_fact_that_does_not_hold_gets_a_reason(fact: str, reason: str) -> None:
+    assert reason in KnowledgeBase(REASONS).why_not(fact)
+
+
+def test_the_closest_rule_is_shown_with_what_it_found() -> None:
+    kb = KnowledgeBase("p(X) :- a(X), b(X), c(X). p(X) :- z(X). a(1). b(1).")
+    assert kb.why_not("p(1)") == (
+        "p(1) does not hold. The rule that came closest:\n"
+        "  p(X) :- a(X), b(X), c(X).\n"
+        "    ✓ a(1)\n"
+        "    ✓ b(1)\n"
+        "    ✗ c(1)  no fact matches"
+    )
