@@ -144,7 +144,7 @@ class Marking:
         fresh = heads[_flags(rule.head, heads) & F_MARKED == 0]
         _set_flags(rule.head, fresh, F_MARKED)
         self._heads.append((rule.head, fresh))
-        return fresh
+        return fresh  # type: ignore[no-any-return]
 
     def _marked_heads(self) -> list[tuple[Relation, Cells]]:
         """The derived facts that are marked: those that kernels listed, and copies."""
