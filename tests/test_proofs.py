@@ -13,7 +13,7 @@ from naive import Database, Fact, derivations, materialise, plain, proof_heights
 from tidelog import KnowledgeBase
 from tidelog.explain.proof import Proof
 from tidelog.language import parse_atom
-from tidelog.language.syntax import Constant
+from tidelog.language.syntax import Atom, Constant
 
 CYCLE = """
 path(X, Y) :- edge(X, Y).
@@ -21,7 +21,7 @@ path(X, Z) :- edge(X, Y), path(Y, Z).
 edge(a, b). edge(b, c). edge(c, a). edge(a, c).
 """
 
-few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def fact_of(text: str) -> Fact:
@@ -31,8 +31,6 @@ def fact_of(text: str) -> Fact:
 
 
 def text_of(fact: Fact) -> str:
-    from tidelog.language.syntax import Atom
-
     return str(Atom(*fact))
 
 
@@ -40,6 +38,11 @@ def knowledge_base(case: Case) -> KnowledgeBase:
     kb = KnowledgeBase("\n".join(map(str, case.state.rules)))
     kb.update(add=plain(case.state.explicit))
     return kb
+
+
+def some(heights: dict[Fact, int], most: int) -> list[Fact]:
+    """The facts with the highest proofs."""
+    return sorted(heights, key=lambda fact: (-heights[fact], text_of(fact)))[:most]
 
 
 class Checker:
@@ -70,7 +73,7 @@ class Checker:
             assert all(premise.height < step.height for premise in step.premises)
 
 
-# --- against the oracle ----------------------------------------------------------------------------------------------------
+# --- against the oracle ---------------------------------------------------------------------------------------------
 
 
 @given(programs())
@@ -78,11 +81,11 @@ class Checker:
 def test_a_proof_of_every_fact_is_sound_and_no_higher_than_needed(case: Case) -> None:
     kb, checker = knowledge_base(case), Checker(case)
     heights = proof_heights(case.state.rules, case.state.explicit)
-    for fact, height in heights.items():
+    for fact in some(heights, 16):
         proof = kb.explain(text_of(fact))
         assert proof is not None
         checker.check(proof, fact)
-        assert proof.height == height
+        assert proof.height == heights[fact]
 
 
 @given(programs())
@@ -90,7 +93,7 @@ def test_a_proof_of_every_fact_is_sound_and_no_higher_than_needed(case: Case) ->
 def test_all_proofs_are_sound_different_and_in_order(case: Case) -> None:
     kb, checker = knowledge_base(case), Checker(case)
     heights = proof_heights(case.state.rules, case.state.explicit)
-    for fact in sorted(heights, key=text_of)[:8]:
+    for fact in some(heights, 4):
         found = list(kb.proofs(text_of(fact), limit=6))
         assert found[0].height == heights[fact]
         assert all(left.height <= right.height for left, right in pairwise(found))
@@ -132,7 +135,7 @@ def test_a_fact_both_explicit_and_derived_has_both_proofs() -> None:
     assert list(kb.proofs("p(a)", limit=0)) == []
 
 
-# --- what proofs say -------------------------------------------------------------------------------------------------------
+# --- what proofs say ------------------------------------------------------------------------------------------------
 
 
 def explained(program: str, fact: str) -> str:
@@ -217,7 +220,7 @@ def test_proofs_follow_updates() -> None:
     assert len(kb) == len(list(kb.facts("edge"))) + len(list(kb.facts("path")))
 
 
-# --- size ------------------------------------------------------------------------------------------------------------------
+# --- size -----------------------------------------------------------------------------------------------------------
 
 
 def chain(length: int) -> KnowledgeBase:
@@ -244,7 +247,7 @@ def test_references_to_parts_further_down_lead_somewhere() -> None:
         assert f"\n[{number}] reached(" in drawn
 
 
-# --- in notebooks and terminals --------------------------------------------------------------------------------------------
+# --- in notebooks and terminals -------------------------------------------------------------------------------------
 
 
 def test_html_is_escaped() -> None:
@@ -265,7 +268,7 @@ def test_rich_prints_the_same_text() -> None:
     assert repr(proof) == "<Proof of path(b, a): height 2>"
 
 
-# --- why not ---------------------------------------------------------------------------------------------------------------
+# --- why not --------------------------------------------------------------------------------------------------------
 
 
 REASONS = """

@@ -71,7 +71,7 @@ N_CHOICE = 28  # the instance at the top of its lowest proof, -1 for none: it is
 N_LEAF = 32  # 0: do not take it as explicit, though it is
 NODE_BYTES = 36
 
-Q_RELATION = 0
+Q_RELATION = 0  # where its explicit facts lie
 Q_SHADOW = 4
 Q_FIRST = 8  # its first plan, -1 where they have not been made yet
 Q_COUNT = 12

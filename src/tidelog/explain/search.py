@@ -71,6 +71,7 @@ class Backward:
     extras: tuple[Variable, ...]
     grouping: bool
     offset: int
+    closures: tuple[bool, ...]
 
     @property
     def width(self) -> int:
@@ -102,9 +103,14 @@ class Backwards:
         return [self.rule(number) for number in self.engine.graph.producers(predicate)]
 
     def rule(self, number: int) -> Backward:
-        if number not in self._rules:
-            self._rules[number] = self._make(number)
-        return self._rules[number]
+        known = self._rules.get(number)
+        if known is None or known.closures != self._closures_among(known.normal):
+            known = self._rules[number] = self._make(number)
+        return known
+
+    def _closures_among(self, rule: NormalRule) -> tuple[bool, ...]:
+        """Which predicates are closures now: a plan is good for as long as that stays so."""
+        return tuple(self.engine.store.is_closure(atom.predicate) for atom in (*rule.positives, *rule.negatives))
 
     def _make(self, number: int) -> Backward:
         plain, aggregate = normal_form(self.engine.graph.rule(number), number)
@@ -113,7 +119,9 @@ class Backwards:
         extras = tuple(definition.variable for definition in normal.definitions)
         delivered = (*(term for atom in premises for term in atom.arguments), *extras)
         offset = self.assemble(normal, number, delivered)
-        return Backward(number, aggregate or plain, premises, extras, aggregate is not None, offset)
+        rule = aggregate or plain
+        closures = self._closures_among(rule)
+        return Backward(number, rule, premises, extras, aggregate is not None, offset, closures)
 
     def assemble(self, normal: NormalRule, number: int, delivered: tuple[Term, ...]) -> int:
         """A plan from the head, which is taken from the shadow, to what each match delivers."""
@@ -184,9 +192,9 @@ class Cone:
         if predicate not in self._places:
             self._places[predicate] = len(self.predicates)
             self.predicates.append(predicate)
-            relation = self._engine.store.relation(predicate, arity)
+            explicit = self._engine.explicit_relation(predicate) or self._engine.store.relation(predicate, arity)
             shadow = self._backwards.shadow(predicate, arity)
-            self._predicate_table.append([relation.number, shadow.number, -1, 0])
+            self._predicate_table.append([explicit.number, shadow.number, -1, 0])
         return self._places[predicate]
 
     def _add_plans(self, place: int) -> None:
