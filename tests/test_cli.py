@@ -25,6 +25,8 @@ path(X, Z) :- path(X, Y), edge(Y, Z).
 ?- path(c, X).
 ?- path(a, c).
 """
+# Seconds for a process that has to compile the kernels first.
+COLD = 300
 Captured = pytest.CaptureFixture[str]
 
 
@@ -41,7 +43,7 @@ def facts_of(path: Path) -> set[tuple[object, ...]]:
 
 def in_process(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tidelog.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(command, capture_output=True, text=True, timeout=COLD, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 
 # ---- run
@@ -233,7 +235,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
         running.stdout.readline()
         running.stdout.close()
         assert running.stderr.read() == b""
-        assert running.wait(60) == 0
+        assert running.wait(COLD) == 0
 
 
 # ---- stream
@@ -312,7 +314,7 @@ def test_stream_answers_each_update_before_the_next_comes(program: str) -> None:
             running.stdin.flush()
             assert changes(running.stdout.readline()) == [change]
         running.stdin.close()
-        assert running.wait(60) == 0
+        assert running.wait(COLD) == 0
 
 
 def test_an_interruption_ends_with_130(program: str) -> None:
@@ -326,7 +328,7 @@ def test_an_interruption_ends_with_130(program: str) -> None:
         running.stdout.readline()
         time.sleep(0.1)
         running.send_signal(signal.SIGINT)
-        assert running.wait(60) == 130
+        assert running.wait(COLD) == 130
         assert b"Traceback" not in running.stderr.read()
 
 

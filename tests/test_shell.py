@@ -176,7 +176,7 @@ def test_the_command(tmp_path: Path) -> None:
     program = tmp_path / "p.dlog"
     program.write_text("p(1). q(X) :- p(X).")
     command = [sys.executable, "-m", "tidelog.cli", "shell", str(program)]
-    done = subprocess.run(command, input="?- q(X).\np(2)", capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, input="?- q(X).\np(2)", capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0
     assert done.stdout == "X = 1\n"
     assert done.stderr.startswith("error: <shell>:1:")

@@ -1,19 +1,16 @@
-"""Updates on their way into `KnowledgeBase.stream`, and changes on their way out.
+"""Updates on their way into `KnowledgeBase.stream`, changes on their way out, and what becomes of bad updates.
 
-The stream looks ahead: while it works on one update it may already have taken the next. So an update that fails must
-not take its successors with it. A feed remembers what was taken and not yet answered, and gives it again. Live input
-comes through a queue that a thread fills: there the stream looks ahead only to what has arrived, and each update is
-answered before the next one comes.
+Whether an update is bad shows when its line is read or when it is applied. Either way it is told with its place, and
+the updates after it go on or not, as the user wishes.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from queue import Queue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import TidelogError
 from tidelog.formats import Unread, Update
@@ -22,108 +19,68 @@ if TYPE_CHECKING:
     from tidelog.knowledge_base import KnowledgeBase
     from tidelog.results import Change
 
-WAITING_UPDATES = 64
-
-
-class _Read(NamedTuple):
-    place: str
-    update: Update
-
 
 class Feed:
-    """Updates of which bad ones are left out, if it is told to go on, or the first bad one ends the stream."""
+    """Updates of which bad ones are left out, if it is told to go on, or the first bad one ends the stream.
+
+    Those of a file are at hand: the stream always sees the next one, and its work is the same every time. Those of
+    live input are not: the stream looks whether the next one is there, and does not wait for it.
+    """
 
     def __init__(self, updates: Iterable[Unread], go_on: bool, live: bool = False) -> None:
         self._updates = iter(updates)
         self._go_on = go_on
-        self._error: TidelogError | None = None
-        self._line = _LiveLine(self._good()) if live else _Line(self._good())
+        self._source = self._good() if live else _AtHand(self._good())
+        self._places: deque[str] = deque()
+        self._unreadable: TidelogError | None = None
 
     def changes(self, kb: KnowledgeBase, marking: bool) -> Iterator[Change]:
         """One change per good update. Without `go_on`, the first error is raised once what comes before is answered."""
+        stream = kb.stream(self._source, marking=marking)
         while True:
             try:
-                for change in kb.stream(self._line, marking=marking):
-                    self._line.answered()
-                    yield change
-                break
+                change = next(stream, None)
             except TidelogError as error:
-                failed = self._line.answered()
-                self._line.put_back()
-                self._refuse(TidelogError(f"{failed.place}: {error}"))
+                refused = TidelogError(f"{self._places.popleft()}: {error}")
                 if not self._go_on:
-                    break
-        if self._error is not None:
-            raise self._error
+                    raise refused from None
+                _tell(refused)
+                continue
+            if change is None:
+                break
+            self._places.popleft()
+            yield change
+        if self._unreadable is not None:
+            raise self._unreadable
 
-    def _good(self) -> Iterator[_Read]:
-        while True:
+    def _good(self) -> Iterator[Update]:
+        """The updates that can be read."""
+        while self._unreadable is None:
             try:
                 unread = next(self._updates, None)
                 if unread is None:
                     return
-                yield _Read(unread.place, unread.read())
+                update = unread.read()
             except TidelogError as error:
-                self._refuse(error)
-                if not self._go_on:
-                    return
-
-    def _refuse(self, error: TidelogError) -> None:
-        if self._go_on:
-            print(f"error: {error}", file=sys.stderr)
-        else:
-            self._error = self._error or error
+                if self._go_on:
+                    _tell(error)
+                else:
+                    self._unreadable = error
+                continue
+            self._places.append(unread.place)
+            yield update
 
 
-class _Line:
-    """Updates that wait for the stream, as an iterator; those that it took first may come back."""
+def _tell(error: TidelogError) -> None:
+    print(f"error: {error}", file=sys.stderr)
 
-    def __init__(self, updates: Iterator[_Read]) -> None:
+
+class _AtHand(Queue[Any]):
+    """A queue that never makes one wait: its next update is read when it is asked for; None ends it."""
+
+    def __init__(self, updates: Iterator[Update]) -> None:
+        super().__init__()
         self._updates = updates
-        self._again: deque[_Read] = deque()
-        self._unanswered: deque[_Read] = deque()
 
-    def __iter__(self) -> Iterator[Update]:
-        return self
-
-    def __next__(self) -> Update:
-        self._unanswered.append(self._again.popleft() if self._again else next(self._updates))
-        return self._unanswered[-1].update
-
-    def answered(self) -> _Read:
-        """The stream is through with the earliest update that it holds."""
-        return self._unanswered.popleft()
-
-    def put_back(self) -> None:
-        """The stream has ended, and what it still holds will be taken once more."""
-        self._again.extendleft(reversed(self._unanswered))
-        self._unanswered.clear()
-
-
-class _LiveLine(Queue[Any]):
-    """The same as a queue, filled by a thread; None ends it."""
-
-    def __init__(self, updates: Iterator[_Read]) -> None:
-        super().__init__(WAITING_UPDATES)
-        self._unanswered: deque[_Read | None] = deque()
-        threading.Thread(target=self._fill, args=(updates,), daemon=True).start()
-
-    def _fill(self, updates: Iterator[_Read]) -> None:
-        for update in updates:
-            self.put(update)
-        self.put(None)
-
-    def _get(self) -> Update | None:
-        taken: _Read | None = super()._get()
-        self._unanswered.append(taken)
-        return taken and taken.update
-
-    def answered(self) -> _Read:
-        taken = self._unanswered.popleft()
-        assert taken is not None, "the end of the stream has no answer"
-        return taken
-
-    def put_back(self) -> None:
-        with self.mutex:
-            self.queue.extendleft(reversed(self._unanswered))
-        self._unanswered.clear()
+    def get(self, block: bool = True, timeout: float | None = None) -> Update | None:
+        return next(self._updates, None)
