@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from tidelog.formats.batch import FLOAT, LITERAL
 from tidelog.spark.expressions import (
+    INFINITY,
     as_double,
     floor_and_rest,
     from_double,
@@ -30,83 +30,71 @@ from tidelog.spark.expressions import (
 _NUMBER_CLASS = 10
 
 
-def aggregate(frame: DataFrame, group: Sequence[str], function: str, value: str, distinct: bool, result: str) -> DataFrame:
+def aggregate(
+    frame: DataFrame, group: Sequence[str], function: str, value: str, distinct: bool, result: str
+) -> DataFrame:
     """One row for each group: the columns of the group, and the aggregate of a column of values as another value."""
+    rows = frame.select(*group, F.col(value).alias("v"))
     if distinct:
-        frame = frame.select(*group, value).distinct()
+        rows = rows.distinct()
     if function in ("sum", "avg"):
-        return _total(frame, group, function, value, result)
+        return _total(rows, group, function, result)
     if function == "median":
-        return _median(frame, group, value, result)
-    column = from_integer(F.count("*")) if function == "count" else _extreme(function, F.col(value))
-    return frame.groupBy(*group).agg(column.alias(result))
+        return _median(rows, group, result)
+    if function == "count":
+        return rows.groupBy(*group).agg(F.expr(from_integer("count(*)")).alias(result))
+    return _extreme(rows, group, function, result)
 
 
-def _extreme(function: str, value: Column) -> Column:
+def _extreme(rows: DataFrame, group: Sequence[str], function: str, result: str) -> DataFrame:
     """The least or greatest value; of an integer and a float of the same value, the integer."""
-    kind_class = F.when(is_number(value), F.lit(_NUMBER_CLASS)).otherwise(value["kind"])
-    key = F.when(is_number(value), floor_and_rest(value)).otherwise(
-        F.struct(value["integer"].alias("floor"), F.lit(0.0).alias("rest"))
-    )
-    later = F.lit(1) if function == "min" else F.lit(-1)
-    entry = F.struct(
-        key.alias("key"), value["text"].alias("text"), (later * (value["kind"] == FLOAT).cast("int")).alias("later"),
-        value.alias("value"),
-    )
+    key = f"IF({is_number('v')}, {floor_and_rest('v')}, named_struct('floor', v.integer, 'rest', 0D))"
+    last = f"int(v.kind = {FLOAT})" if function == "min" else f"-int(v.kind = {FLOAT})"
+    kind_class = f"IF({is_number('v')}, {_NUMBER_CLASS}, int(v.kind))"
     orderable = (
-        (F.min(kind_class) == F.max(kind_class))
-        & (F.count_if(value["kind"] == LITERAL) == 0)
-        & (F.count_if(is_nan(value)) == 0)
+        f"min({kind_class}) = max({kind_class}) AND count_if(v.kind = {LITERAL}) = 0 AND count_if({is_nan('v')}) = 0"
     )
-    return F.when(orderable, (F.min(entry) if function == "min" else F.max(entry))["value"])
+    entry = f"named_struct('key', {key}, 'text', v.text, 'last', {last}, 'value', v)"
+    return rows.groupBy(*group).agg(F.expr(f"IF({orderable}, {function}({entry}).value, NULL)").alias(result))
 
 
 # ── sums ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _total(frame: DataFrame, group: Sequence[str], function: str, value: str, result: str) -> DataFrame:
-    column = F.col(value)
-    counted = frame.select(*group, column.alias("value"), *_exact(as_double(column)))
-    by_power = counted.groupBy(*group, "power").agg(
-        F.sum("mantissa").alias("mantissa"),
-        F.sum(F.col("value.integer").cast("decimal(20,0)")).alias("integers"),
-        F.count("*").alias("rows"),
-        F.count_if(~is_integer(F.col("value"))).alias("others"),
+def _total(rows: DataFrame, group: Sequence[str], function: str, result: str) -> DataFrame:
+    by_power = (
+        rows.withColumn("number", F.expr(f"IF(abs({as_double('v')}) < {INFINITY}, {as_double('v')}, NULL)"))
+        .withColumn("bits", F.expr("bigint(reflect('java.lang.Double', 'doubleToLongBits', nvl(number, 0D)))"))
+        .withColumn("biased", F.expr("shiftright(bits, 52) & 2047"))
+        .withColumn("fraction", F.expr("(bits & 4503599627370495L) + IF(biased = 0, 0L, 4503599627370496L)"))
+        .withColumn("power", F.expr("nvl2(number, greatest(biased, 1) - 1075, NULL)"))
+        .groupBy(*group, "power")
+        .agg(
+            F.expr("sum(CAST(IF(number < 0, -fraction, fraction) AS decimal(20, 0)))").alias("mantissa"),
+            F.expr("sum(CAST(v.integer AS decimal(20, 0)))").alias("integers"),
+            F.expr(f"count_if(NOT {is_integer('v')})").alias("others"),
+            F.count("*").alias("count"),
+        )
     )
     whole = by_power.groupBy(*group).agg(
-        F.collect_list(F.struct("power", F.col("mantissa").cast("string").alias("mantissa"))).alias("parts"),
+        F.expr("collect_list(named_struct('power', power, 'mantissa', string(mantissa)))").alias("parts"),
+        F.expr("count_if(power IS NULL) > 0").alias("bad"),
         F.sum("integers").alias("integers"),
-        F.sum("rows").alias("rows"),
         F.sum("others").alias("others"),
-        F.count_if(F.col("power").isNull()).alias("bad"),
+        F.sum("count").alias("count"),
     )
-    rounded = F.udf(_rounded_sum, "double", useArrow=True)(F.col("parts"), F.col("bad") > 0)
-    summed = whole.withColumn("total", rounded)
-    if function == "avg":
-        outcome = from_double(F.col("total") / F.col("rows"), finite=False)
-    else:
-        integers = from_integer(F.col("integers").try_cast("bigint"))
-        outcome = F.when(F.col("others") == 0, integers).otherwise(from_double(F.col("total")))
-    return summed.select(*group, outcome.alias(result))
-
-
-def _exact(number: Column) -> tuple[Column, Column]:
-    """A finite double as mantissa * 2 ** power; nulls for all else."""
-    finite = F.when(F.abs(number) < float("inf"), number)
-    bits = F.reflect(F.lit("java.lang.Double"), F.lit("doubleToLongBits"), F.coalesce(finite, F.lit(0.0))).cast("bigint")
-    biased = F.shiftright(bits, 52).bitwiseAND(F.lit(0x7FF))
-    fraction = bits.bitwiseAND(F.lit((1 << 52) - 1))
-    mantissa = F.when(biased == 0, fraction).otherwise(fraction + F.lit(1 << 52))
-    signed = F.when(finite < 0, -mantissa).otherwise(mantissa)
-    power = F.greatest(biased, F.lit(1)) - 1075
-    known = finite.isNotNull()
-    return F.when(known, signed.cast("decimal(20,0)")).alias("mantissa"), F.when(known, power).alias("power")
+    summed = whole.withColumn("total", F.udf(_rounded_sum, "double", useArrow=True)("parts", "bad"))
+    outcome = from_double("(total / count)", finite=False)
+    if function == "sum":
+        outcome = f"IF(others = 0, {from_integer('try_cast(integers AS bigint)')}, {from_double('total')})"
+    return summed.select(*group, F.expr(outcome).alias(result))
 
 
 def _rounded_sum(parts: list[Any], bad: bool) -> float | None:
+    """The sum of mantissa * 2 ** power, rounded once; None where a value was no finite number."""
     if bad:
         return None
-    exact = sum((Fraction(int(part["mantissa"])) * Fraction(2) ** int(part["power"]) for part in parts), Fraction(0))
+    exact = sum((int(part["mantissa"]) * Fraction(2) ** int(part["power"]) for part in parts), Fraction(0))
     try:
         return float(exact)
     except OverflowError:
@@ -116,28 +104,26 @@ def _rounded_sum(parts: list[Any], bad: bool) -> float | None:
 # ── medians ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _median(frame: DataFrame, group: Sequence[str], value: str, result: str) -> DataFrame:
-    column = F.col(value)
-    keyed = frame.select(*group, column.alias("value"), floor_and_rest(column).alias("key"))
-    in_group = Window.partitionBy(*group)
-    in_order = in_group.orderBy("key", F.col("value.kind") == FLOAT)
-    numeric = is_number(F.col("value")) & ~is_nan(F.col("value"))
-    ranked = keyed.select(
+def _median(rows: DataFrame, group: Sequence[str], result: str) -> DataFrame:
+    in_group = f"PARTITION BY {', '.join(group)}"
+    unfit = f"NOT ({is_number('v')}) OR {is_nan('v')}"
+    ranked = rows.select(
         *group,
-        "value",
-        F.row_number().over(in_order).alias("rank"),
-        F.count("*").over(in_group).alias("rows"),
-        F.count_if(~numeric).over(in_group).alias("bad"),
+        "v",
+        F.expr(f"row_number() OVER ({in_group} ORDER BY {floor_and_rest('v')}, v.kind)").alias("rank"),
+        F.expr(f"count(*) OVER ({in_group})").alias("count"),
+        F.expr(f"count_if({unfit}) OVER ({in_group})").alias("unfit"),
     )
-    half = F.col("rows") / 2
-    middle = ranked.where((F.col("rank") >= half) & (F.col("rank") <= half + 1))
-    entry = F.struct("rank", "value")
-    ends = middle.groupBy(*group).agg(
-        F.min(entry)["value"].alias("low"), F.max(entry)["value"].alias("high"),
-        F.max("bad").alias("bad"), F.max("rows").alias("rows"),
+    ends = (
+        ranked.where("rank BETWEEN count / 2 AND count / 2 + 1")
+        .groupBy(*group)
+        .agg(
+            F.expr("min_by(v, rank)").alias("low"),
+            F.expr("max_by(v, rank)").alias("high"),
+            F.max("unfit").alias("unfit"),
+            F.max("count").alias("count"),
+        )
     )
-    mean = from_double((as_double(F.col("low")) + as_double(F.col("high"))) / 2)
-    outcome = F.when(F.col("bad") == 0, F.when(F.col("rows") % 2 == 1, F.col("low")).otherwise(mean))
-    return ends.select(*group, outcome.alias(result))
-
-
+    mean = from_double(f"((({as_double('low')}) + ({as_double('high')})) / 2)")
+    outcome = f"CASE WHEN unfit > 0 THEN NULL WHEN count % 2 = 1 THEN low ELSE {mean} END"
+    return ends.select(*group, F.expr(outcome).alias(result))

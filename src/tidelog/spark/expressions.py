@@ -1,11 +1,12 @@
-"""Expressions and comparisons as Spark columns over structs of values.
+"""Expressions and comparisons as Spark SQL over structs of values.
 
-Arithmetic is done by column expressions. Every other function, built in or registered, is called in Python, a batch of
-rows by Arrow. What has no value (a type that does not fit, division by zero, overflow, a result that is not finite)
-is a null struct, and a comparison that cannot be made a null boolean: nulls travel through whatever is built on them.
+Arithmetic is Spark's own; each function here is a text in which the arguments are columns. Every other function, built
+in or registered, is called in Python, a batch of rows by Arrow. What has no value (a type that does not fit, division
+by zero, overflow, a result that is not finite) is a null struct, and a comparison that cannot be made a null boolean:
+nulls travel through whatever is built on them.
 
-Numbers are compared exactly, integers with floats too: by the pair of their floor and the rest above it, since casting an
-integer of 64 bits to a float would round it.
+Numbers are compared exactly, integers with floats too: by the pair of their floor and the rest above it, since casting
+an integer of 64 bits to a float would round it.
 """
 
 from __future__ import annotations
@@ -19,191 +20,159 @@ from pyspark.sql import functions as F
 
 from tidelog.errors import TidelogError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR
-from tidelog.spark.terms import VALUE_TYPE, Fields, fields_of, value_column, value_of
+from tidelog.spark.terms import VALUE_TYPE, Fields, fields_of, value_of
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal
 
 Functions = Mapping[str, Callable[..., Any]]
-_RANGE = float(2**63)
+INFINITY = "double('Infinity')"
 
 
 # ── numbers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def is_integer(value: Column) -> Column:
-    return value["kind"] == INT
+def is_integer(value: str) -> str:
+    return f"{value}.kind = {INT}"
 
 
-def is_number(value: Column) -> Column:
-    return value["kind"].isin(INT, FLOAT)
+def is_number(value: str) -> str:
+    return f"{value}.kind IN ({INT}, {FLOAT})"
 
 
-def is_nan(value: Column) -> Column:
-    return (value["kind"] == FLOAT) & F.isnan(value["number"])
+def is_nan(value: str) -> str:
+    return f"({value}.kind = {FLOAT} AND isnan({value}.number))"
 
 
-def as_double(value: Column) -> Column:
+def as_double(value: str) -> str:
     """A number as a double; null for all else."""
-    return F.when(is_integer(value), value["integer"].cast("double")).when(value["kind"] == FLOAT, value["number"])
+    return f"CASE {value}.kind WHEN {INT} THEN double({value}.integer) WHEN {FLOAT} THEN {value}.number END"
 
 
-def from_integer(integer: Column) -> Column:
+def from_integer(integer: str) -> str:
     """The value of a bigint; null stays null."""
-    return F.when(integer.isNotNull(), value_column(INT, integer=integer))
+    return f"nvl2({integer}, named_struct('kind', {INT}Y, 'text', '', 'integer', {integer}, 'number', 0D), NULL)"
 
 
-def from_double(number: Column, finite: bool = True) -> Column:
-    """The value of a double; null stays null, and so does what is not finite unless that is allowed."""
-    fits = number.isNotNull()
-    if finite:
-        fits = fits & (F.abs(number) < F.lit(math.inf))
-    return F.when(fits, value_column(FLOAT, number=number))
+def from_double(number: str, finite: bool = True) -> str:
+    """The value of a double, its zero without a sign; null for null, and for what is not finite unless allowed."""
+    fits = f"abs({number}) < {INFINITY}" if finite else f"{number} IS NOT NULL"
+    return f"IF({fits}, named_struct('kind', {FLOAT}Y, 'text', '', 'integer', 0L, 'number', {number} + 0D), NULL)"
 
 
-def _in_range(number: Column) -> Column:
-    return (number >= -_RANGE) & (number < _RANGE)
+def _in_range(number: str) -> str:
+    return f"({number} >= -{2**63}D AND {number} < {2**63}D)"
 
 
-def floor_and_rest(value: Column) -> Column:
+def floor_and_rest(value: str) -> str:
     """A struct by which numbers, but for NaN, are ordered by value. Beyond 64 bits, the rest is the whole number."""
-    number = value["number"]
-    floor = F.when(_in_range(number), F.floor(number)).when(number > 0, F.lit(INTEGER_MAX)).otherwise(INTEGER_MIN)
-    rest = F.when(_in_range(number), number - F.floor(number)).otherwise(number)
-    return F.struct(
-        F.when(is_integer(value), value["integer"]).otherwise(floor).alias("floor"),
-        F.when(is_integer(value), F.lit(0.0)).otherwise(rest).alias("rest"),
+    number = f"{value}.number"
+    beyond = f"IF({number} > 0, {INTEGER_MAX}L, {INTEGER_MIN + 1}L - 1L)"
+    return (
+        f"CASE WHEN {is_integer(value)} THEN named_struct('floor', {value}.integer, 'rest', 0D) "
+        f"WHEN {_in_range(number)} THEN named_struct('floor', floor({number}), 'rest', {number} - floor({number})) "
+        f"ELSE named_struct('floor', {beyond}, 'rest', {number}) END"
     )
 
 
 # ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def arithmetic(function: str, arguments: list[Column]) -> Column:
-    """An arithmetic function of one or two values."""
+def arithmetic(function: str, arguments: list[str]) -> str:
+    """An arithmetic function of one or two columns of values."""
     return _BINARY[function](*arguments) if len(arguments) == 2 else _UNARY[function](*arguments)
 
 
-def _on_numbers(
-    integers: Callable[[Column, Column], Column], doubles: Callable[[Column, Column], Column]
-) -> Callable[[Column, Column], Column]:
-    def apply(left: Column, right: Column) -> Column:
-        of_integers = from_integer(integers(left["integer"], right["integer"]))
-        of_doubles = from_double(doubles(as_double(left), as_double(right)))
-        return F.when(is_integer(left) & is_integer(right), of_integers).otherwise(of_doubles)
+def _on_numbers(integers: Callable[[str, str], str], doubles: Callable[[str, str], str]) -> Callable[[str, str], str]:
+    def apply(left: str, right: str) -> str:
+        of_integers = from_integer(integers(f"{left}.integer", f"{right}.integer"))
+        of_doubles = from_double(f"({doubles(as_double(left), as_double(right))})")
+        return f"IF({is_integer(left)} AND {is_integer(right)}, {of_integers}, {of_doubles})"
 
     return apply
 
 
-def _divide(left: Column, right: Column) -> Column:
-    return from_double(as_double(left) / _not_zero(as_double(right)))
-
-
-def _not_zero(number: Column) -> Column:
-    return F.when(number != 0, number)
-
-
-def _modulo(left: Column, right: Column) -> Column:
+def _modulo(left: str, right: str) -> str:
     """A remainder has the sign of the divisor."""
-    rest = left % _not_zero(right)
-    return F.when((rest != 0) & ((rest < 0) != (right < 0)), rest + right).otherwise(rest)
+    rest = f"({left} % nullif({right}, 0))"
+    return f"IF({rest} != 0 AND ({rest} < 0) != ({right} < 0), {rest} + {right}, {rest})"
 
 
-def _chosen(first_wins: Callable[[Column, Column], Column]) -> Callable[[Column, Column], Column]:
-    def choose(left: Column, right: Column) -> Column:
-        ordered = is_number(left) & is_number(right) & ~is_nan(left) & ~is_nan(right)
-        first = first_wins(floor_and_rest(left), floor_and_rest(right))
-        return F.when(ordered, F.when(first, left).otherwise(right))
+def _chosen(order: str) -> Callable[[str, str], str]:
+    """The one of two numbers that comes first in an order; the left one of two equal ones."""
+
+    def choose(left: str, right: str) -> str:
+        ordered = f"{is_number(left)} AND {is_number(right)} AND NOT {is_nan(left)} AND NOT {is_nan(right)}"
+        return f"IF({ordered}, IF({floor_and_rest(left)} {order} {floor_and_rest(right)}, {left}, {right}), NULL)"
 
     return choose
 
 
-def _negate(value: Column) -> Column:
-    negative = from_integer(F.try_subtract(F.lit(0).cast("bigint"), value["integer"]))
-    return F.when(is_integer(value), negative).otherwise(from_double(-as_double(value), finite=False))
+def _negate(value: str) -> str:
+    negative = from_integer(f"try_subtract(0L, {value}.integer)")
+    return f"IF({is_integer(value)}, {negative}, {from_double(f'(-({as_double(value)}))', finite=False)})"
 
 
-def _absolute(value: Column) -> Column:
-    negative = F.when(is_integer(value), value["integer"] < 0).otherwise(as_double(value) < 0)
-    return F.when(negative, _negate(value)).when(is_number(value), value)
+def _absolute(value: str) -> str:
+    return f"CASE WHEN {as_double(value)} < 0 THEN {_negate(value)} WHEN {is_number(value)} THEN {value} END"
 
 
-def _to_integer(rounded: Callable[[Column], Column]) -> Callable[[Column], Column]:
-    def apply(value: Column) -> Column:
-        number = rounded(value["number"])
-        whole = F.when(_in_range(number), number.try_cast("bigint"))
-        return F.when(is_integer(value), value).when(value["kind"] == FLOAT, from_integer(whole))
+def _to_integer(function: str) -> Callable[[str], str]:
+    def apply(value: str) -> str:
+        number = f"{value}.number"
+        whole = from_integer(f"IF({_in_range(number)}, try_cast({function}({number}) AS bigint), NULL)")
+        return f"CASE {value}.kind WHEN {INT} THEN {value} WHEN {FLOAT} THEN {whole} END"
 
     return apply
 
 
-def _of_double(function: Callable[[Column], Column]) -> Callable[[Column], Column]:
-    return lambda value: from_double(function(as_double(value)))
+def _of_double(function: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda value: from_double(function(f"({as_double(value)})"))
 
 
-_BINARY: Mapping[str, Callable[[Column, Column], Column]] = {
-    "+": _on_numbers(F.try_add, lambda left, right: left + right),
-    "-": _on_numbers(F.try_subtract, lambda left, right: left - right),
-    "*": _on_numbers(F.try_multiply, lambda left, right: left * right),
-    "/": _divide,
-    "%": _on_numbers(_modulo, _modulo),
-    "min2": _chosen(lambda left, right: left <= right),
-    "max2": _chosen(lambda left, right: left >= right),
+_BINARY: Mapping[str, Callable[[str, str], str]] = {
+    "+": _on_numbers("try_add({}, {})".format, "({}) + ({})".format),
+    "-": _on_numbers("try_subtract({}, {})".format, "({}) - ({})".format),
+    "*": _on_numbers("try_multiply({}, {})".format, "({}) * ({})".format),
+    "/": lambda left, right: from_double(f"(({as_double(left)}) / nullif({as_double(right)}, 0D))"),
+    "%": _on_numbers(_modulo, lambda left, right: _modulo(f"({left})", f"({right})")),
+    "min2": _chosen("<="),
+    "max2": _chosen(">="),
 }
-_UNARY: Mapping[str, Callable[[Column], Column]] = {
+_UNARY: Mapping[str, Callable[[str], str]] = {
     "neg": _negate,
     "abs": _absolute,
-    "floor": _to_integer(lambda number: F.when(_in_range(number), F.floor(number)).cast("double")),
-    "ceil": _to_integer(lambda number: F.when(_in_range(number), F.ceil(number)).cast("double")),
-    "round": _to_integer(F.rint),
-    "sqrt": _of_double(lambda number: F.when(number >= 0, F.sqrt(number))),
-    "log": _of_double(lambda number: F.when(number > 0, F.ln(number))),
-    "exp": _of_double(F.exp),
+    "floor": _to_integer("floor"),
+    "ceil": _to_integer("ceil"),
+    "round": _to_integer("rint"),
+    "sqrt": _of_double("IF({0} >= 0, sqrt({0}), NULL)".format),
+    "log": _of_double("IF({0} > 0, ln({0}), NULL)".format),
+    "exp": _of_double("exp({})".format),
 }
 
 
 # ── comparisons ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_ORDERS: Mapping[str, Callable[[Column, Column], Column]] = {
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-}
 
-
-def comparison(operator: str, left: Column, right: Column) -> Column:
-    """Whether a comparison holds; null where it cannot be made."""
-    comparable = left.isNotNull() & right.isNotNull()
-    if operator == "=":
-        return F.when(comparable, _same(left, right))
-    if operator == "!=":
-        return F.when(comparable, ~_same(left, right))
-    return F.when(comparable, _ordered(_ORDERS[operator], left, right))
-
-
-def _both(fits: Callable[[Column], Column], left: Column, right: Column) -> Column:
-    return fits(left) & fits(right)
-
-
-def _same(left: Column, right: Column) -> Column:
-    by_value = (floor_and_rest(left) == floor_and_rest(right)) & ~is_nan(left) & ~is_nan(right)
-    return F.when(_both(is_number, left, right), by_value).otherwise(left == right)
-
-
-def _ordered(order: Callable[[Column, Column], Column], left: Column, right: Column) -> Column:
-    by_value = order(floor_and_rest(left), floor_and_rest(right)) & ~is_nan(left) & ~is_nan(right)
-    is_text = left["kind"].isin(STR, IRI_KIND) & (left["kind"] == right["kind"])
-    is_truth = (left["kind"] == BOOL) & (right["kind"] == BOOL)
+def comparison(operator: str, left: str, right: str) -> str:
+    """Whether a comparison of two columns of values holds; null where it cannot be made."""
+    ordered_numbers = f"NOT {is_nan(left)} AND NOT {is_nan(right)}"
+    numbers = f"{is_number(left)} AND {is_number(right)}"
+    if operator in ("=", "!="):
+        same = f"{floor_and_rest(left)} = {floor_and_rest(right)} AND {ordered_numbers}"
+        verdict = f"IF({numbers}, {same}, {left} = {right})"
+        verdict = verdict if operator == "=" else f"NOT {verdict}"
+        return f"IF({left} IS NULL OR {right} IS NULL, NULL, {verdict})"
     return (
-        F.when(_both(is_number, left, right), by_value)
-        .when(is_text, order(left["text"], right["text"]))
-        .when(is_truth, order(left["integer"], right["integer"]))
+        f"CASE WHEN {numbers} THEN {floor_and_rest(left)} {operator} {floor_and_rest(right)} AND {ordered_numbers} "
+        f"WHEN {left}.kind != {right}.kind THEN NULL "
+        f"WHEN {left}.kind IN ({STR}, {IRI_KIND}) THEN {left}.text {operator} {right}.text "
+        f"WHEN {left}.kind = {BOOL} THEN {left}.integer {operator} {right}.integer END"
     )
 
 
 # ── functions called in Python ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def foreign_call(name: str, arguments: list[Column], functions: Functions) -> Column:
+def foreign_call(name: str, arguments: list[str], functions: Functions) -> Column:
     """A function that is no plain arithmetic, called in Python for each row."""
     from tidelog.reason.calls import BUILT_IN
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidelog.spark.relations import Relations
-from tidelog.spark.terms import Dictionary
+from tidelog.spark.terms import VALUE_TYPE, Dictionary
 
 MANY_VALUES = 1_000_000
 
@@ -26,7 +27,9 @@ def shapes_of(records: DataFrame) -> Shapes:
     return dict(found)
 
 
-def load(records: DataFrame, arities: Mapping[str, int], counts: int, dictionary: Dictionary, relations: Relations) -> int:
+def load(
+    records: DataFrame, arities: Mapping[str, int], counts: int, dictionary: Dictionary, relations: Relations
+) -> int:
     """Encode those records of these predicates that have the right arity, and add them; returns how many were new."""
     good = records.where(F.col("reason").isNull())
     values = good.select(F.explode("arguments").alias("value"))
@@ -49,3 +52,24 @@ def _encoded(records: DataFrame, names: list[str], arity: int, dictionary: Dicti
         frame = frame.withColumn("c0", F.lit(0).cast("bigint"))
     columns = [f"c{number}" for number in range(max(1, arity))]
     return {name: frame.where(F.col("predicate") == name).select(*columns) for name in names}
+
+
+def decoded_records(frames: Mapping[str, DataFrame], arities: Mapping[str, int], dictionary: Dictionary) -> DataFrame:
+    """Encoded facts as records again."""
+    by_arity: dict[int, list[DataFrame]] = defaultdict(list)
+    for name, frame in frames.items():
+        by_arity[arities[name]].append(frame.withColumn("predicate", F.lit(name)))
+    found = [_decoded(reduce(DataFrame.unionByName, same), arity, dictionary) for arity, same in by_arity.items()]
+    return reduce(DataFrame.union, found)
+
+
+def _decoded(frame: DataFrame, arity: int, dictionary: Dictionary) -> DataFrame:
+    frame = dictionary.with_values(frame, {f"c{number}": f"a{number}" for number in range(arity)})
+    arguments = F.array(*(f"a{number}" for number in range(arity))).cast(f"array<{VALUE_TYPE}>")
+    return frame.select(
+        "predicate",
+        arguments.alias("arguments"),
+        F.lit("").alias("source"),
+        F.lit(None).cast("bigint").alias("row"),
+        F.lit(None).cast("string").alias("reason"),
+    )

@@ -1,8 +1,8 @@
 """Materialisation on Spark: the components of a program in waves, each wave semi-naive from the plans of `program/`.
 
 A *wave* is all components whose inputs are complete at the same time: those of one depth in the rule dependency
-graph. Its rules are evaluated together, and all that they find new is written by one job; so the number of jobs, each of
-which costs its latency, follows the depth of the program and the rounds of its recursions, not the number of its
+graph. Its rules are evaluated together, and all that they find new is written by one job; so the number of jobs, each
+of which costs its latency, follows the depth of the program and the rounds of its recursions, not the number of its
 rules. The first round takes every rule over all facts. Each later one takes the recursive rules, from each atom
 that the last round found new facts for: atoms left of this pivot match what was known before, atoms right of it
 everything (the extended atoms of Backward/Forward, §3), so that no instance is found twice.
@@ -20,13 +20,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidelog.errors import LimitError
-from tidelog.language.syntax import Atom, Constant, Rule, Term
+from tidelog.language.syntax import Atom, Constant, Query, Rule, Term, variables
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.normal import NormalRule, normalise
 from tidelog.program.plan import ALL, Absent, Match, Pivot, Plan, Side, Start, Take, make_plan
 from tidelog.spark.expressions import Functions
+from tidelog.spark.loading import decoded_records, load
+from tidelog.spark.local import BEYOND_LIMIT, solve_by_ids, solve_by_values, with_ids
 from tidelog.spark.relations import Relations
-from tidelog.spark.rules import Context, Head, evaluate
+from tidelog.spark.rules import Context, Head, evaluate, needs_values
 from tidelog.spark.terms import Dictionary, observed
 
 OnProgress = Callable[[str], None]
@@ -46,16 +48,28 @@ class Round:
 
 @dataclass
 class Options:
-    """How to materialise. A limit of `None` is no limit."""
+    """How to materialise. A limit of `None` is no limit.
+
+    Components that read at most `local_facts` facts are solved inside one task, unless they yield more than
+    `local_results`; 0 forbids it."""
 
     max_facts: int | None = None
     timeout: float | None = None
+    local_facts: int = 1_000_000
+    local_results: int = 5_000_000
 
 
 @dataclass
 class Statistics:
+    """What was done, and how many rule instances failed for want of a value: by rule, and inside tasks."""
+
     rounds: list[Round] = field(default_factory=list)
     failures: dict[Rule, int] = field(default_factory=lambda: defaultdict(int))
+    failures_in_tasks: int = 0
+
+    @property
+    def total_failures(self) -> int:
+        return sum(self.failures.values()) + self.failures_in_tasks
 
 
 class Materialiser:
@@ -85,17 +99,109 @@ class Materialiser:
         for rule in self._normal.values():
             for atom in (rule.head, *rule.positives, *rule.negatives):
                 relations.declare(atom.predicate, atom.arity)
+        self._arities = {name: relations[name].arity for name in relations}
 
     def run(self) -> None:
+        """Evaluate every component: small ones inside a task, as far as that goes, and the others by rounds."""
         waves = waves_of(self._graph)
+        done: set[Component] = set()
         for number, wave in enumerate(waves, start=1):
-            self._run_wave(number, len(waves), wave)
+            title = f"wave {number} of {len(waves)}"
+            block = self._small_block(
+                [component for later in waves[number - 1 :] for component in later if component not in done]
+            )
+            if block and self._solve_in_task(title, number, block):
+                done.update(block)
+            rest = [component for component in wave if component not in done]
+            if rest:
+                self._run_wave(title, number, rest)
+
+    def answers(self, query: Query) -> tuple[list[str], DataFrame | None]:
+        """The named variables of a query that it binds, and its distinct answers, a column of values for each."""
+        named = dict.fromkeys(v for item in query.body for v in variables(item) if not v.anonymous)
+        probe = normalise(Rule(Atom("?"), query.body))
+        known = {v for atom in probe.positives for v in variables(atom)} | {item.variable for item in probe.definitions}
+        asked = [variable for variable in named if variable in known]
+        rule = normalise(Rule(Atom("?", tuple(asked)), query.body))
+        names = [variable.name for variable in asked]
+        if not self._can_match(rule):
+            return names, None
+        ids = self._ids | self._dictionary.ids_of(_constants([rule]))
+        context = Context(self._spark, self._dictionary, ids, self._functions)
+        for atom in (*rule.positives, *rule.negatives):
+            self._relations.declare(atom.predicate, atom.arity)
+        plan = make_plan(rule, ALL, (), self._estimate)
+        head = evaluate(plan, self._lookup(plan), context)
+        plain = {f"c{n}": f"v{n}" for n in range(len(names)) if f"c{n}" not in head.unencoded}
+        frame = self._dictionary.with_values(head.frame, plain)
+        columns = [plain.get(f"c{n}", f"c{n}") for n in range(len(names))] or ["c0"]
+        return names, frame.select(*columns).distinct()
+
+    # ── components inside one task ───────────────────────────────────────────────────────────────────────────────
+
+    def _small_block(self, components: list[Component]) -> list[Component]:
+        """Those of the components, in order, whose inputs together are small enough for one task."""
+        budget = self._options.local_facts
+        block: list[Component] = []
+        missing = {name for component in components for name in component.predicates}
+        counted: set[str] = set()
+        for component in components:
+            reads = self._reads(component)
+            size = sum(self._relations.count(name) for name in reads - counted)
+            if reads & missing <= set(component.predicates) and size <= budget:
+                block.append(component)
+                budget -= size
+                counted |= reads
+                missing -= set(component.predicates)
+        return block
+
+    def _reads(self, component: Component) -> set[str]:
+        read = {name for number in component.rules for names in self._graph.reads(number) for name in names}
+        return read | set(component.predicates)
+
+    def _solve_in_task(self, title: str, wave: int, block: list[Component]) -> bool:
+        """Solve components with the embedded engine; False where they yield more than a task should hold."""
+        started = time.monotonic()
+        rules = [self._normal[number] for component in block for number in component.rules]
+        if not any(self._can_match(rule) for rule in rules):
+            return False
+        by_ids = not any(needs_values(rule, not self._dictionary.floats) for rule in rules)
+        solve = self._solve_by_ids if by_ids else self._solve_by_values
+        inputs = sorted({name for component in block for name in self._reads(component) if self._relations.count(name)})
+        outputs = sorted({name for component in block for name in component.predicates})
+        self._relations.settle(outputs)
+        found = solve(inputs, outputs, [rule.source for rule in rules])
+        self._relations.settle(outputs)
+        how = f"in one task, {'on ids' if by_ids else 'on values'}"
+        if found is None:
+            self._on_progress(f"{title}: more than {self._options.local_results:,} facts {how}; going on by rounds")
+            return False
+        self._note(Round(wave, 0, tuple(outputs), how, found, time.monotonic() - started), title)
+        self._check_limits([rule.source for rule in rules])
+        return True
+
+    def _solve_by_ids(self, inputs: list[str], outputs: list[str], rules: list[Rule]) -> int | None:
+        coded = [with_ids(rule, self._ids) for rule in rules]
+        wide = self._relations.wide({name: self._relations.frame(name) for name in inputs})
+        solved = solve_by_ids(wide, inputs, outputs, self._arities, coded, self._options.local_results)
+        found = self._relations.add_wide(solved, outputs)
+        return None if found is None else sum(found.values())
+
+    def _solve_by_values(self, inputs: list[str], outputs: list[str], rules: list[Rule]) -> int | None:
+        given = decoded_records({name: self._relations.frame(name) for name in inputs}, self._arities, self._dictionary)
+        solved = solve_by_values(given, outputs, self._arities, rules, self._functions, self._options.local_results)
+        staged = self._relations.stage_records(solved)
+        reasons = [row["reason"] for row in staged.where("reason IS NOT NULL").select("reason").collect()]
+        if BEYOND_LIMIT in reasons:
+            return None
+        self.statistics.failures_in_tasks += sum(map(int, reasons))
+        derived = {name: self._arities[name] for name in outputs}
+        return load(staged, derived, 0, self._dictionary, self._relations)
 
     # ── waves and rounds ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def _run_wave(self, number: int, waves: int, wave: list[Component]) -> None:
+    def _run_wave(self, title: str, number: int, wave: list[Component]) -> None:
         predicates = tuple(name for component in wave for name in component.predicates)
-        title = f"wave {number} of {waves}"
         self._relations.settle(predicates)
         found = self._round(title, number, 0, predicates, self._first_plans(wave))
         round_number = 0
@@ -108,7 +214,9 @@ class Materialiser:
             found = self._round(title, number, round_number, predicates, plans)
         self._relations.settle(predicates)
 
-    def _round(self, title: str, wave: int, number: int, predicates: tuple[str, ...], plans: list[Plan]) -> dict[str, int]:
+    def _round(
+        self, title: str, wave: int, number: int, predicates: tuple[str, ...], plans: list[Plan]
+    ) -> dict[str, int]:
         started = time.monotonic()
         context = Context(self._spark, self._dictionary, self._ids, self._functions)
         heads = [(plan.rule.head.predicate, evaluate(plan, self._lookup(plan), context)) for plan in plans]
@@ -119,21 +227,23 @@ class Materialiser:
         for rule, failed in context.failures:
             self.statistics.failures[rule.source] += observed(failed, "failures")
         new = sum(found.values())
-        self.statistics.rounds.append(
-            Round(wave, number, predicates, "rounds", new, time.monotonic() - started)
-        )
-        self._on_progress(f"{title}, round {number}: {new:,} new facts of {len(predicates)} predicates")
-        self._check_limits(plans)
+        self._note(Round(wave, number, predicates, f"round {number}", new, time.monotonic() - started), title)
+        self._check_limits([plan.rule.source for plan in plans])
         return found
 
-    def _check_limits(self, plans: list[Plan]) -> None:
-        rules = "; ".join(dict.fromkeys(str(plan.rule.source) for plan in plans))
+    def _note(self, done: Round, title: str) -> None:
+        self.statistics.rounds.append(done)
+        names = ", ".join(done.predicates[:3]) + (", …" if len(done.predicates) > 3 else "")
+        self._on_progress(f"{title} ({names}), {done.how}: {done.new_facts:,} new facts, {done.seconds:.1f} s")
+
+    def _check_limits(self, rules: list[Rule]) -> None:
+        shown = "; ".join(dict.fromkeys(map(str, rules)))
         limit = self._options.max_facts
         if limit is not None and self._relations.total > limit:
-            raise LimitError(f"more than {limit:,} facts; the last round evaluated: {rules}")
+            raise LimitError(f"more than {limit:,} facts; last evaluated: {shown}")
         seconds = self._options.timeout
         if seconds is not None and time.monotonic() - self._started > seconds:
-            raise LimitError(f"more than {seconds:g} seconds; the last round evaluated: {rules}")
+            raise LimitError(f"more than {seconds:g} seconds; last evaluated: {shown}")
 
     # ── plans ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -178,9 +288,8 @@ class Materialiser:
 
     def _encoded(self, heads: list[tuple[str, Head]]) -> dict[str, DataFrame]:
         """The heads of all rules by predicate, with ids for the constants that rules computed."""
-        computed = [
-            head.frame.select(F.col(name).alias("value")) for _, head in heads for name in head.unencoded
-        ]
+        heads = self._staged(heads)
+        computed = [head.frame.select(F.col(name).alias("value")) for _, head in heads for name in head.unencoded]
         if computed:
             self._dictionary.extend(reduce(DataFrame.union, computed))
         by_predicate: dict[str, list[DataFrame]] = defaultdict(list)
@@ -190,6 +299,15 @@ class Materialiser:
             frame = self._dictionary.with_ids(frame, {value: name for name, value in renamed.items()})
             by_predicate[predicate].append(frame.select(*self._relations[predicate].columns))
         return {name: reduce(DataFrame.union, frames) for name, frames in by_predicate.items()}
+
+    def _staged(self, heads: list[tuple[str, Head]]) -> list[tuple[str, Head]]:
+        """The same heads, but those with computed values read from files: values and rows are needed one by one."""
+        computed = [(predicate, head) for predicate, head in heads if head.unencoded]
+        if not computed:
+            return heads
+        frames = self._relations.stage([head.frame for _, head in computed])
+        staged = [(name, Head(frame, head.unencoded)) for (name, head), frame in zip(computed, frames, strict=True)]
+        return [(name, head) for name, head in heads if not head.unencoded] + staged
 
 
 def waves_of(graph: RuleGraph) -> list[list[Component]]:
@@ -212,5 +330,3 @@ def _constants(rules: Iterable[NormalRule]) -> Iterator[Constant]:
         terms: list[Term] = [term for atom in (rule.head, *rule.positives, *rule.negatives) for term in atom.arguments]
         terms += [side for item in rule.conditions for side in (item.left, item.right)]
         yield from (term for term in terms if isinstance(term, Constant))
-
-

@@ -7,6 +7,7 @@ quarantined or told. Files are read by the tasks of the executors with the reade
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import TidelogError
-from tidelog.formats.batch import BOOL, FLOAT, INT, FactBatch, Part, join_parts, parts
+from tidelog.formats.batch import BOOL, FLOAT, INT, FactBatch, Part, column_of_kinds, join_parts, parts
 from tidelog.formats.folder import read_file
 from tidelog.language.syntax import Atom, Constant
 from tidelog.spark.terms import ARROW_VALUE, FIELDS, VALUE_TYPE, fields_of
@@ -51,7 +52,7 @@ def records_of_atoms(spark: SparkSession, atoms: Iterable[Atom], source: str) ->
 
 
 def records_of_files(spark: SparkSession, paths: Sequence[str], header: bool) -> DataFrame:
-    """The facts of files that are named after their predicates. A file that cannot be read is one record with the reason."""
+    """The facts of files that are named after their predicates; one that cannot be read yields a record with a reason."""
     listed = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}), "path string")
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -122,6 +123,19 @@ def _structs(part: Part) -> pa.Array:
     else:
         fields["text"] = part.values.cast(pa.string())
     return pa.StructArray.from_arrays(list(fields.values()), fields=list(ARROW_VALUE))
+
+
+def column_of_structs(structs: pa.StructArray) -> pa.Array:
+    """Structs as a column of facts."""
+    kinds = structs.field("kind").to_numpy(zero_copy_only=False).astype(np.int8)
+    integers, numbers, texts = (structs.field(name) for name in ("integer", "number", "text"))
+
+    def of_kind(kind: int, mask: np.ndarray[Any, Any] | None) -> pa.Array:
+        values = {INT: integers, BOOL: integers, FLOAT: numbers}.get(kind, texts)
+        chosen = values if mask is None else values.filter(pa.array(mask))
+        return chosen.cast(pa.bool_()) if kind == BOOL else chosen
+
+    return column_of_kinds(kinds, of_kind)
 
 
 def _lists(columns: Sequence[pa.Array], rows: int) -> pa.Array:

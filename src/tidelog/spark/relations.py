@@ -9,14 +9,15 @@ A predicate of arity 0 has one column too, which holds 0, as Parquet knows no ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from tidelog.spark.terms import observed
+from tidelog.spark.records import RECORD_TYPE
+from tidelog.spark.terms import VALUE_TYPE, observed
 
 MOST_PARTS = 24
 
@@ -66,7 +67,6 @@ class Relations:
         self._folder = folder
         self._jobs = 0
         self._by_name: dict[str, Relation] = {}
-        self._replaced: list[str] = []
 
     def __getitem__(self, predicate: str) -> Relation:
         return self._by_name[predicate]
@@ -104,8 +104,7 @@ class Relations:
 
     def add_new(self, candidates: Mapping[str, DataFrame]) -> dict[str, int]:
         """Write those candidates that are not yet known as the next part of their predicates; returns their counts."""
-        fresh = {name: self._unknown(name, frame) for name, frame in candidates.items()}
-        return self._append(fresh)
+        return self._appended(self._write({name: self._unknown(name, frame) for name, frame in candidates.items()}))
 
     def _unknown(self, predicate: str, candidates: DataFrame) -> DataFrame:
         distinct = candidates.distinct()
@@ -113,30 +112,64 @@ class Relations:
             return distinct
         return distinct.join(self.frame(predicate), self[predicate].columns, "left_anti")
 
-    def _append(self, frames: Mapping[str, DataFrame]) -> dict[str, int]:
-        counts = self._write(frames)
-        for name, (part, count) in counts.items():
-            relation = self[name]
-            relation.delta = 1 if count else 0
-            if count:
-                relation.parts.append(part)
-        return {name: count for name, (_, count) in counts.items()}
+    def _appended(self, parts: Mapping[str, Part]) -> dict[str, int]:
+        for name, part in parts.items():
+            self[name].delta = 1 if part.count else 0
+            if part.count:
+                self[name].parts.append(part)
+        return {name: part.count for name, part in parts.items()}
 
-    def _write(self, frames: Mapping[str, DataFrame]) -> dict[str, tuple[Part, int]]:
+    def wide(self, frames: Mapping[str, DataFrame]) -> DataFrame:
+        """The rows of several predicates in one frame: the number of the predicate in `p`, columns for the widest."""
+        width = max(self[name].width for name in frames)
+        tagged = [
+            _padded(frame, number, self[name].width, width) for number, (name, frame) in enumerate(frames.items())
+        ]
+        return reduce(DataFrame.unionByName, tagged)
+
+    def add_wide(self, wide: DataFrame, names: Sequence[str]) -> dict[str, int] | None:
+        """Add facts that are all new, as `wide` lays them out; None, and nothing done, where a row is under -1."""
+        parts = self._write_wide(wide, dict(enumerate(names)) | {-1: ""})
+        return None if parts.pop("").count else self._appended(parts)
+
+    def _write(self, frames: Mapping[str, DataFrame]) -> dict[str, Part]:
         """Write frames in one job, and count their rows on the way."""
-        if not frames:
-            return {}
+        return self._write_wide(self.wide(frames), dict(enumerate(frames))) if frames else {}
+
+    def _write_wide(self, wide: DataFrame, names: Mapping[int, str]) -> dict[str, Part]:
         self._jobs += 1
         folder = f"{self._folder}/job-{self._jobs:05d}"
-        names = list(frames)
-        width = max(self[name].width for name in names)
-        tagged = [_padded(frames[name], number, self[name].width, width) for number, name in enumerate(names)]
         counted = Observation()
-        counts = [F.count_if(F.col("p") == number).alias(f"n{number}") for number in range(len(names))]
-        wide = reduce(DataFrame.unionByName, tagged).observe(counted, *counts)
-        wide.write.mode("overwrite").partitionBy("p").parquet(folder)
-        found = {name: observed(counted, f"n{number}") for number, name in enumerate(names)}
-        return {name: (Part(f"{folder}/p={number}", found[name]), found[name]) for number, name in enumerate(names)}
+        counts = [F.count_if(F.col("p") == number).alias(f"n{number}") for number in names]
+        wide.observe(counted, *counts).write.mode("overwrite").partitionBy("p").parquet(folder)
+        return {name: Part(f"{folder}/p={number}", observed(counted, f"n{number}")) for number, name in names.items()}
+
+    def stage(self, frames: Sequence[DataFrame]) -> list[DataFrame]:
+        """The same frames, written by one job and read back: they are computed once. Columns hold ids or values."""
+        self._jobs += 1
+        folder = f"{self._folder}/staged-{self._jobs:05d}"
+        kinds = [dict(frame.dtypes) for frame in frames]
+        columns = sorted({f"{name}_{type_[0]}" for types in kinds for name, type_ in types.items()})
+        tagged = [
+            frame.select(F.lit(number).alias("p"), *(_kept(name, types) for name in columns))
+            for number, (frame, types) in enumerate(zip(frames, kinds, strict=True))
+        ]
+        reduce(DataFrame.union, tagged).write.mode("overwrite").partitionBy("p").parquet(folder)
+        schema = ", ".join(f"{name} {_TYPES[name[-1]]}" for name in columns)
+        stored = self._spark.read.schema(f"{schema}, p int").parquet(folder)
+        return [
+            stored.where(F.col("p") == number).select(
+                *(F.col(f"{name}_{type_[0]}").alias(name) for name, type_ in types.items())
+            )
+            for number, types in enumerate(kinds)
+        ]
+
+    def stage_records(self, records: DataFrame) -> DataFrame:
+        """The same records, written by one job and read back."""
+        self._jobs += 1
+        path = f"{self._folder}/records-{self._jobs:05d}"
+        records.write.mode("overwrite").parquet(path)
+        return self._spark.read.schema(RECORD_TYPE).parquet(path)
 
     def settle(self, predicates: Iterable[str]) -> None:
         """End the rounds of these predicates: nothing is new any more."""
@@ -147,8 +180,19 @@ class Relations:
         """Merge the parts of before the last round where they have become many."""
         scattered = [name for name in predicates if len(self[name].old_parts) > MOST_PARTS]
         merged = self._write({name: self.frame(name, self[name].old_parts) for name in scattered})
-        for name, (part, _) in merged.items():
+        for name, part in merged.items():
             self[name].parts = [part, *self[name].delta_parts]
+
+
+# By the first letter of Spark's name for the type.
+_TYPES = {"b": "bigint", "s": VALUE_TYPE}
+
+
+def _kept(column: str, types: Mapping[str, str]) -> Column:
+    """A column under its name and the letter of its type; null where a frame has none."""
+    name, letter = column.split("_")
+    found = F.col(name) if types.get(name, " ")[0] == letter else F.lit(None).cast(_TYPES[letter])
+    return found.alias(column)
 
 
 def _padded(frame: DataFrame, number: int, width: int, wanted: int) -> DataFrame:

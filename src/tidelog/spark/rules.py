@@ -176,7 +176,7 @@ class _Evaluation:
             left, right = self._term_id(item.left), self._term_id(item.right)
             return left == right if item.operator == "=" else left != right
         self._need_values(variables(item))
-        return comparison(item.operator, self._computed(item.left), self._computed(item.right))
+        return F.expr(comparison(item.operator, self._computed(item.left), self._computed(item.right)))
 
     def _have_ids(self, item: Comparison) -> bool:
         return all(variable in self._with_id for variable in variables(item))
@@ -191,30 +191,29 @@ class _Evaluation:
             return
         self._need_values(variables(expression))
         computed = self._computed(expression)
-        self._frame = self._matches.withColumn(self._value(variable), computed)
+        self._frame = self._matches.withColumn(self._value(variable), F.col(computed))
         self._with_value.add(variable)
         if isinstance(expression, Call):
             self._filter(F.when(F.col(self._value(variable)).isNotNull(), F.lit(True)))
 
-    def _computed(self, expression: Expression) -> Column:
-        """The value of an expression. Each call is a column of its own, so that nothing is computed twice."""
+    def _computed(self, expression: Expression) -> str:
+        """The column that holds the value of an expression; each call has its own, so nothing is computed twice."""
         match expression:
             case Constant(value=value):
-                return constant_column(value)
+                return self._held(constant_column(value))
             case Variable():
-                return F.col(self._value(expression))
+                return self._value(expression)
             case Call(function=function, arguments=arguments):
                 values = [self._computed(argument) for argument in arguments]
-                foreign = is_foreign(expression)
-                return self._held(
-                    foreign_call(function, values, self._context.functions) if foreign else arithmetic(function, values)
-                )
+                if is_foreign(expression):
+                    return self._held(foreign_call(function, values, self._context.functions))
+                return self._held(F.expr(arithmetic(function, values)))
 
-    def _held(self, column: Column) -> Column:
+    def _held(self, column: Column) -> str:
         self._temporaries += 1
         name = f"t{self._temporaries}"
         self._frame = self._matches.withColumn(name, column)
-        return F.col(name)
+        return name
 
     def _filter(self, test: Column) -> None:
         """Keep the matches for which a test holds; one without a verdict is counted as a failure."""
@@ -253,7 +252,7 @@ class _Evaluation:
                 unencoded.append(f"c{number}")
                 group[f"c{number}"] = F.col(self._value(term))
             else:
-                group[f"c{number}"] = self._term_id(term).cast("bigint")  # type: ignore[arg-type]
+                group[f"c{number}"] = self._term_id(term).cast("bigint")
         inputs = {
             f"c{number}": F.col(self._value(term.argument)).alias(f"a{number}")
             for number, term in enumerate(arguments)

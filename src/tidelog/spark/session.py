@@ -7,6 +7,7 @@ that option.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -57,11 +58,13 @@ _SETTINGS = {
 def open_session(
     master: str | None = None, settings: Mapping[str, str] | None = None, name: str = "tidelog"
 ) -> SparkSession:
-    """The session of this process; where there is none yet, a new one on `master` (default: every core of this machine)."""
+    """The session of this process; where there is none, a new one on `master` (default: every core of this machine)."""
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
     find_java()
+    # PySpark prints every error of a query before it raises it.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = master or os.environ.get("MASTER") or "local[*]"
     builder = SparkSession.builder.master(master).appName(name)
@@ -70,7 +73,8 @@ def open_session(
     try:
         return builder.getOrCreate()
     except Exception as error:  # py4j, the launcher and the operating system each raise their own
-        raise TidelogError(f"Spark does not start on {master} ({error}); check the address and the Java runtime") from None
+        reason = f"Spark does not start on {master} ({error}); check the address and the Java runtime"
+        raise TidelogError(reason) from None
 
 
 def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
@@ -27,13 +27,11 @@ from tidelog.values import IRI, Literal, Value, canonical
 
 FIELDS = ("kind", "text", "integer", "number")
 VALUE_TYPE = "struct<kind:tinyint,text:string,integer:bigint,number:double>"
-ARROW_VALUE = pa.struct(
-    [("kind", pa.int8()), ("text", pa.string()), ("integer", pa.int64()), ("number", pa.float64())]
-)
+ARROW_VALUE = pa.struct([("kind", pa.int8()), ("text", pa.string()), ("integer", pa.int64()), ("number", pa.float64())])
 NOT_A_TERM = -1
 _STORED = "id bigint, kind tinyint, text string, integer bigint, number double"
 
-Fields = tuple[int, str, int, float]
+Fields = tuple[int, str, int, Any]
 
 
 def fields_of(value: Value) -> Fields:
@@ -44,7 +42,7 @@ def fields_of(value: Value) -> Fields:
         case int():
             return (INT, "", value, 0.0)
         case float():
-            return (FLOAT, "", 0, float(canonical(value)))
+            return (FLOAT, "", 0, canonical(value))
         case str():
             return (STR, value, 0, 0.0)
         case IRI():
@@ -67,22 +65,11 @@ def value_of(fields: Sequence[Any]) -> Value:
     return IRI(text) if kind == IRI_KIND else parse_literal(text)
 
 
-def value_column(kind: int | Column, text: Any = "", integer: Any = 0, number: Any = 0.0) -> Column:
-    """A struct from Spark columns or plain values; the zero of floats has no sign."""
-    return F.struct(
-        _column(kind, "tinyint").alias("kind"),
-        _column(text, "string").alias("text"),
-        _column(integer, "bigint").alias("integer"),
-        (_column(number, "double") + F.lit(0.0)).alias("number"),
-    )
-
-
 def constant_column(value: Value) -> Column:
-    return value_column(*fields_of(value))
-
-
-def _column(value: Any, type_: str) -> Column:
-    return (value if isinstance(value, Column) else F.lit(value)).cast(type_)
+    """The struct of one constant."""
+    types = ("tinyint", "string", "bigint", "double")
+    cells = zip(FIELDS, fields_of(value), types, strict=True)
+    return F.struct(*(F.lit(cell).cast(type_).alias(name) for name, cell, type_ in cells))
 
 
 def values_frame(spark: SparkSession, values: Iterable[Value]) -> DataFrame:
@@ -94,7 +81,7 @@ def values_frame(spark: SparkSession, values: Iterable[Value]) -> DataFrame:
 
 
 def observed(observation: Observation, name: str) -> int:
-    """A count that was taken on the way; 0 where Spark left that branch of a plan out, since it saw that it is empty."""
+    """A count that was taken on the way; 0 where Spark left that branch of a plan out, as it saw that it is empty."""
     try:
         return int(observation.get[name])
     except (Py4JError, KeyError):
@@ -177,7 +164,6 @@ class Dictionary:
         self.extend(values)
         found = values.join(self.frame(), "value").select("id", "value.*").collect()
         return {Constant(value_of(row[1:])): row[0] for row in found}
-
 
 
 def _row_number(bucket: str | None = None) -> Column:

@@ -1,0 +1,174 @@
+"""Small hyper-nodes inside one executor: the embedded engine solves them in a single task, fed and read by Arrow.
+
+A round on Spark costs its latency however small it is. Components whose inputs are small go to one task together, as
+far as they follow from each other. Rules that only ask which constant is which see ids in place of constants, and
+nothing is decoded; the others get the values themselves. What the task finds may be far more than what it reads, so it stops
+at a limit, and the components are then evaluated by rounds after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tidelog.errors import LimitError
+from tidelog.formats.batch import FactBatch
+from tidelog.formats.tables import columns_of
+from tidelog.language.syntax import Atom, BodyItem, Comparison, Constant, Negation, Rule
+from tidelog.spark.expressions import Functions
+from tidelog.spark.records import RECORD_TYPE, record_batch, rejected
+from tidelog.spark.terms import value_of
+
+BEYOND_LIMIT = "beyond the limit"
+_SOURCE = "a task"
+
+Arities = Mapping[str, int]
+Batches = Iterator[pa.RecordBatch]
+
+
+def with_ids(rule: Rule, ids: Mapping[Constant, int]) -> Rule:
+    """A rule whose constants are the integers by which facts know them."""
+    return Rule(_atom_with_ids(rule.head, ids), tuple(_item_with_ids(item, ids) for item in rule.body))
+
+
+def _item_with_ids(item: BodyItem, ids: Mapping[Constant, int]) -> BodyItem:
+    match item:
+        case Atom():
+            return _atom_with_ids(item, ids)
+        case Negation(atom=atom):
+            return Negation(_atom_with_ids(atom, ids))
+        case Comparison(operator=operator, left=left, right=right):
+            return Comparison(operator, _term_with_id(left, ids), _term_with_id(right, ids))
+
+
+def _atom_with_ids(atom: Atom, ids: Mapping[Constant, int]) -> Atom:
+    return Atom(atom.predicate, tuple(_term_with_id(term, ids) for term in atom.arguments))
+
+
+def _term_with_id(term: Any, ids: Mapping[Constant, int]) -> Any:
+    return Constant(ids[term]) if isinstance(term, Constant) else term
+
+
+def solve_by_ids(
+    wide: DataFrame, inputs: Sequence[str], outputs: Sequence[str], arities: Arities, rules: Sequence[Rule], limit: int
+) -> DataFrame:
+    """What rules without values derive from rows of ids under the number of their predicate, in the same form.
+
+    Facts that were given are left out. A row under -1 says that there was more than the limit."""
+    text = "\n".join(map(str, rules))
+    width = max(max(1, arities[name]) for name in (*inputs, *outputs))
+    schema = pa.schema([("p", pa.int32()), *((f"c{number}", pa.int64()) for number in range(width))])
+
+    def solve(batches: Batches) -> Batches:
+        given = _tables_by_predicate(batches, inputs, arities)
+        facts = [FactBatch(name, _columns(table, arities[name]), _SOURCE, 1) for name, table in given.items()]
+        try:
+            kb, _ = _solved(text, facts, {}, limit)
+        except LimitError:
+            yield _padded(schema, -1, pa.table({"c0": pa.array([0], pa.int64())}))
+            return
+        for number, name in enumerate(outputs):
+            found = _id_table(kb, name, arities[name])
+            if name in given and found.num_rows:
+                found = found.join(given[name], found.column_names, join_type="left anti")
+            if found.num_rows:
+                yield _padded(schema, number, found)
+
+    columns = ", ".join(f"c{number} bigint" for number in range(width))
+    return wide.repartition(1).mapInArrow(solve, f"p int, {columns}")
+
+
+def _tables_by_predicate(batches: Batches, names: Sequence[str], arities: Arities) -> dict[str, pa.Table]:
+    held = list(batches)
+    if not held:
+        return {}
+    whole = pa.Table.from_batches(held)
+    numbers = whole.column("p").to_numpy()
+    found = {}
+    for number, name in enumerate(names):
+        rows = np.flatnonzero(numbers == number)
+        if rows.size:
+            columns = [f"c{column}" for column in range(max(1, arities[name]))]
+            found[name] = whole.select(columns).take(pa.array(rows))
+    return found
+
+
+def _columns(table: pa.Table, arity: int) -> list[pa.Array]:
+    return [column.combine_chunks() for column in table.columns[:arity]]
+
+
+def _id_table(kb: Any, name: str, arity: int) -> pa.Table:
+    facts = kb.facts(name)
+    if arity:
+        return facts.to_arrow()
+    return pa.table({"c0": pa.array([0] * len(facts), pa.int64())})
+
+
+def _padded(schema: pa.Schema, number: int, table: pa.Table) -> pa.RecordBatch:
+    rows = table.num_rows
+    columns = [pa.array(np.full(rows, number, np.int32))]
+    for name in schema.names[1:]:
+        present = name in table.column_names
+        columns.append(table.column(name).combine_chunks() if present else pa.nulls(rows, pa.int64()))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def solve_by_values(
+    records: DataFrame,
+    outputs: Sequence[str],
+    arities: Arities,
+    rules: Sequence[Rule],
+    functions: Functions,
+    limit: int,
+) -> DataFrame:
+    """What rules derive from records, as records, the given facts of their heads among them.
+
+    One record has a reason: the number of instances that failed, or that there was more than the limit."""
+    text = "\n".join(map(str, rules))
+
+    def solve(batches: Batches) -> Batches:
+        facts = [found for batch in batches for found in _fact_batches(batch)]
+        try:
+            kb, failures = _solved(text, facts, functions, limit)
+        except LimitError:
+            yield rejected(_SOURCE, [None], [BEYOND_LIMIT])
+            return
+        yield rejected(_SOURCE, [None], [str(failures)])
+        for name in outputs:
+            found = kb.facts(name)
+            if len(found):
+                columns = _one_array_each(found.to_arrow()) if arities[name] else []
+                yield record_batch(FactBatch(name, columns, _SOURCE, 1))
+
+    return records.repartition(1).mapInArrow(solve, RECORD_TYPE)
+
+
+def _fact_batches(batch: pa.RecordBatch) -> Iterator[FactBatch]:
+    """Records as facts of the embedded engine. They are few, so they may become Python values."""
+    rows: dict[str, list[tuple[Any, ...]]] = {}
+    for record in batch.select(["predicate", "arguments"]).to_pylist():
+        values = tuple(value_of(tuple(cell.values())) for cell in record["arguments"])
+        rows.setdefault(record["predicate"], []).append(values)
+    for name, found in rows.items():
+        columns = columns_of(found, name)
+        if columns is not None:
+            yield FactBatch(name, columns, _SOURCE, 1)
+
+
+def _one_array_each(table: pa.Table) -> list[pa.Array]:
+    return [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in table.columns]
+
+
+def _solved(text: str, facts: list[FactBatch], functions: Functions, limit: int) -> tuple[Any, int]:
+    """A knowledge base of facts and rules, and how many rule instances failed for want of a value."""
+    from tidelog.knowledge_base import KnowledgeBase
+
+    kb = KnowledgeBase(max_facts=limit)
+    for name, function in functions.items():
+        kb.register(name, function)
+    kb.load(facts)
+    return kb, kb.add_rules(text).errors
