@@ -1,0 +1,72 @@
+"""`tidelog bench NAME`: runs a benchmark, prints its tables, writes JSON and plots."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+
+from rich.console import Console
+
+from tidelog.bench.options import Options
+from tidelog.bench.report import Report, show, write_json
+from tidelog.errors import DataError
+
+BENCHMARKS = {
+    "materialise": "materialisation beside DuckDB, clingo, Soufflé, SWI-Prolog and plain Python",
+    "updates": "the latency of small updates, deletions against materialising again",
+    "bf": "Backward/Forward against DRed: Table 2 of the B/F paper, with the equilibrium",
+    "marking": "streams with and without marking: Tables 1–3 of B/F with Marking",
+    "modular": "closure modules: Tables 1 and 2 of Modular Materialisation",
+    "rules": "rule updates: Fig. 6–10 and Tables 2 and 3 of ZodiacEdge",
+    "dynamic": "fully dynamic against one update at a time",
+    "scale": "time and memory from 10⁴ to 10⁷ facts; a fixed update as the data grow",
+    "spark": "the Spark engine beside the one in memory",
+    "peers": "materialisation, and 1, 10 and 100 changed facts, beside the other engines",
+}
+SUCCESS, UNSOUND = 0, 1
+
+
+def run(name: str, arguments: Sequence[str]) -> int:
+    """Run a benchmark by name; returns the exit code, 1 where a figure that is determined exactly came out
+    otherwise."""
+    console = Console()
+    if name == "list":
+        for known, description in BENCHMARKS.items():
+            console.print(f"[bold]{known:12}[/bold] {description}", highlight=False)
+        return SUCCESS
+    if name not in BENCHMARKS:
+        raise DataError(f"there is no benchmark `{name}`; there are: {', '.join(BENCHMARKS)}")
+    parsed = _parser(name).parse_args(arguments)
+    options = Options(parsed.quick, parsed.seed, parsed.size, parsed.repeat, parsed.timeout, parsed.data)
+    report = benchmark(name)(options)
+    show(report, console)
+    if parsed.json:
+        write_json(report, parsed.json, asdict(options))
+    if parsed.plot:
+        from tidelog.bench.plotting import write_plots
+
+        for path in write_plots(report.plots, parsed.plot):
+            console.print(f"wrote {path}", highlight=False)
+    return SUCCESS if report.sound else UNSOUND
+
+
+def benchmark(name: str) -> Callable[[Options], Report]:
+    """The function of a benchmark."""
+    function: Callable[[Options], Report] = import_module(f"tidelog.bench.run_{name}").run
+    return function
+
+
+def _parser(name: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"tidelog bench {name}", description=BENCHMARKS[name])
+    parser.add_argument("--quick", action="store_true", help="small sizes, under a minute")
+    parser.add_argument("--seed", type=int, default=0, help="of the generated data (default: 0)")
+    parser.add_argument("--size", type=float, default=1.0, help="a factor for all sizes (default: 1)")
+    parser.add_argument("--repeat", type=int, default=1, help="measure so often and keep the least (default: 1)")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for each engine (default: 120)")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="public data in the layout of M-Illich/inc-mat-mark")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
+    parser.add_argument("--plot", type=Path, metavar="PREFIX", help="write plots as PREFIX.png and PREFIX.svg")
+    return parser

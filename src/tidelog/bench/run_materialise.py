@@ -1,0 +1,131 @@
+"""Materialisation from nothing, beside the peers: each on the same facts in a process of its own, one thread.
+
+The inputs and wishes are those that the project set itself: at most half of DuckDB's CPU time on linear closures and
+points-to, no more than DuckDB's on the rest, and closures that do not store their pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from tidelog.bench.cases import CASES
+from tidelog.bench.measure import Failed, Measured
+from tidelog.bench.options import Options
+from tidelog.bench.peers import installed, run_peer, run_tidelog
+from tidelog.bench.report import Cell, Check, Plot, Report, Table, quickest, ratio
+
+Outcome = Measured | Failed
+
+
+@dataclass(frozen=True)
+class Row:
+    """A case, whether with closure modules, the least times that we want to be faster than DuckDB, and bounds on
+    seconds and megabytes."""
+
+    case: str
+    modules: bool = False
+    faster: float | None = None
+    seconds: float | None = None
+    megabytes: float | None = None
+
+    def wish(self) -> str:
+        parts = [f"{self.faster:g}× DuckDB"] if self.faster else []
+        parts += [f"≤ {self.seconds:g} s"] if self.seconds else []
+        parts += [f"≤ {self.megabytes:g} MB"] if self.megabytes else []
+        return ", ".join(parts)
+
+
+ROWS = (
+    Row("dag-right", faster=2),
+    Row("dag-nonlinear", faster=1),
+    Row("dag-large", faster=2),
+    Row("dag-large", modules=True, seconds=0.5, megabytes=100),
+    Row("cycle", modules=True, seconds=0.05),
+    Row("same-generation", faster=1),
+    Row("points-to", faster=2),
+    Row("lubm-plain", faster=2),
+    Row("lubm-numbers", faster=2),
+    Row("lubm", modules=True),
+)
+# Peers that need minutes and more there: measured once, they would only fill the table with "too long".
+_TOO_LONG = {
+    "cycle": ("DuckDB loop", "clingo", "SWI-Prolog", "plain Python"),
+    "lubm": ("DuckDB loop", "clingo", "SWI-Prolog", "plain Python"),
+    "lubm-plain": ("SWI-Prolog",),
+    "lubm-numbers": ("SWI-Prolog",),
+    "dag-large": ("SWI-Prolog", "plain Python"),
+}
+
+
+def run(options: Options) -> Report:
+    size = options.scale(0.1)
+    peers = installed()
+    duck = [name for name in peers if name.startswith("DuckDB")]
+    others = [name for name in peers if name not in duck]
+    versions = ", ".join(f"{name} {text}" for name, text in peers.items() if name != "DuckDB loop")
+    report = Report("Materialisation: CPU seconds and megabytes, one thread each")
+    table = Table(
+        f"size {size:g}, seed {options.seed}",
+        ["input", "modules", "facts", "tidelog", "MB", "DuckDB", "MB", "faster", "wanted", *others],
+        note=f"{versions}. DuckDB: the quicker of a recursive query and a loop of statements.",
+    )
+    known: dict[tuple[str, str], Outcome] = {}
+    series: dict[str, list[tuple[str, float]]] = {}
+    for row in ROWS:
+        case = CASES[row.case]
+        options.progress(f"{case.title}, tidelog")
+        ours = best(partial(run_tidelog, row.case, options.seed, size, row.modules, options.timeout), options.repeat)
+        for peer in peers:
+            if (row.case, peer) not in known:
+                options.progress(f"{case.title}, {peer}")
+                known[row.case, peer] = _peer(row.case, peer, size, options)
+        found = {peer: known[row.case, peer] for peer in peers}
+        theirs = quickest(found[peer] for peer in duck)
+        table.rows.append(
+            [
+                case.title,
+                "on" if row.modules else "off",
+                *_tidelog_cells(ours),
+                theirs,
+                round(theirs.memory) if theirs else None,
+                ratio(ours, theirs),
+                row.wish(),
+                *(found[peer] for peer in others),
+            ]
+        )
+        title = f"{case.title}{' +modules' if row.modules else ''}"
+        for name, outcome in (("tidelog", ours), ("DuckDB", theirs), *((peer, found[peer]) for peer in others)):
+            if isinstance(outcome, Measured):
+                series.setdefault(name, []).append((title, outcome.cpu))
+        report.checks += _same_sizes(title, ours, found)
+    report.tables.append(table)
+    report.plots.append(Plot("Materialisation", "", "CPU seconds", series, bars=True))
+    return report
+
+
+def best(measure: Callable[[], Outcome], repeat: int) -> Outcome:
+    """The least CPU time of several runs."""
+    outcomes = [measure() for _ in range(max(1, repeat))]
+    return quickest(outcomes) or outcomes[0]
+
+
+def _peer(case: str, peer: str, size: float, options: Options) -> Outcome:
+    if size >= 0.5 and peer in _TOO_LONG.get(case, ()):
+        return Failed("minutes")
+    return best(lambda: run_peer(peer, case, options.seed, size, options.timeout), options.repeat)
+
+
+def _tidelog_cells(ours: Outcome) -> list[Cell]:
+    if isinstance(ours, Failed):
+        return [None, ours, None]
+    return [ours.value, ours, round(ours.memory)]
+
+
+def _same_sizes(title: str, ours: Outcome, found: dict[str, Outcome]) -> list[Check]:
+    """Times are comparable only where all engines found as many facts."""
+    sizes = {name: outcome.value for name, outcome in found.items() if isinstance(outcome, Measured)}
+    if isinstance(ours, Failed) or not sizes:
+        return []
+    return [Check(f"{title}: facts found by {', '.join(sizes)}", [ours.value] * len(sizes), list(sizes.values()))]
