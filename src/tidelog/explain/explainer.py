@@ -176,12 +176,10 @@ def _premises_first(cone: Cone, choices: Choices) -> Iterator[tuple[int, Instanc
 def _conditions(cone: Cone, instance: Instance, row: list[int], wording: Wording) -> list[str]:
     source = instance.rule.normal.source
     defined = frozenset(variable for variable in instance.rule.extras if not variable.name.startswith("#"))
-    found: list[str] = []
-    bindings = [_binding(cone, instance, match) for match in instance.matches]
-    if instance.rule.grouping:
-        found += _aggregates(instance, row, bindings, wording)
     if not _has_conditions(source):
-        return found
+        return []
+    bindings = [_binding(cone, instance, match) for match in instance.matches]
+    found = list(_aggregates(instance, row, bindings, wording))
     for (nodes, _), binding in zip(instance.matches, bindings, strict=True):
         if not instance.rule.grouping:
             found += wording.computed(source.head, row, binding)
@@ -193,10 +191,11 @@ def _conditions(cone: Cone, instance: Instance, row: list[int], wording: Wording
 
 
 def _has_conditions(rule: Rule) -> bool:
-    """Whether a rule has more than facts to tell: what most steps of long proofs have not."""
+    """Whether a rule has more than facts to tell: most steps of long proofs have not."""
     items: tuple[BodyItem, ...] = (rule.head, *rule.body)
     return not all(
-        isinstance(item, Atom) and not any(isinstance(term, Call) for term in item.arguments) for item in items
+        isinstance(item, Atom) and not any(isinstance(term, Call | Aggregate) for term in item.arguments)
+        for item in items
     )
 
 

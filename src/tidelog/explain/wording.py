@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
-from tidelog.language import render
+from tidelog.language import display_predicate, render
 from tidelog.language.syntax import (
     Aggregate,
     Atom,
@@ -15,6 +14,7 @@ from tidelog.language.syntax import (
     Constant,
     Expression,
     Negation,
+    Node,
     Term,
     Variable,
 )
@@ -27,21 +27,30 @@ MOST_VALUES = 10
 MOST_CONDITIONS = 12
 
 
-@dataclass(frozen=True, slots=True)
 class Wording:
     """How facts and conditions are written, under the prefixes of a knowledge base."""
 
-    terms: Terms
-    prefixes: Mapping[str, str]
+    def __init__(self, terms: Terms, prefixes: Mapping[str, str]) -> None:
+        self.terms = terms
+        self.prefixes = dict(prefixes)
+        # Long proofs are about few constants.
+        self._values: dict[int, str] = {}
+        self._names: dict[str, str] = {}
 
     def fact(self, predicate: str, row: Iterable[int]) -> str:
-        return self.text(Atom(predicate, tuple(self._constant(term) for term in row)))
+        if predicate not in self._names:
+            self._names[predicate] = display_predicate(predicate, self.prefixes)
+        name = self._names[predicate]
+        arguments = ", ".join([self.value(term) for term in row])
+        return f"{name}({arguments})" if arguments else name
 
-    def text(self, node: Term | BodyItem) -> str:
+    def text(self, node: Node) -> str:
         return render(node, self.prefixes)
 
     def value(self, term: int) -> str:
-        return self.text(self._constant(term))
+        if term not in self._values:
+            self._values[term] = self.text(self._constant(term))
+        return self._values[term]
 
     def _constant(self, term: int) -> Constant:
         return Constant(self.terms.decode(term))
