@@ -177,13 +177,16 @@ class Store:
         relation = self._by_name.get(atom.predicate)
         if relation is None:
             return 0.0
+        # The pairs of a closure lie in no records, and no index knows them.
+        virtual = relation.closure is not None
+        count = len(relation) if virtual else relation.count
         if not bound:
-            return float(relation.count)
+            return float(count)
         for index in relation.indexes:
-            if index.columns == bound:
-                return relation.count / max(1, index.distinct)
+            if index.columns == bound and not virtual:
+                return count / max(1, index.distinct)
         # No index yet: each bound column is taken to cut as a square root would.
-        return float(relation.count) ** (1.0 - len(bound) / max(1, relation.arity))
+        return float(count) ** (1.0 - len(bound) / max(1, relation.arity))
 
     # --- room ---------------------------------------------------------------------------------------------------------
 
