@@ -185,6 +185,8 @@ class KnowledgeBase:
 
     def _new_rules(self, rules: tuple[Rule, ...], removed: list[int]) -> tuple[Rule, ...]:
         """The rules that are not there yet: a rule said twice is one rule."""
+        if not rules:
+            return ()
         present = {key for key, numbers in self._keys.items() if not set(numbers) <= set(removed)}
         fresh: dict[object, Rule] = {}
         for rule in rules:
@@ -471,6 +473,7 @@ class KnowledgeBase:
             rules=images_of_rules(self._engine),
             terms=self._engine.store.terms.to_arrays(),
             relations=images_of_relations(self._engine.store),
+            closures=self._engine.closures.predicates,
         )
 
     def _restore(self, image: Image) -> None:

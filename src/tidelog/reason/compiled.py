@@ -118,6 +118,17 @@ class Node:
         self.recursive_rules = [rule for rule in rules if rule.recursive]
         self._rounds: dict[tuple[Counters, bool, frozenset[int]], RoundTable] = {}
         self._heads: dict[frozenset[int], HeadTable] = {}
+        self.readers = self._readers()
+
+    def _readers(self) -> dict[str, list[tuple[CompiledRule, Pivot]]]:
+        """By predicate of a lower component: the atoms that read it."""
+        readers: dict[str, list[tuple[CompiledRule, Pivot]]] = {}
+        for rule in self.rules:
+            for start, atoms in ((Start.POSITIVE, rule.normal.positives), (Start.NEGATIVE, rule.normal.negatives)):
+                for position, atom in enumerate(atoms):
+                    if atom.predicate not in rule.own:
+                        readers.setdefault(atom.predicate, []).append((rule, Pivot(start, position)))
+        return readers
 
     @property
     def recursive(self) -> bool:

@@ -26,13 +26,12 @@ def recount(transaction: Transaction, node: Node, rules: list[CompiledRule], cou
 
 def count(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
     """Maintain a component without recursion."""
-    unchanged = [rule for rule in node.rules if rule.number not in rules.added_numbers]
     for relation in node.relations:
         relation.mark_unclean()
-    gone = transaction.jobs_from_below(unchanged, deleted=True, counters=Counters.ALL)
+    gone = transaction.jobs_from_below(node, rules, deleted=True, counters=Counters.ALL)
     transaction.spread(COUNT_DOWN, DESTROYED_FROM_BELOW, *gone)
     transaction.spread(COUNT_DOWN, HELD, *transaction.whole_rules(rules.removed, deleted=True, counters=Counters.ALL))
-    come = transaction.jobs_from_below(unchanged, deleted=False, counters=Counters.ALL)
+    come = transaction.jobs_from_below(node, rules, deleted=False, counters=Counters.ALL)
     transaction.spread(COUNT_UP, CREATED_FROM_BELOW, *come)
     transaction.spread(COUNT_UP, HOLDING, *transaction.whole_rules(rules.added, deleted=False, counters=Counters.ALL))
     for relation in node.relations:

@@ -23,8 +23,7 @@ def find_candidates(
     With counters, a fact with a non-recursive derivation left is no candidate.
     """
     transaction.clear_list(0)
-    unchanged = [rule for rule in node.rules if rule.number not in rules.added_numbers]
-    jobs = transaction.jobs_from_below(unchanged, deleted=True, counters=counters)
+    jobs = transaction.jobs_from_below(node, rules, deleted=True, counters=counters)
     removed = transaction.whole_rules(rules.removed, deleted=True, counters=counters)
     if not jobs[0] and not removed[0] and not any(len(facts) for facts in explicit.deleted.values()):
         return 0

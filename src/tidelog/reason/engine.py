@@ -16,7 +16,7 @@ import numpy as np
 
 from tidelog.errors import TidelogError
 from tidelog.language.syntax import Rule
-from tidelog.program.graph import RuleGraph
+from tidelog.program.graph import Component, RuleGraph
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
@@ -96,7 +96,7 @@ class Engine:
         self._algorithm: Algorithm = algorithm_for(maintenance)
         self._rules: dict[int, CompiledRule] = {}
         self._aggregates: dict[int, AggregateRule] = {}
-        self._nodes: dict[tuple[str, ...], Node] = {}
+        self._nodes: dict[tuple[str, ...], tuple[Component, Node]] = {}
         self._closures = Closures(self, enabled=modules)
         # The counter that the derivations of each rule stand in.
         self.counted: dict[int, int] = {}
@@ -142,13 +142,13 @@ class Engine:
     def _node(self, predicate: str) -> Node:
         """The component of a predicate, compiled."""
         component = self.graph.component(predicate)
-        rules = [self._compile(number) for number in component.rules]
         known = self._nodes.get(component.predicates)
-        if known is not None and known.rules == rules:
-            return known
+        if known is not None and known[0] is component:
+            return known[1]
+        rules = [self._compile(number) for number in component.rules]
         relations = [self._relation(name) for name in component.predicates]
         node = Node(self.store, component.predicates, relations, rules)
-        self._nodes[component.predicates] = node
+        self._nodes[component.predicates] = (component, node)
         return node
 
     # --- updates --------------------------------------------------------------------------------------------------------
@@ -205,8 +205,17 @@ class Engine:
             self._aggregates.pop(number, None)
             self.counted.pop(number, None)
         if impact:
-            self._closures.find(impact)
+            self._find_closures(impact)
         return outcome
+
+    def _find_closures(self, impact: Impact) -> None:
+        """The update has taken place, and nothing depends on this: what cannot become a closure now stays as it is."""
+        try:
+            self._closures.find(impact)
+        except (MemoryError, TidelogError):
+            pass
+        except KeyboardInterrupt:
+            interrupts.postpone()
 
     def _declare(self, request: Request) -> None:
         """See that every predicate of the update's facts has its relation."""
@@ -272,10 +281,12 @@ class Engine:
                 self._push_readers(agenda, transaction, (predicate,))
                 continue
             node = self._node(predicate)
-            changes = RuleChange(
-                tuple(rule for rule in removed.values() if rule.head in node.relations),
-                tuple(rule for rule in node.rules if rule.number in added),
-            )
+            changes = NO_RULE_CHANGE
+            if removed or added:
+                changes = RuleChange.of(
+                    (rule for rule in removed.values() if rule.head in node.relations),
+                    (rule for rule in node.rules if rule.number in added),
+                )
             self._maintain_groups(transaction, node, frozenset(added))
             explicit = self._apply_explicit(transaction, node, request)
             self._maintain(transaction, node, explicit, changes)
@@ -308,7 +319,7 @@ class Engine:
             gone = tuple(closure.base_rule(rule) for rule in removed.values() if rule.head is closure.relation)
             come = tuple(rule for rule in closure.base.rules if rule.number in added)
             explicit = self._apply_explicit(transaction, closure.base, request)
-            self._maintain(transaction, closure.base, explicit, RuleChange(gone, come))
+            self._maintain(transaction, closure.base, explicit, RuleChange.of(gone, come))
             transaction.collect(closure.base.relations)
         delta = closure.maintain(transaction)
         if delta:
@@ -320,7 +331,7 @@ class Engine:
         request = Request(add={node.predicates[0]: rows})
         try:
             explicit = self._apply_explicit(transaction, node, request)
-            self._maintain(transaction, node, explicit, RuleChange((), tuple(node.rules)))
+            self._maintain(transaction, node, explicit, RuleChange.of((), node.rules))
         except BaseException:
             transaction.roll_back()
             raise
@@ -450,6 +461,9 @@ class Engine:
             return bool(relation.closure.contains(row[:1], row[1:])[0])
         fact = int(self.store.find_facts(relation, row.reshape(1, -1))[0])
         return fact >= 0 and bool(relation.cells[fact, relation.flags_column] & (F_EXPLICIT if explicit else F_IN))
+
+
+NO_RULE_CHANGE = RuleChange()
 
 
 class _Agenda:

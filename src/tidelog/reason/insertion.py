@@ -18,8 +18,7 @@ def insert(
     """Δ := E⁺, what new facts below yield, what new rules yield; then I := I ∪ Δ and Δ := Π[I ⋮ Δ] ∖ I until Δ is empty."""
     for relation in node.relations:
         transaction.seed(INSERT, relation, explicit.added[relation.number])
-    unchanged = [rule for rule in node.rules if rule.number not in rules.added_numbers]
-    jobs = transaction.jobs_from_below(unchanged, deleted=False, counters=counters)
+    jobs = transaction.jobs_from_below(node, rules, deleted=False, counters=counters)
     transaction.spread(INSERT, CREATED_FROM_BELOW, *jobs)
     transaction.spread(INSERT, HOLDING, *transaction.whole_rules(rules.added, False, counters))
     transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())

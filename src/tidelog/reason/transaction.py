@@ -124,9 +124,12 @@ class RuleChange:
     removed: tuple[CompiledRule, ...] = ()
     added: tuple[CompiledRule, ...] = ()
 
-    @property
-    def added_numbers(self) -> frozenset[int]:
-        return frozenset(rule.number for rule in self.added)
+    added_numbers: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, removed: Iterable[CompiledRule], added: Iterable[CompiledRule]) -> RuleChange:
+        come = tuple(added)
+        return cls(tuple(removed), come, frozenset(rule.number for rule in come))
 
 
 class Attendant(Protocol):
@@ -308,49 +311,42 @@ class Transaction:
         self.machine[M_LISTS + 3 * number + 1] = 0
 
     def jobs_from_below(
-        self, rules: Iterable[CompiledRule], deleted: bool, counters: Counters
+        self, node: Node, rules: RuleChange, deleted: bool, counters: Counters
     ) -> tuple[list[tuple[int, ...]], list[Cells]]:
         """Jobs for what changed below: pivots are facts gone for deletion (come, where negated), come for insertion."""
         jobs: list[tuple[int, ...]] = []
         keep: list[Cells] = []
-        for rule in rules:
-            counter = counters.of(rule.recursive, deleted)
-            if self._is_idle(rule):
-                continue
-            if not deleted and self._is_all_new(rule):
-                jobs.append(self._job(rule, ALL, NOTHING, counter, keep))
-                continue
-            for position, atom in enumerate(rule.normal.positives):
-                delta = None if atom.predicate in rule.own else self.deltas.get(atom.predicate)
-                pivots = NOTHING if delta is None else (delta.removed if deleted else delta.added)
-                if len(pivots):
-                    jobs.append(self._job(rule, Pivot(Start.POSITIVE, position), pivots, counter, keep))
-            for position, atom in enumerate(rule.normal.negatives):
-                delta = self.deltas.get(atom.predicate)
-                pivots = NOTHING if delta is None else (delta.added if deleted else delta.removed)
-                if len(pivots):
-                    jobs.append(self._job(rule, Pivot(Start.NEGATIVE, position), pivots, counter, keep))
+        readers = [(self.deltas[name], node.readers[name]) for name in node.readers if name in self.deltas]
+        whole = set() if deleted else self._wholly_new(node)
+        for rule in whole:
+            if rule.number not in rules.added_numbers:
+                jobs.append(self._job(rule, ALL, NOTHING, counters.of(False, deleted), keep))
+        for delta, pivots in readers:
+            for rule, pivot in pivots:
+                if rule in whole or rule.number in rules.added_numbers or self._is_idle(rule):
+                    continue
+                facts = delta.removed if deleted == (pivot.start is Start.POSITIVE) else delta.added
+                if len(facts):
+                    jobs.append(self._job(rule, pivot, facts, counters.of(rule.recursive, deleted), keep))
         return jobs, keep
 
     def _is_idle(self, rule: CompiledRule) -> bool:
         """Whether some relation of the rule's own component is still empty: then rounds find all of its instances."""
-        return any(
+        return rule.recursive and any(
             self.store.relation(atom.predicate, atom.arity).count == 0
             for atom in rule.normal.positives
             if atom.predicate in rule.own
         )
 
-    def _is_all_new(self, rule: CompiledRule) -> bool:
-        """Whether some relation below was empty before: then every instance is new, and one free join finds them all."""
-        positives = rule.normal.positives
-        if rule.recursive:
-            return False
-        for atom in positives:
-            relation = self.store.find(atom.predicate)
-            delta = self.deltas.get(atom.predicate)
-            if relation is not None and delta is not None and relation.is_new():
-                return True
-        return False
+    def _wholly_new(self, node: Node) -> set[CompiledRule]:
+        """Rules that read a relation which was empty before: every instance is new, and one free join finds them all."""
+        return {
+            rule
+            for name, pivots in node.readers.items()
+            if name in self.deltas and self.store.relation(name, 0).is_new()
+            for rule, pivot in pivots
+            if pivot.start is Start.POSITIVE and not rule.recursive
+        }
 
     def _job(
         self, rule: CompiledRule, pivot: Pivot, pivots: Cells, counter: int, keep: list[Cells]

@@ -32,13 +32,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 JIT_DISABLED = bool(numba_config.DISABLE_JIT)
 
 
+# Files without kernels whose constants kernels take in when they are compiled.
+CONSTANTS = ("layout.py", "policy.py", "sets.py")
+
+
 def _source_stamp() -> str:
-    """A hash of every source that can end up in a kernel, and of the compiler's version."""
+    """A hash of every source that can end up in a kernel, and of the compiler's version: files with kernels or constants."""
     digest = hashlib.sha256(f"{numba.__version__} {np.__version__} {sys.version}".encode())
     package = Path(__file__).parent.parent
     for folder in ("store", "reason"):
         for path in sorted((package / folder).rglob("*.py")):
-            digest.update(path.read_bytes())
+            source = path.read_bytes()
+            if path.name in CONSTANTS or any(mark in source for mark in (b"@device", b"@inlined", b"@entry_point")):
+                digest.update(source)
     return digest.hexdigest()[:16]
 
 
@@ -124,7 +130,7 @@ def entry_point(function: Function) -> Function:
 
 def address(array: np.ndarray[Any, Any]) -> int:
     """The address of an array's first element. Whoever stores it keeps the array alive."""
-    return int(array.ctypes.data)
+    return int(array.__array_interface__["data"][0])
 
 
 if JIT_DISABLED:

@@ -6,6 +6,7 @@ costs nothing; when half of the records are dead, `compact` closes the gaps betw
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -339,12 +340,18 @@ class Relation:
 
     def clear(self) -> None:
         """Forget every fact; for relations that only serve within an update."""
+        if self.count == 0:
+            return
         self.fields[R_COUNT] = 0
         self.fields[R_START] = 0
         self._keys.fill(EMPTY)
         for index in self.indexes:
             index.slots.fill(EMPTY)
             index.fields[X_USED] = 0
+        # What one large update needed is not kept for the small ones after it.
+        if len(self.cells) > COMPACT_FROM:
+            with suppress(MemoryError):
+                self.compact()
 
     def settle_start(self) -> None:
         """What lies here now was here before the next update."""
@@ -356,7 +363,6 @@ class Relation:
             return self._pairs(self.closure)
         chosen = self.live() if facts is None else facts
         return self.cells[chosen, : self.arity]
-
 
     def _pairs(self, closure: Closure) -> Cells:
         pieces = [np.stack(pair, axis=1) for pair in closure.pairs(1 << 20)]
