@@ -7,6 +7,7 @@ that `maintenance` names for it (`choose`), and what changed in its relations is
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -98,6 +99,8 @@ class Engine:
         self._aggregates: dict[int, AggregateRule] = {}
         self._nodes: dict[tuple[str, ...], tuple[Component, Node]] = {}
         self._closures = Closures(self, enabled=modules)
+        # Time in updates, by the first predicate of a component.
+        self.seconds: dict[str, float] = {}
         # The counter that the derivations of each rule stand in.
         self.counted: dict[int, int] = {}
 
@@ -275,10 +278,12 @@ class Engine:
         while agenda:
             transaction.look_around()
             predicate = agenda.pop()
+            began = time.perf_counter()
             closure = self._closures.get(predicate)
             if closure is not None:
                 self._maintain_closure(transaction, closure, request, removed, added)
                 self._push_readers(agenda, transaction, (predicate,))
+                self._spent(predicate, began)
                 continue
             node = self._node(predicate)
             changes = NO_RULE_CHANGE
@@ -292,6 +297,10 @@ class Engine:
             self._maintain(transaction, node, explicit, changes)
             transaction.collect(node.relations)
             self._push_readers(agenda, transaction, node.predicates)
+            self._spent(predicate, began)
+
+    def _spent(self, predicate: str, began: float) -> None:
+        self.seconds[predicate] = self.seconds.get(predicate, 0.0) + time.perf_counter() - began
 
     def _push_readers(self, agenda: _Agenda, transaction: Transaction, predicates: tuple[str, ...]) -> None:
         """Let the components that read what changed have their turn."""

@@ -61,6 +61,7 @@ from tidelog.store.layout import (
     M_LOG_CAPACITY,
     M_LOG_COUNT,
     M_MARKING,
+    M_RULE_FACTS,
     M_RULE_WORK,
     M_SAVED,
     M_STAGED,
@@ -340,7 +341,9 @@ def flush(m, action):
 def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     """Run a plan over its pivots (`pivots` 0: once, from nothing), buffering and absorbing its heads."""
     target = head_relation(m, plan)
-    arity = field(relation_row(m, target), R_ARITY)
+    target_row = relation_row(m, target)
+    arity = field(target_row, R_ARITY)
+    known = field(target_row, R_COUNT)
     # A row and its slot for each buffered head.
     room = m[M_HEADS_CAPACITY] // (arity + 3)
     frame = m[M_FRAMES]
@@ -388,7 +391,9 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     else:
         m[M_WORK + W_INSERTION] = work
     if status == DONE:
-        return flush(m, action)
+        status = flush(m, action)
+    rule_facts = m[M_RULE_FACTS] + 8 * plan_word(m, plan, P_RULE)
+    store_i64(rule_facts, load_i64(rule_facts) + field(target_row, R_COUNT) - known)
     return status
 
 
