@@ -1,1 +1,9 @@
-"""The data pipeline and the distributed engine on Spark DataFrames."""
+"""The data pipeline and the distributed engine on Spark DataFrames: read, encode, materialise, publish."""
+
+from tidelog.spark.engine import SparkEngine
+from tidelog.spark.materialise import Options
+from tidelog.spark.pipeline import Pipeline, Report
+from tidelog.spark.session import open_session
+from tidelog.spark.versions import Versions
+
+__all__ = ["Options", "Pipeline", "Report", "SparkEngine", "Versions", "open_session"]

@@ -34,8 +34,7 @@ class SparkEngine:
         self.program = program
         self.dictionary = dictionary or Dictionary(spark, f"{folder}/terms")
         self.relations = Relations(spark, f"{folder}/facts")
-        self.arities: dict[str, int] = {}
-        check_arities(program.facts, program.rules, self.arities)
+        self.arities = check_arities((*program.facts, *program.rules, *program.queries), {})
         self._spark = spark
         self._functions = functions or {}
         self._options = options or Options()

@@ -2,8 +2,8 @@
 
 A round on Spark costs its latency however small it is. Components whose inputs are small go to one task together, as
 far as they follow from each other. Rules that only ask which constant is which see ids in place of constants, and
-nothing is decoded; the others get the values themselves. What the task finds may be far more than what it reads, so it stops
-at a limit, and the components are then evaluated by rounds after all.
+nothing is decoded; the others get the values themselves. What the task finds may be far more than what it reads, so it
+stops at a limit, and the components are then evaluated by rounds after all.
 """
 
 from __future__ import annotations

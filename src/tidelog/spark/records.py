@@ -52,7 +52,7 @@ def records_of_atoms(spark: SparkSession, atoms: Iterable[Atom], source: str) ->
 
 
 def records_of_files(spark: SparkSession, paths: Sequence[str], header: bool) -> DataFrame:
-    """The facts of files that are named after their predicates; one that cannot be read yields a record with a reason."""
+    """The facts of files that are named after their predicates; one that cannot be read is a record with the reason."""
     listed = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}), "path string")
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

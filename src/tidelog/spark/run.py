@@ -51,7 +51,7 @@ def _given(spark: SparkSession, program: Program, options: Namespace) -> tuple[D
     """The facts of the program's text and of the folder."""
     records = records_of_atoms(spark, program.facts, options.program)
     if options.facts:
-        paths = [str(part) for path in fact_files(options.facts) for part in [path]]
+        paths = [str(path) for path in fact_files(options.facts)]
         records = records.union(records_of_files(spark, paths, options.header)) if paths else records
         refuse_bad_records(records)
     return records, shapes_of(records)

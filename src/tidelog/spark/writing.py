@@ -1,7 +1,8 @@
 """Facts out of Spark: a folder of part files for each predicate, in the formats of `tidelog.formats`.
 
-Text is made by the tasks with the same code that writes files elsewhere. In Parquet, a column of one native kind has its
-type; any other column holds constants as text, and the metadata of its field says so, as in `tidelog.formats.parquet`.
+Text is made by the tasks with the same code that writes files elsewhere. In Parquet, a column of one native kind has
+its type; any other column holds constants as text, and the metadata of its field says so, as in
+`tidelog.formats.parquet`.
 """
 
 from __future__ import annotations
