@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
+from tidelog.display import MOST_ROWS, html_table, more_text, rich_table
 from tidelog.errors import ArityError, DataError, StorageError, TidelogError, UnknownRuleError
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.tables import columns_of
@@ -26,12 +26,15 @@ from tidelog.language import (
 from tidelog.language.checks import BUILTIN_FUNCTIONS, check_arities, check_query, check_rule
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
+from tidelog.live import Live
 from tidelog.reason.engine import Engine, Outcome, Request
 from tidelog.reason.interrupts import deferred, interruptible
 from tidelog.reason.queries import run_query
 from tidelog.reason.transaction import Limits
 from tidelog.results import Answers, Change, Facts, FactSet
+from tidelog.settling import SettledLock
 from tidelog.sources import UpdateMapping
+from tidelog.statistics import RuleStatistics, rule_statistics
 from tidelog.store.relation import Cells, Relation
 from tidelog.streaming import AsyncStream, Stream, open_stream
 from tidelog.values import Row
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from tidelog.explain.proof import Proof
     from tidelog.storage.home import Home
     from tidelog.storage.image import Image
+    from tidelog.store.closures import Closure
 
 FactsByPredicate = Mapping[str, Any]
 
@@ -67,7 +71,7 @@ class KnowledgeBase:
         self._prefixes: dict[str, str] = {}
         self._arities: dict[str, int] = {}
         self._keys: dict[object, list[int]] = {}
-        self._lock = threading.RLock()
+        self._lock = SettledLock()
         self._errors = 0
         self._explains: Explainer | None = None
         self._home: Home | None = None
@@ -122,6 +126,10 @@ class KnowledgeBase:
         queue that `None` ends. With `marking` the next update is looked at while the current one is in work.
         """
         return open_stream(self, updates, marking)
+
+    def live(self, backlog: int | None = None, when_full: str = "wait") -> Live:
+        """Take updates in while earlier ones are still in work; see `tidelog.live.Live`."""
+        return Live(self, backlog, when_full)
 
     def add_rules(self, text: str) -> Change:
         return self.update(add_rules=text)
@@ -319,13 +327,19 @@ class KnowledgeBase:
         def source() -> Relation | None:
             return self._engine.explicit_relation(predicate) if explicit else store.find(predicate)
 
-        def cells() -> Cells:
-            relation = source()
-            return np.empty((0, arity), np.int32) if relation is None else rows(relation)
+        def cells(most: int | None) -> Cells:
+            with self._lock:
+                relation = source()
+                if relation is None:
+                    return np.empty((0, arity), np.int32)
+                if most is not None and relation.closure is not None:
+                    return first_pairs(relation.closure, most)
+                return rows(relation)[:most]
 
         def count() -> int:
-            relation = source()
-            return 0 if relation is None else size(relation)
+            with self._lock:
+                relation = source()
+                return 0 if relation is None else size(relation)
 
         def has(row: Row) -> bool:
             return self._holds(predicate, row, explicit)
@@ -335,15 +349,36 @@ class KnowledgeBase:
     def _holds(self, predicate: str, row: Row, explicit: bool = False) -> bool:
         if len(row) != self._arities.get(predicate, -1):
             return False
-        try:
-            cells = self._engine.store.terms.encode_values(list(row)) if row else np.empty(0, np.int32)
-        except DataError:
-            return False
-        return self._engine.holds(predicate, cells, explicit)
+        with self._lock:
+            try:
+                cells = self._engine.store.terms.encode_values(list(row)) if row else np.empty(0, np.int32)
+            except DataError:
+                return False
+            return self._engine.holds(predicate, cells, explicit)
 
     def __len__(self) -> int:
         relations = self._engine.store.named().items()
         return sum(len(relation) for name, relation in relations if not name.startswith("#"))
+
+    def __repr__(self) -> str:
+        rules, facts = len(self._engine.graph.rules), len(self)
+        return f"<KnowledgeBase: {facts:,} facts, {rules:,} rule{'' if rules == 1 else 's'}>"
+
+    def _shown(self) -> tuple[str, list[str], list[tuple[str, int, int]], str]:
+        rows = [(name, len(self.explicit(name)), len(self.facts(name))) for name in self.predicates]
+        shown = sorted(rows, key=lambda row: -row[2])[:MOST_ROWS]
+        return repr(self)[1:-1], ["predicate", "explicit", "facts"], shown, more_text(len(rows), len(shown))
+
+    def __rich__(self) -> Any:
+        return rich_table(*self._shown())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._shown())
+
+    def rule_statistics(self) -> list[RuleStatistics]:
+        """For each rule, what it has done and how long it took; see `RuleStatistics` for what is measured."""
+        with self._lock:
+            return rule_statistics(self._engine, self._prefixes)
 
     def __contains__(self, fact: object) -> bool:
         if not isinstance(fact, str):
@@ -511,6 +546,13 @@ class KnowledgeBase:
             raise TidelogError(f"`{name}` is a function of the language; choose another name")
         self._functions[name] = function
         self._engine.store.forget_function(name)
+
+
+def first_pairs(closure: Closure, most: int) -> Cells:
+    """Some pairs of a closure, which may have far more than anybody wants to see."""
+    for pair in closure.pairs(most):
+        return np.stack(pair, axis=1)
+    return np.empty((0, 2), np.int32)
 
 
 def _row(atom: Atom) -> Row:

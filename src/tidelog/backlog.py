@@ -1,0 +1,129 @@
+"""What waits to be worked on in `kb.live()`: updates one after the other, merged into batches of net operations.
+
+Of all operations on one fact only the last one counts, and it counts only if it differs from what is explicit now (the
+cancel transitions of Fully Dynamic Materialization Maintenance, section 2.1, with the order of updates kept). A batch
+that is in work can still lose operations: where what comes in takes back at least half of it and brings less than it
+takes back, working on is not worth while. Each such restart leaves fewer operations than there were, so that
+endless deleting and adding again cannot keep a batch from being finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tidelog.reason.engine import Engine, Request
+from tidelog.sources import UpdateMapping
+from tidelog.store.layout import F_EXPLICIT
+from tidelog.store.relation import Cells
+
+Key = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One update as it was submitted; its number says when."""
+
+    number: int
+    update: UpdateMapping
+
+    @property
+    def changes_rules(self) -> bool:
+        return bool(self.update.get("add_rules") or self.update.get("remove_rules"))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A submission with its facts encoded."""
+
+    number: int
+    delete: Mapping[str, Cells]
+    add: Mapping[str, Cells]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Parts that are worked on together. `net` says of each fact that they mention whether it is explicit then."""
+
+    parts: list[Part] = field(default_factory=list)
+    net: dict[Key, bool] = field(default_factory=dict)
+    arities: dict[str, int] = field(default_factory=dict)
+    _before: dict[Key, bool] = field(default_factory=dict)
+
+    @property
+    def last(self) -> int:
+        return self.parts[-1].number
+
+    def append(self, part: Part) -> None:
+        self.parts.append(part)
+        self.net.update((key, False) for key in _keys(part.delete))
+        self.net.update((key, True) for key in _keys(part.add))
+
+    def merge(self, later: Batch) -> None:
+        """Let a later batch be part of this one."""
+        for part in later.parts:
+            self.append(part)
+        self.arities.update(later.arities)
+
+    def split(self) -> list[Batch]:
+        """A batch for each part."""
+        batches = []
+        for part in self.parts:
+            batch = Batch(arities=dict(self.arities))
+            batch.append(part)
+            batches.append(batch)
+        return batches
+
+    def request(self, engine: Engine) -> Request:
+        """The operations that change something, as things are now."""
+        self._before = _explicit_now(engine, self.net)
+        delete: dict[str, list[tuple[int, ...]]] = {}
+        add: dict[str, list[tuple[int, ...]]] = {}
+        for key in self._effective():
+            (add if self.net[key] else delete).setdefault(key[0], []).append(key[1])
+        return Request(_as_cells(delete, self.arities), _as_cells(add, self.arities))
+
+    def _effective(self) -> list[Key]:
+        return [key for key, wanted in self.net.items() if wanted != self._before[key]]
+
+    def is_undone_by(self, later: Batch) -> bool:
+        """Whether what comes after this batch, which is in work, makes it better to start again."""
+        effective = set(self._effective())
+        taken_back = sum(1 for key, wanted in later.net.items() if key in effective and wanted != self.net[key])
+        brought = sum(1 for key, wanted in later.net.items() if self.net.get(key) != wanted) - taken_back
+        return 2 * taken_back >= len(effective) and taken_back > brought
+
+
+def _keys(rows: Mapping[str, Cells]) -> Iterable[Key]:
+    return ((predicate, tuple(row)) for predicate, cells in rows.items() for row in cells.tolist())
+
+
+def _as_cells(rows: Mapping[str, list[tuple[int, ...]]], arities: Mapping[str, int]) -> dict[str, Cells]:
+    return {
+        predicate: np.array(listed, np.int32).reshape(len(listed), arities[predicate])
+        for predicate, listed in rows.items()
+    }
+
+
+def _explicit_now(engine: Engine, keys: Iterable[Key]) -> dict[Key, bool]:
+    """Which of these facts are explicit."""
+    by_predicate: dict[str, list[tuple[int, ...]]] = {}
+    for predicate, row in keys:
+        by_predicate.setdefault(predicate, []).append(row)
+    result: dict[Key, bool] = {}
+    for predicate, rows in by_predicate.items():
+        cells = np.array(rows, np.int32).reshape(len(rows), -1)
+        found = _are_explicit(engine, predicate, cells)
+        result.update(((predicate, row), there) for row, there in zip(rows, found, strict=True))
+    return result
+
+
+def _are_explicit(engine: Engine, predicate: str, rows: Cells) -> list[bool]:
+    relation = engine.explicit_relation(predicate)
+    if relation is None:
+        return [False] * len(rows)
+    facts = engine.store.find_facts(relation, rows)
+    flags = relation.cells[facts, relation.flags_column]
+    return ((facts >= 0) & (flags & F_EXPLICIT != 0)).tolist()  # type: ignore[no-any-return]

@@ -1,0 +1,338 @@
+"""The fully dynamic mode: updates come in while earlier ones are in work (Fully Dynamic Materialization Maintenance).
+
+The paper lets additions and deletions of different updates run into each other, and then has to keep facts from holding
+themselves up, from being deleted and added without end, and operations from being half propagated. Here operations
+meet before they are propagated, and once more while they are: what waits is a set of net operations (`backlog`), and
+what is in work is a transaction in slices. Between two slices whatever has come in is taken in; operations on the same
+fact cancel; and a transaction of which too little is left is rolled back and begun again with the rest. So each state
+that is ever seen is mat(P, E) of a prefix of the updates, whatever the interleaving, with negation, aggregates and
+closures as with plain rules, and no fact can be its own reason.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from tidelog.backlog import Batch, Part, Submission
+from tidelog.errors import LimitError, TidelogError
+from tidelog.netting import net_change
+from tidelog.reason.engine import Request
+from tidelog.reason.transaction import Transaction
+from tidelog.results import Change
+from tidelog.snapshot import Snapshot
+from tidelog.streaming import check_update
+
+if TYPE_CHECKING:
+    from tidelog.knowledge_base import KnowledgeBase
+
+# Candidates in a slice: well under a millisecond.
+SLICE = 20_000
+
+# Changes that are kept apart before they are folded into one.
+KEPT_CHANGES = 32
+
+
+# Seconds in which a thread that waits for the lock gets it.
+TURN = 0.0002
+
+
+class _StartAgain(Exception):
+    """What is in work is to be rolled back: little of it is left."""
+
+
+class Live:
+    """Updates in flux. A unit of work is a slice of a transaction.
+
+    `backlog` bounds the updates that wait. Beyond it `submit` waits for room, or works until there is some where nobody
+    else does; with `when_full="raise"` it refuses. As a context manager, a thread in the background does the work.
+    """
+
+    def __init__(self, kb: KnowledgeBase, backlog: int | None = None, when_full: str = "wait") -> None:
+        if when_full not in ("wait", "raise"):
+            raise TidelogError(f'`when_full` is "wait" or "raise", not {when_full!r}')
+        if backlog is not None and backlog < 1:
+            raise TidelogError(f"a backlog holds at least one update, not {backlog}")
+        self._kb = kb
+        self._backlog = backlog
+        self._when_full = when_full
+        self._lock = kb._lock
+        self._changed = self._lock.condition
+        self._intake = threading.Lock()
+        self._incoming: deque[Submission] = deque()
+        self._waiting: deque[Batch | Submission] = deque()
+        self._in_work: Batch | Submission | None = None
+        self._submitted = 0
+        self._settled = 0
+        self._transactions = 0
+        self._units = 0  # that somebody asked for and that are still to be done
+        self._unlimited = 0  # those who want everything to be done
+        self._finishing = 0  # those who wait for the transaction in work
+        self._background = False
+        self._worker: threading.Thread | None = None
+        self._wake = threading.Event()
+        self._changes: list[Change] = []
+        self._refused: list[tuple[int, BaseException]] = []
+
+    # --- for everybody ---
+
+    def submit(
+        self,
+        add: Mapping[str, Any] | None = None,
+        delete: Mapping[str, Any] | None = None,
+        add_rules: str = "",
+        remove_rules: str = "",
+    ) -> int:
+        """Take in an update and return at once: its number, counted from 1.
+
+        An update that turns out to be wrong is refused as a whole, and `step` or `settle` says so.
+        """
+        parts = {"add": _kept(add), "delete": _kept(delete), "add_rules": add_rules, "remove_rules": remove_rules}
+        update = check_update({key: part for key, part in parts.items() if part})
+        self._make_room()
+        with self._intake:
+            self._submitted += 1
+            self._incoming.append(Submission(self._submitted, update))
+            number = self._submitted
+        self._wake.set()
+        return number
+
+    @property
+    def pending(self) -> int:
+        """How many submitted updates are not settled yet."""
+        return self._submitted - self._settled
+
+    def step(self, n: int = 1) -> int:
+        """Do at most `n` units of work; the number of updates that are still pending."""
+        with self._changed:
+            self._units = n
+            self._call_worker()
+            self._changed.wait_for(lambda: self._units <= 0 or self.pending == 0)
+            self._units = 0
+        self._raise_refused()
+        return self.pending
+
+    def settle(self) -> Change:
+        """Finish all that was submitted before; the net change since the last time."""
+        target = self._submitted
+        with self._changed:
+            self._unlimited += 1
+            self._call_worker()
+            self._changed.wait_for(lambda: self._settled >= target)
+            self._unlimited -= 1
+            self._raise_refused()
+            changes, self._changes = self._changes, []
+        return net_change(self._kb._engine.store.terms, changes)
+
+    def snapshot(self) -> Snapshot:
+        """A settled state to read from, while updates go on; the transaction in work, if any, is finished first."""
+        with self._lock:
+            return Snapshot.of(self._kb, self._settled)
+
+    def __enter__(self) -> Self:
+        with self._changed:
+            self._background = True
+            self._unlimited += 1
+            self._call_worker()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self.settle_all()
+        finally:
+            with self._changed:
+                self._background = False
+                self._unlimited -= 1
+            self._wake.set()
+
+    def settle_all(self) -> None:
+        """Finish what was submitted, keeping the change for the next `settle`."""
+        target = self._submitted
+        with self._changed:
+            self._changed.wait_for(lambda: self._settled >= target)
+        self._raise_refused()
+
+    # --- room and errors ---
+
+    def _make_room(self) -> None:
+        while self._backlog is not None and self.pending >= self._backlog:
+            if self._when_full == "raise":
+                raise LimitError(
+                    f"{self.pending} updates are pending, and the backlog holds {self._backlog}: settle first"
+                )
+            if self._background:
+                with self._changed:
+                    self._changed.wait_for(self._has_room)
+            else:
+                self.step()
+
+    def _has_room(self) -> bool:
+        return self._backlog is None or self.pending < self._backlog
+
+    def _refuse(self, number: int, problem: BaseException) -> None:
+        problem.add_note(f"in update {number} that was submitted; it is refused as a whole, the others are not")
+        self._refused.append((number, problem))
+
+    def _raise_refused(self) -> None:
+        """Raise what was refused since the last time."""
+        if self._refused:
+            refused, self._refused = self._refused, []
+            for number, problem in refused[1:]:
+                refused[0][1].add_note(f"update {number} is refused as well: {problem}")
+            raise refused[0][1]
+
+    # --- the worker ---
+
+    def _call_worker(self) -> None:
+        """See that somebody works; the caller holds the bare lock."""
+        self._changed.notify_all()
+        self._wake.set()
+        if self._worker is None:
+            self._worker = threading.Thread(target=self._work, name="tidelog-live", daemon=True)
+            self._worker.start()
+
+    def _work(self) -> None:
+        while True:
+            self._wake.clear()
+            with self._changed:
+                busy = self.pending > 0 and (self._units > 0 or self._unlimited > 0)
+                if not busy and not self._background:
+                    self._worker = None
+                    return
+            if busy:
+                self._give_way()
+                self._work_on_next()
+            else:
+                self._wake.wait()
+
+    def _give_way(self) -> None:
+        """Between two transactions, let those have the knowledge base who wait for it."""
+        if self._lock.waiting:
+            time.sleep(TURN)
+
+    def _work_on_next(self) -> None:
+        with self._lock:
+            self._take_in()
+            if not self._waiting:
+                return
+            self._in_work = self._waiting.popleft()
+            self._lock.begin(self._finish)
+            try:
+                self._complete(self._in_work)
+            except _StartAgain:
+                self._begin_again()
+            except Exception as problem:
+                self._fall_back(self._in_work, problem)
+            finally:
+                self._in_work = None
+                self._transactions += 1
+                self._spend()
+                self._lock.end()
+                self._changed.notify_all()
+
+    def _complete(self, work: Batch | Submission) -> None:
+        engine = self._kb._engine
+        engine.attendant = self
+        try:
+            change = self._apply(work)
+        finally:
+            engine.attendant = None
+        if change is not None:
+            self._changes.append(change)
+            if len(self._changes) > KEPT_CHANGES:
+                self._changes = [net_change(engine.store.terms, self._changes)]
+        self._settled = work.number if isinstance(work, Submission) else work.last
+
+    def _apply(self, work: Batch | Submission) -> Change | None:
+        if isinstance(work, Submission):
+            return self._kb.update(**work.update)
+        request: Request = work.request(self._kb._engine)
+        if not request.add and not request.delete:
+            return None
+        return self._kb._apply(request, {**self._kb._arities, **work.arities})
+
+    def _begin_again(self) -> None:
+        """Put what was in work before what has come in since, as one."""
+        later = self._waiting.popleft()
+        assert isinstance(self._in_work, Batch)
+        assert isinstance(later, Batch)
+        self._in_work.merge(later)
+        self._waiting.appendleft(self._in_work)
+
+    def _fall_back(self, work: Batch | Submission, problem: Exception) -> None:
+        """Find the update that is to blame: one at a time they fail alone."""
+        if isinstance(work, Batch) and len(work.parts) > 1:
+            self._waiting.extendleft(reversed(work.split()))
+            return
+        number = work.number if isinstance(work, Submission) else work.last
+        self._refuse(number, problem)
+        self._settled = number
+
+    # --- between two slices ---
+
+    @property
+    def budget(self) -> int:
+        return SLICE
+
+    def attend(self, transaction: Transaction) -> None:
+        """Take in what came, start again where that is better, and rest where nobody asked for more."""
+        if self._incoming and isinstance(self._in_work, Batch):
+            self._take_in()
+            later = self._waiting[0] if self._waiting else None
+            if isinstance(later, Batch) and self._in_work.is_undone_by(later):
+                raise _StartAgain
+        self._spend()
+        if not self._may_go_on():
+            self._changed.notify_all()
+            self._changed.wait_for(self._may_go_on)
+
+    def _spend(self) -> None:
+        """A unit of work is done."""
+        self._units = max(0, self._units - 1)
+
+    def _may_go_on(self) -> bool:
+        return self._units > 0 or self._unlimited > 0 or self._finishing > 0
+
+    def _finish(self) -> None:
+        """Wait until the transaction in work is done, whoever asked for how much."""
+        with self._changed:
+            done = self._transactions
+            self._finishing += 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._transactions > done or self._in_work is None)
+            self._finishing -= 1
+
+    def _take_in(self) -> None:
+        """Merge what came in with what waits; a change of rules is worked on alone, and what follows waits for it."""
+        while self._incoming and not (self._waiting and isinstance(self._waiting[-1], Submission)):
+            submission = self._incoming.popleft()
+            if submission.changes_rules:
+                self._waiting.append(submission)
+                return
+            if not self._waiting:
+                self._waiting.append(Batch())
+            batch = self._waiting[-1]
+            assert isinstance(batch, Batch)
+            batch.append(self._encoded(submission, batch))
+
+    def _encoded(self, submission: Submission, batch: Batch) -> Part:
+        """The facts of a submission; one that cannot be read is refused, and does nothing."""
+        kb = self._kb
+        arities = {**kb._arities, **batch.arities}
+        try:
+            delete = kb._encode(submission.update.get("delete") or {}, arities)
+            add = kb._encode(submission.update.get("add") or {}, arities)
+        except Exception as problem:
+            self._refuse(submission.number, problem)
+            return Part(submission.number, {}, {})
+        batch.arities = arities
+        return Part(submission.number, delete, add)
+
+
+def _kept(facts: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Facts as they are now, whatever the caller does to his lists afterwards."""
+    return {name: list(rows) if isinstance(rows, list | set) else rows for name, rows in (facts or {}).items()}

@@ -1,0 +1,47 @@
+"""The lock of a knowledge base: nobody gets it in the middle of an update.
+
+`kb.live()` works on updates in slices and may rest between two of them with an update half done. It gives the lock away
+while it rests; whoever takes the lock then has that update finished first. So a reader sees settled states only, and
+never waits for somebody who waits for him.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+
+class SettledLock:
+    """A re-entrant lock. `condition` is the bare lock, without the promise that nothing is half done."""
+
+    def __init__(self) -> None:
+        self.condition = threading.Condition(threading.RLock())
+        self.waiting = 0  # threads that want the lock, as a hint to be fair
+        self._finish: Callable[[], None] | None = None
+        self._owner = 0
+
+    def __enter__(self) -> SettledLock:
+        self.waiting += 1
+        try:
+            while True:
+                self.condition.acquire()
+                if self._finish is None or self._owner == threading.get_ident():
+                    return self
+                finish = self._finish
+                self.condition.release()
+                finish()
+        finally:
+            self.waiting -= 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.condition.release()
+
+    def begin(self, finish: Callable[[], None]) -> None:
+        """An update is half done from now on, for all but this thread; `finish` waits until it is whole."""
+        self._finish, self._owner = finish, threading.get_ident()
+
+    def end(self) -> None:
+        self._finish = None

@@ -1,0 +1,75 @@
+"""A settled state of a knowledge base in flux, to read from while updates go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidelog.reason.engine import StoredRows
+from tidelog.results import Answers, FactSet
+
+if TYPE_CHECKING:
+    from tidelog.knowledge_base import KnowledgeBase
+
+
+class Snapshot:
+    """All facts as they were after a number of updates."""
+
+    def __init__(self, origin: KnowledgeBase, facts: Mapping[str, FactSet], updates: int) -> None:
+        self._origin = origin
+        self._facts = facts
+        self._prefixes = dict(origin.prefixes)
+        self._updates = updates
+        self._queried: KnowledgeBase | None = None
+
+    @classmethod
+    def of(cls, kb: KnowledgeBase, updates: int) -> Snapshot:
+        """Copy what holds now; the caller holds the lock."""
+        terms = kb._engine.store.terms
+        facts = {}
+        for name in kb.predicates:
+            cells = kb.facts(name)._cells().copy()
+            facts[kb._resolve(name)] = FactSet(terms, cells.shape[1], StoredRows(cells))
+        return cls(kb, facts, updates)
+
+    @property
+    def updates(self) -> int:
+        """The number of the last submitted update that is in it; all before it are in it as well, none after it is."""
+        return self._updates
+
+    @property
+    def predicates(self) -> list[str]:
+        return sorted(self._origin._display(name) for name, rows in self._facts.items() if len(rows))
+
+    def facts(self, predicate: str) -> FactSet:
+        """The facts of a predicate."""
+        found = self._facts.get(self._origin._resolve(predicate))
+        return found if found is not None else FactSet(self._origin._engine.store.terms, 0, NO_ROWS)
+
+    def query(self, text: str) -> Answers:
+        """The answers of a query. The first one copies the facts into a knowledge base of their own."""
+        if self._queried is None:
+            self._queried = self._copy()
+        return self._queried.query(text)
+
+    def __contains__(self, fact: object) -> bool:
+        if not isinstance(fact, str):
+            return False
+        if self._queried is None:
+            self._queried = self._copy()
+        return fact in self._queried
+
+    def __len__(self) -> int:
+        return sum(map(len, self._facts.values()))
+
+    def _copy(self) -> KnowledgeBase:
+        copied = type(self._origin)()
+        copied._prefixes = self._prefixes
+        copied._functions.update(self._origin._functions)
+        copied.update(add={name: rows.to_arrow() for name, rows in self._facts.items() if len(rows)})
+        return copied
+
+
+NO_ROWS = StoredRows(np.empty((0, 0), np.int32))
