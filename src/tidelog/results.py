@@ -14,10 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidelog.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
+from tidelog.language.literals import render_value
 from tidelog.reason.engine import ChangedRows
 from tidelog.store.relation import Cells
 from tidelog.store.terms import Terms
 from tidelog.values import Row, Value, identity
+
+MOST_IN_REPR = 10
 
 
 def row_identity(row: Iterable[Value]) -> tuple[object, ...]:
@@ -26,7 +30,7 @@ def row_identity(row: Iterable[Value]) -> tuple[object, ...]:
 
 
 class Table:
-    """Rows of term numbers with names for their columns."""
+    """Rows of term numbers with names for their columns. Terminals and notebooks show the first rows of it."""
 
     def __init__(self, terms: Terms, names: Sequence[str]) -> None:
         self._terms = terms
@@ -38,12 +42,34 @@ class Table:
     def __len__(self) -> int:
         return len(self._cells())
 
+    def _first_cells(self, most: int) -> Cells:
+        return self._cells()[:most]
+
+    def _first(self, most: int) -> list[Row]:
+        """The first rows, without a look at the others."""
+        return list(self._decoded(self._first_cells(most)))
+
     def _values(self) -> Iterator[Row]:
-        cells = self._cells()
+        return self._decoded(self._cells())
+
+    def _decoded(self, cells: Cells) -> Iterator[Row]:
         if not self._names:
             return iter([()] * len(cells))
         columns = [self._terms.decode_column(cells[:, column]) for column in range(len(self._names))]
         return iter(zip(*columns, strict=True))
+
+    def _shown(self) -> tuple[str, list[str], list[list[str]], str]:
+        """What a table of the first rows says: title, columns, rows, caption."""
+        first = [[render_value(value) for value in row] for row in self._first(MOST_ROWS)]
+        count = len(self)
+        title = f"{count:,} {'row' if count == 1 else 'rows'}"
+        return title, list(self._names), first, more_text(count, len(first))
+
+    def __rich__(self) -> Any:
+        return rich_table(*self._shown())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._shown())
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table; a column of several kinds, or of IRIs, is a dense union named after the kinds."""
@@ -74,7 +100,7 @@ class Table:
 
         columns = self._plain_columns()
         series = [
-            polars.from_arrow(values).alias(name)  # type: ignore[union-attr]
+            polars.from_arrow(values).alias(name)
             if isinstance(values, pa.Array)
             else polars.Series(name, values, dtype=polars.Object)
             for name, values in columns.items()
@@ -124,14 +150,19 @@ class FactSet(Table, Set[Row]):
         return set(rows)
 
     def __repr__(self) -> str:
-        return _shortened(self, "{", "}")
+        return _shortened(self._first(MOST_IN_REPR), len(self), "{", "}")
 
 
 class Facts(Table):
     """The facts of a predicate as they are now: a view that follows the knowledge base."""
 
     def __init__(
-        self, terms: Terms, arity: int, cells: Callable[[], Cells], size: Callable[[], int], has: Callable[[Row], bool]
+        self,
+        terms: Terms,
+        arity: int,
+        cells: Callable[[int | None], Cells],
+        size: Callable[[], int],
+        has: Callable[[Row], bool],
     ) -> None:
         super().__init__(terms, [f"c{column}" for column in range(arity)])
         self._read = cells
@@ -139,7 +170,10 @@ class Facts(Table):
         self._has = has
 
     def _cells(self) -> Cells:
-        return self._read()
+        return self._read(None)
+
+    def _first_cells(self, most: int) -> Cells:
+        return self._read(most)
 
     def __len__(self) -> int:
         return self._size()
@@ -151,7 +185,7 @@ class Facts(Table):
         return isinstance(row, tuple | list) and self._has(tuple(row))
 
     def __repr__(self) -> str:
-        return _shortened(self, "{", "}")
+        return _shortened(self._first(MOST_IN_REPR), len(self), "{", "}")
 
 
 class Answers(Table, Sequence[dict[str, Value]]):
@@ -182,22 +216,17 @@ class Answers(Table, Sequence[dict[str, Value]]):
         return dict(zip(self._names, row, strict=True))
 
     def __repr__(self) -> str:
-        return _shortened(self, "[", "]")
+        return _shortened(self[:MOST_IN_REPR], len(self), "[", "]")
 
 
-def _shortened(items: Iterable[object], opening: str, closing: str, most: int = 10) -> str:
-    shown = []
-    for item in items:
-        if len(shown) == most:
-            shown.append("…")
-            break
-        shown.append(repr(item))
-    return opening + ", ".join(shown) + closing
+def _shortened(first: Iterable[object], count: int, opening: str, closing: str) -> str:
+    more = ["…"] if count > MOST_IN_REPR else []
+    return opening + ", ".join([*map(repr, first), *more]) + closing
 
 
 @dataclass(frozen=True)
 class Change:
-    """What an update did: the facts that came into I and those that left it, by predicate, and the work that it took."""
+    """What an update did: the facts that came into I and those that left it, by predicate, and the work it took."""
 
     added: Mapping[str, FactSet] = field(default_factory=dict)
     removed: Mapping[str, FactSet] = field(default_factory=dict)
@@ -213,6 +242,28 @@ class Change:
             for name, rows in facts.items():
                 lines.append(f"{sign} {name}: {len(rows):,}")
         return "\n".join(lines) or "no change"
+
+    def __repr__(self) -> str:
+        return f"<Change: {', '.join(str(self).splitlines())}>"
+
+    def _shown(self) -> tuple[str, list[str], list[list[str | int]], str]:
+        rows: list[list[str | int]] = []
+        for sign, facts in (("+", self.added), ("-", self.removed)):
+            for name, changed in facts.items():
+                rows.append([sign, name, len(changed), _examples(changed)])
+        work = ", ".join(f"{kind} {count:,}" for kind, count in self.work.items() if count)
+        return "change", ["", "predicate", "facts", "such as"], rows, f"rule applications: {work}" if work else ""
+
+    def __rich__(self) -> Any:
+        return rich_table(*self._shown()) if self else "no change"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._shown()) if self else "no change"
+
+
+def _examples(facts: FactSet) -> str:
+    more = ["…"] if len(facts) > MOST_EXAMPLES else []
+    return ", ".join([*map(row_text, facts._first(MOST_EXAMPLES)), *more])
 
 
 def rows_of(cells: Sequence[Sequence[int]], arity: int) -> Cells:
