@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -131,6 +131,24 @@ def test_small_graphs(kind: str, diagonal: str, first: set[Pair], then: list[Cha
 
 
 @kinds
+@pytest.mark.parametrize("first", range(5))
+def test_every_order_of_edges(kind: str, first: int) -> None:
+    """Cycles close and widen, open and narrow, within one change, in whatever order its edges come."""
+    edges = [(0, 1), (1, 0), (1, 2), (2, 3), (3, 0)]
+    for ordered in permutations(edges):
+        closure: Closure = KINDS[kind]("closure")
+        closure.apply(([], []), columns(ordered[:first]))
+        before = brute_force(ordered[:first], kind == "symmetric", "closure")
+        after = brute_force(edges, kind == "symmetric", "closure")
+        change = closure.apply(([], []), columns(ordered[first:]))
+        assert pair_set(change.added()) == after - before
+        assert change.removed_count == 0
+        change = closure.apply(columns(ordered[first:]), ([], []))
+        assert pair_set(change.removed()) == after - before
+        assert change.added_count == 0
+
+
+@kinds
 @patiences
 @settings(max_examples=EXAMPLES // 3, deadline=None)
 @given(first=edge_sets(14, 80), then=changes(14, 30))
@@ -245,6 +263,9 @@ def test_rows_take_the_smaller_form(monkeypatch: pytest.MonkeyPatch) -> None:
     assert widths[0] == 0
     assert widths[1] > 0
     assert len(closure) == 600 * 102 + 101 + 100
+    pointing = [node for node in range(700) if node not in beyond]
+    assert sorted(closure.predecessors(hub)) == pointing
+    assert all(sorted(closure.predecessors(node)) == [*pointing, hub] for node in beyond)
     closure.apply(([], []), ([5000], [hub]))
     assert sorted(closure.successors(5000)) == [*beyond, hub, end]
     closure.apply(([hub], [0]), ([], []))
@@ -269,6 +290,7 @@ def test_stamps_can_run_out(kind: str) -> None:
     model.apply(set(), ring | {(1, 0), (3, 2)})
     for spare in range(4):
         model.closure._memory.m[layout.TOKEN] = 2**31 - 2 - spare
+        model.closure._memory.arrays[layout.STAMP][:] = 1 + spare % 2
         model.apply({(0, 1)}, set())
         model.apply(set(), {(0, 1)})
 

@@ -71,7 +71,7 @@ class DirectedClosure(Closure):
         """What starting afresh costs, in the unit in which kernels count their work: words and edges looked at."""
         memory = self._memory
         words = memory[FORWARD + USED] + memory[BACKWARD + USED]
-        return 2 * words + 16 * (memory[NODES] + memory[EDGES])
+        return 4 * words + 16 * (memory[NODES] + memory[EDGES])
 
     def _rebuild(self) -> None:
         """Find all components and fill all rows again."""

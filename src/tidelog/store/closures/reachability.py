@@ -122,7 +122,7 @@ def widen_all(m: Longs, rows: int, mirror: int, pivot: int, source: int, node: i
     Whoever is interrupted begins again: what has been widened has `node`, and the pivot has it only when all is done.
     """
     start = start_of(m, mirror, pivot)
-    m[WORK] += 4 * count_of(m, mirror, pivot)
+    m[WORK] += 8 * count_of(m, mirror, pivot)
     for position in range(start, start + size_of(m, mirror, pivot)):
         word = word_at(m, mirror, position)
         base = key_at(m, mirror, start, position) << 6
@@ -387,7 +387,7 @@ def shrink(m: Longs, budget: int, begin: int) -> int:
             continue
         save(m, component)
         lost = shrink_row(m, component)
-        m[WORK] += lost * size_of(m, MEMBERS, component)
+        m[WORK] += 8 * lost * size_of(m, MEMBERS, component)
         schedule_predecessors(m, component)
     return begin
 

@@ -192,13 +192,13 @@ def unite_sparse(m: Longs, rows: int, component: int, other: int) -> None:
 def unite(m: Longs, rows: int, component: int, other: int) -> bool:
     """Add another set to a set; false when the pool is full."""
     if m[rows + WIDTH] > 0:
-        m[WORK] += m[rows + WIDTH]
+        m[WORK] += 2 * m[rows + WIDTH]
         unite_dense(m, rows, component, other)
         return True
     size = size_of(m, rows, component) + size_of(m, rows, other)
     if lacks(m, rows, size):
         return False
-    m[WORK] += 2 * size
+    m[WORK] += 4 * size
     unite_sparse(m, rows, component, other)
     return True
 

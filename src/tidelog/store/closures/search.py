@@ -28,7 +28,7 @@ NEAR_SIDE, FAR_SIDE = ORDER, OTHER  # the lists in which the search from both en
 
 @device
 def expand(m: Longs, pool: int, node: int, queue: int, tail: int, own: int, others: int) -> int:
-    """Queue the neighbours of a node that lie in its component; returns the new tail, or -1 on meeting the other side."""
+    """Queue the neighbours of a node inside its component; returns the new tail, or -1 on meeting the other side."""
     label = get(m, COMPONENT, node)
     start = start_of(m, pool, node)
     for i in range(start, start + size_of(m, pool, node)):
