@@ -12,7 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from tidelog.console import answer_lines, plan_lines, table
+from tidelog.console import answer_lines, plan_lines
+from tidelog.display import rich_table
 from tidelog.errors import ArityError, DataError, StratificationError, UnknownRuleError, UnsafeRuleError
 from tidelog.feed import Feed
 from tidelog.formats import change_to_json, open_updates, read_facts, sorted_columns, total_bytes, write_facts
@@ -134,9 +135,9 @@ def _print_statistics(kb: KnowledgeBase, program: Program, seconds: float) -> No
     console = Console(stderr=True)
     rows = [(item.seconds, item.applications, item.facts, item.rule) for item in kb.rule_statistics()]
     rows.sort(key=lambda row: row[:3], reverse=True)
-    console.print(table("rules", ("seconds", "applications", "facts", "rule"), rows))
+    console.print(rich_table("rules", ("seconds", "applications", "facts", "rule"), rows))
     predicates = ((name, len(kb.explicit(name)), len(kb.facts(name))) for name in sorted(kb.predicates))
-    console.print(table("predicates", ("predicate", "explicit", "facts"), predicates))
+    console.print(rich_table("predicates", ("predicate", "explicit", "facts"), predicates))
     console.print(f"{len(kb):,} facts in {seconds:.3f} s")
 
 

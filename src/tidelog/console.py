@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tidelog.formats.order import sort_key, sorted_rows
 from tidelog.language import display_predicate, render, resolve_predicate
@@ -55,28 +54,6 @@ def change_lines(
                     yield f"{sign} {fact_text(predicate, row, prefixes)}"
         if total > most:
             yield f"{sign} … {total - most:,} more"
-
-
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Any:
-    """A table for rich; numbers to the right."""
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(title=title, title_justify="left")
-    body = [list(row) for row in rows]
-    for number, name in enumerate(columns):
-        numeric = all(isinstance(row[number], int | float) for row in body)
-        made.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in body:
-        made.add_row(*(Text(cell_text(cell)) for cell in row))
-    return made
-
-
-def cell_text(cell: Any) -> str:
-    """A cell of a table: integers with separators, times in seconds with three digits."""
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    return f"{cell:.3f}" if isinstance(cell, float) else str(cell)
 
 
 def plan_lines(graph: RuleGraph, count: Callable[[str], int], prefixes: Mapping[str, str]) -> Iterator[str]:

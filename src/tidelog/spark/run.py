@@ -11,7 +11,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.commands import read_program
-from tidelog.console import answer_lines, table
+from tidelog.console import answer_lines
+from tidelog.display import rich_table
 from tidelog.formats.folder import fact_files
 from tidelog.language import display_predicate
 from tidelog.language.syntax import Program
@@ -34,7 +35,7 @@ def run_program(options: Namespace) -> int:
             spark, program, folder, options=limits, on_progress=_tell if sys.stderr.isatty() else _keep
         )
         engine.load(*_given(spark, program, options))
-        statistics = engine.materialise().statistics
+        statistics = engine.materialise()
         if options.explain_plan:
             _print_plan(statistics)
         _print_answers(engine)
@@ -84,9 +85,9 @@ def _print_statistics(engine: SparkEngine, statistics: Statistics) -> None:
 
     console = Console(stderr=True)
     rows = [(done.seconds, done.new_facts, f"wave {done.wave}, {done.how}") for done in statistics.rounds]
-    console.print(table("rounds", ("seconds", "new facts", "what"), rows))
+    console.print(rich_table("rounds", ("seconds", "new facts", "what"), rows))
     counts = [(name, engine.relations.count(name)) for name in sorted(engine.relations)]
-    console.print(table("predicates", ("predicate", "facts"), counts))
+    console.print(rich_table("predicates", ("predicate", "facts"), counts))
     if statistics.total_failures:
         console.print(f"{statistics.total_failures:,} rule instances had no value and were left out")
 
