@@ -99,8 +99,7 @@ class ClosureNode:
         self.base = self._base_node() if module.kind is not Kind.LINEAR else None
         self._unread: weakref.WeakSet[LazyRows] = weakref.WeakSet()
         self._applied = False
-        kind = SymmetricClosure if module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedClosure
-        self.closure: Closure = kind("closure" if module.diagonal is Diagonal.CLOSURE else "given")
+        self.closure = self._empty_closure()
 
     def _base_node(self) -> Node:
         """The component of the pairs that the closure starts from: every rule of the predicate but the module's."""
@@ -139,10 +138,11 @@ class ClosureNode:
         """Become the relation's contents, with the pairs that follow from the base as it is now."""
         base = self._store.relation(self.base_predicate, 2)
         edges = self._edges(base.rows())
-        self.relation.was_empty = True
-        self.relation.become_closure(self.closure)
         if len(edges[0]):
             self.closure.apply(_NO_EDGES, edges)
+        # Last, since records are emptied: whatever failed before has changed nothing.
+        self.relation.was_empty = True
+        self.relation.become_closure(self.closure)
 
     @property
     def rules(self) -> dict[int, Rule]:
@@ -160,12 +160,16 @@ class ClosureNode:
         """Put the pairs into records again, as they are between two updates."""
         rows = self.relation.rows()
         self.relation.become_closure(None)
+        try:
+            # Explicit ones first: a row that is there already keeps its flags.
+            for part, flags in ((explicit, F_IN | F_OLD | F_EXPLICIT), (rows, F_IN | F_OLD)):
+                part = np.ascontiguousarray(part)
+                self.relation.reserve(len(part))
+                load_rows(self._store.machine, self.relation.number, address(part), len(part), flags)
+        except BaseException:
+            self.relation.become_closure(self.closure)
+            raise
         self.relation.explicit_count = len(explicit)
-        # Explicit ones first: a row that is there already keeps its flags.
-        for part, flags in ((explicit, F_IN | F_OLD | F_EXPLICIT), (rows, F_IN | F_OLD)):
-            part = np.ascontiguousarray(part)
-            self.relation.reserve(len(part))
-            load_rows(self._store.machine, self.relation.number, address(part), len(part), flags)
         self.relation.settle_start()
 
     def forget_base(self) -> None:
@@ -199,8 +203,23 @@ class ClosureNode:
     def roll_back(self) -> None:
         self.relation.clear()
         if self._applied:
-            self.closure.undo()
+            self._undo()
+            self._unread.clear()
         self._applied = False
+        # Plans that the failed update made may speak of relations that are none any more.
+        self.follow_rules(self.module, self._rules)
+
+    def _undo(self) -> None:
+        """Take the change back; where that fails, build the closure anew from its base, which is as before already."""
+        try:
+            self.closure.undo()
+        except MemoryError:
+            self.closure = self._empty_closure()
+            self.take_over()
+
+    def _empty_closure(self) -> Closure:
+        kind = SymmetricClosure if self.module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedClosure
+        return kind("closure" if self.module.diagonal is Diagonal.CLOSURE else "given")
 
     def _edges(self, rows: Cells) -> tuple[Cells, Cells]:
         if self.module.diagonal is Diagonal.NONE:

@@ -17,7 +17,8 @@ import numpy as np
 
 from tidelog.errors import TidelogError
 from tidelog.language.syntax import Rule
-from tidelog.program.graph import Component, RuleGraph
+from tidelog.program.graph import Component, Impact, RuleGraph
+from tidelog.reason import interrupts
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit

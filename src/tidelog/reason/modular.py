@@ -60,17 +60,24 @@ class Closures:
     def leave(self, graph: RuleGraph) -> None:
         """Before the rules change to those of `graph`: keep the closures that stay what they are, hand the others back."""
         self._followed = []
-        for predicate in list(self._nodes):
-            node = self._nodes[predicate]
-            rules = self._rules(graph, predicate)
-            if rules == node.rules:
-                continue
-            module = self._module(graph, predicate)
-            if module == node.module:
-                self._followed.append((node, node.module, node.rules))
-                node.follow_rules(module, rules)
-            else:
-                self._hand_back(predicate)
+        try:
+            for predicate in list(self._nodes):
+                self._follow_or_leave(graph, predicate)
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def _follow_or_leave(self, graph: RuleGraph, predicate: str) -> None:
+        node = self._nodes[predicate]
+        rules = self._rules(graph, predicate)
+        if rules == node.rules:
+            return
+        module = self._module(graph, predicate)
+        if module == node.module:
+            self._followed.append((node, node.module, node.rules))
+            node.follow_rules(module, rules)
+        else:
+            self._hand_back(predicate)
 
     def begin(self, added: Iterable[int]) -> None:
         """Components of nothing but new rules and without facts are closures from the start."""
@@ -84,12 +91,12 @@ class Closures:
             if module is None or not fresh.issuperset(rules) or (known is not None and known.count):
                 continue
             self._nodes[predicate] = ClosureNode(store, module, rules)
+            self._begun.append(predicate)
             if module.kind is Kind.LINEAR and module.base is not None and store.find(module.base) is not None:
                 # The base may hold facts already; they come as an addition to an empty closure.
                 self._take_over(predicate)
             else:
                 self._nodes[predicate].relation.become_closure(self._nodes[predicate].closure)
-            self._begun.append(predicate)
             self._engine.forget_plans(predicate)
 
     # --- after an update ------------------------------------------------------------------------------------------------
@@ -102,13 +109,13 @@ class Closures:
 
     def roll_back(self) -> None:
         """Closures that the failed update began are none; the others are as before it."""
-        for node in self._nodes.values():
-            node.roll_back()
-        for node, module, rules in self._followed:
-            node.follow_rules(module, rules)
         for predicate in self._begun:
             self._nodes.pop(predicate).relation.become_closure(None)
             self._engine.forget_plans(predicate)
+        for node, module, rules in self._followed:
+            node.follow_rules(module, rules)
+        for node in self._nodes.values():
+            node.roll_back()
         self._begun = []
         self._followed = []
 
@@ -132,10 +139,16 @@ class Closures:
         flags = relation.cells[: relation.count, relation.flags_column]
         explicit = relation.cells[: relation.count][(flags & F_EXPLICIT) != 0, : relation.arity]
         self._engine.forget_counts(predicate)
-        if node.base is not None:
-            self._engine.build_base(node.base, explicit)
+        try:
+            if node.base is not None:
+                self._engine.build_base(node.base, explicit)
+            node.take_over()
+        except BaseException:
+            node.forget_base()
+            self._engine.forget_counts(predicate)
+            raise
         self._nodes[predicate] = node
-        self._take_over(predicate)
+        self._engine.forget_plans(predicate)
 
     def _fits(self, module: Module) -> bool:
         store = self._engine.store
@@ -158,9 +171,9 @@ class Closures:
             self._hand_back(predicate)
 
     def _hand_back(self, predicate: str) -> None:
-        node = self._nodes.pop(predicate)
-        explicit = node.explicit_rows()
-        node.hand_back(explicit)
+        node = self._nodes[predicate]
+        node.hand_back(node.explicit_rows())
+        del self._nodes[predicate]
         node.forget_base()
         self._engine.forget_counts(predicate)
         self._engine.forget_plans(predicate)

@@ -52,7 +52,7 @@ class RuleImage:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A knowledge base. `options` are the arguments of its constructor."""
+    """A knowledge base. `options` are the arguments of its constructor, `closures` the predicates kept as closures."""
 
     options: Mapping[str, Any]
     prefixes: Mapping[str, str]
@@ -62,11 +62,15 @@ class Image:
     rules: tuple[RuleImage, ...]
     terms: Arrays
     relations: tuple[RelationImage, ...]
+    closures: tuple[str, ...]
 
 
 def _is_kept(relation: Relation) -> bool:
-    """Predicates and the groups of aggregates are kept; what serves within an update only is not."""
-    return not relation.name.startswith("#touched")
+    """Predicates, groups of aggregates and bases of closures are kept.
+
+    What serves within an update only is not, and a closure is built from its base.
+    """
+    return not relation.name.startswith("#touched") and relation.closure is None
 
 
 def image_of_relation(relation: Relation) -> RelationImage:
@@ -98,6 +102,7 @@ def restore_engine(engine: Engine, image: Image) -> None:
         engine.store.rule_work[item.number] = item.applications
     for relation_image in image.relations:
         _restore_relation(engine.store, relation_image, len(image.terms["kinds"]))
+    engine.closures.restore(image.closures)
 
 
 def _restore_relation(store: Store, image: RelationImage, term_count: int) -> None:

@@ -67,6 +67,7 @@ def _manifest(image: Image, relations: list[dict[str, Any]], files: Mapping[str,
         "next_rule": image.next_rule,
         "rules": rules,
         "relations": relations,
+        "closures": list(image.closures),
         "files": dict(files),
     }
 
@@ -141,6 +142,7 @@ def _image(folder: Path, content: Mapping[str, Any]) -> Image:
         rules=rules,
         terms=_terms_of_table(tables[TERMS]),
         relations=relations,
+        closures=tuple(content["closures"]),
     )
 
 

@@ -1,0 +1,229 @@
+"""An audit of a knowledge base: everything that must hold between two updates, down to flags, tables, chains and counters.
+
+`audit` holds the arrays against each other and against the oracle; `fingerprint` is all that an update may change, so that a
+failed update can be shown to have changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from naive import Database, database, derivations, materialise, without_empty
+from tidelog.knowledge_base import KnowledgeBase
+from tidelog.language.syntax import Constant
+from tidelog.program.graph import RuleGraph
+from tidelog.reason.engine import Engine
+from tidelog.results import row_identity
+from tidelog.store.jit import address
+from tidelog.store.layout import (
+    EMPTY,
+    F_EXPLICIT,
+    F_IN,
+    F_OLD,
+    F_PERSISTENT,
+    M_LOG_COUNT,
+    M_REQUEST_COUNT,
+    R_BATCH_COUNT,
+    R_CAPACITY,
+    R_CELLS,
+    R_COUNT,
+    R_FACTS,
+    R_KEYS,
+    R_QUEUE_COUNT,
+    X_SLOTS,
+    X_USED,
+)
+from tidelog.store.relation import Index, Relation
+
+Counts = dict[tuple[Constant, ...], tuple[int, int]]
+
+
+# Everything that an update may change
+
+
+def fingerprint(kb: KnowledgeBase) -> dict[str, Any]:
+    """I, E and counters, rules under their numbers, prefixes, arities: whatever does not depend on how it is stored."""
+    engine = kb._engine
+    predicates = [relation for relation in _lasting(engine) if not relation.name.startswith("#") and len(relation)]
+    return {
+        "facts": {relation.name: _rows(engine, relation) for relation in predicates},
+        "explicit": {relation.name: set(map(row_identity, kb.explicit(relation.name))) for relation in predicates},
+        "counters": {r.name: _counts(engine, r) for r in predicates if _has_live_counters(engine, r)},
+        "rules": {number: str(rule) for number, rule in engine.graph.rules.items()},
+        "next rule": engine.graph.next_number,
+        "prefixes": dict(kb.prefixes),
+        "arities": dict(kb._arities),
+        "errors": kb._errors,
+        "keys": dict(kb._keys),
+    }
+
+
+def _lasting(engine: Engine) -> Iterator[Relation]:
+    return (relation for name, relation in engine.store.named().items() if not name.startswith("#touched"))
+
+
+def _rows(engine: Engine, relation: Relation) -> set[object]:
+    return {row_identity(map(engine.store.terms.decode, map(int, row))) for row in relation.rows()}
+
+
+def is_closure(engine: Engine, relation: Relation) -> bool:
+    return engine.store.is_closure(relation.name)
+
+
+# The audit
+
+
+def audit(kb: KnowledgeBase, oracle: bool = True) -> None:
+    """Raise `AssertionError` at the first thing that is not as it must be between two updates."""
+    engine = kb._engine
+    assert engine.store.machine[M_LOG_COUNT] == 0, "the undo log is not empty"
+    assert engine.store.machine[M_REQUEST_COUNT] == 0, "function calls wait"
+    for relation in engine.store.relations:
+        _audit_arrays(relation)
+        _audit_table(engine, relation)
+        for index in relation.indexes:
+            _audit_index(relation, index)
+    for relation in _lasting(engine):
+        if not is_closure(engine, relation):
+            _audit_flags(engine, relation)
+    _audit_graph(engine.graph)
+    _audit_names(kb)
+    if oracle:
+        _audit_facts(kb)
+        _audit_counters(kb)
+
+
+def _audit_arrays(relation: Relation) -> None:
+    fields = relation.fields
+    assert fields[R_CELLS] == address(relation.cells), relation.name
+    assert fields[R_CAPACITY] == len(relation.cells), relation.name
+    assert fields[R_KEYS] == address(relation._keys), relation.name
+    assert fields[R_FACTS] == address(relation._facts), relation.name
+    assert 0 <= fields[R_COUNT] <= len(relation.cells), relation.name
+    assert fields[R_QUEUE_COUNT] == fields[R_BATCH_COUNT] == 0, f"facts wait in {relation.name}"
+    assert all(index.fields[X_SLOTS] == address(index.slots) for index in relation.indexes), relation.name
+
+
+def _audit_flags(engine: Engine, relation: Relation) -> None:
+    records = relation.cells[: relation.count]
+    flags = records[:, relation.flags_column]
+    assert not (flags & ~F_PERSISTENT).any(), f"{relation.name}: flags of an update in work"
+    assert (((flags & F_IN) != 0) == ((flags & F_OLD) != 0)).all(), f"{relation.name}: in I, but not as of before"
+    dead = (flags & F_IN) == 0
+    assert not (flags[dead] & F_EXPLICIT).any(), f"{relation.name}: explicit, but not in I"
+    assert relation.explicit_count == np.count_nonzero(flags & F_EXPLICIT), f"{relation.name}: count of explicit facts"
+    if _has_live_counters(engine, relation):
+        assert not records[dead][:, list(relation.counter_columns)].any(), (
+            f"{relation.name}: a dead fact has derivations"
+        )
+        assert (records[:, list(relation.counter_columns)] >= 0).all(), f"{relation.name}: a negative count"
+
+
+def _audit_table(engine: Engine, relation: Relation) -> None:
+    rows = np.ascontiguousarray(relation.cells[: relation.count, : relation.arity])
+    assert (engine.store.find_facts(relation, rows) == np.arange(relation.count)).all(), f"{relation.name}: hash table"
+    assert np.count_nonzero(relation._keys != EMPTY) == relation.count, f"{relation.name}: keys without facts"
+
+
+def _audit_index(relation: Relation, index: Index) -> None:
+    """Every record is in exactly one chain, among records with the same key, and each key has one chain."""
+    link = relation._first_link_column() + relation.indexes.index(index)
+    columns = list(index.columns)
+    seen: set[int] = set()
+    keys: set[tuple[int, ...]] = set()
+    for fact in index.slots[index.slots != EMPTY].tolist():
+        key = tuple(relation.cells[fact, columns].tolist())
+        assert key not in keys, f"{relation.name}{columns}: two chains of one key"
+        keys.add(key)
+        while fact != EMPTY:
+            assert tuple(relation.cells[fact, columns].tolist()) == key, f"{relation.name}{columns}: a foreign fact"
+            assert fact not in seen, f"{relation.name}{columns}: a fact twice"
+            seen.add(fact)
+            fact = int(relation.cells[fact, link])
+    assert len(seen) == relation.count, f"{relation.name}{columns}: facts are missing"
+    assert index.fields[X_USED] == len(keys), f"{relation.name}{columns}: count of keys"
+
+
+def _audit_graph(graph: RuleGraph) -> None:
+    fresh = RuleGraph.of_numbered(graph.rules, graph.next_number)
+    assert set(graph.predicates) == set(fresh.predicates)
+    assert {graph.component(name) for name in graph.predicates} == {fresh.component(name) for name in fresh.predicates}
+    assert set(graph.hyper_nodes) == set(fresh.hyper_nodes)
+    for number in graph.rules:
+        head = graph.rule(number).head.predicate
+        reads = {*graph.reads(number).positive, *graph.reads(number).strict}
+        assert all(graph.position(name) <= graph.position(head) for name in reads), "the order of components"
+
+
+def _audit_names(kb: KnowledgeBase) -> None:
+    engine = kb._engine
+    assert kb._keys == kb._rule_keys()
+    for name, relation in engine.store.named().items():
+        assert engine.store.relations[relation.number] is relation
+        assert name.startswith("#") or relation.count == 0 or kb._arities[name] == relation.arity
+
+
+# Against the oracle
+
+
+def explicit_facts(kb: KnowledgeBase) -> Database:
+    """E, by resolved predicate."""
+    return without_empty(database({name: list(kb.explicit(name)) for name in kb._arities}))
+
+
+def all_facts(kb: KnowledgeBase) -> Database:
+    """I, by resolved predicate."""
+    return without_empty(database({name: list(kb.facts(name)) for name in kb._arities}))
+
+
+def _audit_facts(kb: KnowledgeBase) -> None:
+    rules = list(kb._engine.graph.rules.values())
+    assert all_facts(kb) == without_empty(materialise(rules, explicit_facts(kb), kb._functions))
+
+
+def _audit_counters(kb: KnowledgeBase) -> None:
+    """Counters are what counting all derivations by the definition gives."""
+    engine = kb._engine
+    facts = all_facts(kb)
+    expected: dict[str, Counter[tuple[tuple[Constant, ...], int]]] = {}
+    for number, counter in engine.counted.items():
+        rule = engine.graph.rule(number)
+        for derivation in derivations(rule, facts, kb._functions):
+            if derivation is not None and counter >= 0:
+                name, row = derivation.head
+                expected.setdefault(_stored_as(engine, name), Counter())[row, counter] += 1
+    for relation in _lasting(engine):
+        if _has_live_counters(engine, relation):
+            wanted = expected.get(relation.name, Counter())
+            for row, counts in _counts(engine, relation).items():
+                assert counts == (wanted[row, 0], wanted[row, 1]), (relation.name, row, counts)
+
+
+def _stored_as(engine: Engine, predicate: str) -> str:
+    """The relation that derivations of a predicate are counted in: of a closure, its base."""
+    return f"#base {predicate}" if engine.store.is_closure(predicate) else predicate
+
+
+def _has_live_counters(engine: Engine, relation: Relation) -> bool:
+    """Whether an algorithm keeps the counters: rules may have been counted once, and be counted anew when needed."""
+    name = relation.name.removeprefix("#base ")
+    producers = engine.graph.producers(name)
+    counted = [engine.counted.get(number, -1) for number in producers]
+    return relation.has_counters and bool(counted) and max(counted) >= 0 and not is_closure(engine, relation)
+
+
+def _counts(engine: Engine, relation: Relation) -> Counts:
+    records = relation.cells[relation.live()]
+    result: Counts = {}
+    for record in records.tolist():
+        row = tuple(Constant(engine.store.terms.decode(cell)) for cell in record[: relation.arity])
+        nonrecursive, recursive = (record[column] for column in relation.counter_columns)
+        result[row] = (nonrecursive, recursive)
+    return result
+
+
+__all__ = ["all_facts", "audit", "explicit_facts", "fingerprint"]

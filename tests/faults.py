@@ -1,0 +1,113 @@
+"""Faults at chosen places: the n-th call of any of some functions, or the n-th allocation of an array, raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidelog.store.relation
+import tidelog.store.store
+import tidelog.store.terms
+from tidelog.reason.transaction import Transaction
+from tidelog.store.jit import _EntryPoint
+from tidelog.store.relation import Relation
+from tidelog.store.store import Store
+from tidelog.store.terms import Terms
+
+GROWTH = [
+    (Relation, "reserve"),
+    (Relation, "index_on"),
+    (Relation, "add_counters"),
+    (Relation, "put_queue"),
+    (Store, "new_relation"),
+    (Store, "new_index"),
+    (Store, "grow_log"),
+    (Store, "grow_list"),
+    (Store, "grow_frames"),
+    (Store, "grow_requests"),
+    (Store, "ensure_rules"),
+    (Terms, "reserve"),
+]
+PHASES = [(Transaction, "run"), (Transaction, "collect"), (Transaction, "check_limits"), (Transaction, "_attend")]
+
+# What only happens when arrays are moved, committed or put back cannot fail by itself: it allocates nothing.
+_NEVER_FAIL = {
+    *("commit_log", "commit_relation", "roll_back_log", "roll_back_relation"),
+    *("move_table", "rebuild_table", "rebuild_index", "rebuild_term_slots", "hash_terms"),
+}
+_ALLOCATING = ("zeros", "empty", "full", "resize")
+
+
+class Trigger:
+    """Counts, and raises when its number comes up; once."""
+
+    def __init__(self, number: int, error: type[BaseException]) -> None:
+        self._error = error
+        self._number = number
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+        if self.count == self._number:
+            raise self._error(f"injected fault number {self._number}")
+
+
+def _triggering(function: Callable[..., Any], trigger: Trigger) -> Callable[..., Any]:
+    def call(*arguments: Any, **options: Any) -> Any:
+        trigger()
+        return function(*arguments, **options)
+
+    return call
+
+
+@contextmanager
+def faulty_calls(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
+    """The n-th growth or phase of an update fails."""
+    trigger = Trigger(number, error)
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in (*GROWTH, *PHASES):
+            patch.setattr(owner, name, _triggering(getattr(owner, name), trigger))
+        yield trigger
+
+
+@contextmanager
+def faulty_kernels(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
+    """The n-th call of a kernel fails, before it has done anything."""
+    trigger = Trigger(number, error)
+    original = _EntryPoint.__call__
+
+    def call(self: _EntryPoint, *arguments: Any) -> Any:
+        if self.__name__ not in _NEVER_FAIL:
+            trigger()
+        return original(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_EntryPoint, "__call__", call)
+        yield trigger
+
+
+class _Numpy:
+    """numpy, whose allocations may fail."""
+
+    def __init__(self, trigger: Trigger) -> None:
+        for name in _ALLOCATING:
+            setattr(self, name, _triggering(getattr(np, name), trigger))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+@contextmanager
+def faulty_memory(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
+    """The n-th array that the store asks for is refused."""
+    trigger = Trigger(number, error)
+    modules: tuple[ModuleType, ...] = (tidelog.store.relation, tidelog.store.store, tidelog.store.terms)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in modules:
+            patch.setattr(module, "np", _Numpy(trigger))
+        yield trigger
