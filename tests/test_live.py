@@ -1,0 +1,345 @@
+"""The fully dynamic mode against the oracle: whatever comes in whenever, the end is that of one update at a time."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping
+
+import pytest
+
+import tidelog.live
+from engine_util import ALGORITHMS, explicit, facts_of, knowledge_base, materialisation
+from generate import EVERYTHING, soak
+from naive import State, Update, change, without_empty
+from tidelog import ArityError, KnowledgeBase, LimitError, TidelogError
+from tidelog.live import Live
+
+PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
+
+
+@pytest.fixture
+def _tiny_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices so small that every transaction rests in its middle."""
+    monkeypatch.setattr(tidelog.live, "SLICE", 3)
+
+
+def holds(kb: KnowledgeBase, *names: str) -> set[str]:
+    return {name for name in names if len(kb.facts(name))}
+
+
+def chain(length: int, first: int = 0) -> Mapping[str, list[tuple[int, int]]]:
+    return {"edge": [(number, number + 1) for number in range(first, first + length)]}
+
+
+def in_the_middle(live: Live) -> None:
+    """Work until something is in work, and rests."""
+    live.step()
+    assert live.pending
+
+
+# --- the examples of the paper: facts stand for predicates without arguments, and U2 comes after any number of units
+
+FACT = [()]
+CYCLE = "b() :- a(). c() :- b(). a() :- c()."
+EXAMPLES = [
+    # rules, explicit before, U1, U2, what holds in the end
+    (CYCLE, [], ({"a"}, set()), (set(), {"a"}), set()),
+    (CYCLE + "a() :- d().", ["a"], ({"d"}, {"a"}), (set(), set()), {"a", "b", "c", "d"}),
+    (CYCLE + "a() :- d().", ["a"], ({"d"}, {"a"}), (set(), {"d"}), set()),
+    ("b() :- a(). c() :- a(). c() :- d().", [], ({"a", "d"}, set()), (set(), {"a"}), {"c", "d"}),
+    ("b() :- a(). c() :- a().", ["a"], (set(), {"a"}), ({"a"}, set()), {"a", "b", "c"}),
+]
+
+
+@pytest.mark.usefixtures("_tiny_slices")
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("maintenance", ALGORITHMS)
+@pytest.mark.parametrize("units", range(6))
+def test_examples_1_to_4(example: tuple[str, list[str], tuple, tuple, set[str]], maintenance: str, units: int) -> None:
+    rules, before, *updates, expected = example
+    kb = KnowledgeBase(rules, maintenance=maintenance)
+    kb.update(add=dict.fromkeys(before, FACT))
+    live = kb.live()
+    for add, delete in updates:
+        live.submit(add=dict.fromkeys(add, FACT), delete=dict.fromkeys(delete, FACT))
+        if units:
+            live.step(units)
+    live.settle()
+    assert holds(kb, "a", "b", "c", "d") == expected
+
+
+# --- cancelling
+
+
+def test_what_is_added_and_deleted_again_costs_nothing() -> None:
+    kb = KnowledgeBase(PATHS)
+    kb.update(add=chain(10))
+    live = kb.live()
+    for _ in range(50):
+        live.submit(add=chain(5, first=20))
+        live.submit(delete=chain(5, first=20))
+        live.submit(delete=chain(5))
+        live.submit(add=chain(5))
+    settled = live.settle()
+    assert not settled
+    assert sum(settled.work.values()) == 0
+    assert live.pending == 0
+
+
+def test_the_last_operation_on_a_fact_counts() -> None:
+    kb = KnowledgeBase(PATHS)
+    live = kb.live()
+    live.submit(add=chain(3))
+    live.submit(delete=chain(1), add=chain(1, first=7))
+    live.submit(add=chain(1), delete=chain(1))
+    live.submit(delete=chain(1, first=7))
+    live.settle()
+    assert set(kb.explicit("edge")) == {(0, 1), (1, 2), (2, 3)}
+
+
+@pytest.mark.usefixtures("_tiny_slices")
+@pytest.mark.parametrize("modules", [False, True])
+def test_what_is_in_work_is_given_up_where_it_is_taken_back(modules: bool) -> None:
+    kb = KnowledgeBase(PATHS + "far(X, Z) :- path(X, Y), path(Y, Z).", modules=modules)
+    live = kb.live()
+    live.submit(add=chain(12))
+    in_the_middle(live)
+    live.submit(delete=chain(12))
+    settled = live.settle()
+    assert not settled
+    assert not settled.work
+    assert len(kb) == 0
+
+
+@pytest.mark.usefixtures("_tiny_slices")
+def test_endless_deleting_and_adding_does_not_keep_others_from_being_done() -> None:
+    kb = KnowledgeBase(PATHS, modules=False)
+    live = kb.live()
+    live.submit(add=chain(6))
+    for number in range(400):
+        live.submit(**{"delete" if number % 2 else "add": chain(2, first=100)})
+        live.step()
+    assert live.pending < 400
+    assert (0, 6) in live.snapshot().facts("path")
+
+
+def test_overlapping_updates_take_less_work_than_one_at_a_time() -> None:
+    dice = random.Random(3)
+    updates = [{"add": chain(30)}]
+    for _ in range(30):
+        taken = dice.randrange(25)
+        updates += [{"delete": chain(5, first=taken)}, {"add": chain(5, first=taken)}]
+    one_by_one, together = KnowledgeBase(PATHS, modules=False), KnowledgeBase(PATHS, modules=False)
+    alone = sum(sum(one_by_one.update(**update).work.values()) for update in updates)
+    live = together.live()
+    for update in updates:
+        live.submit(**update)
+        live.step()
+    assert sum(live.settle().work.values()) < alone
+    assert materialisation(together) == materialisation(one_by_one)
+
+
+# --- reading
+
+
+@pytest.mark.usefixtures("_tiny_slices")
+def test_a_reader_never_sees_half_an_update() -> None:
+    kb = KnowledgeBase(PATHS, modules=False)
+    live = kb.live()
+    live.submit(add=chain(12))
+    live.submit(add=chain(1, first=50))
+    in_the_middle(live)
+    assert len(kb.facts("path")) == 12 * 13 // 2 + 1
+    assert live.pending == 0
+
+
+@pytest.mark.usefixtures("_tiny_slices")
+def test_a_snapshot_says_which_updates_are_in_it_and_stays() -> None:
+    kb = KnowledgeBase(PATHS + "deg(X, count(Y)) :- edge(X, Y).", modules=False)
+    live = kb.live()
+    first = live.snapshot()
+    live.submit(add=chain(8))
+    in_the_middle(live)
+    live.submit(add={"edge": [(0, 7), ("a b", 2.5)]})
+    snapshot = live.snapshot()
+    live.settle()
+    assert (first.updates, len(first), first.facts("path")) == (0, 0, set())
+    assert snapshot.updates in (1, 2)
+    assert len(snapshot.facts("path")) == (36 if snapshot.updates == 1 else 37)
+    assert live.snapshot().updates == 2
+    assert live.snapshot().query('edge("a b", X)').rows() == [(2.5,)]
+    assert "deg(0, 2)" in live.snapshot()
+    assert "deg(0, 2)" not in first
+
+
+def test_settle_gives_the_net_change_since_the_last_time() -> None:
+    kb = KnowledgeBase(PATHS)
+    live = kb.live()
+    live.submit(add=chain(2))
+    live.step(50)
+    live.submit(delete=chain(1))
+    live.step(50)
+    net = live.settle()
+    assert net.added == {"edge": {(1, 2)}, "path": {(1, 2)}}
+    assert net.removed == {}
+    assert not live.settle()
+
+
+# --- errors and room
+
+
+def test_a_bad_update_is_refused_and_the_others_are_not() -> None:
+    kb = KnowledgeBase(PATHS)
+    live = kb.live()
+    live.submit(add=chain(1))
+    live.submit(add={"edge": [(1, 2, 3)], "other": [(1,)]})
+    live.submit(add_rules="p(X) :- not q(X).")
+    live.submit(add=chain(1, first=1))
+    with pytest.raises(ArityError) as refused:
+        live.settle()
+    assert any("update 2" in note for note in refused.value.__notes__)
+    assert any("update 3" in note for note in refused.value.__notes__)
+    assert live.settle().added["path"] == {(0, 1), (1, 2), (0, 2)}
+    assert kb.predicates == ["edge", "path"]
+
+
+def test_an_update_beyond_the_limits_is_refused_alone() -> None:
+    kb = KnowledgeBase(PATHS, max_facts=30, modules=False)
+    live = kb.live()
+    live.submit(add=chain(2))
+    live.submit(add=chain(20, first=10))
+    live.submit(add=chain(1, first=100))
+    with pytest.raises(LimitError):
+        live.settle()
+    assert set(live.settle().added["edge"]) == {(0, 1), (1, 2), (100, 101)}
+
+
+def test_the_backlog_has_a_bound() -> None:
+    live = KnowledgeBase(PATHS).live(backlog=2, when_full="raise")
+    live.submit(add=chain(1))
+    live.submit(add=chain(2))
+    with pytest.raises(LimitError, match="backlog"):
+        live.submit(add=chain(3))
+    live.settle()
+    live.submit(add=chain(3))
+    assert live.pending == 1
+    with pytest.raises(TidelogError, match="when_full"):
+        KnowledgeBase().live(when_full="drop")
+
+
+def test_a_full_backlog_makes_submit_work_and_nothing_is_lost() -> None:
+    kb = KnowledgeBase(PATHS)
+    live = kb.live(backlog=2)
+    for number in range(20):
+        live.submit(add=chain(1, first=number))
+        assert live.pending <= 2
+    live.settle()
+    assert len(kb.facts("edge")) == 20
+
+
+# --- against the oracle
+
+
+@pytest.mark.usefixtures("_tiny_slices")
+@pytest.mark.parametrize("maintenance", ALGORITHMS)
+def test_random_interleavings(maintenance: str) -> None:
+    """Programs with cycles, negation, aggregates and closures; updates of facts and rules; any steps between."""
+    for seed in range(7000, 7040):
+        case, stream = soak(seed, EVERYTHING, length=8)
+        check_interleaving(case.state, stream, maintenance, random.Random(seed))
+
+
+def check_interleaving(state: State, stream: list[Update], maintenance: str, dice: random.Random) -> None:
+    kb = knowledge_base(state, maintenance, modules=dice.random() < 0.5)
+    live = kb.live()
+    states = [state]
+    settled = state
+    for update in stream:
+        live.submit(**update.mapping())  # type: ignore[arg-type]
+        states.append(states[-1].apply(update))
+        live.step(dice.choice([0, 0, 1, 2, 3, 10]))
+        if dice.random() < 0.2:
+            snapshot = live.snapshot()
+            expected = without_empty(states[snapshot.updates].materialise())
+            assert facts_of({name: list(snapshot.facts(name)) for name in snapshot.predicates}) == expected
+        if dice.random() < 0.3:
+            check_settled(kb, live, settled, states[-1])
+            settled = states[-1]
+    check_settled(kb, live, settled, states[-1])
+
+
+def check_settled(kb: KnowledgeBase, live: Live, before: State, after: State) -> None:
+    net = live.settle()
+    expected = without_empty(after.materialise())
+    assert materialisation(kb) == expected
+    assert explicit(kb) == without_empty(after.explicit)
+    added, removed = change(without_empty(before.materialise()), expected)
+    assert facts_of(net.added) == without_empty(added)
+    assert facts_of(net.removed) == without_empty(removed)
+
+
+# --- threads
+
+
+def test_threads_that_submit_and_read_while_one_works() -> None:
+    """Each writer has edges of its own; a reader sees whole updates only: both edges of a pair, or none."""
+    kb = KnowledgeBase(PATHS, modules=False)
+    problems: list[object] = []
+    done = threading.Event()
+
+    def write(writer: int) -> None:
+        for number in range(40):
+            pair = {"edge": [(writer, 100 * writer + number), (100 * writer + number, -writer)]}
+            live.submit(add=pair)
+            if number % 3 == 0:
+                live.submit(delete=pair)
+
+    def read() -> None:
+        seen = 0
+        while not done.is_set():
+            snapshot = live.snapshot()
+            if snapshot.updates < seen:
+                problems.append("a snapshot went back in time")
+            seen = snapshot.updates
+            for facts in (snapshot.facts("edge"), set(kb.facts("edge"))):
+                firsts = {middle for first, middle in facts if 0 < first < 10}
+                seconds = {middle for middle, last in facts if last < 0}
+                if firsts != seconds:
+                    problems.append((firsts, seconds))
+
+    with kb.live(backlog=50) as live:
+        writers = [threading.Thread(target=write, args=(writer,)) for writer in range(1, 4)]
+        readers = [threading.Thread(target=read) for _ in range(2)]
+        for thread in writers + readers:
+            thread.start()
+        for thread in writers:
+            thread.join()
+        live.settle()
+        done.set()
+        for thread in readers:
+            thread.join()
+    assert problems == []
+    assert live.pending == 0
+    assert len(kb.explicit("edge")) == 3 * 2 * (40 - 14)
+
+
+def test_submit_does_not_wait_for_what_is_in_work() -> None:
+    """A function that blocks holds the work up, and nobody else."""
+    started, go_on = threading.Event(), threading.Event()
+    kb = KnowledgeBase()
+
+    def slow(value: int) -> int:
+        started.set()
+        assert go_on.wait(30)
+        return value
+
+    kb.register("slow", slow)
+    kb.add_rules("p(Y) :- q(X), Y = slow(X).")
+    with kb.live() as live:
+        live.submit(add={"q": [(1,)]})
+        assert started.wait(30)
+        live.submit(add={"q": [(2,)]})
+        assert live.pending == 2
+        go_on.set()
+        assert set(live.settle().added["p"]) == {(1,), (2,)}
