@@ -284,15 +284,17 @@ def test_numbering_depth_first_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 
 @kinds
-def test_stamps_can_run_out(kind: str) -> None:
+@pytest.mark.parametrize("stale", [1, 2])
+def test_stamps_can_run_out(kind: str, stale: int) -> None:
+    """When searches have used up all marks they begin again with the first, which nodes may still bear."""
     model = Model(kind, "closure", range(6))
     ring = {(node, (node + 1) % 6) for node in range(6)}
-    model.apply(set(), ring | {(1, 0), (3, 2)})
-    for spare in range(4):
-        model.closure._memory.m[layout.TOKEN] = 2**31 - 2 - spare
-        model.closure._memory.arrays[layout.STAMP][:] = 1 + spare % 2
-        model.apply({(0, 1)}, set())
-        model.apply(set(), {(0, 1)})
+    for spare in range(3):
+        model.apply(set(), ring)
+        for edge in [(0, 1), (3, 4)]:
+            model.closure._memory.m[layout.TOKEN] = 2**31 - 2 - spare
+            model.closure._memory.arrays[layout.STAMP][:] = stale
+            model.apply({edge}, set())
 
 
 @kinds
