@@ -1,0 +1,55 @@
+"""The examples of the documentation do what they say.
+
+A fenced block marked `python` is run: as a session with its output where it has prompts, as a program where it has
+none. The blocks of a file run one after the other and share their names.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+OPTIONS = doctest.ELLIPSIS
+
+
+def blocks(path: Path) -> Iterator[tuple[int, str]]:
+    """The line and the text of each block."""
+    text = path.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        yield text[: found.start()].count("\n") + 2, found[1]
+
+
+def run_session(code: str, path: Path, line: int, names: dict[str, object]) -> None:
+    test = doctest.DocTestParser().get_doctest(code, names, path.name, str(path), line - 1)
+    # `get_doctest` copies the names; blocks share them.
+    test.globs = names
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    told: list[str] = []
+    runner.run(test, out=told.append, clear_globs=False)
+    assert not runner.summarize(verbose=False).failed, "".join(told)
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if any(blocks(path))], ids=lambda path: path.name)
+def test_examples_do_what_they_say(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for line, code in blocks(path):
+        if ">>>" in code:
+            run_session(code, path, line, names)
+        else:
+            exec(compile("\n" * (line - 1) + code, str(path), "exec"), names)
+
+
+def test_the_python_api_is_documented() -> None:
+    from tidelog import KnowledgeBase
+
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    public = [name for name in vars(KnowledgeBase) if not name.startswith("_")]
+    assert [name for name in public if not re.search(rf"\b{name}\b", text)] == []
