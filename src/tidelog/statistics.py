@@ -18,7 +18,8 @@ class RuleStatistics:
     `applications` are the instances of the rule that updates looked at. `facts` are those that the rule was the first
     to derive; one that goes and comes back counts once. `seconds` is the time in updates of the rule's component (the
     predicates that depend on each other), which the clock cannot tell apart, shared among its rules by their
-    applications. A closure module applies no rules: its pairs count for its recursive rule, its time for all its rules.
+    applications. A closure module applies no rules: the pairs that it adds to its base count for its recursive rule,
+    its time for all of its rules.
     """
 
     rule: str
@@ -37,7 +38,7 @@ def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> list[RuleSta
                 render(rule, prefixes),
                 _share(engine, component, number),
                 _applications(engine, number),
-                _facts(engine, rule.head.predicate, number),
+                _facts(engine, component, rule.head.predicate, number),
             )
         )
     return found
@@ -55,15 +56,18 @@ def _share(engine: Engine, component: Component, number: int) -> float:
     return seconds * _applications(engine, number) / total if total else seconds / len(component.rules)
 
 
-def _facts(engine: Engine, predicate: str, number: int) -> int:
+def _facts(engine: Engine, component: Component, predicate: str, number: int) -> int:
     closure = engine.closures.get(predicate)
     if closure is not None and number in closure.module.rules:
-        return _pairs(engine, closure) if number == max(closure.module.rules) else 0
+        return _pairs(engine, closure, component, number)
     facts = engine.store.rule_facts
     return int(facts[number]) if number < len(facts) else 0
 
 
-def _pairs(engine: Engine, closure: ClosureNode) -> int:
-    """The pairs of a closure that are not in its base."""
+def _pairs(engine: Engine, closure: ClosureNode, component: Component, number: int) -> int:
+    """The pairs that a rule of a closure module stands for: those of the base, or those that recursion adds."""
     base = engine.store.find(closure.base_predicate)
-    return max(0, len(closure.relation) - (0 if base is None else len(base)))
+    given = 0 if base is None else len(base)
+    if number not in component.recursive_rules:
+        return given
+    return max(0, len(closure.relation) - given) if number == max(component.recursive_rules) else 0
