@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -108,6 +109,17 @@ class Clingo(Peer):
         return measure(work)
 
 
+def _connect(facts: Tables) -> Any:
+    """DuckDB with one thread; the facts stand ready as views `input_NAME`."""
+    import duckdb
+
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET enable_progress_bar = false")
+    for name, rows in facts.items():
+        connection.register(f"input_{name}", rows)
+    return connection
+
+
 class DuckDB(Peer):
     """A recursive query, where the case has one."""
 
@@ -120,11 +132,7 @@ class DuckDB(Peer):
         return bool(case.query)
 
     def materialise(self, task: Task) -> Measured:
-        import duckdb
-
-        connection = duckdb.connect(config={"threads": 1})
-        for name, rows in task.facts.items():
-            connection.register(f"input_{name}", rows)
+        connection = _connect(task.facts)
 
         def work() -> int:
             for name in task.facts:
@@ -144,11 +152,7 @@ class DuckDBLoop(Peer):
         return _package("duckdb")
 
     def materialise(self, task: Task) -> Measured:
-        import duckdb
-
-        connection = duckdb.connect(config={"threads": 1})
-        for name, rows in task.facts.items():
-            connection.register(f"input_{name}", rows)
+        connection = _connect(task.facts)
         column_type = "BIGINT" if pa.types.is_integer(_some_type(task.facts)) else "VARCHAR"
 
         def work() -> int:

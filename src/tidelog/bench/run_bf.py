@@ -1,0 +1,168 @@
+"""Backward/Forward against DRed: Table 2 of the B/F paper, for growing deletions up to the equilibrium.
+
+The equilibrium is the deletion at which materialising again takes as long as B/F. Every smaller deletion is a part of
+it. Closure modules are off: the algorithms are compared, not what can be avoided altogether. The paper's figures are of
+LUBM-1k (133.6 M facts) and Claros; ours are of smaller data of the same shape, so ratios are to be compared, not
+seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidelog.bench.cases import CASES, Tables, random_rows
+from tidelog.bench.measure import Failed, isolated
+from tidelog.bench.options import Options
+from tidelog.bench.report import Cell, Check, Plot, Report, Table
+from tidelog.bench.work import Step, timed, timed_materialise, warm, without
+
+_COLUMNS = (
+    "|E⁻|",
+    "|I∖I′|",
+    "again s",
+    "Fwd",
+    "DRed s",
+    "|D|",
+    "DR2",
+    "DR4",
+    "DR5",
+    "B/F s",
+    "|C|",
+    "Bwd",
+    "Sat",
+    "Del",
+)
+_BISECTIONS = 5
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A case, its size, and rows of the paper's Table 2 for a set of the same shape: |E⁻|, and seconds of materialising
+    again, of DRed and of B/F."""
+
+    case: str
+    size: float
+    paper: str
+
+
+SETS = {
+    "LUBM-L": DataSet(
+        "lubm-plain",
+        0.1,
+        "LUBM-1k-L, |E⁻| 5.0k: again 101.8 s, DRed 0.2 s, B/F 0.2 s; 10 M: again 99.5 s, DRed 127.9 s, B/F 102.2 s",
+    ),
+    "LUBM-LE": DataSet("lubm", 0.02, "not in the table"),
+    "cliques": DataSet(
+        "places",
+        1.0,
+        "Claros-LE, |E⁻| 7.5k: again 4,855 s, DRed 7,419 s, B/F 19.5 s; 10k: again 5,621 s, DRed 7,558 s, B/F 3,907 s",
+    ),
+}
+
+
+@dataclass
+class Comparison:
+    """One deletion, done in three ways."""
+
+    deleted: int
+    again: Step
+    dred: Step
+    bf: Step
+
+    def cells(self) -> list[Cell]:
+        dred, bf = self.dred.work, self.bf.work
+        return [
+            self.deleted,
+            self.bf.removed,
+            self.again.cpu,
+            self.again.work["insertion"],
+            self.dred.cpu,
+            dred["overdeleted"],
+            dred["deletion"],
+            dred["rederivation"],
+            dred["insertion"],
+            self.bf.cpu,
+            bf["checked"],
+            bf["backward"],
+            bf["forward"],
+            bf["deletion"],
+        ]
+
+
+def run(options: Options) -> Report:
+    report = Report("Backward/Forward against DRed: CPU seconds, facts, rule applications (Table 2 of the B/F paper)")
+    for name, data in SETS.items():
+        options.progress(name)
+        size = data.size * options.scale(0.2)
+        found = isolated(compare, data.case, options.seed, size, timeout=options.timeout * 5)
+        if isinstance(found, Failed):
+            report.tables.append(Table(name, ["failed"], [[found]]))
+            continue
+        explicit, facts, rows = found
+        table = Table(f"{name}: |E| = {explicit:,}, |I| = {facts:,}", _COLUMNS, [row.cells() for row in rows])
+        table.note = f"The last row is the equilibrium ({rows[-1].deleted / explicit:.1%} of E). Paper: {data.paper}."
+        report.tables.append(table)
+        series = {
+            "materialise again": [(row.deleted, row.again.cpu) for row in rows],
+            "DRed": [(row.deleted, row.dred.cpu) for row in rows],
+            "B/F": [(row.deleted, row.bf.cpu) for row in rows],
+        }
+        report.plots.append(Plot(f"{name}: deletions", "deleted facts", "CPU seconds", series, log_x=True))
+        for row in rows:
+            claim = f"{name}, {row.deleted:,} deleted: facts removed by B/F, DRed"
+            report.checks.append(Check(claim, [facts - row.again.added] * 2, [row.bf.removed, row.dred.removed]))
+    return report
+
+
+def compare(case: str, seed: int, size: float) -> tuple[int, int, list[Comparison]]:
+    """|E|, |I| and the rows of the table."""
+    chosen = CASES[case]
+    facts = chosen.facts(seed, size)
+    for maintenance in ("dred", "backward-forward"):
+        warm(chosen.rules, chosen.facts(seed, size / 10), maintenance, modules=False)
+    explicit = sum(map(len, facts.values()))
+    trial = _Trial(chosen.rules, facts, seed)
+    most = equilibrium(explicit, lambda count: trial.bf(count).cpu - trial.again(count).cpu)
+    counts = sorted({*(n for n in (100, 5000) if n < most), *(max(1, most * k // 4) for k in range(1, 5))})
+    rows = [Comparison(count, trial.again(count), trial.dred(count), trial.bf(count)) for count in counts]
+    return explicit, trial.facts, rows
+
+
+class _Trial:
+    """A program and its facts, of which any number can be deleted in any way."""
+
+    def __init__(self, rules: str, facts: Tables, seed: int) -> None:
+        self._rules = rules
+        self._facts = facts
+        self._seed = seed
+        self.facts = timed_materialise(rules, facts, "dred", modules=False)[1].added
+
+    def bf(self, count: int) -> Step:
+        return self._delete("backward-forward", count)
+
+    def dred(self, count: int) -> Step:
+        return self._delete("dred", count)
+
+    def _delete(self, maintenance: str, count: int) -> Step:
+        kb, _ = timed_materialise(self._rules, self._facts, maintenance, modules=False)
+        # Indexes that only deletions use are there in a knowledge base at work; build them before the clock starts.
+        first = random_rows(self._facts, 1, self._seed)
+        kb.update(delete=first)
+        kb.update(add=first)
+        return timed(kb, delete=random_rows(self._facts, count, self._seed))
+
+    def again(self, count: int) -> Step:
+        left = without(self._facts, random_rows(self._facts, count, self._seed))
+        return timed_materialise(self._rules, left, "dred", modules=False)[1]
+
+
+def equilibrium(total: int, balance: Callable[[int], float]) -> int:
+    """The number at which a balance turns positive, by bisection between 1 and `total`; `total` if it never does."""
+    low, high = 1, total
+    if balance(high) <= 0:
+        return high
+    for _ in range(_BISECTIONS):
+        middle = (low + high) // 2
+        low, high = (middle, high) if balance(middle) <= 0 else (low, middle)
+    return max(low, 1)
