@@ -12,7 +12,7 @@ from tidelog.language.checks import check_arities
 from tidelog.language.syntax import Program, Query
 from tidelog.spark.expressions import Functions
 from tidelog.spark.loading import Shapes, load, shapes_of
-from tidelog.spark.materialise import Materialiser, OnProgress, Options
+from tidelog.spark.materialise import Materialiser, OnProgress, Options, Statistics
 from tidelog.spark.relations import Relations
 from tidelog.spark.terms import Dictionary, value_of
 from tidelog.values import Value
@@ -76,8 +76,13 @@ class SparkEngine:
             )
         return arity
 
-    def materialise(self) -> Materialiser:
-        """Derive all that follows; what it took is in the result's `statistics`."""
+    @property
+    def statistics(self) -> Statistics:
+        """What the materialisation took."""
+        return self._materialiser.statistics if self._materialiser else Statistics()
+
+    def materialise(self) -> Statistics:
+        """Derive all that follows."""
         self._materialiser = Materialiser(
             self._spark,
             self.program.rules,
@@ -88,7 +93,7 @@ class SparkEngine:
             self._on_progress,
         )
         self._materialiser.run()
-        return self._materialiser
+        return self._materialiser.statistics
 
     def answers(self, query: Query) -> list[dict[str, Value]]:
         """The distinct answers of a query over the materialisation."""

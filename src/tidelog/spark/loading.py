@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidelog.spark.relations import Relations
+from tidelog.spark.relations import Relations, padded, union_all
 from tidelog.spark.terms import VALUE_TYPE, Dictionary
 
 MANY_VALUES = 1_000_000
@@ -36,22 +35,25 @@ def load(
     dictionary.extend(values, large=counts > MANY_VALUES)
     for name, arity in arities.items():
         relations.declare(name, arity)
-    encoded: dict[str, DataFrame] = {}
-    for arity in sorted(set(arities.values())):
-        names = [name for name, length in arities.items() if length == arity]
-        encoded |= _encoded(good, names, arity, dictionary)
-    return sum(relations.add_new(encoded).values())
+    names = list(arities)
+    width = max((relations[name].width for name in names), default=0)
+    frames = [_encoded(good, arities, arity, width, dictionary) for arity in sorted(set(arities.values()))]
+    return sum(relations.add_new(union_all(frames), names).values()) if frames else 0
 
 
-def _encoded(records: DataFrame, names: list[str], arity: int, dictionary: Dictionary) -> dict[str, DataFrame]:
-    fitting = records.where(F.col("predicate").isin(names) & (F.size("arguments") == arity))
-    arguments = [F.col("arguments")[number].alias(f"a{number}") for number in range(arity)]
-    frame = fitting.select("predicate", *arguments)
-    frame = dictionary.with_ids(frame, {f"a{number}": f"c{number}" for number in range(arity)})
+def _encoded(
+    records: DataFrame, arities: Mapping[str, int], arity: int, width: int, dictionary: Dictionary
+) -> DataFrame:
+    """The rows of all predicates of one arity, under the numbers of their predicates."""
+    numbers = {name: number for number, (name, length) in enumerate(arities.items()) if length == arity}
+    number_of = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
+    fitting = records.where(F.col("predicate").isin(list(numbers)) & (F.size("arguments") == arity))
+    arguments = [F.col("arguments")[place].alias(f"a{place}") for place in range(arity)]
+    frame = fitting.select(number_of[F.col("predicate")].alias("p"), *arguments)
+    frame = dictionary.with_ids(frame, {f"a{place}": f"c{place}" for place in range(arity)})
     if not arity:
         frame = frame.withColumn("c0", F.lit(0).cast("bigint"))
-    columns = [f"c{number}" for number in range(max(1, arity))]
-    return {name: frame.where(F.col("predicate") == name).select(*columns) for name in names}
+    return padded(frame, max(1, arity), width)
 
 
 def decoded_records(frames: Mapping[str, DataFrame], arities: Mapping[str, int], dictionary: Dictionary) -> DataFrame:
@@ -59,8 +61,7 @@ def decoded_records(frames: Mapping[str, DataFrame], arities: Mapping[str, int],
     by_arity: dict[int, list[DataFrame]] = defaultdict(list)
     for name, frame in frames.items():
         by_arity[arities[name]].append(frame.withColumn("predicate", F.lit(name)))
-    found = [_decoded(reduce(DataFrame.unionByName, same), arity, dictionary) for arity, same in by_arity.items()]
-    return reduce(DataFrame.union, found)
+    return union_all([_decoded(union_all(same), arity, dictionary) for arity, same in by_arity.items()])
 
 
 def _decoded(frame: DataFrame, arity: int, dictionary: Dictionary) -> DataFrame:

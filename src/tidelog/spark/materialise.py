@@ -1,9 +1,9 @@
 """Materialisation on Spark: the components of a program in waves, each wave semi-naive from the plans of `program/`.
 
 A *wave* is all components whose inputs are complete at the same time: those of one depth in the rule dependency
-graph. Its rules are evaluated together, and all that they find new is written by one job; so the number of jobs, each
-of which costs its latency, follows the depth of the program and the rounds of its recursions, not the number of its
-rules. The first round takes every rule over all facts. Each later one takes the recursive rules, from each atom
+graph. Its rules are evaluated together, many in one job that writes all that they find new; so the number of jobs,
+each of which costs its latency, follows the depth of the program and the rounds of its recursions more than the number
+of its rules. The first round takes every rule over all facts. Each later one takes the recursive rules, from each atom
 that the last round found new facts for: atoms left of this pivot match what was known before, atoms right of it
 everything (the extended atoms of Backward/Forward, §3), so that no instance is found twice.
 """
@@ -11,13 +11,13 @@ everything (the extended atoms of Backward/Forward, §3), so that no instance is
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+
+from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from tidelog.errors import LimitError
 from tidelog.language.syntax import Atom, Constant, Query, Rule, Term, variables
@@ -25,11 +25,16 @@ from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.normal import NormalRule, normalise
 from tidelog.program.plan import ALL, Absent, Match, Pivot, Plan, Side, Start, Take, make_plan
 from tidelog.spark.expressions import Functions
+from tidelog.spark.heads import encoded
 from tidelog.spark.loading import decoded_records, load
 from tidelog.spark.local import BEYOND_LIMIT, solve_by_ids, solve_by_values, with_ids
+from tidelog.spark.records import RECORD_TYPE
 from tidelog.spark.relations import Relations
-from tidelog.spark.rules import Context, Head, evaluate, needs_values
+from tidelog.spark.rules import Context, evaluate, needs_values
 from tidelog.spark.terms import Dictionary, observed
+
+# A job of hundreds of joins takes more memory for its plan than for its data.
+RULES_IN_A_JOB = 16
 
 OnProgress = Callable[[str], None]
 
@@ -83,7 +88,10 @@ class Materialiser:
         relations: Relations,
         functions: Functions | None = None,
         options: Options | None = None,
-        on_progress: OnProgress = lambda _: None,
+        on_progress: # A job of hundreds of joins takes more memory for its plan than for its data.
+RULES_IN_A_JOB = 16
+
+OnProgress = lambda _: None,
     ) -> None:
         self.statistics = Statistics()
         self._spark = spark
@@ -142,6 +150,8 @@ class Materialiser:
     def _small_block(self, components: list[Component]) -> list[Component]:
         """Those of the components, in order, whose inputs together are small enough for one task."""
         budget = self._options.local_facts
+        if not budget:
+            return []
         block: list[Component] = []
         missing = {name for component in components for name in component.predicates}
         counted: set[str] = set()
@@ -163,12 +173,12 @@ class Materialiser:
         """Solve components with the embedded engine; False where they yield more than a task should hold."""
         started = time.monotonic()
         rules = [self._normal[number] for component in block for number in component.rules]
-        if not any(self._can_match(rule) for rule in rules):
-            return False
         by_ids = not any(needs_values(rule, not self._dictionary.floats) for rule in rules)
         solve = self._solve_by_ids if by_ids else self._solve_by_values
         inputs = sorted({name for component in block for name in self._reads(component) if self._relations.count(name)})
         outputs = sorted({name for component in block for name in component.predicates})
+        if not inputs:
+            return False
         self._relations.settle(outputs)
         found = solve(inputs, outputs, [rule.source for rule in rules])
         self._relations.settle(outputs)
@@ -190,7 +200,7 @@ class Materialiser:
     def _solve_by_values(self, inputs: list[str], outputs: list[str], rules: list[Rule]) -> int | None:
         given = decoded_records({name: self._relations.frame(name) for name in inputs}, self._arities, self._dictionary)
         solved = solve_by_values(given, outputs, self._arities, rules, self._functions, self._options.local_results)
-        staged = self._relations.stage_records(solved)
+        staged = self._relations.staged(solved, RECORD_TYPE)
         reasons = [row["reason"] for row in staged.where("reason IS NOT NULL").select("reason").collect()]
         if BEYOND_LIMIT in reasons:
             return None
@@ -220,10 +230,13 @@ class Materialiser:
         started = time.monotonic()
         context = Context(self._spark, self._dictionary, self._ids, self._functions)
         heads = [(plan.rule.head.predicate, evaluate(plan, self._lookup(plan), context)) for plan in plans]
-        found = self._relations.add_new(self._encoded(heads))
-        for name in predicates:
-            if name not in found:
-                self._relations[name].delta = 0
+        self._relations.settle(predicates)
+        found: Counter[str] = Counter()
+        # The frames of the heads know what they read: what a batch adds is no input of those after it.
+        for batch in batched(heads, RULES_IN_A_JOB):
+            names = list(dict.fromkeys(name for name, _ in batch))
+            numbers = {name: number for number, name in enumerate(names)}
+            found.update(self._relations.add_new(encoded(batch, numbers, self._relations, self._dictionary), names))
         for rule, failed in context.failures:
             self.statistics.failures[rule.source] += observed(failed, "failures")
         new = sum(found.values())
@@ -284,30 +297,13 @@ class Materialiser:
 
         return lookup
 
-    # ── heads ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _encoded(self, heads: list[tuple[str, Head]]) -> dict[str, DataFrame]:
-        """The heads of all rules by predicate, with ids for the constants that rules computed."""
-        heads = self._staged(heads)
-        computed = [head.frame.select(F.col(name).alias("value")) for _, head in heads for name in head.unencoded]
-        if computed:
-            self._dictionary.extend(reduce(DataFrame.union, computed))
-        by_predicate: dict[str, list[DataFrame]] = defaultdict(list)
-        for predicate, head in heads:
-            renamed = {name: f"{name}_value" for name in head.unencoded}
-            frame = head.frame.withColumnsRenamed(renamed)
-            frame = self._dictionary.with_ids(frame, {value: name for name, value in renamed.items()})
-            by_predicate[predicate].append(frame.select(*self._relations[predicate].columns))
-        return {name: reduce(DataFrame.union, frames) for name, frames in by_predicate.items()}
+T = TypeVar("T")
 
-    def _staged(self, heads: list[tuple[str, Head]]) -> list[tuple[str, Head]]:
-        """The same heads, but those with computed values read from files: values and rows are needed one by one."""
-        computed = [(predicate, head) for predicate, head in heads if head.unencoded]
-        if not computed:
-            return heads
-        frames = self._relations.stage([head.frame for _, head in computed])
-        staged = [(name, Head(frame, head.unencoded)) for (name, head), frame in zip(computed, frames, strict=True)]
-        return [(name, head) for name, head in heads if not head.unencoded] + staged
+
+def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Items in pieces of at most `size`."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def waves_of(graph: RuleGraph) -> list[list[Component]]:

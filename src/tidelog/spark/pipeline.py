@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from tidelog.spark.engine import SparkEngine
 from tidelog.spark.loading import Shapes, shapes_of
 from tidelog.spark.materialise import OnProgress, Options
 from tidelog.spark.records import RECORD_TYPE, records_of_atoms
+from tidelog.spark.relations import union_all
 from tidelog.spark.session import open_session
 from tidelog.spark.sources import Source
 from tidelog.spark.versions import Versions
@@ -171,7 +171,7 @@ class Pipeline:
         def read() -> int:
             frames = [source.records(self._spark) for source in self._sources]
             frames.append(records_of_atoms(self._spark, self._program.facts, "the program"))
-            reduce(DataFrame.unionByName, frames).write.parquet(path)
+            union_all(frames).write.parquet(path)
             records = self._spark.read.schema(RECORD_TYPE).parquet(path)
             found.append(engine.resolved(records, shapes_of(records)))
             return sum(count for counts in found[0][1].values() for count in counts.values())
@@ -233,7 +233,7 @@ class Pipeline:
     def _materialise(self, engine: SparkEngine, report: Report) -> None:
         def derive() -> int:
             before = engine.relations.total
-            statistics = engine.materialise().statistics
+            statistics = engine.materialise()
             report.rounds = [asdict(done) for done in statistics.rounds]
             report.failed_rule_instances = statistics.total_failures
             return engine.relations.total - before

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from tidelog.spark.records import RECORD_TYPE
-from tidelog.spark.terms import VALUE_TYPE, observed
+from tidelog.spark.terms import NOT_A_TERM, observed
 
 MOST_PARTS = 24
 
@@ -102,74 +100,57 @@ class Relations:
         self.declare(predicate, arity)
         self._by_name[predicate].parts.extend(parts)
 
-    def add_new(self, candidates: Mapping[str, DataFrame]) -> dict[str, int]:
-        """Write those candidates that are not yet known as the next part of their predicates; returns their counts."""
-        return self._appended(self._write({name: self._unknown(name, frame) for name, frame in candidates.items()}))
+    def wide(self, frames: Mapping[str, DataFrame]) -> DataFrame:
+        """The rows of several predicates in one frame: the number of the predicate in `p`, columns for the widest."""
+        numbers = {name: number for number, name in enumerate(frames)}
+        return self._wide(frames, numbers, max(self[name].width for name in frames))
 
-    def _unknown(self, predicate: str, candidates: DataFrame) -> DataFrame:
+    def _wide(self, frames: Mapping[str, DataFrame], numbers: Mapping[str, int], width: int) -> DataFrame:
+        tagged = {name: frame.withColumn("p", F.lit(numbers[name])) for name, frame in frames.items()}
+        return union_all([padded(frame, self[name].width, width) for name, frame in tagged.items()])
+
+    def add_new(self, candidates: DataFrame, names: Sequence[str]) -> dict[str, int]:
+        """Write those candidates, laid out as `wide` does, that are not yet known; returns how many of each predicate.
+
+        They are the next part of their predicates. One pass tells the new ones for all predicates."""
+        numbers = {name: number for number, name in enumerate(names)}
+        width = max(self[name].width for name in names)
         distinct = candidates.distinct()
-        if not self.count(predicate):
-            return distinct
-        return distinct.join(self.frame(predicate), self[predicate].columns, "left_anti")
+        known = {name: self.frame(name) for name in names if self.count(name)}
+        if known:
+            columns = ["p", *(f"c{number}" for number in range(width))]
+            distinct = distinct.join(self._wide(known, numbers, width), columns, "left_anti")
+        return self._appended(self._write(distinct, dict(enumerate(names))))
+
+    def add_wide(self, wide: DataFrame, names: Sequence[str]) -> dict[str, int] | None:
+        """Add facts that are all new, laid out as `wide` does; None, and nothing done, where a row is under -1."""
+        parts = self._write(wide, dict(enumerate(names)) | {-1: ""})
+        return None if parts.pop("").count else self._appended(parts)
 
     def _appended(self, parts: Mapping[str, Part]) -> dict[str, int]:
         for name, part in parts.items():
-            self[name].delta = 1 if part.count else 0
             if part.count:
                 self[name].parts.append(part)
+                self[name].delta += 1
         return {name: part.count for name, part in parts.items()}
 
-    def wide(self, frames: Mapping[str, DataFrame]) -> DataFrame:
-        """The rows of several predicates in one frame: the number of the predicate in `p`, columns for the widest."""
-        width = max(self[name].width for name in frames)
-        tagged = [
-            _padded(frame, number, self[name].width, width) for number, (name, frame) in enumerate(frames.items())
-        ]
-        return reduce(DataFrame.unionByName, tagged)
-
-    def add_wide(self, wide: DataFrame, names: Sequence[str]) -> dict[str, int] | None:
-        """Add facts that are all new, as `wide` lays them out; None, and nothing done, where a row is under -1."""
-        parts = self._write_wide(wide, dict(enumerate(names)) | {-1: ""})
-        return None if parts.pop("").count else self._appended(parts)
-
-    def _write(self, frames: Mapping[str, DataFrame]) -> dict[str, Part]:
-        """Write frames in one job, and count their rows on the way."""
-        return self._write_wide(self.wide(frames), dict(enumerate(frames))) if frames else {}
-
-    def _write_wide(self, wide: DataFrame, names: Mapping[int, str]) -> dict[str, Part]:
-        self._jobs += 1
-        folder = f"{self._folder}/job-{self._jobs:05d}"
+    def _write(self, wide: DataFrame, names: Mapping[int, str]) -> dict[str, Part]:
+        """Write rows by the number of their predicate, and count them on the way."""
+        folder = self._next_folder("facts")
         counted = Observation()
         counts = [F.count_if(F.col("p") == number).alias(f"n{number}") for number in names]
         wide.observe(counted, *counts).write.mode("overwrite").partitionBy("p").parquet(folder)
         return {name: Part(f"{folder}/p={number}", observed(counted, f"n{number}")) for number, name in names.items()}
 
-    def stage(self, frames: Sequence[DataFrame]) -> list[DataFrame]:
-        """The same frames, written by one job and read back: they are computed once. Columns hold ids or values."""
-        self._jobs += 1
-        folder = f"{self._folder}/staged-{self._jobs:05d}"
-        kinds = [dict(frame.dtypes) for frame in frames]
-        columns = sorted({f"{name}_{type_[0]}" for types in kinds for name, type_ in types.items()})
-        tagged = [
-            frame.select(F.lit(number).alias("p"), *(_kept(name, types) for name in columns))
-            for number, (frame, types) in enumerate(zip(frames, kinds, strict=True))
-        ]
-        reduce(DataFrame.union, tagged).write.mode("overwrite").partitionBy("p").parquet(folder)
-        schema = ", ".join(f"{name} {_TYPES[name[-1]]}" for name in columns)
-        stored = self._spark.read.schema(f"{schema}, p int").parquet(folder)
-        return [
-            stored.where(F.col("p") == number).select(
-                *(F.col(f"{name}_{type_[0]}").alias(name) for name, type_ in types.items())
-            )
-            for number, types in enumerate(kinds)
-        ]
+    def staged(self, frame: DataFrame, schema: str) -> DataFrame:
+        """The same rows, written by one job and read back, so that they are computed once."""
+        path = self._next_folder("staged")
+        frame.write.mode("overwrite").parquet(path)
+        return self._spark.read.schema(schema).parquet(path)
 
-    def stage_records(self, records: DataFrame) -> DataFrame:
-        """The same records, written by one job and read back."""
+    def _next_folder(self, what: str) -> str:
         self._jobs += 1
-        path = f"{self._folder}/records-{self._jobs:05d}"
-        records.write.mode("overwrite").parquet(path)
-        return self._spark.read.schema(RECORD_TYPE).parquet(path)
+        return f"{self._folder}/{what}-{self._jobs:05d}"
 
     def settle(self, predicates: Iterable[str]) -> None:
         """End the rounds of these predicates: nothing is new any more."""
@@ -179,23 +160,22 @@ class Relations:
     def compact(self, predicates: Iterable[str]) -> None:
         """Merge the parts of before the last round where they have become many."""
         scattered = [name for name in predicates if len(self[name].old_parts) > MOST_PARTS]
-        merged = self._write({name: self.frame(name, self[name].old_parts) for name in scattered})
-        for name, part in merged.items():
+        if not scattered:
+            return
+        merged = self.wide({name: self.frame(name, self[name].old_parts) for name in scattered})
+        for name, part in self._write(merged, dict(enumerate(scattered))).items():
             self[name].parts = [part, *self[name].delta_parts]
 
 
-# By the first letter of Spark's name for the type.
-_TYPES = {"b": "bigint", "s": VALUE_TYPE}
+def padded(frame: DataFrame, width: int, wanted: int) -> DataFrame:
+    """Rows under the number `p` of their predicate, as wide as those of others; what pads them is no id."""
+    missing = [F.lit(NOT_A_TERM).cast("bigint").alias(f"c{column}") for column in range(width, wanted)]
+    return frame.select("p", *(f"c{column}" for column in range(width)), *missing)
 
 
-def _kept(column: str, types: Mapping[str, str]) -> Column:
-    """A column under its name and the letter of its type; null where a frame has none."""
-    name, letter = column.split("_")
-    found = F.col(name) if types.get(name, " ")[0] == letter else F.lit(None).cast(_TYPES[letter])
-    return found.alias(column)
-
-
-def _padded(frame: DataFrame, number: int, width: int, wanted: int) -> DataFrame:
-    """The rows of one predicate under its number, as wide as those of the others."""
-    missing = [F.lit(None).cast("bigint").alias(f"c{column}") for column in range(width, wanted)]
-    return frame.select(F.lit(number).alias("p"), *(f"c{column}" for column in range(width)), *missing)
+def union_all(frames: Sequence[DataFrame]) -> DataFrame:
+    """One frame of all rows, by halves: Spark looks through the plan at each union, so a chain would cost squares."""
+    if len(frames) == 1:
+        return frames[0]
+    middle = len(frames) // 2
+    return union_all(frames[:middle]).unionByName(union_all(frames[middle:]))

@@ -1,0 +1,34 @@
+"""One Spark session for all tests of this folder, small and quick to start."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+pytest.importorskip("pyspark")
+
+from pyspark.sql import SparkSession
+
+from tidelog.spark.session import SHORT_JOB_JAVA_OPTIONS, open_session
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": SHORT_JOB_JAVA_OPTIONS,
+        "spark.sql.shuffle.partitions": "2",
+    }
+    session = open_session("local[2]", settings, "tidelog tests")
+    yield session
+    session.stop()
