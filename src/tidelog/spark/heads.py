@@ -35,14 +35,11 @@ def _encoded_values(
     computed = [(name, head) for name, head in heads if head.unencoded]
     if not computed:
         return []
-    shapes = list(dict.fromkeys((relations[name].arity, head.unencoded) for name, head in computed))
+    shape_of = [(relations[name].arity, head.unencoded) for name, head in computed]
+    shapes = list(dict.fromkeys(shape_of))
     tagged = [
-        _uniform(head, relations[name].arity, width).select(
-            F.lit(numbers[name]).alias("p"),
-            F.lit(shapes.index((relations[name].arity, head.unencoded))).alias("s"),
-            "*",
-        )
-        for name, head in computed
+        _uniform(head, shape[0], width).withColumns({"p": F.lit(numbers[name]), "s": F.lit(shapes.index(shape))})
+        for (name, head), shape in zip(computed, shape_of, strict=True)
     ]
     stored = relations.staged(union_all(tagged), f"p int, s int, {_columns(width)}")
     values = F.explode(F.array(*(f"v{number}" for number in range(width)))).alias("value")

@@ -14,7 +14,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
@@ -88,10 +87,7 @@ class Materialiser:
         relations: Relations,
         functions: Functions | None = None,
         options: Options | None = None,
-        on_progress: # A job of hundreds of joins takes more memory for its plan than for its data.
-RULES_IN_A_JOB = 16
-
-OnProgress = lambda _: None,
+        on_progress: OnProgress = lambda _: None,
     ) -> None:
         self.statistics = Statistics()
         self._spark = spark
