@@ -1,7 +1,7 @@
-"""An audit of a knowledge base: everything that must hold between two updates, down to flags, tables, chains and counters.
+"""An audit of a knowledge base: all that must hold between two updates, down to flags, tables, chains and counters.
 
-`audit` holds the arrays against each other and against the oracle; `fingerprint` is all that an update may change, so that a
-failed update can be shown to have changed nothing.
+`audit` holds the arrays against each other and against the oracle; `fingerprint` is all that an update may change, so
+that a failed update can be shown to have changed nothing.
 """
 
 from __future__ import annotations
@@ -117,10 +117,9 @@ def _audit_flags(engine: Engine, relation: Relation) -> None:
     assert not (flags[dead] & F_EXPLICIT).any(), f"{relation.name}: explicit, but not in I"
     assert relation.explicit_count == np.count_nonzero(flags & F_EXPLICIT), f"{relation.name}: count of explicit facts"
     if _has_live_counters(engine, relation):
-        assert not records[dead][:, list(relation.counter_columns)].any(), (
-            f"{relation.name}: a dead fact has derivations"
-        )
-        assert (records[:, list(relation.counter_columns)] >= 0).all(), f"{relation.name}: a negative count"
+        counters = records[:, list(relation.counter_columns)]
+        assert not counters[dead].any(), f"{relation.name}: a dead fact has derivations"
+        assert (counters >= 0).all(), f"{relation.name}: a negative count"
 
 
 def _audit_table(engine: Engine, relation: Relation) -> None:

@@ -460,7 +460,7 @@ class KnowledgeBase:
         With `journal=True`, nobody else can open the folder until `close`, and each update is on the disk when `update` returns.
         `functions` are registered before anything else: Python functions are not saved.
         """
-        from tidelog.storage.home import Home, read_image
+        from tidelog.storage.home import Home, read_image, warn_of_functions
 
         home = Home(Path(folder)) if journal else None
         try:
@@ -477,7 +477,16 @@ class KnowledgeBase:
         if home is not None:
             home.begin(kb._prefixes)
             kb._home = home
+        if kb.missing_functions:
+            warn_of_functions(kb.missing_functions)
         return kb
+
+    @property
+    def missing_functions(self) -> list[str]:
+        """The functions that rules call and that nobody has registered, as after `open`."""
+        from tidelog.storage.image import foreign_functions
+
+        return sorted(foreign_functions(self._engine.graph.rules.values()) - self._functions.keys())
 
     def close(self) -> None:
         """Release the folder of a journal, for others to open; facts can still be read here."""

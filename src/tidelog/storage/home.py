@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,6 +143,13 @@ def _read_generation(folder: Path, generation: Generation) -> tuple[Image, Conte
             stacklevel=2,
         )
     return image, contents
+
+
+def warn_of_functions(names: Iterable[str]) -> None:
+    """Say which Python functions must be registered before facts that they see change."""
+    listed = ", ".join(f"`{name}`" for name in names)
+    advice = "pass them to open as `functions`, or register them before the next update"
+    warnings.warn(f"rules call {listed}, and functions are not saved: {advice}", StorageWarning, stacklevel=3)
 
 
 def read_image(folder: Path) -> tuple[Image, list[bytes]]:

@@ -6,7 +6,7 @@ Derivation counters are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.errors import StorageError
+from tidelog.language.checks import BUILTIN_FUNCTIONS, OPERATORS
 from tidelog.language.syntax import Call, Comparison, Negation, Node, Rule, Term
 from tidelog.program.graph import RuleGraph
 from tidelog.reason.engine import Engine
@@ -125,10 +126,14 @@ def _restore_relation(store: Store, image: RelationImage, term_count: int) -> No
     relation.explicit_count = int(np.count_nonzero(image.explicit))
 
 
-def called_functions(rules: tuple[RuleImage, ...]) -> set[str]:
-    """The names of all functions and operators that rules call."""
+def foreign_functions(rules: Iterable[Rule]) -> set[str]:
+    """The names of the Python functions that rules call."""
+    return {name for name in _called(rules) if name not in BUILTIN_FUNCTIONS and name not in OPERATORS}
+
+
+def _called(rules: Iterable[Rule]) -> set[str]:
     found: set[str] = set()
-    waiting: list[Node | Term] = [part for item in rules for part in (item.rule.head, *item.rule.body)]
+    waiting: list[Node | Term] = [part for rule in rules for part in (rule.head, *rule.body)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, Call):

@@ -117,7 +117,8 @@ def _read_manifest(folder: Path, expected: str) -> dict[str, Any]:
         content = path.read_bytes()
     if checksum(content) != expected:
         raise _damaged(path)
-    return json.loads(content)  # type: ignore[no-any-return]
+    manifest: dict[str, Any] = json.loads(content)
+    return manifest
 
 
 def _damaged(path: Path) -> StorageError:
