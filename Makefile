@@ -1,0 +1,48 @@
+# `make demo` and `make test` each do everything from nothing: they need Python 3.11 or later, make, and no more.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-plain lint format clean
+
+help:
+	@echo "make demo    the wind farm: anomalies, proofs, a changed reading, a new rule; then the same farm on Spark"
+	@echo "make test    all tests, then a part of them again without the compiler"
+	@echo "make lint    ruff and mypy"
+	@echo "make format  format all sources"
+	@echo "make clean   remove the virtual environment and all caches of this folder"
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tidelog needs Python 3.11 or later; name one with `make PYTHON=…`")'
+	@echo "Installing tidelog into $(VENV), once …"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/python examples/demo.py
+
+# Two workers would compile every kernel twice, so the kernels come first.
+test: $(READY)
+	@$(BIN)/python tests/warm_up.py
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	@$(MAKE) --no-print-directory test-plain
+
+test-plain: $(READY)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) -m plain
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
