@@ -136,6 +136,7 @@ def _add_run(commands: Commands) -> None:
         help="of --out (default: csv)",
     )
     parser.add_argument("--engine", choices=("memory", "spark"), default="memory", help="default: memory")
+    _add_master(parser)
     parser.add_argument("--stats", action="store_true", help="show time, facts and rule applications per rule")
     parser.add_argument("--explain-plan", action="store_true", help="show how each rule is evaluated")
 
@@ -181,6 +182,11 @@ def _add_pipeline(commands: Commands) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     run = actions.add_parser("run", help="read, encode, materialise, maintain and publish as a file says")
     run.add_argument("config", metavar="CONFIG", help="the file that describes the pipeline")
+    _add_master(run)
+
+
+def _add_master(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--master", metavar="URL", help="the Spark cluster (default: every core of this machine)")
 
 
 def _add_bench(commands: Commands) -> None:

@@ -228,7 +228,7 @@ def shell(options: Namespace) -> int:
 
 def pipeline(options: Namespace) -> int:
     """`tidelog pipeline run`"""
-    return _spark("pipeline", "run_pipeline", options.config)
+    return _spark("pipeline", "run_pipeline", options.config, options.master)
 
 
 def bench(options: Namespace) -> int:

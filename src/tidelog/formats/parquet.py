@@ -8,6 +8,7 @@ without columns.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -20,6 +21,7 @@ from tidelog.formats.files import OnBytes, data_error, failures_told, ignore_byt
 from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, render
 from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND, columns_of_table
 
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _NULLARY_FIELD = pa.field("holds", pa.bool_(), metadata={KIND_KEY: NULLARY_KIND})
 
 
@@ -29,16 +31,26 @@ def read_parquet(path: Path, predicate: str, on_bytes: OnBytes = ignore_bytes) -
         size = path.stat().st_size
         try:
             with pq.ParquetFile(path) as file:
-                rows, row = file.metadata.num_rows, 1
+                rows, row, schema = file.metadata.num_rows, 1, _with_spark_kinds(file.schema_arrow)
                 for batch in file.iter_batches(BATCH_ROWS):
                     source = f"{path} from row {row}"
-                    columns = columns_of_table(pa.Table.from_batches([batch], file.schema_arrow), source)
+                    columns = columns_of_table(pa.Table.from_batches([batch], schema), source)
                     on_bytes(size * batch.num_rows // rows)
                     if columns is not None:
                         yield FactBatch(predicate, columns, str(path), row)
                     row += batch.num_rows
         except pa.ArrowException as error:
             raise data_error(str(path), None, f"not a readable Parquet file ({error}); write it again") from None
+
+
+def _with_spark_kinds(schema: pa.Schema) -> pa.Schema:
+    """A schema with the kinds of its columns where Spark wrote the file: it keeps the metadata of fields elsewhere."""
+    written = json.loads((schema.metadata or {}).get(_SPARK_SCHEMA, b"{}"))
+    for number, field in enumerate(written.get("fields", ())):
+        kind = field.get("metadata", {}).get(KIND_KEY.decode())
+        if kind is not None:
+            schema = schema.set(number, schema.field(number).with_metadata({KIND_KEY: kind.encode()}))
+    return schema
 
 
 def write_parquet(file: IO[bytes], batches: Iterable[Columns]) -> None:

@@ -27,7 +27,7 @@ from tidelog.spark.writing import write_predicate
 def run_program(options: Namespace) -> int:
     """Materialise a program on Spark, print the answers of its queries, and write what it derives."""
     _, program = read_program(options.program)
-    spark = open_session(getattr(options, "master", None))
+    spark = open_session(options.master)
     folder = tempfile.mkdtemp(prefix="tidelog-")
     try:
         limits = Options(max_facts=options.max_facts, timeout=options.timeout)
