@@ -15,7 +15,6 @@ from __future__ import annotations
 from tidelog.reason.mark_kernels import MARKED_PLACES, mark_buffered, note_marked, room_for_marks, uses_marked
 from tidelog.reason.policy import NO_COUNTER, RECURSIVE
 from tidelog.store.executor import (
-    frame_size,
     head_relation,
     next_match,
     plan_word,
@@ -24,12 +23,15 @@ from tidelog.store.executor import (
 )
 from tidelog.store.jit import device, entry_point, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import (
+    SEED,
     append,
     enqueue,
     field,
     find_slot,
     flags_at,
     index_row,
+    link_fact,
+    mix,
     prefetch_rows,
     record_of,
     relation_row,
@@ -44,15 +46,18 @@ from tidelog.store.layout import (
     F_EXPECTED,
     F_EXPLICIT,
     F_IN,
-    F_MARKED,
     F_OLD,
     F_PENDING,
     F_PROCESSED,
     F_SEEN,
+    FROM_OTHER,
+    FROM_PIVOT,
     FULL,
     FULL_LIST,
     FULL_LOG,
     M_BUCKETS,
+    M_BUDGET,
+    M_CODE,
     M_FRAMES,
     M_FULL,
     M_HEADS,
@@ -61,6 +66,7 @@ from tidelog.store.layout import (
     M_LOG_CAPACITY,
     M_LOG_COUNT,
     M_MARKING,
+    M_MASKS,
     M_RULE_FACTS,
     M_RULE_WORK,
     M_SAVED,
@@ -69,16 +75,20 @@ from tidelog.store.layout import (
     M_WORK,
     MATCH,
     P_RULE,
+    P_SHORT,
+    PAUSED,
     R_ARITY,
     R_BATCH,
     R_BATCH_CAPACITY,
     R_BATCH_COUNT,
     R_CAPACITY,
+    R_CELLS,
     R_CLEAN,
     R_COUNT,
     R_COUNTERS,
     R_FACTS,
     R_FLAGS,
+    R_GROUPS,
     R_INDEX,
     R_INDEX_COUNT,
     R_KEYS,
@@ -86,11 +96,19 @@ from tidelog.store.layout import (
     R_QUEUE,
     R_QUEUE_CAPACITY,
     R_QUEUE_COUNT,
+    R_WIDTH,
+    SHORT_HEAD,
+    SHORT_INDEX,
+    SHORT_KEY,
+    SHORT_ROLE,
     SORT_BUCKETS,
     W_DELETION,
     W_INSERTION,
     W_OVERDELETED,
+    X_COLUMNS,
+    X_LINK,
     X_SLOT_COUNT,
+    X_SLOTS,
     X_USED,
 )
 
@@ -188,6 +206,56 @@ def count_head(m, relation, row, fact, counter, step):
 
 
 @device
+def insert_new_pairs(m, row, rows, count, slots):
+    """The hot path of materialisation: insert keys of one or two cells where all that is known is in I or waits.
+
+    Then only the key decides, and a new fact has nothing to remember and no counter to move.
+    """
+    arity = field(row, R_ARITY)
+    keys = field(row, R_KEYS)
+    facts = field(row, R_FACTS)
+    slot_count = field(row, R_GROUPS) * 8
+    width = field(row, R_WIDTH)
+    fact = field(row, R_COUNT)
+    record = field(row, R_CELLS) + fact * width
+    flags = field(row, R_FLAGS)
+    counters = field(row, R_COUNTERS)
+    index_count = field(row, R_INDEX_COUNT)
+    queue = field(row, R_QUEUE) + 4 * field(row, R_QUEUE_COUNT)
+    before = fact
+    for position in range(count):
+        at = rows + 4 * arity * position
+        key = load_i32(at)
+        if arity == 2:
+            key = (key << 32) | load_i32(at + 4)
+        slot = load_i64(slots + 8 * position)
+        found = load_i64(keys + 8 * slot)
+        while found != EMPTY and found != key:
+            slot += 1
+            if slot == slot_count:
+                slot = 0
+            found = load_i64(keys + 8 * slot)
+        if found == key:
+            continue
+        store_i64(keys + 8 * slot, key)
+        store_i32(facts + 4 * slot, fact)
+        for column in range(arity):
+            store_i32(record + 4 * column, load_i32(at + 4 * column))
+        store_i32(record + flags, F_PENDING)
+        if counters != 0:
+            store_i32(record + counters, 0)
+            store_i32(record + counters + 4, 0)
+        for place in range(index_count):
+            link_fact(m, field(row, R_INDEX + place), record, fact)
+        store_i32(queue, fact)
+        queue += 4
+        fact += 1
+        record += width
+    store_i64(row + 8 * R_COUNT, fact)
+    store_i64(row + 8 * R_QUEUE_COUNT, field(row, R_QUEUE_COUNT) + fact - before)
+
+
+@device
 def absorb(m, action, target, buffered, counter):
     """Act on the buffered heads; False where room must be made first."""
     row = relation_row(m, target)
@@ -206,6 +274,9 @@ def absorb(m, action, target, buffered, counter):
     prefetch_rows(m, target, rows, buffered, slots)
     keys = field(row, R_KEYS)
     fact_numbers = field(row, R_FACTS)
+    if action == INSERT and counter < 0 and field(row, R_CLEAN) == 1 and 0 < arity <= 2 and m[MARKED_PLACES + 1] == 0:
+        insert_new_pairs(m, row, rows, buffered, slots)
+        return DONE
     # The hot path of materialisation: most heads are known, and then nothing but the key has to be read.
     known_is_enough = action == INSERT and counter < 0 and field(row, R_CLEAN) == 1
     for position in range(buffered):
@@ -338,8 +409,125 @@ def flush(m, action):
 
 
 @device
+def short_head(short, width, record, other, target):
+    """Write a head from the records of the pivot and of the other atom."""
+    at = short + 4 * SHORT_HEAD
+    for column in range(width):
+        origin = load_i32(at)
+        cell = load_i32(at + 4)
+        if origin == FROM_PIVOT:
+            cell = load_i32(record + 4 * cell)
+        elif origin == FROM_OTHER:
+            cell = load_i32(other + 4 * cell)
+        store_i32(target + 4 * column, cell)
+        at += 8
+
+
+@device
+def first_with_key(m, index, cells, width, key):
+    """The newest fact with this value in the one column of an index, or -1."""
+    column = 4 * load_i32(field(index, X_COLUMNS))
+    slot_count = field(index, X_SLOT_COUNT)
+    slots = field(index, X_SLOTS)
+    slot = (mix(SEED, key) * slot_count) >> 32
+    while True:
+        fact = load_i32(slots + 4 * slot)
+        if fact == EMPTY or load_i32(cells + fact * width + column) == key:
+            return fact
+        slot += 1
+        if slot == slot_count:
+            slot = 0
+
+
+@device
+def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row):
+    """`run_plan` for a pivot and at most one atom joined by one column: no frame, and everything in registers."""
+    target = head_relation(m, plan)
+    target_row = relation_row(m, target)
+    arity = field(target_row, R_ARITY)
+    known = field(target_row, R_COUNT)
+    room = m[M_HEADS_CAPACITY] // (arity + 3)
+    heads = m[M_HEADS]
+    relation = load_i32(short)
+    role = load_i32(short + 4 * SHORT_ROLE)
+    key_source = load_i32(short + 4 * SHORT_KEY)
+    care = m[M_MASKS + 2 * role]
+    want = m[M_MASKS + 2 * role + 1]
+    pivot_cells = field(pivot_row, R_CELLS)
+    pivot_width = field(pivot_row, R_WIDTH)
+    # The head's relation may be that of the pivot or of the other atom: arrays only move after this has returned.
+    row = relation_row(m, relation if relation >= 0 else target)
+    cells = field(row, R_CELLS)
+    width = field(row, R_WIDTH)
+    flags = field(row, R_FLAGS)
+    index = index_row(m, load_i32(short + 4 * SHORT_INDEX))
+    link = field(index, X_LINK) if relation >= 0 else 0
+    m[M_STATE + AT_TARGET] = target
+    m[M_STATE + AT_COUNTER] = counter
+    buffered = m[M_STATE + AT_BUFFERED]
+    position = m[M_STATE + AT_PIVOT]
+    # While a chain is walked, AT_JOINING is its next fact + 2; 0 before it begins.
+    joining = m[M_STATE + AT_JOINING]
+    work = 0
+    status = DONE
+    while position < count:
+        record = pivot_cells + load_i32(pivots + 4 * position) * pivot_width
+        if relation < 0:
+            fact = 0 if joining == 0 else -1
+        elif joining != 0:
+            fact = joining - 2
+        else:
+            key = load_i32(record + 4 * key_source) if key_source >= 0 else -1 - key_source
+            fact = first_with_key(m, index, cells, width, key)
+        joining = fact + 2
+        while fact >= 0:
+            if buffered == room:
+                m[M_STATE + AT_BUFFERED] = buffered
+                status = absorb(m, action, target, buffered, counter)
+                if status != DONE:
+                    break
+                buffered = 0
+            if relation < 0:
+                short_head(short, arity, record, record, heads + 4 * arity * buffered)
+                buffered += 1
+                work += 1
+                fact = -1
+            else:
+                other = cells + fact * width
+                if load_i32(other + flags) & care == want:
+                    short_head(short, arity, record, other, heads + 4 * arity * buffered)
+                    buffered += 1
+                    work += 1
+                fact = load_i32(other + link)
+            joining = fact + 2
+        if status != DONE:
+            break
+        joining = 0
+        position += 1
+        if work > m[M_BUDGET]:
+            status = PAUSED
+            break
+    m[M_BUDGET] -= work
+    m[M_STATE + AT_BUFFERED] = buffered
+    m[M_STATE + AT_PIVOT] = position
+    m[M_STATE + AT_JOINING] = joining
+    kind = W_DELETION if action in (OVERDELETE, COUNT_DOWN) else W_INSERTION
+    m[M_WORK + kind] += work
+    rule_work = m[M_RULE_WORK] + 8 * plan_word(m, plan, P_RULE)
+    store_i64(rule_work, load_i64(rule_work) + work)
+    if status == DONE:
+        status = flush(m, action)
+    rule_facts = m[M_RULE_FACTS] + 8 * plan_word(m, plan, P_RULE)
+    store_i64(rule_facts, load_i64(rule_facts) + field(target_row, R_COUNT) - known)
+    return status
+
+
+@device
 def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     """Run a plan over its pivots (`pivots` 0: once, from nothing), buffering and absorbing its heads."""
+    short = plan_word(m, plan, P_SHORT)
+    if short != 0 and not seen and pivots != 0 and m[M_MARKING] == 0:
+        return run_short_plan(m, action, plan, m[M_CODE] + 4 * short, pivots, count, counter, pivot_row)
     target = head_relation(m, plan)
     target_row = relation_row(m, target)
     arity = field(target_row, R_ARITY)

@@ -24,6 +24,9 @@ from tidelog.store.layout import (
     E_END,
     E_VARIABLE,
     FRAME_VARIABLES,
+    FROM_CONSTANT,
+    FROM_OTHER,
+    FROM_PIVOT,
     M_CODE,
     ROLE_LOWER_AFTER,
     ROLE_LOWER_BEFORE,
@@ -55,6 +58,18 @@ def _kinds(closure: bool, stored: int, virtual: int) -> tuple[int, int, int]:
     """The kinds of a step that probes, follows an index, or scans; they are numbered in that order."""
     first = virtual if closure else stored
     return first, first + 1, first + 2
+
+
+def _distinct_columns(atom: Atom, without: tuple[int, ...] = ()) -> dict[Variable, int] | None:
+    """The column of each variable, where there is nothing else to check: no constants, no variable twice."""
+    columns: dict[Variable, int] = {}
+    for column, term in enumerate(atom.arguments):
+        if column in without:
+            continue
+        if not isinstance(term, Variable) or term in columns:
+            return None
+        columns[term] = column
+    return columns
 
 
 class Code:
@@ -94,9 +109,40 @@ class Assembler:
         head = self._store.code.append([self._source(term) for term in self._head])
         count = len(self._slots)
         frame = 8 * (FRAME_VARIABLES + count + 2 * len(offsets))
-        header = [len(offsets), count, frame, self._target, head, self._rule_number, len(self._head)]
+        short = self._short_form()
+        header = [len(offsets), count, frame, self._target, head, self._rule_number, len(self._head), short]
         self._store.ensure_frame(frame)
         return self._store.code.append(header + offsets)
+
+    def _short_form(self) -> int:
+        """The offset of the plan's short form, or 0 where it has none."""
+        steps = self._plan.steps
+        if not steps or len(steps) > 2 or not isinstance(steps[0], Take) or self._plan.pivot.start is not Start.POSITIVE:
+            return 0
+        pivot = _distinct_columns(steps[0].atom)
+        if pivot is None:
+            return 0
+        if len(steps) == 1:
+            words = [-1, 0, 0, 0]
+            other: dict[Variable, int] = {}
+        else:
+            step = steps[1]
+            if not isinstance(step, Match) or len(step.bound) != 1 or self._store.is_closure(step.atom.predicate):
+                return 0
+            free = _distinct_columns(step.atom, without=step.bound)
+            if free is None or step.atom.arity < 2:
+                return 0
+            other = free
+            relation = self._store.relation(step.atom.predicate, step.atom.arity)
+            key = step.atom.arguments[step.bound[0]]
+            source = pivot[key] if isinstance(key, Variable) else self._source(key)
+            words = [relation.number, _ROLES[step.side, step.own], relation.index_on(step.bound).number, source]
+        for term in self._head:
+            if isinstance(term, Variable):
+                words += [FROM_PIVOT, pivot[term]] if term in pivot else [FROM_OTHER, other[term]]
+            else:
+                words += [FROM_CONSTANT, -1 - self._source(term)]
+        return self._store.code.append(words)
 
     def _slot(self, variable: Variable) -> int:
         return self._slots.setdefault(variable, len(self._slots))

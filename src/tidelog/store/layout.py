@@ -151,7 +151,18 @@ P_HEAD_RELATION = 3
 P_HEAD = 4  # offset of the sources of the head's cells
 P_RULE = 5
 P_WIDTH = 6  # cells of a head
-P_FIRST = 7  # offsets of the steps from here on
+P_SHORT = 7  # offset of the plan's short form, or 0
+P_FIRST = 8  # offsets of the steps from here on
+
+# The short form of a plan that is a pivot and at most one atom joined to it by one column: the bulk of all work.
+SHORT_RELATION = 0  # of the other atom, or -1
+SHORT_ROLE = 1
+SHORT_INDEX = 2
+SHORT_KEY = 3  # the pivot's column, or -1 - a constant
+SHORT_HEAD = 4  # for each cell of the head: where from, and which column or constant
+FROM_PIVOT = 0
+FROM_OTHER = 1
+FROM_CONSTANT = 2
 
 # steps
 S_KIND = 0
