@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tidelog.errors import LimitError
 from tidelog.language.syntax import Atom, Constant, Query, Rule, Term, variables
 from tidelog.program.graph import Component, RuleGraph
+from tidelog.program.modules import Kind, Module, recognise
 from tidelog.program.normal import NormalRule, normalise
 from tidelog.program.plan import ALL, Absent, Match, Pivot, Plan, Side, Start, Take, make_plan
+from tidelog.spark.closures import symmetric_closure, transitive_closure, with_diagonal
 from tidelog.spark.expressions import Functions
 from tidelog.spark.heads import encoded
 from tidelog.spark.loading import decoded_records, load
@@ -55,12 +58,14 @@ class Options:
     """How to materialise. A limit of `None` is no limit.
 
     Components that read at most `local_facts` facts are solved inside one task, unless they yield more than
-    `local_results`; 0 forbids it."""
+    `local_results`; 0 forbids it. Transitive closures of at most `closure_edges` pairs are computed in tasks that each
+    hold all of these; 0 forbids that, too."""
 
     max_facts: int | None = None
     timeout: float | None = None
     local_facts: int = 1_000_000
     local_results: int = 5_000_000
+    closure_edges: int = 5_000_000
 
 
 @dataclass
@@ -99,6 +104,8 @@ class Materialiser:
         self._options = options or Options()
         self._on_progress = on_progress
         self._started = time.monotonic()
+        # Tasks read the pairs of a closure by themselves, which takes a path of the file system.
+        self._remote = "://" in relations.folder
         self._ids = dictionary.ids_of(_constants(self._normal.values()))
         for rule in self._normal.values():
             for atom in (rule.head, *rule.positives, *rule.negatives):
@@ -209,7 +216,11 @@ class Materialiser:
     def _run_wave(self, title: str, number: int, wave: list[Component]) -> None:
         predicates = tuple(name for component in wave for name in component.predicates)
         self._relations.settle(predicates)
-        found = self._round(title, number, 0, predicates, self._first_plans(wave))
+        closures = {component: module for component in wave if (module := self._module(component))}
+        found = self._round(title, number, 0, predicates, self._first_plans(wave, closures))
+        for component, module in closures.items():
+            self._close(title, number, component, module)
+        wave = [component for component in wave if component not in closures]
         round_number = 0
         while any(found.values()):
             plans = self._delta_plans(wave)
@@ -254,10 +265,60 @@ class Materialiser:
         if seconds is not None and time.monotonic() - self._started > seconds:
             raise LimitError(f"more than {seconds:g} seconds; last evaluated: {shown}")
 
+    # ── closures ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _module(self, component: Component) -> Module | None:
+        """The closure that a component is, where it is nothing else and can be computed as one."""
+        modules, _ = recognise({number: self._graph.rule(number) for number in component.rules})
+        if len(modules) != 1 or len(component.predicates) != 1:
+            return None
+        [module] = modules
+        if not set(component.recursive_rules) <= set(module.rules):
+            return None
+        if module.needs_distinct_values and self._dictionary.floats:
+            return None
+        if module.needs_no_explicit_facts and self._relations.count(module.predicate):
+            return None
+        if module.kind is not Kind.SYMMETRIC_TRANSITIVE:
+            fits = sum(self._relations.count(name) for name in self._reads(component)) <= self._options.closure_edges
+            return module if fits and not self._remote else None
+        return module
+
+    def _close(self, title: str, wave: int, component: Component, module: Module) -> None:
+        started = time.monotonic()
+        name = module.predicate
+        source = module.base or name
+        if not self._relations.count(source):
+            return
+        pairs = self._relations.frame(source)
+        if module.inverse:
+            pairs = pairs.select(F.col("c1").alias("c0"), F.col("c0").alias("c1"))
+        if module.kind is Kind.SYMMETRIC_TRANSITIVE:
+            closed = symmetric_closure(pairs, self._cut)
+            how = "connected components"
+        else:
+            paths = [part.path for part in self._relations[source].parts]
+            tasks = self._spark.sparkContext.defaultParallelism
+            closed = transitive_closure(self._relations.frame(source), paths, module.inverse, tasks)
+            how = f"a share of the sources in each of {tasks} tasks"
+        candidates = {name: with_diagonal(closed, pairs, module.diagonal)}
+        [found] = self._relations.add_new(self._relations.wide(candidates), [name]).values()
+        self._note(Round(wave, 1, component.predicates, how, found, time.monotonic() - started), title)
+        self._check_limits([self._graph.rule(number) for number in component.rules])
+
+    def _cut(self, frame: DataFrame) -> DataFrame:
+        return self._relations.staged(frame, ", ".join(f"{name} {type_}" for name, type_ in frame.dtypes))
+
     # ── plans ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _first_plans(self, wave: list[Component]) -> list[Plan]:
-        rules = ((self._normal[number], component) for component in wave for number in component.rules)
+    def _first_plans(self, wave: list[Component], closures: Mapping[Component, Module]) -> list[Plan]:
+        closed = {number for module in closures.values() for number in module.rules}
+        rules = (
+            (self._normal[number], component)
+            for component in wave
+            for number in component.rules
+            if number not in closed
+        )
         return [self._plan(rule, ALL, component) for rule, component in rules if self._can_match(rule)]
 
     def _can_match(self, rule: NormalRule) -> bool:

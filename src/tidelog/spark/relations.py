@@ -62,7 +62,7 @@ class Relations:
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self._spark = spark
-        self._folder = folder
+        self.folder = folder
         self._jobs = 0
         self._by_name: dict[str, Relation] = {}
 
@@ -150,7 +150,7 @@ class Relations:
 
     def _next_folder(self, what: str) -> str:
         self._jobs += 1
-        return f"{self._folder}/{what}-{self._jobs:05d}"
+        return f"{self.folder}/{what}-{self._jobs:05d}"
 
     def settle(self, predicates: Iterable[str]) -> None:
         """End the rounds of these predicates: nothing is new any more."""
