@@ -160,7 +160,7 @@ CASES = {
     "same-generation": Case(
         "same generation",
         SAME_GENERATION,
-        lambda seed, size: {"parent": table(graphs.family(scaled(6_000, size), 4, seed))},
+        lambda seed, size: {"parent": table(graphs.family(scaled(7_000, size), 6, seed))},
         ("same",),
         _SAME_GENERATION_QUERY,
     ),

@@ -204,16 +204,20 @@ class SwiProlog(Peer):
     """SWI-Prolog with tabling: every derived predicate is tabled, and the answers are counted."""
 
     name = "SWI-Prolog"
+    OPTIONS = ("--stack-limit=8g", "--table-space=8g")
 
     def version(self) -> str | None:
         return _first_line("swipl", "--version")
 
-    def program(self, task: Task, tables: str = "") -> str:
+    def program(self, task: Task, incremental: bool = False) -> str:
         known = arities(task.rules, task.facts)
         derived = derived_names(task.rules)
         given = {name: f"given_{name}" if name in derived else name for name in task.facts}
-        lines = [f":- table {name}/{known[name]}{tables}." for name in derived]
-        lines += [f":- dynamic {name}/{arity}." for name, arity in known.items() if name not in derived]
+        kind = " as incremental" if incremental else ""
+        lines = [f":- table {name}/{known[name]}{kind}." for name in derived]
+        lines += [
+            f":- dynamic {given.get(name, name)}/{known[name]}{kind}." for name in {*known} - {*derived} | {*given}
+        ]
         lines.append(":- style_check(-discontiguous), style_check(-singleton).")
         lines += [facts_text(given[name], rows, PROLOG) for name, rows in task.facts.items()]
         for name in derived:
@@ -231,9 +235,8 @@ class SwiProlog(Peer):
     def materialise(self, task: Task) -> Measured:
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "program.pl").write_text(self.program(task))
-            goal = "set_prolog_flag(table_space, 8000000000), count(N), print(N)"
-            options = ["--stack-limit=8g", "-g", goal, "-t", "halt", "program.pl"]
-            measured = measure_command(["swipl", *options], folder)
+            goal = "count(N), print(N)"
+            measured = measure_command(["swipl", *self.OPTIONS, "-g", goal, "-t", "halt", "program.pl"], folder)
         return Measured(measured.cpu, measured.wall, measured.memory, int(measured.value))
 
 

@@ -63,7 +63,7 @@ def read_stream(folder: Path) -> list[Update]:
 
 def read_streams(data: Path, kind: str, name: str) -> list[list[Update]]:
     """All streams of a kind (`random`, `overlap`, `real`) of a program, one for each run of the generator."""
-    folders = sorted(folder.parent for folder in (data / "updates" / kind / name).glob("*/*/00*.pl"))
+    folders = sorted({file.parent for file in (data / "updates" / kind / name).glob("*/*/*.pl")})
     if not folders:
         raise DataError(f"there are no streams {data / 'updates' / kind / name}; --data is the folder with `updates`")
     return [read_stream(folder) for folder in folders]

@@ -1,0 +1,118 @@
+"""The closure of a random graph on Spark: tidelog beside the loop that one would write, and beside `WITH RECURSIVE`.
+
+All run in one session on `local[2]`, each once on a tenth of the graph beforehand, so that none pays for warming up.
+The plain loop is semi-naive and cuts its lineage by `localCheckpoint` each round. The recursive query has DISTINCT in
+its step and no limit of rows or levels, without which it would not end right.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+import numpy as np
+import pyarrow as pa
+
+from tidelog.bench.options import Options
+from tidelog.bench.report import Check, Report, Table
+
+_PROGRAM = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
+_RECURSIVE = """
+WITH RECURSIVE path(a, b) MAX RECURSION LEVEL 10000 AS (
+    SELECT a, b FROM edges
+    UNION ALL
+    SELECT DISTINCT edges.a, path.b FROM edges JOIN path ON edges.b = path.a)
+SELECT count(*) AS pairs FROM (SELECT DISTINCT a, b FROM path)
+"""
+
+
+def run(options: Options) -> Report:
+    report = Report("Spark: the closure of a random DAG, wall seconds in one session on local[2]")
+    table = Table("the same graph", ["way", "pairs", "seconds", "times slower than tidelog"])
+    report.tables.append(table)
+    if find_spec("pyspark") is None:
+        table.note = "PySpark is not installed: pip install 'tidelog[spark]'"
+        return report
+    scale = options.scale(0.2)
+    nodes, edges = int(2000 * scale), int(10_000 * scale)
+    with _session() as spark:
+        small, whole = _graph(options.seed, nodes // 10, edges // 10), _graph(options.seed, nodes, edges)
+        found = {}
+        for way, measure in _WAYS.items():
+            options.progress(way)
+            measure(spark, small)
+            started = time.perf_counter()
+            pairs = measure(spark, whole)
+            found[way] = (pairs, time.perf_counter() - started)
+    base = found[next(iter(_WAYS))][1]
+    table.rows.extend([way, pairs, seconds, seconds / base] for way, (pairs, seconds) in found.items())
+    counts = [pairs for pairs, _ in found.values()]
+    report.checks.append(Check("pairs by every way", counts[:1] * len(counts), counts))
+    return report
+
+
+def _graph(seed: int, nodes: int, edges: int) -> pa.Table:
+    """A DAG: edges between different nodes, from the smaller to the greater one."""
+    dice = np.random.default_rng(seed)
+    ends = np.sort(np.stack([dice.integers(0, nodes, 2 * edges), dice.integers(0, nodes, 2 * edges)]), axis=0)
+    chosen = np.unique(ends[:, ends[0] != ends[1]], axis=1)
+    picked = dice.permutation(chosen.shape[1])[:edges]
+    return pa.table({"a": chosen[0, picked], "b": chosen[1, picked]})
+
+
+@contextmanager
+def _session() -> Iterator[object]:
+    from tidelog.spark.session import open_session
+
+    spark = open_session("local[2]", {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "4"})
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _tidelog(spark: object, graph: pa.Table, local: bool = True) -> int:
+    from tidelog.language import parse_program
+    from tidelog.spark import Options as EngineOptions
+    from tidelog.spark import SparkEngine
+    from tidelog.spark.sources import Source
+
+    folder = tempfile.mkdtemp(prefix="tidelog-")
+    try:
+        # Without closures either, where tasks are forbidden: every round on Spark.
+        how = EngineOptions() if local else EngineOptions(local_facts=0, closure_edges=0)
+        engine = SparkEngine(spark, parse_program(_PROGRAM), folder, options=how)
+        engine.load(Source(predicate="edge", frame=spark.createDataFrame(graph)).records(spark))  # type:
+        ignore[attr-defined]
+        engine.materialise()
+        return engine.relations.count("path")
+    finally:
+        shutil.rmtree(folder)
+
+
+def _loop(spark: object, graph: pa.Table) -> int:
+    edges = spark.createDataFrame(graph).localCheckpoint()  # type: ignore[attr-defined]
+    known = delta = edges.distinct().localCheckpoint()
+    while not delta.isEmpty():
+        step = edges.withColumnRenamed("b", "m").join(delta.withColumnsRenamed({"a": "m"}), "m").select("a", "b")
+        delta = step.distinct().join(known, ["a", "b"], "left_anti").localCheckpoint()
+        known = known.union(delta).localCheckpoint()
+    return int(known.count())
+
+
+def _recursive(spark: object, graph: pa.Table) -> int:
+    spark.createDataFrame(graph).createOrReplaceTempView("edges")  # type: ignore[attr-defined]
+    spark.conf.set("spark.sql.cteRecursionRowLimit", "-1")  # type: ignore[attr-defined]
+    return int(spark.sql(_RECURSIVE).first()["pairs"])  # type: ignore[attr-defined]
+
+
+_WAYS: dict[str, Callable[[object, pa.Table], int]] = {
+    "tidelog": _tidelog,
+    "tidelog, by rounds only": lambda spark, graph: _tidelog(spark, graph, local=False),
+    "plain loop with localCheckpoint": _loop,
+    "WITH RECURSIVE": _recursive,
+}

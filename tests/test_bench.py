@@ -1,0 +1,241 @@
+"""The benchmarks: generators give what they promise, peers agree on sizes, and every quick form runs on tiny sizes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tidelog.bench import graphs, lubm, streams, turbines
+from tidelog.bench.cases import CASES, random_rows, scaled
+from tidelog.bench.command import BENCHMARKS, benchmark, run
+from tidelog.bench.floor import materialise as floor_materialise
+from tidelog.bench.measure import Failed, Measured, isolated, measure
+from tidelog.bench.peers import PEERS, Souffle, Task, count_facts, derived_predicates, installed, materialise
+from tidelog.bench.report import Check, Plot, Report, Table, cell_text, ratio, to_markdown, write_json
+from tidelog.bench.run_bf import equilibrium
+from tidelog.bench.translate import CLINGO, PROLOG, program_of, rule_text
+from tidelog.bench.work import percentile, without
+from tidelog.errors import DataError
+from tidelog.language import parse_program
+
+# --- generators ---
+
+
+def edge_set(edges: graphs.Edges) -> set[tuple[int, int]]:
+    return {(int(a), int(b)) for a, b in edges}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_graphs_have_different_edges_and_no_loops(seed: int) -> None:
+    for make in (graphs.random_graph, graphs.random_dag):
+        edges = edge_set(make(30, 200, seed))
+        assert len(edges) == 200
+        assert all(a != b and 0 <= a < 30 and 0 <= b < 30 for a, b in edges)
+    assert all(a < b for a, b in edge_set(graphs.random_dag(30, 200, seed)))
+    assert edge_set(graphs.random_dag(30, 200, seed)) == edge_set(graphs.random_dag(30, 200, seed))
+
+
+def test_all_edges_of_small_graphs_can_be_drawn() -> None:
+    assert edge_set(graphs.random_dag(5, 10, 1)) == {(a, b) for b in range(5) for a in range(b)}
+    assert edge_set(graphs.random_graph(4, 12, 1)) == edge_set(graphs.clique(4))
+    with pytest.raises(ValueError, match="only 10"):
+        graphs.random_dag(5, 11, 1)
+
+
+def test_shapes() -> None:
+    assert edge_set(graphs.chain(3)) == {(0, 1), (1, 2)}
+    assert edge_set(graphs.cycle(3)) == {(0, 1), (1, 2), (2, 0)}
+    assert edge_set(graphs.chains(2, 3)) == {(0, 1), (1, 2), (3, 4), (4, 5)}
+    assert all(b // 10 == a // 10 - 1 for a, b in edge_set(graphs.family(40, 4, 1)))
+
+
+def test_groups_become_cliques() -> None:
+    kb = materialise(CASES["places"].rules, {"relatedPlaces": graphs.groups([4, 7], 1.0, 3)})
+    assert len(kb.facts("relatedPlaces")) == 4**2 + 7**2
+
+
+def test_lubm_has_the_published_size_and_the_rules_of_the_ontology() -> None:
+    facts = lubm.generate(1)
+    assert len(facts["ub:Department"]) == 15
+    assert sum(map(len, facts.values())) == pytest.approx(100_543, rel=0.03)
+    assert len(parse_program(lubm.rules()).rules) == 107
+
+
+TURBINES = {
+    "RS1": (400, lambda n: n * n + 2 * n),
+    "RS2": (200, lambda n: (21 * n * n + 43 * n) // 2),
+    "RS3": (200, lambda n: (21 * n * n + 43 * n) // 2 - 6 * n + 1),
+}
+
+
+@pytest.mark.parametrize("name", TURBINES)
+def test_turbines_derive_the_papers_numbers_of_facts(name: str) -> None:
+    """On a few turbines by formula; the formula gives the paper's numbers for the paper's turbines."""
+    turbines_there, formula = TURBINES[name]
+    assert formula(turbines_there) == turbines.DERIVED[name]
+    case = CASES[name.lower()]
+    kb = materialise(case.rules, case.facts(0, 10 / turbines_there))
+    assert count_facts(kb, derived_predicates(case.rules)) == formula(10)
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.5])
+def test_streams_delete_what_is_there_and_add_what_is_not(overlap: float) -> None:
+    stream = streams.random_stream(20, 10, 3, overlap)
+    present: set[object] = set()
+    for number, update in enumerate(stream):
+        deleted, added = (update[key].get("edge", []) for key in ("delete", "add"))
+        assert set(deleted) <= present
+        present -= set(deleted)
+        assert not present & set(added)
+        present |= set(added)
+        assert len(present) == 100
+        if number > 1:
+            back = set(added) & set(stream[number - 1]["delete"]["edge"])
+            assert len(back) >= 10 * overlap
+    assert len(stream) == 50
+
+
+def test_random_rows_of_one_seed_hold_each_other() -> None:
+    facts = CASES["points-to"].facts(1, 0.02)
+
+    def rows(count: int) -> set[object]:
+        drawn = random_rows(facts, count, 5)
+        return {(name, *row.values()) for name, table in drawn.items() for row in table.to_pylist()}
+
+    assert len(rows(20)) == 20
+    assert rows(5) < rows(20)
+    assert sum(map(len, without(facts, random_rows(facts, 20, 5)).values())) == sum(map(len, facts.values())) - 20
+
+
+def test_public_streams_are_read_from_a_folder(tmp_path: Path) -> None:
+    for run_number in (0, 1):
+        folder = tmp_path / "updates" / "random" / "path" / str(run_number) / "100-10-200"
+        folder.mkdir(parents=True)
+        (folder / "00.pl").write_text("add(edge(1, 2)).\n")
+        (folder / "01.pl").write_text("delete(edge(1, 2)).\n")
+    found = streams.read_streams(tmp_path, "random", "path")
+    assert [len(stream) for stream in found] == [2, 2]
+    assert found[0][1]["delete"] == {"edge": [(1, 2)]}
+    with pytest.raises(DataError, match="--data"):
+        streams.read_streams(tmp_path, "overlap", "path")
+
+
+# --- peers ---
+
+_SMALL = ("dag-right", "dag-nonlinear", "cycle", "same-generation", "points-to", "lubm-plain", "rs2", "rs3")
+
+
+def expected_count(case: str, size: float) -> int:
+    chosen = CASES[case]
+    kb = materialise(chosen.rules, chosen.facts(1, size))
+    return count_facts(kb, chosen.answer or derived_predicates(chosen.rules))
+
+
+@pytest.mark.parametrize("case", _SMALL)
+@pytest.mark.parametrize("peer", sorted(installed()))
+def test_peers_find_as_many_facts(peer: str, case: str) -> None:
+    size = 0.001 if case == "lubm-plain" else 0.01
+    if not PEERS[peer].takes(CASES[case]):
+        pytest.skip("no such query")
+    if peer == "SWI-Prolog" and case == "lubm-plain":
+        pytest.skip("takes seconds")
+    assert PEERS[peer].materialise(Task.of(CASES[case], 1, size)).value == expected_count(case, size)
+
+
+def test_variables_that_stand_alone_are_unnamed_for_other_engines() -> None:
+    (rule,), _ = program_of("p(X) :- q(X, Y), not r(X, Z), X != 3.")
+    assert rule_text(rule, CLINGO) == "p_p(VX) :- p_q(VX, _), not p_r(VX, _), VX != 3."
+    assert rule_text(rule, PROLOG) == "p_p(VX) :- p_q(VX, _), \\+ p_r(VX, _), VX \\== 3."
+
+
+def test_souffle_gets_declarations_inputs_and_sizes() -> None:
+    text = Souffle().program(Task.of(CASES["dag-right"], 1, 0.01)).splitlines()
+    assert ".decl p_edge(c0: number, c1: number)" in text
+    assert ".input p_edge" in text
+    assert "p_path(VX, VZ) :- p_edge(VX, VY), p_path(VY, VZ)." in text
+    assert text[-1] == ".printsize p_path"
+
+
+def test_floor_handles_negation_and_repeated_variables() -> None:
+    rules, _ = program_of("loop(X) :- e(X, X). alone(X) :- n(X), not e(X, _). far(X, Y) :- e(X, Y), X != Y.")
+    facts = {"e": [(1, 1), (1, 2)], "n": [(1,), (2,)]}
+    found = floor_materialise(rules, facts)
+    assert (found["loop"], found["alone"], found["far"]) == ({(1,)}, {(2,)}, {(1, 2)})
+
+
+# --- measuring and reporting ---
+
+
+def _fill(megabytes: int) -> Measured:
+    return measure(lambda: int(np.ones(megabytes << 17).sum()))
+
+
+def _fail() -> None:
+    raise ValueError("no luck")
+
+
+def _sleep() -> None:
+    import time
+
+    time.sleep(60)
+
+
+def test_work_in_a_process_of_its_own_has_memory_and_failures_of_its_own() -> None:
+    found = isolated(_fill, 64)
+    assert found.value == 64 << 17
+    assert found.memory >= 60
+    assert isolated(_fail) == Failed("ValueError: no luck")
+    assert isolated(_sleep, timeout=0.5) == Failed("> 0.5 s")
+
+
+def test_reports_are_readable_and_written(tmp_path: Path) -> None:
+    table = Table("times", ["a", "b"], [[1234, Measured(0.5, 1, 2)], [None, Failed("too long")]], note="a note")
+    assert to_markdown(table).splitlines()[2:] == ["| 1,234 | 0.5 |", "| – | too long |", "", "a note"]
+    assert ratio(0.5, Measured(5.0, 1, 1)) == "10×"
+    assert ratio(None, 1.0) is None
+    assert cell_text(0.000123) == "0.00012"
+    report = Report("title", [table], [Plot("p", "x", "y", {"s": [(1, 2.0)]})], [Check("c", 1, 2)])
+    assert not report.sound
+    write_json(report, tmp_path / "r.json", {"seed": 1})
+    written = json.loads((tmp_path / "r.json").read_text())
+    assert written["tables"][0]["rows"][0] == [1234, {"cpu": 0.5, "wall": 1, "memory": 2, "value": None}]
+    assert written["options"] == {"seed": 1}
+
+
+def test_plots_are_png_and_svg(tmp_path: Path) -> None:
+    plotting = pytest.importorskip("tidelog.bench.plotting")
+    pytest.importorskip("matplotlib")
+    plots = [
+        Plot("lines", "x", "y", {"a": [(1, 2.0), (10, 3.0)]}, log_x=True),
+        Plot("bars", "", "y", {"a": [("one", 1.0)], "b": [("one", 2.0), ("two", 3.0)]}, bars=True),
+    ]
+    written = plotting.write_plots(plots, tmp_path / "deep" / "plot")
+    assert [path.name for path in written] == ["plot-1.png", "plot-1.svg", "plot-2.png", "plot-2.svg"]
+    assert all(path.stat().st_size > 1000 for path in written)
+
+
+def test_the_equilibrium_is_where_the_balance_turns() -> None:
+    assert equilibrium(1000, lambda count: count - 1001) == 1000
+    assert abs(equilibrium(1000, lambda count: count - 300) - 300) <= 1000 / 2**5
+
+
+def test_percentiles() -> None:
+    assert percentile([3, 1, 2], 0.5) == 2
+    assert percentile(range(100), 0.95) == 95
+    assert scaled(100, 0.001) == 2
+
+
+def test_names_are_listed_and_unknown_ones_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list", []) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in BENCHMARKS)
+    with pytest.raises(DataError, match="materialise"):
+        run("nothing", [])
+
+
+def test_every_benchmark_has_a_module() -> None:
+    for name in BENCHMARKS:
+        assert callable(benchmark(name))
