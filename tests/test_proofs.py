@@ -7,12 +7,14 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from generate import Case, programs
-from naive import Database, Fact, derivations, materialise, plain, proof_heights
+from naive import Database, Fact, State, database, derivations, materialise, plain, proof_heights
 from tidelog import KnowledgeBase
+from tidelog.explain import backwards
 from tidelog.explain.proof import Proof
-from tidelog.language import parse_atom
+from tidelog.language import parse_atom, parse_program
 from tidelog.language.syntax import Atom, Constant
 
 CYCLE = """
@@ -20,6 +22,8 @@ path(X, Y) :- edge(X, Y).
 path(X, Z) :- edge(X, Y), path(Y, Z).
 edge(a, b). edge(b, c). edge(c, a). edge(a, c).
 """
+
+Pairs = set[tuple[int, int]]
 
 few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -110,6 +114,51 @@ def test_what_does_not_hold_has_no_proof_but_a_reason(case: Case) -> None:
         if row not in facts.get(predicate, ()):
             assert kb.explain(text_of((predicate, row))) is None
             assert "does not hold" in kb.why_not(text_of((predicate, row)))
+
+
+CLOSURES = [
+    "near(X, Z) :- near(X, Y), near(Y, Z).",
+    "near(X, Z) :- near(X, Y), near(Y, Z), X != Z.",
+    "near(X, Z) :- near(X, Y), near(Y, Z). near(X, Y) :- near(Y, X).",
+    "near(X, Z) :- near(Y, X), near(Y, Z). near(X, Y) :- near(Y, X).",
+    "near(X, Z) :- near(Y, Z), near(X, Y), X != Z. near(X, Y) :- near(Y, X), X != Y.",
+]
+pairs = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=10)
+
+
+@given(st.sampled_from(CLOSURES), pairs, pairs)
+@few
+def test_proofs_along_paths_of_closures_are_sound(rules: str, edges: Pairs, given_pairs: Pairs) -> None:
+    program = parse_program(rules + "near(X, Y) :- edge(X, Y).")
+    state = State(program.rules, database({"edge": edges, "near": given_pairs}))
+    case = Case(state, (), ())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backwards, "SEARCHED_PAIRS", 0)
+        kb, checker = knowledge_base(case), Checker(case)
+        for fact in some(proof_heights(state.rules, state.explicit), 12):
+            proof = kb.explain(text_of(fact))
+            assert proof is not None
+            checker.check(proof, fact)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_large_closures_are_explained_along_shortest_paths(symmetric: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backwards, "SEARCHED_PAIRS", 100)
+    rules = "near(X, Y) :- edge(X, Y). near(X, Z) :- near(X, Y), near(Y, Z)."
+    kb = KnowledgeBase(rules + ("near(X, Y) :- near(Y, X)." if symmetric else ""))
+    kb.update(add={"edge": [(number, number + 1) for number in range(20)] + [(0, 14)]})
+    assert len(kb.facts("near")) > 100
+    proof = kb.explain("near(0, 17)")
+    assert {step.fact for step in proof.steps() if step.rule is None} == {
+        "edge(0, 14)",
+        "edge(14, 15)",
+        "edge(15, 16)",
+        "edge(16, 17)",
+    }
+    if symmetric:
+        back = kb.explain("near(17, 0)")
+        assert sum(step.rule is None for step in back.steps()) == 4
+        assert "near(X, Y) :- near(Y, X)." in {step.rule for step in back.steps()}
 
 
 def test_all_proofs_are_counted() -> None:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count, islice
 
+from tidelog.explain.backwards import Backwards, closed_predicate
 from tidelog.explain.proof import Proof
-from tidelog.explain.search import Backwards, Cone, Instance
+from tidelog.explain.search import Cone, Instance
 from tidelog.explain.wording import Binding, Wording, shortened
 from tidelog.language import render
 from tidelog.language.syntax import Aggregate, Atom, BodyItem, Call, Rule, Variable
@@ -47,9 +48,9 @@ class Explainer:
             cone = Cone(self.backwards, predicate, row)
             if limit == 1:
                 cone.find_lowest()
-                return [write(cone, choices_of(cone), wording)]
+                return [_Writer(cone, wording).write(choices_of(cone))]
             cone.find_all()
-            return [write(cone, choices, wording) for choices in islice(lowest_first(cone), limit)]
+            return [_Writer(cone, wording).write(choices) for choices in islice(lowest_first(cone), limit)]
         finally:
             self.backwards.forget()
 
@@ -138,22 +139,44 @@ def _enable(cone: Cone, choices: list[tuple[int, int]], enabled: bool) -> None:
 # --- from choices to proofs -----------------------------------------------------------------------------------------
 
 
-def write(cone: Cone, choices: Choices, wording: Wording) -> Proof:
-    """The proof that makes these choices."""
-    proofs: dict[int, Proof] = {}
-    rules: dict[int, str] = {}
-    for node, instance in _premises_first(cone, choices):
-        predicate, row = cone.fact(node)
-        text = wording.fact(predicate, row)
+class _Writer:
+    """Writes the proof that makes some choices."""
+
+    def __init__(self, cone: Cone, wording: Wording) -> None:
+        self._cone = cone
+        self._wording = wording
+        self._proofs: dict[int, Proof] = {}
+        self._rules: dict[int, str] = {}
+
+    def write(self, choices: Choices) -> Proof:
+        for node, instance in _premises_first(self._cone, choices):
+            self._proofs[node] = self._proof(node, instance)
+        return self._proofs[0]
+
+    def _proof(self, node: int, instance: Instance | None) -> Proof:
+        predicate, row = self._cone.fact(node)
+        text = self._fact(predicate, row)
         if instance is None:
-            proofs[node] = Proof(text)
-            continue
-        number = instance.rule.number
-        if number not in rules:
-            rules[number] = render(instance.rule.normal.source, wording.prefixes)
-        premises = [proofs[premise] for premise in instance.premises]
-        proofs[node] = Proof(text, rules[number], premises, _conditions(cone, instance, row, wording))
-    return proofs[0]
+            return Proof(text)
+        rule = instance.rule
+        if rule.number not in self._rules:
+            self._rules[rule.number] = render(rule.normal.source, self._wording.prefixes)
+        premises = [self._proofs[premise] for premise in instance.premises]
+        if rule.turned is not None:
+            premises[rule.turned] = self._turned(instance.matches[0][0][rule.turned])
+        conditions = _conditions(self._cone, instance, row, self._wording)
+        return Proof(text, self._rules[rule.number], premises, conditions)
+
+    def _turned(self, node: int) -> Proof:
+        """The pair of a symmetric closure that one of its base makes, the other way round."""
+        predicate, row = self._cone.fact(node)
+        turn = self._cone.backwards.turn(closed_predicate(predicate))
+        return Proof(
+            self._fact(predicate, row[::-1]), render(turn.source, self._wording.prefixes), [self._proofs[node]]
+        )
+
+    def _fact(self, predicate: str, row: list[int]) -> str:
+        return self._wording.fact(closed_predicate(predicate), row)
 
 
 def _premises_first(cone: Cone, choices: Choices) -> Iterator[tuple[int, Instance | None]]:

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from tidelog.explain.search import Backwards, values_in_place_of_aggregates
+from tidelog.explain.backwards import Backwards, values_in_place_of_aggregates
 from tidelog.explain.wording import Binding, Wording
 from tidelog.language import display_predicate, render
 from tidelog.language.syntax import Atom, Query, Variable, variables

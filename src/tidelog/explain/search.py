@@ -9,12 +9,13 @@ relations to find facts in.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelog.explain import cone as layout
+from tidelog.explain.backwards import Backward, Backwards
 from tidelog.explain.cone import (
     C_CAPACITY,
     C_DEPTH,
@@ -44,105 +45,16 @@ from tidelog.explain.cone import (
     expand,
     measure,
 )
-from tidelog.language.syntax import Aggregate, Atom, Term, Variable
-from tidelog.program.normal import NormalRule
-from tidelog.program.plan import HEAD, make_plan
-from tidelog.reason.compiled import group_predicate, normal_form
-from tidelog.reason.engine import Engine
 from tidelog.reason.sets import HOLDING
 from tidelog.reason.transaction import Transaction
 from tidelog.store.jit import address
 from tidelog.store.layout import PAUSED
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.relation import Cells
 
 # A node's fields as columns.
 PREDICATE, FACT, DEPTH, EXPLICIT, _, INSTANCES, HEIGHT, CHOICE, LEAF = range(NODE_BYTES // 4)
 NODE_FIELDS = NODE_BYTES // 4
 FIRST_CELLS = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Backward:
-    """A rule read backwards: from a fact that it could derive to the facts that its body matches."""
-
-    number: int
-    normal: NormalRule
-    premises: tuple[Atom, ...]
-    extras: tuple[Variable, ...]
-    grouping: bool
-    offset: int
-    closures: tuple[bool, ...]
-
-    @property
-    def width(self) -> int:
-        return sum(atom.arity for atom in self.premises) + len(self.extras)
-
-
-class Backwards:
-    """The rules of an engine, read backwards, and the relations that their heads are taken from."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self._rules: dict[int, Backward] = {}
-        self._shadows: dict[str, Relation] = {}
-
-    def shadow(self, predicate: str, arity: int) -> Relation:
-        """The relation that holds the discovered facts of a predicate; empty between searches."""
-        if predicate not in self._shadows:
-            self._shadows[predicate] = self.engine.store.new_relation(f"#cone {predicate}", arity)
-        return self._shadows[predicate]
-
-    def forget(self) -> None:
-        """Empty the shadows, and give their memory back."""
-        for shadow in self._shadows.values():
-            if shadow.count:
-                shadow.clear()
-                shadow.compact()
-
-    def rules_for(self, predicate: str) -> list[Backward]:
-        return [self.rule(number) for number in self.engine.graph.producers(predicate)]
-
-    def rule(self, number: int) -> Backward:
-        known = self._rules.get(number)
-        if known is None or known.closures != self._closures_among(known.normal):
-            known = self._rules[number] = self._make(number)
-        return known
-
-    def _closures_among(self, rule: NormalRule) -> tuple[bool, ...]:
-        """Which predicates are closures now: a plan is good for as long as that stays so."""
-        return tuple(self.engine.store.is_closure(atom.predicate) for atom in (*rule.positives, *rule.negatives))
-
-    def _make(self, number: int) -> Backward:
-        plain, aggregate = normal_form(self.engine.graph.rule(number), number)
-        normal = with_group_check(aggregate, number) if aggregate else plain
-        premises = normal.positives[1:] if aggregate else normal.positives
-        extras = tuple(definition.variable for definition in normal.definitions)
-        delivered = (*(term for atom in premises for term in atom.arguments), *extras)
-        offset = self.assemble(normal, number, delivered)
-        rule = aggregate or plain
-        closures = self._closures_among(rule)
-        return Backward(number, rule, premises, extras, aggregate is not None, offset, closures)
-
-    def assemble(self, normal: NormalRule, number: int, delivered: tuple[Term, ...]) -> int:
-        """A plan from the head, which is taken from the shadow, to what each match delivers."""
-        store = self.engine.store
-        plan = make_plan(normal, HEAD, (), store.estimate)
-        return store.assemble(plan, self.shadow(normal.head.predicate, normal.head.arity), delivered, number)
-
-
-def values_in_place_of_aggregates(aggregate: NormalRule) -> NormalRule:
-    """The body of a rule with aggregates, from a head whose aggregates are values."""
-    arguments = tuple(
-        Variable(f"#value {column}") if isinstance(term, Aggregate) else term
-        for column, term in enumerate(aggregate.head.arguments)
-    )
-    return replace(aggregate, head=Atom(aggregate.head.predicate, arguments), aggregates=())
-
-
-def with_group_check(aggregate: NormalRule, number: int) -> NormalRule:
-    """The same for a head that must be the value of its group."""
-    rule = values_in_place_of_aggregates(aggregate)
-    return replace(rule, positives=(Atom(group_predicate(number), rule.head.arguments), *rule.positives))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +74,7 @@ class Cone:
     """What lies behind one fact, which is node 0."""
 
     def __init__(self, backwards: Backwards, predicate: str, row: Cells) -> None:
-        self._backwards = backwards
+        self.backwards = backwards
         self._engine = backwards.engine
         self._registers: npt.NDArray[np.int64] = np.zeros(C_SIZE, np.int64)
         self._nodes: Cells = np.zeros((64, NODE_FIELDS), np.int32)
@@ -193,12 +105,12 @@ class Cone:
             self._places[predicate] = len(self.predicates)
             self.predicates.append(predicate)
             explicit = self._engine.explicit_relation(predicate) or self._engine.store.relation(predicate, arity)
-            shadow = self._backwards.shadow(predicate, arity)
+            shadow = self.backwards.shadow(predicate, arity)
             self._predicate_table.append([explicit.number, shadow.number, -1, 0])
         return self._places[predicate]
 
     def _add_plans(self, place: int) -> None:
-        rules = self._backwards.rules_for(self.predicates[place])
+        rules = self.backwards.rules_for(self.predicates[place])
         self._predicate_table[place][2:] = [len(self._plans), len(rules)]
         for rule in rules:
             counts = [len(rule.premises), len(rule.extras), int(rule.grouping)]
@@ -297,7 +209,7 @@ class Cone:
     def fact(self, node: int) -> tuple[str, list[int]]:
         """The predicate and the terms of a node."""
         predicate = self.predicates[self._nodes[node, PREDICATE]]
-        shadow = self._backwards.shadow(predicate, 0)
+        shadow = self.backwards.shadow(predicate, 0)
         row: list[int] = shadow.cells[self._nodes[node, FACT], : shadow.arity].tolist()
         return predicate, row
 

@@ -1,0 +1,194 @@
+"""Rules read backwards: from a fact that a rule could derive to the facts that its body matches.
+
+Most rules are read as they stand. Two kinds are not. A rule with aggregates must be asked about the group that its head
+is the value of, and all matches of that group count together. And the rules of a transitive closure with very many
+pairs would offer every node on every way between two others as a stop: there, the first stop is the next node of the
+closure's *base* (the pairs that it starts from), so that a proof follows a shortest path of base pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tidelog.language.syntax import Aggregate, Atom, Term, Variable
+from tidelog.program.modules import Kind
+from tidelog.program.normal import NormalRule
+from tidelog.program.plan import HEAD, make_plan
+from tidelog.reason.closures import ClosureNode
+from tidelog.reason.compiled import group_predicate, normal_form
+from tidelog.reason.engine import Engine
+from tidelog.store.relation import Relation
+
+# Closures with more pairs than this are explained along paths of their base.
+SEARCHED_PAIRS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """A rule with a plan from its head. `turned` is the premise that stands in a closure's base the other way round."""
+
+    number: int
+    normal: NormalRule
+    premises: tuple[Atom, ...]
+    extras: tuple[Variable, ...]
+    grouping: bool
+    offset: int
+    closures: tuple[bool, ...]
+    turned: int | None = None
+
+    @property
+    def width(self) -> int:
+        """The cells that a match delivers."""
+        return sum(atom.arity for atom in self.premises) + len(self.extras)
+
+
+class Backwards:
+    """The rules of an engine, read backwards, and the relations that their heads are taken from."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._rules: dict[tuple[int, str], Backward] = {}
+        self._shadows: dict[str, Relation] = {}
+
+    def shadow(self, predicate: str, arity: int) -> Relation:
+        """The relation that holds the discovered facts of a predicate; empty between searches."""
+        if predicate not in self._shadows:
+            self._shadows[predicate] = self.engine.store.new_relation(f"#cone {predicate}", arity)
+        return self._shadows[predicate]
+
+    def forget(self) -> None:
+        """Empty the shadows, and give their memory back."""
+        for shadow in self._shadows.values():
+            if shadow.count:
+                shadow.clear()
+                shadow.compact()
+
+    def rules_for(self, predicate: str) -> list[Backward]:
+        """All ways in which a fact of a predicate can come about."""
+        over_base = self._closure_over(predicate)
+        if over_base is not None:
+            return [self._of_base(over_base, number) for number in _base_rules(over_base)]
+        closure = self.engine.closures.get(predicate)
+        if closure is not None and closure.base is not None and len(closure.relation) > SEARCHED_PAIRS:
+            return list(self._along_paths(closure))
+        return [self._plain(number) for number in self.engine.graph.producers(predicate)]
+
+    def _closure_over(self, predicate: str) -> ClosureNode | None:
+        """The closure whose base a predicate is."""
+        closure = self.engine.closures.get(closed_predicate(predicate))
+        return (
+            closure
+            if closure is not None and closure.base is not None and closure.base_predicate == predicate
+            else None
+        )
+
+    # --- rules as they stand ----------------------------------------------------------------------------------------
+
+    def _plain(self, number: int) -> Backward:
+        return self._known(number, "plain", self._make_plain)
+
+    def _make_plain(self, number: int) -> Backward:
+        plain, aggregate = normal_form(self.engine.graph.rule(number), number)
+        if aggregate is None:
+            return self._made(number, plain, plain.positives)
+        searched = with_group_check(aggregate, number)
+        return replace(self._made(number, searched, aggregate.positives, aggregate), grouping=True)
+
+    def _known(self, number: int, variant: str, make: Callable[[int], Backward]) -> Backward:
+        known = self._rules.get((number, variant))
+        if known is None or known.closures != self._closures_among(known.normal):
+            known = self._rules[number, variant] = make(number)
+        return known
+
+    def _closures_among(self, rule: NormalRule) -> tuple[bool, ...]:
+        """Which predicates are closures now: a plan is good for as long as that stays so."""
+        return tuple(self.engine.store.is_closure(atom.predicate) for atom in (*rule.positives, *rule.negatives))
+
+    def _made(
+        self, number: int, searched: NormalRule, premises: tuple[Atom, ...], rule: NormalRule | None = None
+    ) -> Backward:
+        """Plan a rule; `searched` is what is matched, `rule` what it stands for."""
+        rule = rule or searched
+        extras = tuple(definition.variable for definition in searched.definitions)
+        delivered = (*(term for atom in premises for term in atom.arguments), *extras)
+        offset = self._assemble(searched, number, delivered)
+        return Backward(number, rule, premises, extras, False, offset, self._closures_among(rule))
+
+    def _assemble(self, normal: NormalRule, number: int, delivered: tuple[Term, ...]) -> int:
+        """A plan from the head, which is taken from the shadow, to what each match delivers."""
+        store = self.engine.store
+        plan = make_plan(normal, HEAD, (), store.estimate)
+        return store.assemble(plan, self.shadow(normal.head.predicate, normal.head.arity), delivered, number)
+
+    # --- closures along paths ---------------------------------------------------------------------------------------
+
+    def _of_base(self, closure: ClosureNode, number: int) -> Backward:
+        """A rule that derives pairs of a closure's base."""
+
+        def make(number: int) -> Backward:
+            normal = normal_form(self.engine.graph.rule(number), number)[0]
+            head = Atom(closure.base_predicate, normal.head.arguments)
+            return self._made(number, replace(normal, head=head), normal.positives)
+
+        return self._known(number, "base", make)
+
+    def _along_paths(self, closure: ClosureNode) -> Iterator[Backward]:
+        for number in _base_rules(closure):
+            yield self._plain(number)
+        symmetric = closure.module.kind is Kind.SYMMETRIC_TRANSITIVE
+        for number in closure.module.rules:
+            yield self._known(number, "path", lambda number: self._step(closure, number, turned=False))
+            if symmetric and self.engine.graph.rule(number) != self.turn(closure.module.predicate).source:
+                yield self._known(number, "turned", lambda number: self._step(closure, number, turned=True))
+
+    def _step(self, closure: ClosureNode, number: int, turned: bool) -> Backward:
+        """A rule of a closure whose first step is a pair of the base, or one the other way round."""
+        normal = normal_form(self.engine.graph.rule(number), number)[0]
+        place = _first_step(normal)
+        arguments = normal.positives[place].arguments
+        first = Atom(closure.base_predicate, arguments[::-1] if turned else arguments)
+        premises = tuple(first if other == place else atom for other, atom in enumerate(normal.positives))
+        made = self._made(number, replace(normal, positives=(first, *normal.positives)), premises, normal)
+        return replace(made, turned=place) if turned else made
+
+    def turn(self, predicate: str) -> NormalRule:
+        """The rule that turns the pairs of a symmetric closure round."""
+        closure = self.engine.closures.get(predicate)
+        assert closure is not None
+        rules = [normal_form(self.engine.graph.rule(number), number)[0] for number in closure.module.rules]
+        return next(rule for rule in rules if len(rule.positives) == 1)
+
+
+BASE = "#base "
+
+
+def closed_predicate(predicate: str) -> str:
+    """The predicate that people know a closure's base by."""
+    return predicate.removeprefix(BASE)
+
+
+def _base_rules(closure: ClosureNode) -> list[int]:
+    assert closure.base is not None
+    return [rule.number for rule in closure.base.rules]
+
+
+def _first_step(normal: NormalRule) -> int:
+    """The atom that leads away from the first argument of the head."""
+    start = normal.head.arguments[0]
+    return next(place for place, atom in enumerate(normal.positives) if start in atom.arguments)
+
+
+def values_in_place_of_aggregates(aggregate: NormalRule) -> NormalRule:
+    """The body of a rule with aggregates, from a head whose aggregates are values."""
+    arguments = tuple(
+        Variable(f"#value {column}") if isinstance(term, Aggregate) else term
+        for column, term in enumerate(aggregate.head.arguments)
+    )
+    return replace(aggregate, head=Atom(aggregate.head.predicate, arguments), aggregates=())
+
+
+def with_group_check(aggregate: NormalRule, number: int) -> NormalRule:
+    """The same for a head that must be the value of its group."""
+    rule = values_in_place_of_aggregates(aggregate)
+    return replace(rule, positives=(Atom(group_predicate(number), rule.head.arguments), *rule.positives))
