@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +66,7 @@ def _graph(seed: int, nodes: int, edges: int) -> pa.Table:
 
 
 @contextmanager
-def _session() -> Iterator[object]:
+def _session() -> Iterator[Any]:
     from tidelog.spark.session import open_session
 
     spark = open_session("local[2]", {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "4"})
@@ -75,7 +76,7 @@ def _session() -> Iterator[object]:
         spark.stop()
 
 
-def _tidelog(spark: object, graph: pa.Table, local: bool = True) -> int:
+def _tidelog(spark: Any, graph: pa.Table, local: bool = True) -> int:
     from tidelog.language import parse_program
     from tidelog.spark import Options as EngineOptions
     from tidelog.spark import SparkEngine
@@ -86,16 +87,15 @@ def _tidelog(spark: object, graph: pa.Table, local: bool = True) -> int:
         # Without closures either, where tasks are forbidden: every round on Spark.
         how = EngineOptions() if local else EngineOptions(local_facts=0, closure_edges=0)
         engine = SparkEngine(spark, parse_program(_PROGRAM), folder, options=how)
-        engine.load(Source(predicate="edge", frame=spark.createDataFrame(graph)).records(spark))  # type:
-        ignore[attr-defined]
+        engine.load(Source(predicate="edge", frame=spark.createDataFrame(graph)).records(spark))
         engine.materialise()
         return engine.relations.count("path")
     finally:
         shutil.rmtree(folder)
 
 
-def _loop(spark: object, graph: pa.Table) -> int:
-    edges = spark.createDataFrame(graph).localCheckpoint()  # type: ignore[attr-defined]
+def _loop(spark: Any, graph: pa.Table) -> int:
+    edges = spark.createDataFrame(graph).localCheckpoint()
     known = delta = edges.distinct().localCheckpoint()
     while not delta.isEmpty():
         step = edges.withColumnRenamed("b", "m").join(delta.withColumnsRenamed({"a": "m"}), "m").select("a", "b")
@@ -104,13 +104,13 @@ def _loop(spark: object, graph: pa.Table) -> int:
     return int(known.count())
 
 
-def _recursive(spark: object, graph: pa.Table) -> int:
-    spark.createDataFrame(graph).createOrReplaceTempView("edges")  # type: ignore[attr-defined]
-    spark.conf.set("spark.sql.cteRecursionRowLimit", "-1")  # type: ignore[attr-defined]
-    return int(spark.sql(_RECURSIVE).first()["pairs"])  # type: ignore[attr-defined]
+def _recursive(spark: Any, graph: pa.Table) -> int:
+    spark.createDataFrame(graph).createOrReplaceTempView("edges")
+    spark.conf.set("spark.sql.cteRecursionRowLimit", "-1")
+    return int(spark.sql(_RECURSIVE).first()["pairs"])
 
 
-_WAYS: dict[str, Callable[[object, pa.Table], int]] = {
+_WAYS: dict[str, Callable[[Any, pa.Table], int]] = {
     "tidelog": _tidelog,
     "tidelog, by rounds only": lambda spark, graph: _tidelog(spark, graph, local=False),
     "plain loop with localCheckpoint": _loop,
