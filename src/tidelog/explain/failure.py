@@ -15,7 +15,7 @@ import numpy as np
 from tidelog.explain.backwards import Backwards, values_in_place_of_aggregates
 from tidelog.explain.wording import Binding, Wording
 from tidelog.language import display_predicate, render
-from tidelog.language.syntax import Atom, Query, Variable, variables
+from tidelog.language.syntax import Atom, Query, Term, Variable, variables
 from tidelog.program.normal import NormalRule
 from tidelog.program.plan import HEAD, Absent, Compare, Define, Match, Plan, Step, Take, make_plan
 from tidelog.reason.compiled import group_predicate, normal_form
@@ -158,10 +158,13 @@ class Inquest:
 
     def _witness(self, pattern: Atom) -> str:
         """A fact that matches a negated atom."""
-        unknown = {term: Variable(f"V{place}") for place, term in enumerate(dict.fromkeys(variables(pattern)))}
+        unknown: dict[Term, Term] = {
+            term: Variable(f"V{place}") for place, term in enumerate(dict.fromkeys(variables(pattern)))
+        }
         asked = Atom(pattern.predicate, tuple(unknown.get(term, term) for term in pattern.arguments))
         _, answers = run_query(self._engine, Query((asked,)))
-        binding = dict(zip(unknown.values(), answers[0].tolist(), strict=True))
+        named = [variable for variable in unknown.values() if isinstance(variable, Variable)]
+        binding = dict(zip(named, answers[0].tolist(), strict=True))
         return self._wording.text(self._wording.atom(asked, binding))
 
     def _other_value(self, attempt: Attempt) -> str:

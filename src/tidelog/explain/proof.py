@@ -27,7 +27,7 @@ class Proof:
         self.rule = rule
         self.premises = premises or []
         self.conditions = conditions or []
-        self.height = 0 if rule is None else 1 + max((premise.height for premise in self.premises), default=0)
+        self.height: int = 0 if rule is None else 1 + max((premise.height for premise in self.premises), default=0)
 
     def steps(self) -> Iterator[Proof]:
         """This proof and all below it, each once, in the order in which they are drawn."""
