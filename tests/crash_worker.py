@@ -56,7 +56,7 @@ def die() -> None:
 
 
 def die_at(step: int) -> None:
-    """Die before step number step / 2 of all that follow, or after it where `step` is odd; a write dies in its middle."""
+    """Die before step number step / 2 of all that follow, or after it where `step` is odd; in the middle of a write."""
     counter = iter(range(10**9))
 
     def dying(function: Callable[..., Any], tears: bool) -> Callable[..., Any]:

@@ -472,10 +472,10 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row):
     status = DONE
     while position < count:
         record = pivot_cells + load_i32(pivots + 4 * position) * pivot_width
-        if relation < 0:
-            fact = 0 if joining == 0 else -1
-        elif joining != 0:
+        if joining != 0:
             fact = joining - 2
+        elif relation < 0:
+            fact = 0
         else:
             key = load_i32(record + 4 * key_source) if key_source >= 0 else -1 - key_source
             fact = first_with_key(m, index, cells, width, key)
