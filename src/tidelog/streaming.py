@@ -11,9 +11,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tidelog.errors import DataError, TidelogError
+from tidelog.reason.engine import StoredRows
 from tidelog.reason.transaction import BUDGET, Attendant, Transaction
-from tidelog.results import Change
+from tidelog.results import Change, FactSet
 from tidelog.sources import Source, UpdateMapping, is_async, source_of
 from tidelog.store.relation import Cells
 
@@ -39,13 +42,16 @@ class Stream(Iterator[Change]):
         self._kb = kb
         self._source = source
         self._marking = marking
+        self._ahead: LookAhead | None = None
 
     def __next__(self) -> Change:
         update = self._source.take()
         if update is None:
             raise StopIteration
-        attendant = LookAhead(self._kb, self._source.peek) if self._marking else None
-        return apply_attended(self._kb, update, attendant)
+        if self._ahead is not None:
+            update = self._ahead.prepared(update)
+        self._ahead = LookAhead(self._kb, self._source.peek) if self._marking else None
+        return apply_attended(self._kb, update, self._ahead)
 
 
 class AsyncStream(AsyncIterator[Change]):
@@ -55,16 +61,16 @@ class AsyncStream(AsyncIterator[Change]):
         self._kb = kb
         self._updates = updates
         self._marking = marking
-        self._ahead: asyncio.Future[UpdateMapping] | None = None
+        self._pull: asyncio.Future[UpdateMapping] | None = None
 
     async def __anext__(self) -> Change:
-        pull = self._ahead or _started(anext(self._updates))
-        self._ahead = None
+        pull = self._pull or _started(anext(self._updates))
+        self._pull = None
         update = await pull
         attendant = None
         if self._marking:
-            self._ahead = _started(anext(self._updates))
-            attendant = LookAhead(self._kb, _when_done(self._ahead))
+            self._pull = _started(anext(self._updates))
+            attendant = LookAhead(self._kb, _when_done(self._pull))
         return await asyncio.to_thread(apply_attended, self._kb, update, attendant)
 
 
@@ -92,15 +98,21 @@ class LookAhead:
     def __init__(self, kb: KnowledgeBase, peek: Peek) -> None:
         self._kb = kb
         self._peek = peek
-        self._seen = False
+        self._seen: object = None
+        self._encoded: UpdateMapping = {}
 
     def attend(self, transaction: Transaction) -> None:
-        if self._seen:
+        if self._seen is not None:
             return
         update = self._peek()
         if update is not None:
-            self._seen = True
-            transaction.marking.look(deletions_of(self._kb, update))
+            self._seen = update
+            self._encoded = encoded(self._kb, update)
+            transaction.marking.look(deletions_of(self._kb, self._encoded))
+
+    def prepared(self, update: UpdateMapping) -> UpdateMapping:
+        """The next update, now that it is taken: with its facts encoded, if they have been looked at."""
+        return {**update, **self._encoded} if self._encoded and update is self._seen else update
 
 
 def apply_attended(kb: KnowledgeBase, update: object, attendant: Attendant | None) -> Change:
@@ -124,27 +136,46 @@ def check_update(update: object) -> UpdateMapping:
     return update
 
 
-def deletions_of(kb: KnowledgeBase, update: object) -> dict[str, Cells]:
-    """The facts that an update to come deletes and does not add; none where it is no good update."""
+def encoded(kb: KnowledgeBase, update: object) -> UpdateMapping:
+    """The facts of an update that can be read twice, encoded. None of a bad update: it is refused in its own place."""
     if not isinstance(update, Mapping):
         return {}
-    arities = dict(kb._arities)
     try:
-        deleted = kb._encode(_readable_twice(update.get("delete")), arities)
-        added = kb._encode(_readable_twice(update.get("add")), arities) if deleted else {}
-    except (TidelogError, TypeError, ValueError):
-        # The update is refused in its own place, with all that is to be said about it.
+        return {key: _encoded_facts(kb, facts) for key in ("delete", "add") if (facts := update.get(key))}
+    except (TidelogError, AttributeError, TypeError, ValueError):
         return {}
+
+
+def _encoded_facts(kb: KnowledgeBase, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Rows that come from an iterator stay as they are."""
+    return {
+        name: _encoded_rows(kb, name, rows) if isinstance(rows, Collection) else rows for name, rows in facts.items()
+    }
+
+
+def _encoded_rows(kb: KnowledgeBase, name: str, rows: Any) -> Any:
+    cells = kb._encode_rows(name, rows)
+    return rows if cells is None else FactSet(kb._engine.store.terms, cells.shape[1], StoredRows(cells))
+
+
+def deletions_of(kb: KnowledgeBase, update: UpdateMapping) -> dict[str, Cells]:
+    """The facts that an encoded update deletes and does not add."""
+    deleted, added = (_cells_by_predicate(kb, update.get(key, {})) for key in ("delete", "add"))
     for predicate in deleted.keys() & added.keys():
         deleted[predicate] = _rows_without(deleted[predicate], added[predicate])
     return deleted
 
 
-def _readable_twice(facts: object) -> dict[str, Any]:
-    """Facts without those rows that come from an iterator: looking at them would take them from their update."""
-    if not isinstance(facts, Mapping):
-        return {}
-    return {name: rows for name, rows in facts.items() if isinstance(rows, Collection)}
+def _cells_by_predicate(kb: KnowledgeBase, facts: Mapping[str, Any]) -> dict[str, Cells]:
+    found: dict[str, Cells] = {}
+    for name, rows in facts.items():
+        if isinstance(rows, FactSet):
+            predicate, cells = kb._resolve(name), rows._cells()
+            known = found.get(predicate)
+            found[predicate] = (
+                cells if known is None or known.shape[1] != cells.shape[1] else np.concatenate((known, cells))
+            )
+    return found
 
 
 def _rows_without(rows: Cells, others: Cells) -> Cells:

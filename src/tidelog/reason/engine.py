@@ -7,6 +7,7 @@ that `maintenance` names for it (`choose`), and what changed in its relations is
 from __future__ import annotations
 
 import heapq
+import weakref
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -28,7 +29,7 @@ from tidelog.reason.modular import Closures
 from tidelog.reason.marking import Rows as MarkedRows
 from tidelog.reason.marking import is_copy_of
 from tidelog.reason.policy import NO_COUNTER, Counters
-from tidelog.reason.transaction import NOTHING, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
+from tidelog.reason.transaction import NOTHING, Appended, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
 from tidelog.store.relation import Cells, Relation
@@ -36,6 +37,9 @@ from tidelog.store.store import Store
 from tidelog.store.update_kernels import add_explicit, remove_explicit, set_facts
 
 Rows = Mapping[str, Cells]
+
+# From so many new rows on, a change copies them only when somebody looks.
+LAZY_FROM = 10_000
 
 
 class ChangedRows(Protocol):
@@ -79,6 +83,23 @@ class Request:
     add_rules: tuple[Rule, ...] = ()
 
 
+class AppendedRows:
+    """Rows of new records, copied when somebody looks, at the latest before the records change."""
+
+    def __init__(self, relation: Relation, start: int, stop: int) -> None:
+        self._place: tuple[Relation, int, int] | None = (relation, start, stop)
+        self._rows: Cells | None = None
+        self.count = stop - start
+
+    def read(self) -> Cells:
+        if self._rows is None:
+            assert self._place is not None
+            relation, start, stop = self._place
+            self._rows = relation.cells[start:stop, : relation.arity].copy()
+            self._place = None
+        return self._rows
+
+
 class Engine:
     """The materialisation of a program. Not for use by several threads at once."""
 
@@ -100,6 +121,8 @@ class Engine:
         self._aggregates: dict[int, AggregateRule] = {}
         self._nodes: dict[tuple[str, ...], tuple[Component, Node]] = {}
         self._closures = Closures(self, enabled=modules)
+        # Rows of changes that nobody has looked at and somebody still may.
+        self._unread: weakref.WeakSet[AppendedRows] = weakref.WeakSet()
         # Time in updates, by the first predicate of a component.
         self.seconds: dict[str, float] = {}
         # The counter that the derivations of each rule stand in.
@@ -166,6 +189,9 @@ class Engine:
                 self._closures.give_up(unfit.predicate)
 
     def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
+        for rows in list(self._unread):
+            rows.read()
+        self._unread.clear()
         removed = {number: self._compile(number) for number in request.remove_rules}
         removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
         graph = self.graph.copy() if request.remove_rules or request.add_rules else self.graph
@@ -254,6 +280,10 @@ class Engine:
         """The rows that left and came, for whoever looks at the change later: facts get other numbers in time."""
         if isinstance(delta, ClosureDelta):
             return delta.gone, delta.come
+        if isinstance(delta, Appended) and delta.stop - delta.start > LAZY_FROM:
+            rows = AppendedRows(delta.relation, delta.start, delta.stop)
+            self._unread.add(rows)
+            return StoredRows(delta.relation.rows(NOTHING)), rows
         relation = self._relation(predicate)
         return StoredRows(relation.rows(delta.removed)), StoredRows(relation.rows(delta.added))
 
@@ -386,7 +416,7 @@ class Engine:
         for number in self.graph.readers(predicate):
             rule = self._compile(number)
             marks = self._algorithm.choice(self._node(rule.head.name)).marks
-            if marks and is_copy_of(rule, predicate):
+            if marks and is_copy_of(rule, predicate) and self._closures.get(rule.head.name) is None:
                 yield rule, marks
 
     def _follow_explicit(self, relation: Relation, explicit: Explicit) -> None:

@@ -6,11 +6,16 @@ Heads are buffered before they are looked up, so a marked head is first noted by
 from __future__ import annotations
 
 from tidelog.store.executor import matched_fact, plan_word
-from tidelog.store.jit import device, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import find, flags_at, relation_row
+from tidelog.store.jit import device, entry_point, load_i32, load_i64, store_i32, store_i64
+from tidelog.store.kernels import enqueue, field, find, flags_at, record_of, relation_row, touch
 from tidelog.store.layout import (
     DONE,
+    F_DELETED,
+    F_EXPECTED,
+    F_EXPLICIT,
+    F_IN,
     F_MARKED,
+    F_OLD,
     FULL_LIST,
     M_CODE,
     M_FULL,
@@ -19,6 +24,8 @@ from tidelog.store.layout import (
     M_STAGED,
     P_FIRST,
     P_STEPS,
+    R_ARITY,
+    R_COUNTERS,
     S_KIND,
     S_RELATION,
     STEP_SCAN,
@@ -81,3 +88,46 @@ def mark_buffered(m, relation, arity):
         row = m[M_HEADS] + 4 * arity * load_i64(m[MARKED_PLACES] + 8 * position)
         mark_fact(m, relation, find(m, relation, row))
     m[MARKED_PLACES + 1] = 0
+
+
+@entry_point
+def mark_rows(m, relation, rows, count, care):
+    """Mark the facts among these rows that have all flags of `care`; how many were not marked. There is room."""
+    row = relation_row(m, relation)
+    arity = field(row, R_ARITY)
+    before = m[MARKED + 1]
+    for position in range(count):
+        fact = find(m, relation, rows + 4 * arity * position)
+        if fact >= 0 and load_i32(flags_at(row, fact)) & care == care:
+            mark_fact(m, relation, fact)
+    return m[MARKED + 1] - before
+
+
+@entry_point
+def unmark(m):
+    """Take every mark off."""
+    for position in range(m[MARKED + 1]):
+        entry = load_i64(m[MARKED] + 8 * position)
+        place = flags_at(relation_row(m, entry >> 32), entry & 0xFFFFFFFF)
+        store_i32(place, load_i32(place) & ~F_MARKED)
+    m[MARKED + 1] = 0
+    m[MARKED_PLACES + 1] = 0
+
+
+@entry_point
+def seed_rows(m, relation, rows, count, protect):
+    """Let the derived facts among these rows wait for deletion; `protect` as for any overdeletion. There is room."""
+    row = relation_row(m, relation)
+    arity = field(row, R_ARITY)
+    for position in range(count):
+        fact = find(m, relation, rows + 4 * arity * position)
+        if fact < 0:
+            continue
+        place = flags_at(row, fact)
+        if load_i32(place) & (F_IN | F_OLD | F_EXPLICIT | F_DELETED) != F_IN | F_OLD:
+            continue
+        if protect and load_i32(record_of(row, fact) + field(row, R_COUNTERS)) > 0:
+            continue
+        touch(m, relation, row, fact)
+        store_i32(place, load_i32(place) | F_DELETED | F_EXPECTED)
+        enqueue(row, fact)

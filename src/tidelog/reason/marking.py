@@ -18,17 +18,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidelog.program.plan import Pivot, Start
-from tidelog.reason.mark_kernels import LIST_MARKED, LIST_MARKED_PLACES, MARKED_PLACES
-from tidelog.reason.propagate import OVERDELETE
+from tidelog.reason.mark_kernels import (
+    LIST_MARKED,
+    LIST_MARKED_PLACES,
+    MARKED,
+    MARKED_PLACES,
+    mark_rows,
+    seed_rows,
+    unmark,
+)
 from tidelog.reason.rows import matches
 from tidelog.reason.sets import HOLDING
+from tidelog.store.jit import address
 from tidelog.store.layout import (
-    F_DELETED,
-    F_EXPECTED,
     F_EXPLICIT,
     F_IN,
     F_MARKED,
-    F_OLD,
     M_HEADS_CAPACITY,
     M_MARKING,
     M_SAVED,
@@ -61,8 +66,6 @@ class Marking:
         self._machine = transaction.machine
         self._expected = expected
         self._deletions: Rows = {}
-        self._explicit: list[tuple[Relation, Cells]] = []
-        self._heads: list[tuple[Relation, Cells]] = []
         self._machine[M_MARKING] = 0
         self._machine[M_SAVED] = 0
         for number in (LIST_MARKED, LIST_MARKED_PLACES):
@@ -84,14 +87,15 @@ class Marking:
     def mark_explicit(self, relation: Relation) -> None:
         """Mark what the next update deletes of a relation; again after its explicit facts have changed."""
         rows = self._deletions.get(relation.name)
-        if rows is None or rows.shape[1] != relation.arity:
-            return
-        facts = self._transaction.store.find_facts(relation, rows)
-        facts = np.unique(facts[facts >= 0])
-        fresh = facts[_flags(relation, facts) & EXPLICIT_MARKS == F_EXPLICIT]
-        _set_flags(relation, fresh, F_MARKED)
-        self._explicit.append((relation, fresh))
-        self._machine[M_WORK + W_MARKED_EXPLICIT] += len(fresh)
+        if rows is not None and rows.shape[1] == relation.arity:
+            self._machine[M_WORK + W_MARKED_EXPLICIT] += self._mark(relation, rows, F_EXPLICIT)
+
+    def _mark(self, relation: Relation, rows: Cells, care: int) -> int:
+        machine = self._machine
+        if machine[MARKED + 1] + len(rows) > machine[MARKED + 2]:
+            self._transaction.store.grow_list(LIST_MARKED, int(machine[MARKED + 1]) + len(rows))
+        rows = np.ascontiguousarray(rows, np.int32)
+        return int(mark_rows(machine, relation.number, address(rows), len(rows), care))
 
     def pass_on(self, care: int) -> None:
         """From now on heads are marked whose bodies have a fact with these flags; with 0, none are."""
@@ -104,66 +108,51 @@ class Marking:
         rows = self._expected.pop(relation.name, None)
         if rows is None:
             return
-        facts = self._transaction.store.find_facts(relation, rows)
-        facts = facts[facts >= 0]
-        facts = facts[_flags(relation, facts) & (F_IN | F_OLD | F_EXPLICIT) == F_IN | F_OLD]
-        self._transaction.seed(OVERDELETE, relation, facts, protect)
-        _set_flags(relation, facts[_flags(relation, facts) & F_DELETED != 0], F_EXPECTED)
+        self._transaction.reserve_log(len(rows))
+        relation.reserve(len(rows))
+        seed_rows(self._machine, relation.number, address(rows), len(rows), protect)
 
     def finish(self, copies_of: Copies) -> Rows:
-        """The update is done: take the marks off. The marked heads, by predicate."""
+        """The update is done: take the marks off. The marked derived facts, by predicate."""
         machine = self._machine
         machine[M_WORK + W_DELETION] -= machine[M_SAVED]
-        if not self._deletions:
+        if machine[MARKED + 1] == 0:
             return {}
         self._share_with_copies(copies_of)
-        parts: dict[str, list[Cells]] = {}
-        for relation, facts in self._marked_heads():
-            held = facts[_flags(relation, facts) & F_IN != 0]
-            parts.setdefault(relation.name, []).append(relation.rows(held))
-            machine[M_WORK + W_MARKED_IMPLICIT] += len(held)
+        result: Rows = {}
+        for relation, facts in self._marked(0):
+            derived = facts[_flags(relation, facts) & (F_IN | F_EXPLICIT) == F_IN]
+            if len(derived):
+                result[relation.name] = np.ascontiguousarray(relation.rows(derived))
+                machine[M_WORK + W_MARKED_IMPLICIT] += len(derived)
         self.forget()
-        return {predicate: np.concatenate(rows) for predicate, rows in parts.items()}
+        return result
 
     def _share_with_copies(self, copies_of: Copies) -> None:
         """Rules with one body atom: their heads have the marks of their bodies."""
-        waiting = [*self._explicit, *self._marked_heads()]
-        while waiting:
-            relation, facts = waiting.pop()
-            for rule, care in copies_of(relation.name):
-                passing = facts[_flags(relation, facts) & care == care]
-                if len(passing):
-                    waiting.append((rule.head, self._mark_copies(rule, passing)))
+        done = 0
+        while done < self._machine[MARKED + 1]:
+            fresh = self._marked(done)
+            done = int(self._machine[MARKED + 1])
+            for relation, facts in fresh:
+                for rule, care in copies_of(relation.name):
+                    wanted = care | F_IN
+                    passing = facts[_flags(relation, facts) & wanted == wanted]
+                    if len(passing):
+                        rows = matches(self._transaction, HOLDING, rule.offset(FIRST), rule.head.arity, passing)
+                        self._mark(rule.head, rows, F_IN)
 
-    def _mark_copies(self, rule: CompiledRule, facts: Cells) -> Cells:
-        """Mark the heads of a rule over the facts of its only atom; those that were not marked."""
-        transaction = self._transaction
-        rows = matches(transaction, HOLDING, rule.offset(FIRST), rule.head.arity, facts)
-        heads = transaction.store.find_facts(rule.head, rows)
-        heads = np.unique(heads[heads >= 0])
-        fresh = heads[_flags(rule.head, heads) & F_MARKED == 0]
-        _set_flags(rule.head, fresh, F_MARKED)
-        self._heads.append((rule.head, fresh))
-        return fresh  # type: ignore[no-any-return]
-
-    def _marked_heads(self) -> list[tuple[Relation, Cells]]:
-        """The derived facts that are marked: those that kernels listed, and copies."""
+    def _marked(self, since: int) -> list[tuple[Relation, Cells]]:
+        """The facts that have been marked, by relation, from a place in the list on."""
         store = self._transaction.store
-        entries = store.list_entries(LIST_MARKED)
-        listed = [
-            (store.relations[number], (entries[entries >> 32 == number] & 0xFFFFFFFF).astype(np.int32))
-            for number in np.unique(entries >> 32)
-        ]
-        return [*listed, *self._heads]
+        entries = store.list_entries(LIST_MARKED)[since:]
+        numbers = entries >> 32
+        facts = (entries & 0xFFFFFFFF).astype(np.int32)
+        return [(store.relations[number], facts[numbers == number]) for number in sorted(set(numbers.tolist()))]
 
     def forget(self) -> None:
         """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""
-        for relation, facts in (*self._explicit, *self._marked_heads()):
-            _clear_flags(relation, facts, F_MARKED)
-        self._explicit.clear()
-        self._heads.clear()
-        for number in (LIST_MARKED, LIST_MARKED_PLACES):
-            self._transaction.clear_list(number)
+        unmark(self._machine)
 
 
 def is_copy_of(rule: CompiledRule, predicate: str) -> bool:
@@ -174,11 +163,3 @@ def is_copy_of(rule: CompiledRule, predicate: str) -> bool:
 
 def _flags(relation: Relation, facts: Cells) -> Cells:
     return relation.cells[facts, relation.flags_column]
-
-
-def _set_flags(relation: Relation, facts: Cells, flags: int) -> None:
-    relation.cells[facts, relation.flags_column] |= flags
-
-
-def _clear_flags(relation: Relation, facts: Cells, flags: int) -> None:
-    relation.cells[facts, relation.flags_column] &= ~flags
