@@ -192,15 +192,15 @@ class Engine:
         for rows in list(self._unread):
             rows.read()
         self._unread.clear()
-        removed = {number: self._compile(number) for number in request.remove_rules}
-        removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
         graph = self.graph.copy() if request.remove_rules or request.add_rules else self.graph
         impact = graph.update(request.add_rules, request.remove_rules) if graph is not self.graph else None
         if impact:
             self._closures.leave(graph)
+        # Only now: a rule that reads a closure which ends here needs other plans.
+        removed = {number: self._compile(number) for number in request.remove_rules}
+        removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
         transaction = Transaction(self.store, self.limits, self.functions, self.rule_text, self.attendant, self._expected)
         self._expected = {}
-        before, self.graph = self.graph, graph
         relation_count = len(self.store.relations)
         counted = dict(self.counted) if impact else self.counted
         explicit_counts = [(relation, relation.explicit_count) for relation in self.store.relations]
@@ -218,7 +218,8 @@ class Engine:
             self._closures.roll_back()
             for relation, count in explicit_counts:
                 relation.explicit_count = count
-            self.graph = before
+            if impact:
+                self.graph = RuleGraph.of_numbered(rules_before, next_before)
             self.counted = counted
             self._forget_compiled(relation_count)
             self._tidy(self.store.relations)
@@ -241,6 +242,8 @@ class Engine:
     def _find_closures(self, impact: Impact) -> None:
         """The update has taken place, and nothing depends on this: what cannot become a closure now stays as it is."""
         try:
+            for rows in list(self._unread):
+                rows.read()
             self._closures.find(impact)
         except (MemoryError, TidelogError):
             pass
@@ -385,9 +388,9 @@ class Engine:
                 self._aggregates[number].forget_plans()
         self._nodes.clear()
 
-    def forget_counts(self, predicate: str) -> None:
-        """The derivations of a predicate's facts are no longer counted."""
-        for number in self.graph.producers(predicate):
+    def forget_counts(self, rules: Iterable[int]) -> None:
+        """The derivations of these rules are no longer counted."""
+        for number in rules:
             self.counted.pop(number, None)
 
     def _maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
