@@ -303,6 +303,22 @@ def test_a_change_that_fails_leaves_all_as_it_was(kind: str, allowed: int, monke
     """Memory runs out after some allocations, wherever that is."""
     model = Model(kind, "closure", range(8))
     model.apply(set(), {(0, 1), (1, 2), (2, 0), (3, 3)})
+    fail_then_go_on(model, ({(1, 2)}, {(x, x % 7) for x in range(100, 180)}), allowed, monkeypatch)
+    # Most nodes have no edge by now, and the next change begins by leaving them out.
+    model.closure._crowded = True
+    fail_then_go_on(model, ({(1, 2)}, {(6, 7)}), allowed, monkeypatch)
+
+
+@kinds
+@pytest.mark.parametrize("allowed", range(12))
+def test_a_first_change_that_fails_leaves_nothing(kind: str, allowed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directed, "MANY_EDGES", 1)
+    model = Model(kind, "closure", range(8))
+    fail_then_go_on(model, (set(), {(x % 5, x) for x in range(9, 90)}), allowed, monkeypatch)
+
+
+def fail_then_go_on(model: Model, change: Change, allowed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a change fail after so many allocations, and see that all is as before, and usable."""
     check, left = memory.check_limit, [allowed]
 
     def check_and_count(size: int) -> None:
@@ -311,16 +327,18 @@ def test_a_change_that_fails_leaves_all_as_it_was(kind: str, allowed: int, monke
             raise MemoryError
         check(size)
 
-    for module in (memory, directed):
-        monkeypatch.setattr(module, "check_limit", check_and_count)
-    try:
-        model.closure.apply(([1], [2]), columns((x, y) for x, y in product(range(100, 180), range(8)) if x % 7 == y))
-    except MemoryError:
-        assert left[0] <= 0
-    else:
-        model.closure.undo()
+    with monkeypatch.context() as patch:
+        for module in (memory, directed):
+            patch.setattr(module, "check_limit", check_and_count)
+        try:
+            model.closure.apply(columns(change[0]), columns(change[1]))
+        except MemoryError:
+            assert left[0] <= 0
+        else:
+            model.closure.undo()
     model.check_reads()
-    model.apply({(0, 1)}, {(4, 5)})
+    model.apply({(0, 1)}, {(4, 5), (0, 5)})
+    model.apply({(4, 5), (0, 5)}, {(0, 1)})
 
 
 def test_too_large_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,14 +76,19 @@ class Closure(ABC):
         gone, come = _edges(deleted), _edges(added)
         if min((int(side.min()) for side in (*gone, *come) if len(side)), default=0) < 0:
             raise ValueError("Terms are numbered from 0 on; an edge has a negative one.")
-        if self._crowded:
-            self._reload(self.base_edges())
-        self.version += 1
-        forget_changes(self._memory.m)
+        # Beginning again replaces the edges themselves, so they are kept; otherwise the change is taken back from them.
+        anew = self._crowded or self._memory[NODES] == 0
+        before = self.base_edges() if anew else None
         try:
+            if self._crowded:
+                self._reload(self.base_edges())
+            self.version += 1
+            forget_changes(self._memory.m)
             change = self._apply(gone, come)
         except BaseException:
-            self._reload(_difference(_union(self.base_edges(), gone), _difference(come, gone)))
+            if before is None:
+                before = _difference(_union(self.base_edges(), gone), _difference(come, gone))
+            self._reload(before)
             raise
         self._last = (gone, come)
         return change

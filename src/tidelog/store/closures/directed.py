@@ -35,7 +35,7 @@ Layout = Literal["auto", "dense", "sparse"]
 DENSE_BYTES = 1 << 26  # dense rows up to this size need no thought
 SPARSE_WORD, DENSE_WORD = 12, 8  # bytes of a word
 FEW_EDGES = 32  # so few changes are never worth starting afresh at once
-MANY_EDGES = 1 << 14  # a first load from here on is worth numbering its nodes with care
+MANY_EDGES = 1 << 14  # a first load of more edges is worth numbering its nodes with care
 
 
 class DirectedClosure(Closure):
@@ -90,7 +90,7 @@ class DirectedClosure(Closure):
         condense(self._memory.m)
 
     def _apply(self, gone: Edges, come: Edges) -> ClosureChange:
-        if self._memory[NODES] == 0 and len(come[0]) >= MANY_EDGES:
+        if self._memory[NODES] == 0 and len(come[0]) > max(MANY_EDGES, FEW_EDGES):
             self._number_depth_first(come)
         return super()._apply(gone, come)
 
