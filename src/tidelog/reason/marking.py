@@ -55,6 +55,9 @@ Copies = Callable[[str], "Iterator[tuple[CompiledRule, int]]"]
 EXPLICIT_MARKS = F_EXPLICIT | F_MARKED
 ALL_MARKS = F_MARKED
 
+# One marked fact among so many that come in is worth looking for.
+WORTH_WHILE = 64
+
 FIRST = Pivot(Start.POSITIVE, 0)
 
 
@@ -66,6 +69,7 @@ class Marking:
         self._machine = transaction.machine
         self._expected = expected
         self._deletions: Rows = {}
+        self._incoming = 0
         self._machine[M_MARKING] = 0
         self._machine[M_SAVED] = 0
         for number in (LIST_MARKED, LIST_MARKED_PLACES):
@@ -84,8 +88,9 @@ class Marking:
             if relation is not None:
                 self.mark_explicit(relation)
 
-    def mark_explicit(self, relation: Relation) -> None:
-        """Mark what the next update deletes of a relation; again after its explicit facts have changed."""
+    def mark_explicit(self, relation: Relation, come: int = 0) -> None:
+        """Mark what the next update deletes of a relation; again when so many explicit facts have come."""
+        self._incoming += come
         rows = self._deletions.get(relation.name)
         if rows is not None and rows.shape[1] == relation.arity:
             self._machine[M_WORK + W_MARKED_EXPLICIT] += self._mark(relation, rows, F_EXPLICIT)
@@ -98,8 +103,13 @@ class Marking:
         return int(mark_rows(machine, relation.number, address(rows), len(rows), care))
 
     def pass_on(self, care: int) -> None:
-        """From now on heads are marked whose bodies have a fact with these flags; with 0, none are."""
-        self._machine[M_MARKING] = care if self._deletions else 0
+        """For the next component heads are marked whose bodies have a fact with these flags; with 0, none are.
+
+        Looking at every instance has its price, and where marked facts are few among many that come in, they cannot
+        repay it: then marks stay where they are.
+        """
+        marked = int(self._machine[MARKED + 1])
+        self._machine[M_MARKING] = care if self._incoming < WORTH_WHILE * marked else 0
 
     # --- the current update ---
 
