@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import weakref
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ from tidelog.reason.marking import Rows as MarkedRows
 from tidelog.reason.marking import is_copy_of
 from tidelog.reason.policy import NO_COUNTER, Counters
 from tidelog.reason.transaction import NOTHING, Appended, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
-from tidelog.store.jit import address
+from tidelog.store.jit import address, working_time
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
 from tidelog.store.relation import Cells, Relation
 from tidelog.store.store import Store
@@ -123,7 +122,7 @@ class Engine:
         self._closures = Closures(self, enabled=modules)
         # Rows of changes that nobody has looked at and somebody still may.
         self._unread: weakref.WeakSet[AppendedRows] = weakref.WeakSet()
-        # Time in updates, by the first predicate of a component.
+        # Time in updates, without compilation, by the first predicate of a component.
         self.seconds: dict[str, float] = {}
         # The counter that the derivations of each rule stand in.
         self.counted: dict[int, int] = {}
@@ -312,7 +311,7 @@ class Engine:
         while agenda:
             transaction.look_around()
             predicate = agenda.pop()
-            began = time.perf_counter()
+            began = working_time()
             closure = self._closures.get(predicate)
             if closure is not None:
                 self._maintain_closure(transaction, closure, request, removed, added)
@@ -334,7 +333,7 @@ class Engine:
             self._spent(predicate, began)
 
     def _spent(self, predicate: str, began: float) -> None:
-        self.seconds[predicate] = self.seconds.get(predicate, 0.0) + time.perf_counter() - began
+        self.seconds[predicate] = self.seconds.get(predicate, 0.0) + working_time() - began
 
     def _push_readers(self, agenda: _Agenda, transaction: Transaction, predicates: tuple[str, ...]) -> None:
         """Let the components that read what changed have their turn."""

@@ -86,6 +86,8 @@ def inlined(function: Function) -> Function:
 class _EntryPoint:
     """A kernel that Python calls: compiled at its first call, kept in the cache folder, and announced if that takes long."""
 
+    compiling = 0.0  # seconds that went into the compiler, for all kernels
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._compiled: Callable[..., Any] | None = None
@@ -119,8 +121,14 @@ class _EntryPoint:
         compiled.compile(signature)
         if cold and sys.stderr.isatty():
             print(f"tidelog: compiled in {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+        _EntryPoint.compiling += time.perf_counter() - began
         self._compiled = compiled
         return compiled(*arguments)
+
+
+def working_time() -> float:
+    """Seconds by a clock that stands still while kernels are compiled."""
+    return time.perf_counter() - _EntryPoint.compiling
 
 
 def entry_point(function: Function) -> Function:
