@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generate import Case, programs
-from naive import Database, Fact, State, database, derivations, materialise, plain, proof_heights
-from tidelog import KnowledgeBase
+from generate import Case, programs, streams
+from naive import Database, Fact, State, Update, database, derivations, materialise, plain, proof_heights
+from tidelog import KnowledgeBase, StratificationError
 from tidelog.explain import backwards
 from tidelog.explain.proof import Proof
 from tidelog.language import parse_atom, parse_program
@@ -104,6 +106,22 @@ def test_all_proofs_are_sound_different_and_in_order(case: Case) -> None:
         assert len({json.dumps(proof.to_dict()) for proof in found}) == len(found)
         for proof in found:
             checker.check(proof, fact)
+
+
+@given(streams(length=4))
+@settings(few, max_examples=25)
+def test_proofs_follow_streams_of_facts_and_rules(case_and_stream: tuple[Case, list[Update]]) -> None:
+    case, stream = case_and_stream
+    kb, state = knowledge_base(case), case.state
+    for update in stream:
+        kb.update(**update.mapping())
+        state = state.apply(update)
+        checker = Checker(replace(case, state=state))
+        heights = proof_heights(state.rules, state.explicit)
+        for fact in some(heights, 5):
+            proof = kb.explain(text_of(fact))
+            checker.check(proof, fact)
+            assert proof.height == heights[fact]
 
 
 @given(programs())
@@ -267,6 +285,19 @@ def test_proofs_follow_updates() -> None:
     kb.add_rules("path(X, X) :- edge(X, _).")
     assert kb.explain("path(a, a)").rule == "path(X, X) :- edge(X, _)."
     assert len(kb) == len(list(kb.facts("edge"))) + len(list(kb.facts("path")))
+
+
+def test_proofs_survive_failed_updates_and_the_disk(tmp_path: Path) -> None:
+    kb = KnowledgeBase("p(X) :- q(X), not r(X). q(a). q(b).")
+    assert kb.explain("p(a)").height == 1
+    with pytest.raises(StratificationError):
+        kb.update(add={"new": [(1,)]}, add_rules="s(X) :- q(X). r(X) :- p(X).")
+    kb.update(add={"t": [("b",)]}, add_rules="s(X) :- p(X), t(X).")
+    assert str(kb.explain("s(b)")).splitlines()[1].startswith("├── p(b)  by p(X) :- q(X)")
+    kb.save(tmp_path / "kb")
+    again = KnowledgeBase.open(tmp_path / "kb")
+    assert str(again.explain("s(b)")) == str(kb.explain("s(b)"))
+    assert len(again) == len(kb)
 
 
 # --- size -----------------------------------------------------------------------------------------------------------
