@@ -76,7 +76,7 @@ def test_a_fault_leaves_everything_as_it_was(maintenance: str, modules: bool, in
     total = count_points(example(maintenance, modules=modules), EXAMPLE_UPDATE, inject)
     assert total > 10
     expected = fingerprint_after(maintenance, modules)
-    for number in numbers(total, most=12):
+    for number in numbers(total, most=9):
         kb = example(maintenance, modules=modules)
         before = fingerprint(kb)
         with inject(number), pytest.raises(MemoryError):

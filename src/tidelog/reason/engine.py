@@ -191,13 +191,21 @@ class Engine:
         for rows in list(self._unread):
             rows.read()
         self._unread.clear()
-        graph = self.graph.copy() if request.remove_rules or request.add_rules else self.graph
-        impact = graph.update(request.add_rules, request.remove_rules) if graph is not self.graph else None
-        if impact:
-            self._closures.leave(graph)
-        # Only now: a rule that reads a closure which ends here needs other plans.
         removed = {number: self._compile(number) for number in request.remove_rules}
         removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
+        rules_before, next_before = self.graph.rules, self.graph.next_number
+        impact = None
+        if request.remove_rules or request.add_rules:
+            rules_before = dict(rules_before)
+            impact = self.graph.update(request.add_rules, request.remove_rules)
+            try:
+                self._closures.leave(self.graph)
+            except BaseException:
+                self.graph = RuleGraph.of_numbered(rules_before, next_before)
+                raise
+            for rule in removed.values():
+                # A rule that reads a closure which ends here needs other plans.
+                rule.forget_plans()
         transaction = Transaction(self.store, self.limits, self.functions, self.rule_text, self.attendant, self._expected)
         self._expected = {}
         relation_count = len(self.store.relations)
@@ -462,7 +470,7 @@ class Engine:
                 both = np.intersect1d(gone, come)
                 gone = np.setdiff1d(gone, both).astype(np.int32)
                 come = np.setdiff1d(come, both).astype(np.int32)
-            transaction.marking.mark_explicit(relation)
+            transaction.marking.mark_explicit(relation, len(come))
             explicit.deleted[relation.number] = gone
             explicit.added[relation.number] = come
         return explicit

@@ -25,7 +25,7 @@ from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.reason.engine import Request
 from tidelog.reason.interrupts import interruptible
-from tidelog.storage.files import replace_file, storage_errors
+from tidelog.storage.files import force_folder, replace_file, storage_errors
 from tidelog.storage.image import Image
 from tidelog.storage.journal import Contents, Journal, create_journal, read_journal
 from tidelog.storage.lock import FolderLock
@@ -128,6 +128,7 @@ def save_image(folder: Path, image: Image) -> None:
     """Save into a folder that nobody has open."""
     with storage_errors("write", folder):
         folder.mkdir(parents=True, exist_ok=True)
+        force_folder(folder.parent)
     with FolderLock(folder, exclusive=True):
         write_generation(folder, image)
 

@@ -25,8 +25,10 @@ class FolderLock:
     def __init__(self, folder: Path, exclusive: bool) -> None:
         self._folder = folder
         self._exclusive = exclusive
+        # Who only reads can do so where nothing can be written.
+        access = os.O_RDWR if exclusive else os.O_RDONLY
         with storage_errors("lock", folder):
-            self._file = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._file = os.open(folder / NAME, access | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             self._acquire(fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
         except BaseException:
