@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.explain import cone as layout
+from tidelog.errors import LimitError
 from tidelog.explain.backwards import Backward, Backwards
 from tidelog.explain.cone import (
     C_CAPACITY,
@@ -34,7 +34,9 @@ from tidelog.explain.cone import (
     C_THOROUGH,
     C_USED,
     HEADER,
+    I_ENABLED,
     I_MATCHES,
+    I_NEXT,
     I_PLAN,
     NEED_NODES,
     NEED_PLANS,
@@ -52,9 +54,10 @@ from tidelog.store.layout import PAUSED
 from tidelog.store.relation import Cells
 
 # A node's fields as columns.
-PREDICATE, FACT, DEPTH, EXPLICIT, _, INSTANCES, HEIGHT, CHOICE, LEAF = range(NODE_BYTES // 4)
+PREDICATE, FACT, DEPTH, EXPLICIT, _, INSTANCES, _, CHOICE, LEAF = range(NODE_BYTES // 4)
 NODE_FIELDS = NODE_BYTES // 4
 FIRST_CELLS = 1024
+MOST_CELLS = 2**31 - 1  # places in them are numbers of 32 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class Cone:
         self._queue: Cells = np.zeros(64, np.int32)
         self._records: Cells = np.zeros(FIRST_CELLS, np.int32)
         self._row: Cells = np.zeros(16, np.int32)
+        self._instances: dict[int, Instance] = {}
         self.predicates: list[str] = []
         self._places: dict[str, int] = {}
         self._predicate_table: list[list[int]] = []
@@ -177,25 +181,33 @@ class Cone:
             self._nodes = np.resize(self._nodes, (2 * len(self._nodes) + self._widest(), NODE_FIELDS))
             self._queue = np.resize(self._queue, len(self._nodes))
         elif status == NEED_RECORDS:
-            self._records = np.resize(self._records, 2 * len(self._records) + USE * self._widest())
+            self._grow_records()
         else:
             return status
         self._publish()
         return PAUSED
+
+    def _grow_records(self) -> None:
+        size = 2 * len(self._records) + USE * self._widest()
+        if size > MOST_CELLS:
+            raise LimitError("there are too many ways to derive this fact to find the lowest proof among them")
+        self._records = np.resize(self._records, size)
 
     def _widest(self) -> int:
         return max((rule.width + HEADER for rule in self._plans), default=0)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    def height(self, node: int) -> int:
-        return int(self._nodes[node, HEIGHT])
-
     def choice(self, node: int) -> int:
         """The instance at the top of the node's lowest proof, -1 where it is explicit."""
         return int(self._nodes[node, CHOICE])
 
     def instance(self, owner: int) -> Instance:
+        if owner not in self._instances:
+            self._instances[owner] = self._decoded(owner)
+        return self._instances[owner]
+
+    def _decoded(self, owner: int) -> Instance:
         records = self._records
         rule = self._plans[records[owner + I_PLAN]]
         premises, extras = len(rule.premises), len(rule.extras)
@@ -221,11 +233,11 @@ class Cone:
         owner = int(self._nodes[node, INSTANCES])
         while owner >= 0:
             yield owner
-            owner = int(self._records[owner + layout.I_NEXT])
+            owner = int(self._records[owner + I_NEXT])
 
     def enable(self, owner: int, enabled: bool) -> None:
         """Whether `measure` may use an instance."""
-        self._records[owner + layout.I_ENABLED] = enabled
+        self._records[owner + I_ENABLED] = enabled
 
     def enable_leaf(self, node: int, enabled: bool) -> None:
         """Whether `measure` may take a node as explicit, if it is."""
