@@ -1,12 +1,16 @@
 """The examples of the documentation do what they say.
 
 A fenced block marked `python` is run: as a session with its output where it has prompts, as a program where it has
-none. The blocks of a file run one after the other and share their names.
+none. The blocks of a file run one after the other and share their names. What they need and readers do not stands
+before them in a comment, `<!-- python … -->`; below `<!-- not run: … -->` a block is only shown.
 """
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import doctest
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,25 +19,35 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-OPTIONS = doctest.ELLIPSIS
+BLOCK = re.compile(
+    r"^(?P<shown><!-- not run: .*-->\n)?```python\n(?P<code>.*?)^```$|^<!-- python\n(?P<hidden>.*?)^-->$",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 def blocks(path: Path) -> Iterator[tuple[int, str]]:
-    """The line and the text of each block."""
+    """The line and the text of each block to run."""
     text = path.read_text(encoding="utf-8")
     for found in BLOCK.finditer(text):
-        yield text[: found.start()].count("\n") + 2, found[1]
+        if not found["shown"]:
+            part = "code" if found["code"] is not None else "hidden"
+            yield text[: found.start(part)].count("\n") + 1, found[part]
 
 
 def run_session(code: str, path: Path, line: int, names: dict[str, object]) -> None:
     test = doctest.DocTestParser().get_doctest(code, names, path.name, str(path), line - 1)
     # `get_doctest` copies the names; blocks share them.
     test.globs = names
-    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     told: list[str] = []
-    runner.run(test, out=told.append, clear_globs=False)
-    assert not runner.summarize(verbose=False).failed, "".join(told)
+    assert not runner.run(test, out=told.append, clear_globs=False).failed, "".join(told)
+
+
+def run_program(code: str, path: Path, line: int, names: dict[str, object]) -> None:
+    compiled = compile("\n" * (line - 1) + code, str(path), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    result = eval(compiled, names)
+    if inspect.iscoroutine(result):
+        asyncio.run(result)
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if any(blocks(path))], ids=lambda path: path.name)
@@ -41,10 +55,7 @@ def test_examples_do_what_they_say(path: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
     for line, code in blocks(path):
-        if ">>>" in code:
-            run_session(code, path, line, names)
-        else:
-            exec(compile("\n" * (line - 1) + code, str(path), "exec"), names)
+        (run_session if ">>>" in code else run_program)(code, path, line, names)
 
 
 def test_the_python_api_is_documented() -> None:
