@@ -50,15 +50,64 @@ class Algorithm:
         choice.run(transaction, node, explicit, rules, choice.counters)
 
 
+# `auto` measured: a proof step of B/F costs about three times a step of materialisation. So much of the facts of a component, in
+# candidates looked at, is what it spends on proofs before it materialises the component again; the worst case is then
+# within twice recomputation.
+PATIENCE = 0.2
+LEAST_PATIENCE = 2_000
+# From this share of lost input on, counting derivations down costs more than counting those that are left.
+LOST_SHARE = 0.3
+LEAST_LOSS = 100
+
+
+def _lost_too_much(transaction: Transaction, node: Node, explicit: Explicit) -> bool:
+    """Whether so much of what a component reads is gone that it is cheaper to start from what is left."""
+    lost = [(len(explicit.deleted[relation.number]), len(relation)) for relation in node.relations]
+    for predicate in node.readers:
+        delta = transaction.deltas.get(predicate)
+        if delta is not None:
+            gone = len(delta.removed)
+            lost.append((gone, len(transaction.store.relation(predicate, 0)) + gone))
+    return any(gone > LEAST_LOSS and gone > LOST_SHARE * size for gone, size in lost)
+
+
+def _count_or_recompute(
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
+) -> None:
+    if _lost_too_much(transaction, node, explicit):
+        recompute(transaction, node, explicit, rules, counters)
+    else:
+        count(transaction, node, explicit, rules)
+
+
+def _prove_or_recompute(
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
+) -> None:
+    facts = sum(relation.count for relation in node.relations)
+    patience = max(LEAST_PATIENCE, int(PATIENCE * facts))
+    lost = _lost_too_much(transaction, node, explicit)
+    if lost or not backward_forward(transaction, node, explicit, rules, counters, patience):
+        recompute(transaction, node, explicit, rules, counters)
+
+
+def _prove(
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
+) -> None:
+    backward_forward(transaction, node, explicit, rules, counters)
+
+
 _DRED = Choice(delete_and_rederive, Counters.NONE, ALL_MARKS)
 _COUNTING = Choice(_count, Counters.ALL)
 _DRED_COUNTING = Choice(delete_and_rederive, Counters.ALL, ALL_MARKS)
-_BF = Choice(backward_forward, Counters.NONE, EXPLICIT_MARKS)
-_BF_COUNTING = Choice(backward_forward, Counters.NON_RECURSIVE, EXPLICIT_MARKS)
+_BF = Choice(_prove, Counters.NONE, EXPLICIT_MARKS)
+_BF_COUNTING = Choice(_prove, Counters.NON_RECURSIVE, EXPLICIT_MARKS)
 _RECOMPUTE = Choice(recompute, Counters.NONE)
 
 _ALGORITHMS = {
-    "auto": Algorithm(_COUNTING, _BF_COUNTING),
+    "auto": Algorithm(
+        Choice(_count_or_recompute, Counters.ALL),
+        Choice(_prove_or_recompute, Counters.NON_RECURSIVE, EXPLICIT_MARKS),
+    ),
     "recompute": Algorithm(_RECOMPUTE, _RECOMPUTE),
     "dred": Algorithm(_DRED, _DRED),
     "counting": Algorithm(_COUNTING, _DRED),

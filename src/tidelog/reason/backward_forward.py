@@ -451,9 +451,17 @@ def backward_forward_delete(m, places, starts, plans, head_starts, head_ends, he
 
 
 def backward_forward(
-    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
-) -> None:
-    """Maintain one component: B/F for what went, insertion for what came."""
+    transaction: Transaction,
+    node: Node,
+    explicit: Explicit,
+    rules: RuleChange,
+    counters: Counters,
+    patience: int | None = None,
+) -> bool:
+    """Maintain one component: B/F for what went, insertion for what came.
+
+    With `patience` it gives up after about so many candidates, and then has decided nothing: False.
+    """
     if find_candidates(transaction, node, explicit, rules, counters):
         for number in (LIST_C, LIST_P):
             transaction.clear_list(number)
@@ -461,7 +469,10 @@ def backward_forward(
         spreading = node.rounds(counters, deleting=True, without=without)
         arguments = (*spreading.places(), *node.heads(without).arguments())
         transaction.machine[M_EXPLICIT_FIRST] = any(relation.explicit_count for relation in node.relations)
-        transaction.run(backward_forward_delete, *arguments, int(counters is not Counters.NONE))
+        arguments += (int(counters is not Counters.NONE),)
+        if not transaction.run_with_patience(patience, backward_forward_delete, *arguments):
+            return False
         # 11: for each F ∈ D ∖ P do I.delete(F)
         drop_deleted(transaction.machine)
     insert(transaction, node, explicit, rules, counters)
+    return True

@@ -43,6 +43,11 @@ class CompiledRule:
             self._offsets[pivot] = self._store.assemble(plan, self.head, self.normal.head.arguments, self.number)
         return self._offsets[pivot]
 
+    def forget_plans(self) -> None:
+        """What the rule reads lies elsewhere now."""
+        self._offsets.clear()
+        self.plans.clear()
+
     def own_positions(self) -> Iterator[int]:
         """The positive atoms whose predicates are in the rule's component."""
         return (place for place, atom in enumerate(self.normal.positives) if atom.predicate in self.own)

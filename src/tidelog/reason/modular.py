@@ -138,14 +138,14 @@ class Closures:
         node = ClosureNode(store, module, self._rules(graph, predicate))
         flags = relation.cells[: relation.count, relation.flags_column]
         explicit = relation.cells[: relation.count][(flags & F_EXPLICIT) != 0, : relation.arity]
-        self._engine.forget_counts(predicate)
+        self._engine.forget_counts(node.rules)
         try:
             if node.base is not None:
                 self._engine.build_base(node.base, explicit)
             node.take_over()
         except BaseException:
             node.forget_base()
-            self._engine.forget_counts(predicate)
+            self._engine.forget_counts(node.rules)
             raise
         self._nodes[predicate] = node
         self._engine.forget_plans(predicate)
@@ -175,7 +175,7 @@ class Closures:
         node.hand_back(node.explicit_rows())
         del self._nodes[predicate]
         node.forget_base()
-        self._engine.forget_counts(predicate)
+        self._engine.forget_counts(node.rules)
         self._engine.forget_plans(predicate)
 
     def restore(self, predicates: Iterable[str]) -> None:

@@ -101,6 +101,27 @@ class Delta:
         return len(self.removed) > 0 or len(self.added) > 0
 
 
+class Appended:
+    """What changed in a relation that only got new records, all of them in I; listed when somebody asks."""
+
+    removed: Cells = NOTHING
+
+    def __init__(self, relation: Relation, start: int, stop: int) -> None:
+        self.relation = relation
+        self.start = start
+        self.stop = stop
+        self._facts: Cells | None = None
+
+    @property
+    def added(self) -> Cells:
+        if self._facts is None:
+            self._facts = np.arange(self.start, self.stop, dtype=np.int32)
+        return self._facts
+
+    def __bool__(self) -> bool:
+        return True
+
+
 @dataclass(slots=True)
 class Explicit:
     """What an update does to the explicit facts of a component, as fact numbers by relation."""
@@ -177,12 +198,22 @@ class Transaction:
 
     def run(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Run a kernel to its end."""
+        self.run_with_patience(None, kernel, *arguments)
+
+    def run_with_patience(self, most: int | None, kernel: Callable[..., int], *arguments: Any) -> bool:
+        """Run a kernel, but look at no more than about `most` candidates; whether it came to its end."""
         self.machine[M_STATE : M_STATE + STATE_SIZE] = 0
+        left = most
         while True:
-            self.machine[M_BUDGET] = self._budget
+            budget = self._budget if left is None else min(self._budget, left)
+            self.machine[M_BUDGET] = budget
             status = kernel(self.machine, *arguments)
             if status == DONE:
-                return
+                return True
+            if left is not None:
+                left -= budget - int(self.machine[M_BUDGET])
+                if left <= 0:
+                    return False
             self._attend(status)
 
     def _attend(self, status: int) -> None:
@@ -386,12 +417,14 @@ class Transaction:
                 self.deltas[relation.name] = delta
         self._log_mark = int(self.machine[M_LOG_COUNT])
 
-    def _delta(self, relation: Relation) -> Delta:
+    def _delta(self, relation: Relation) -> Changed:
         entries = int(self.machine[M_LOG_COUNT]) - self._log_mark
         start = int(relation.fields[R_START])
         appended = relation.count - start
         if entries == 0 and appended == 0:
             return Delta(NOTHING, NOTHING)
+        if entries == 0 and relation.clean:
+            return Appended(relation, start, relation.count)
         removed = np.empty(entries, np.int32)
         added = np.empty(entries + appended, np.int32)
         counts = np.zeros(2, np.int64)

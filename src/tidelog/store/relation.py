@@ -231,6 +231,11 @@ class Relation:
         self._publish()
         rebuild_index(self._store.machine, index.number)
 
+    @property
+    def clean(self) -> bool:
+        """Whether every record is in I or waits to be."""
+        return bool(self.fields[R_CLEAN])
+
     def mark_unclean(self) -> None:
         """From now on a record may be dead: found is no longer enough to be in I."""
         self.fields[R_CLEAN] = 0

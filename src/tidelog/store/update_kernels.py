@@ -13,9 +13,11 @@ from tidelog.store.kernels import (
     touch,
 )
 from tidelog.store.layout import (
+    F_CURRENT,
     F_EXPLICIT,
     F_IN,
     F_OLD,
+    F_PENDING,
     F_PERSISTENT,
     LOG_STRIDE,
     M_LOG,
@@ -111,7 +113,7 @@ def empty_relation(m, relation):
             continue
         touch(m, relation, row, fact)
         place = flags_at(row, fact)
-        store_i32(place, load_i32(place) & ~F_IN)
+        store_i32(place, load_i32(place) & ~(F_IN | F_CURRENT | F_PENDING))
         if counters != 0:
             record = record_of(row, fact)
             store_i32(record + counters, 0)
