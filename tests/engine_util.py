@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from naive import Database, State, Update, change, database, without_empty
-
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.reason.algorithms import MAINTENANCE
 

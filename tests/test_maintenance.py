@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from engine_util import ALGORITHMS, check_stream, knowledge_base, materialisation
-from generate import EVERYTHING, POSITIVE, Features, soak, splits, streams
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from naive import Update, without_empty
 
 import tidelog.store.store
+from engine_util import ALGORITHMS, check_stream
+from generate import EVERYTHING, POSITIVE, Features, soak
+from naive import Update
 
 NO_RULE_UPDATES = "facts only"
 

@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable, Iterable
 
 import pytest
+
 from engine_util import ALGORITHMS
 from naive import Database, database, without_empty
 from programs_util import Example, examples, row_key
-
 from tidelog import KnowledgeBase
 from tidelog.console import answer_lines
 from tidelog.language import render

@@ -573,5 +573,3 @@ def _rows_of_atoms(atoms: Iterable[Atom]) -> dict[str, list[Row]]:
     for atom in atoms:
         rows.setdefault(atom.predicate, []).append(_row(atom))
     return rows
-
-

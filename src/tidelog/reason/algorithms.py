@@ -90,9 +90,7 @@ def _prove_or_recompute(
         recompute(transaction, node, explicit, rules, counters)
 
 
-def _prove(
-    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
-) -> None:
+def _prove(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:
     backward_forward(transaction, node, explicit, rules, counters)
 
 

@@ -99,9 +99,7 @@ def answer_requests(store: Store, functions: Mapping[str, Callable[..., Any]]) -
         _answer(store, memo, list(calls), functions)
 
 
-def _answer(
-    store: Store, memo: int, calls: list[tuple[int, ...]], functions: Mapping[str, Callable[..., Any]]
-) -> None:
+def _answer(store: Store, memo: int, calls: list[tuple[int, ...]], functions: Mapping[str, Callable[..., Any]]) -> None:
     name = store.memo_functions[memo]
     built_in = BUILT_IN.get(name)
     function = functions.get(name, built_in)

@@ -24,9 +24,9 @@ from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
 from tidelog.reason.compiled import CompiledRule, Node, group_predicate, normal_form
 from tidelog.reason.counting import recount
-from tidelog.reason.modular import Closures
 from tidelog.reason.marking import Rows as MarkedRows
 from tidelog.reason.marking import is_copy_of
+from tidelog.reason.modular import Closures
 from tidelog.reason.policy import NO_COUNTER, Counters
 from tidelog.reason.transaction import NOTHING, Appended, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
 from tidelog.store.jit import address, working_time
@@ -206,7 +206,9 @@ class Engine:
             for rule in removed.values():
                 # A rule that reads a closure which ends here needs other plans.
                 rule.forget_plans()
-        transaction = Transaction(self.store, self.limits, self.functions, self.rule_text, self.attendant, self._expected)
+        transaction = Transaction(
+            self.store, self.limits, self.functions, self.rule_text, self.attendant, self._expected
+        )
         self._expected = {}
         relation_count = len(self.store.relations)
         counted = dict(self.counted) if impact else self.counted

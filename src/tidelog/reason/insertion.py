@@ -12,9 +12,7 @@ from tidelog.reason.sets import CREATED_FROM_BELOW, CREATED_IN_ROUND, HOLDING
 from tidelog.reason.transaction import Explicit, RuleChange, Transaction
 
 
-def insert(
-    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
-) -> None:
+def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:
     """Δ := E⁺, what new facts below yield, what new rules yield; then I := I ∪ Δ and Δ := Π[I ⋮ Δ] ∖ I until Δ is empty."""
     for relation in node.relations:
         transaction.seed(INSERT, relation, explicit.added[relation.number])

@@ -13,9 +13,7 @@ from tidelog.store.layout import F_EXPLICIT, F_IN
 from tidelog.store.update_kernels import empty_relation
 
 
-def recompute(
-    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
-) -> None:
+def recompute(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:
     """I := E on the component's relations; then every instance of its rules, and what follows."""
     for relation in node.relations:
         relation.mark_unclean()
@@ -27,5 +25,3 @@ def recompute(
     jobs = transaction.whole_rules([rule for rule in node.rules if not rule.recursive], False, counters)
     transaction.spread(INSERT, HOLDING, *jobs)
     transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
-
-

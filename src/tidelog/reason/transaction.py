@@ -379,9 +379,7 @@ class Transaction:
             if pivot.start is Start.POSITIVE and not rule.recursive
         }
 
-    def _job(
-        self, rule: CompiledRule, pivot: Pivot, pivots: Cells, counter: int, keep: list[Cells]
-    ) -> tuple[int, ...]:
+    def _job(self, rule: CompiledRule, pivot: Pivot, pivots: Cells, counter: int, keep: list[Cells]) -> tuple[int, ...]:
         plan = rule.offset(pivot)
         if pivot.start is Start.ALL:
             return (plan, 0, 1, 0, counter, 0)

@@ -117,7 +117,12 @@ class Assembler:
     def _short_form(self) -> int:
         """The offset of the plan's short form, or 0 where it has none."""
         steps = self._plan.steps
-        if not steps or len(steps) > 2 or not isinstance(steps[0], Take) or self._plan.pivot.start is not Start.POSITIVE:
+        if (
+            not steps
+            or len(steps) > 2
+            or not isinstance(steps[0], Take)
+            or self._plan.pivot.start is not Start.POSITIVE
+        ):
             return 0
         pivot = _distinct_columns(steps[0].atom)
         if pivot is None:

@@ -25,7 +25,6 @@ from tidelog.store.jit import (
 from tidelog.store.kernels import MASK_32, SEED, mix
 from tidelog.store.layout import (
     E_CALL,
-    E_CONSTANT,
     E_END,
     E_VARIABLE,
     EMPTY,

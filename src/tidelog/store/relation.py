@@ -266,7 +266,9 @@ class Relation:
             if index.columns == columns:
                 return index
         if len(self.indexes) == R_MAX_INDEXES:
-            raise TidelogError(f"`{self.name}` is read in more than {R_MAX_INDEXES} different ways; split the predicate")
+            raise TidelogError(
+                f"`{self.name}` is read in more than {R_MAX_INDEXES} different ways; split the predicate"
+            )
         index = self._store.new_index(columns)
         index.slots = np.full(max(8, self.count // 4), EMPTY, np.int32)
         self._relayout(self._record_cells() + 1)

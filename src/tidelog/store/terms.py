@@ -307,7 +307,9 @@ class Terms:
         offsets = np.zeros(len(ids) + 1, np.int64)
         np.cumsum(self._sizes[ids], out=offsets[1:])
         data = np.empty(max(int(offsets[-1]), 1), np.uint8)
-        gather_texts(self._machine, address(np.ascontiguousarray(ids, np.int32)), len(ids), address(data), address(offsets))
+        gather_texts(
+            self._machine, address(np.ascontiguousarray(ids, np.int32)), len(ids), address(data), address(offsets)
+        )
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         return pa.LargeStringArray.from_buffers(len(ids), buffers[1], buffers[2])
 
