@@ -126,4 +126,4 @@ def _are_explicit(engine: Engine, predicate: str, rows: Cells) -> list[bool]:
         return [False] * len(rows)
     facts = engine.store.find_facts(relation, rows)
     flags = relation.cells[facts, relation.flags_column]
-    return ((facts >= 0) & (flags & F_EXPLICIT != 0)).tolist()  # type: ignore[no-any-return]
+    return ((facts >= 0) & (flags & F_EXPLICIT != 0)).tolist()

@@ -1,4 +1,6 @@
-"""Everything that tidelog raises. All derive from `TidelogError`; the message of each says where, what, and what to do."""
+"""Everything that tidelog raises. All derive from `TidelogError`; the message of each says where, what, and what to
+do.
+"""
 
 from __future__ import annotations
 

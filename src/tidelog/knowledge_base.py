@@ -52,8 +52,8 @@ FactsByPredicate = Mapping[str, Any]
 class KnowledgeBase:
     """Facts, rules and everything that follows from them, kept true through updates.
 
-    `rules_text` may hold facts and rules. `maintenance` chooses the algorithm, `modules=False` turns the closure modules off,
-    `max_facts` and `timeout` (in seconds) bound each update.
+    `rules_text` may hold facts and rules. `maintenance` chooses the algorithm, `modules=False` turns the closure
+    modules off, `max_facts` and `timeout` (in seconds) bound each update.
     """
 
     def __init__(
@@ -84,7 +84,8 @@ class KnowledgeBase:
         with deferred():
             self._run(_rows_of_atoms(program.facts), {}, program.rules, ())
 
-    # --- updates --------------------------------------------------------------------------------------------------------
+    # --- updates
+    # --------------------------------------------------------------------------------------------------------
 
     def update(
         self,
@@ -223,7 +224,8 @@ class KnowledgeBase:
                     target[self._display(predicate)] = FactSet(self._engine.store.terms, arities[predicate], rows)
         return Change(added, removed, outcome.work, outcome.errors)
 
-    # --- encoding -------------------------------------------------------------------------------------------------------
+    # --- encoding
+    # -------------------------------------------------------------------------------------------------------
 
     def _resolve(self, name: str) -> str:
         return resolve_predicate(name, self._prefixes)
@@ -276,7 +278,8 @@ class KnowledgeBase:
         terms = self._engine.store.terms
         return np.stack([terms.encode_arrow(column) for column in columns], axis=1)
 
-    # --- reading --------------------------------------------------------------------------------------------------------
+    # --- reading
+    # --------------------------------------------------------------------------------------------------------
 
     @property
     def prefixes(self) -> Mapping[str, str]:
@@ -402,7 +405,8 @@ class KnowledgeBase:
                 names, cells = run_query(self._engine, query)
             return Answers(self._engine.store.terms, names, cells)
 
-    # --- proofs ---------------------------------------------------------------------------------------------------------
+    # --- proofs
+    # ---------------------------------------------------------------------------------------------------------
 
     def explain(self, fact: str) -> Proof | None:
         """A proof of least height of a fact such as `"path(a, c)"`; None where it does not hold."""
@@ -436,10 +440,13 @@ class KnowledgeBase:
             return None
         return self._engine.store.terms.encode_values(list(_row(atom))) if atom.arguments else np.empty(0, np.int32)
 
-    # --- on disk --------------------------------------------------------------------------------------------------------
+    # --- on disk
+    # --------------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Save everything into a folder: afterwards, and after any crash on the way, it holds the old state or this one."""
+        """Save everything into a folder: afterwards, and after any crash on the way, it holds the old state or this
+        one.
+        """
         from tidelog.storage.home import save_image
 
         with self._lock, deferred():
@@ -457,8 +464,8 @@ class KnowledgeBase:
     ) -> KnowledgeBase:
         """A knowledge base as it was saved, without materialising it again.
 
-        With `journal=True`, nobody else can open the folder until `close`, and each update is on the disk when `update` returns.
-        `functions` are registered before anything else: Python functions are not saved.
+        With `journal=True`, nobody else can open the folder until `close`, and each update is on the disk when
+        `update` returns. `functions` are registered before anything else: Python functions are not saved.
         """
         from tidelog.storage.home import Home, read_image, warn_of_functions
 
@@ -547,7 +554,8 @@ class KnowledgeBase:
                 raise StorageError(f"update {number} of the journal cannot be applied again: {problem}") from problem
         self._engine.limits = limits
 
-    # --- functions ------------------------------------------------------------------------------------------------------
+    # --- functions
+    # ------------------------------------------------------------------------------------------------------
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
         """Let rules and queries call a Python function by name. It must give the same result for the same arguments."""

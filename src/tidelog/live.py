@@ -274,6 +274,8 @@ class Live:
 
     # --- between two slices ---
 
+    streams = False
+
     @property
     def budget(self) -> int:
         return SLICE

@@ -50,7 +50,7 @@ class Stream(Iterator[Change]):
             raise StopIteration
         if self._ahead is not None:
             update = self._ahead.prepared(update)
-        self._ahead = LookAhead(self._kb, self._source.peek) if self._marking else None
+        self._ahead = LookAhead(self._kb, self._source.peek if self._marking else _nothing_ahead)
         return apply_attended(self._kb, update, self._ahead)
 
 
@@ -67,11 +67,15 @@ class AsyncStream(AsyncIterator[Change]):
         pull = self._pull or _started(anext(self._updates))
         self._pull = None
         update = await pull
-        attendant = None
+        peek = _nothing_ahead
         if self._marking:
             self._pull = _started(anext(self._updates))
-            attendant = LookAhead(self._kb, _when_done(self._pull))
-        return await asyncio.to_thread(apply_attended, self._kb, update, attendant)
+            peek = _when_done(self._pull)
+        return await asyncio.to_thread(apply_attended, self._kb, update, LookAhead(self._kb, peek))
+
+
+def _nothing_ahead() -> UpdateMapping | None:
+    return None
 
 
 def _started(update: Awaitable[UpdateMapping]) -> asyncio.Future[UpdateMapping]:
@@ -94,6 +98,7 @@ class LookAhead:
     """The attendant of one update: looks for the next one until it is there, then marks what that deletes."""
 
     budget = BUDGET
+    streams = True
 
     def __init__(self, kb: KnowledgeBase, peek: Peek) -> None:
         self._kb = kb

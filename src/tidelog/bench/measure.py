@@ -97,7 +97,8 @@ def _run(sender: Connection, function: Callable[..., Any], arguments: tuple[Any,
         result = function(*arguments)
     except Exception as problem:
         result = Failed(f"{type(problem).__name__}: {problem}")
-    sender.send(result)
+    with contextlib.suppress(BrokenPipeError):  # Nobody waits any more.
+        sender.send(result)
     sender.close()
 
 

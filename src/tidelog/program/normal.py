@@ -1,8 +1,8 @@
 """The normal form of a rule: what planning starts from, for the kernels and for Spark alike.
 
-Arguments of atoms are variables and constants only; an expression there becomes a fresh variable and an `=`. A function that is no
-plain arithmetic stands alone in an `=` of its own, with variables and constants as arguments, because an engine may have to
-leave its fast path for it. Aggregates range over variables.
+Arguments of atoms are variables and constants only; an expression there becomes a fresh variable and an `=`. A
+function that is no plain arithmetic stands alone in an `=` of its own, with variables and constants as arguments,
+because an engine may have to leave its fast path for it. Aggregates range over variables.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ class _Normaliser:
                 self._comparisons.append(Comparison(operator, self._pure(left), self._pure(right), place))
 
     def _split_comparisons(self) -> tuple[Comparison, ...]:
-        """Tell what `=` binds from what it compares. The first `=` that can bind a variable does, in the order of the text."""
+        """Tell what `=` binds from what it compares. The first `=` that can bind a variable does, in the order of the
+        text.
+        """
         bound = {variable for atom in self._positives for variable in variables(atom)}
         bound.update(definition.variable for definition in self._definitions)
         pending = list(self._comparisons)

@@ -1,15 +1,15 @@
 """Plans: in which order a rule's body is matched, and in which sets.
 
 How to think about it. A rule instance is a match of all atoms of a body. Algorithms ask for instances in a handful of
-ways: all of them; those that a changed fact takes part in; those that derive a given fact. Each is the same join with a different
-start. A plan fixes the start, the *pivot*, and then orders the rest greedily: of the atoms left, the one with all arguments bound,
-then the one with the fewest matches expected (bound arguments first, then cardinality: ZodiacEdge, section 4.6). Comparisons,
-bindings and negated atoms come as early as their variables allow.
+ways: all of them; those that a changed fact takes part in; those that derive a given fact. Each is the same join with
+a different start. A plan fixes the start, the *pivot*, and then orders the rest greedily: of the atoms left, the one
+with all arguments bound, then the one with the fewest matches expected (bound arguments first, then cardinality:
+ZodiacEdge, section 4.6). Comparisons, bindings and negated atoms come as early as their variables allow.
 
-To find an instance only once though several of its facts changed, atoms left of the pivot (in the order of the rule) are matched
-in another set than atoms right of it: the extended atoms of Backward/Forward, section 3. A plan says on which side each atom
-stands and whether its predicate belongs to the rule's own component; the algorithm says which sets these are. For this order, negated
-atoms stand right of all positive ones.
+To find an instance only once though several of its facts changed, atoms left of the pivot (in the order of the rule)
+are matched in another set than atoms right of it: the extended atoms of Backward/Forward, section 3. A plan says on
+which side each atom stands and whether its predicate belongs to the rule's own component; the algorithm says which
+sets these are. For this order, negated atoms stand right of all positive ones.
 
 A plan is flat data that prints readably. The kernels' assembler and the Spark engine both read it.
 """
@@ -103,7 +103,9 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """Bind a variable to the value of its definition; where the start bound it already, check that it is that constant."""
+    """Bind a variable to the value of its definition; where the start bound it already, check that it is that
+    constant.
+    """
 
     definition: Definition
     binds: bool

@@ -1,8 +1,8 @@
 """Aggregates: the groups of a rule such as `degree(X, count(Y)) :- edge(X, Y)`, and the values of each group.
 
-Groups live in a relation of their own and are maintained by touched groups: what changed below names the groups that may have
-changed, each of them is computed again from its matches, and only a value that differs is a change. Each match of the whole
-body counts once.
+Groups live in a relation of their own and are maintained by touched groups: what changed below names the groups that
+may have changed, each of them is computed again from its matches, and only a value that differs is a change. Each
+match of the whole body counts once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class AggregateRule:
     def forget_plans(self) -> None:
         self._offsets.clear()
 
-    # --- maintenance ----------------------------------------------------------------------------------------------------
+    # --- maintenance
+    # ----------------------------------------------------------------------------------------------------
 
     def maintain(self, transaction: Transaction) -> None:
         """Compute the groups that changes below touch."""
@@ -140,7 +141,7 @@ class AggregateRule:
                 cells = []
                 for term in self.normal.head.arguments:
                     if isinstance(term, Aggregate):
-                        column = members[:, width + self._inputs.index(term.argument)]  # type: ignore[arg-type]
+                        column = members[:, width + self._inputs.index(term.argument)]
                         cells.append(terms.encode(fold(term.function, terms, column, term.distinct)))
                     elif isinstance(term, Variable):
                         cells.append(bound[term])

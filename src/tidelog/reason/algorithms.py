@@ -50,9 +50,9 @@ class Algorithm:
         choice.run(transaction, node, explicit, rules, choice.counters)
 
 
-# `auto` measured: a proof step of B/F costs about three times a step of materialisation. So much of the facts of a component, in
-# candidates looked at, is what it spends on proofs before it materialises the component again; the worst case is then
-# within twice recomputation.
+# `auto` measured: a proof step of B/F costs about three times a step of materialisation. So much of the facts of a
+# component, in candidates looked at, is what it spends on proofs before it materialises the component again; the
+# worst case is then within twice recomputation.
 PATIENCE = 0.2
 LEAST_PATIENCE = 2_000
 # From this share of lost input on, counting derivations down costs more than counting those that are left.

@@ -1,12 +1,14 @@
 """Backward/Forward: prove before you delete (Motik, Nenov, Piro and Horrocks, Algorithms 1 to 3), on one component.
 
-The kernel below is the paper's three algorithms as one machine with explicit state, so that it can pause anywhere and recursion costs no
-stack: `checkProvability` keeps its half-finished joins as levels in memory. Numbers in comments are lines of the paper.
+The kernel below is the paper's three algorithms as one machine with explicit state, so that it can pause anywhere and
+recursion costs no stack: `checkProvability` keeps its half-finished joins as levels in memory. Numbers in comments
+are lines of the paper.
 
-Three things are ours. Facts of lower components are settled already, so that they are never checked: a rule without facts of the
-component in its body proves its head at once, and those rules are tried first. A fact that is explicit, or that its
-non-recursive counter knows a derivation of, need not go to D at all (Backward/Forward with counters, named as future work in Modular,
-section 8). And where the component has explicit facts, instances whose facts are all explicit are looked for before others.
+Three things are ours. Facts of lower components are settled already, so that they are never checked: a rule without
+facts of the component in its body proves its head at once, and those rules are tried first. A fact that is explicit,
+or that its non-recursive counter knows a derivation of, need not go to D at all (Backward/Forward with counters,
+named as future work in Modular, section 8). And where the component has explicit facts, instances whose facts are all
+explicit are looked for before others.
 """
 
 from __future__ import annotations
@@ -31,7 +33,6 @@ from tidelog.store.layout import (
     F_DELAYED,
     F_DELETED,
     F_DISPROVED,
-    F_EXPECTED,
     F_EXPLICIT,
     F_IN,
     F_PROCESSED,
@@ -47,6 +48,7 @@ from tidelog.store.layout import (
     M_FRAMES_SIZE,
     M_FULL,
     M_HEADS,
+    M_KNOWN,
     M_LISTS,
     M_LOG_CAPACITY,
     M_LOG_COUNT,
@@ -163,7 +165,9 @@ def prove(m, entry):
 
 @device
 def derived_head(m, frame):
-    """The fact that a match derives, as an entry, or -1 where it is not in I: something new, and insertion's business."""
+    """The fact that a match derives, as an entry, or -1 where it is not in I: something new, and insertion's
+    business.
+    """
     relation = head_relation(m, load_i64(frame))
     write_head(m, frame, m[M_HEADS])
     fact = find(m, relation, m[M_HEADS])
@@ -408,9 +412,9 @@ def spread_deletion(m, plans, counters):
         head = derived_head(m, m[M_FRAMES])
         if head >= 0:
             flags = load_i32(entry_flags(m, head))
-            if flags & F_EXPECTED:
+            if flags & m[M_KNOWN]:
                 m[M_SAVED] += 1
-            elif not flags & F_DELETED and not protected(m, head, counters):
+            if not flags & F_DELETED and not protected(m, head, counters):
                 set_flags(m, head, F_DELETED)
                 push(m, LIST_D, head)
         return DONE
@@ -467,9 +471,9 @@ def backward_forward(
             transaction.clear_list(number)
         without = rules.added_numbers
         spreading = node.rounds(counters, deleting=True, without=without)
-        arguments = (*spreading.places(), *node.heads(without).arguments())
+        keeps_counters = int(counters is not Counters.NONE)
+        arguments = (*spreading.places(), *node.heads(without).arguments(), keeps_counters)
         transaction.machine[M_EXPLICIT_FIRST] = any(relation.explicit_count for relation in node.relations)
-        arguments += (int(counters is not Counters.NONE),)
         if not transaction.run_with_patience(patience, backward_forward_delete, *arguments):
             return False
         # 11: for each F ∈ D ∖ P do I.delete(F)

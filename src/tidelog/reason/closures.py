@@ -1,9 +1,10 @@
 """Closure modules in maintenance (Modular, sections 5 and 6), with one difference: pairs are not stored.
 
-A component whose recursion is a closure splits in two. Its *base* is an ordinary component: the pairs that explicit facts and
-other rules give (X_R in the paper), or the facts of the predicate that a linear pair reads. On top lies the closure, a data structure
-(`store.closures`) that takes the changes of the base and answers for all pairs. Rules that read the predicate see it as a relation
-whose records are just the pairs that changed in the update in work; they are listed only if such a rule asks.
+A component whose recursion is a closure splits in two. Its *base* is an ordinary component: the pairs that explicit
+facts and other rules give (X_R in the paper), or the facts of the predicate that a linear pair reads. On top lies the
+closure, a data structure (`store.closures`) that takes the changes of the base and answers for all pairs. Rules that
+read the predicate see it as a relation whose records are just the pairs that changed in the update in work; they are
+listed only if such a rule asks.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class ModuleUnfit(Exception):
 
 
 class LazyRows:
-    """Pairs that a change of a closure brought or took, listed when somebody looks, at the latest before the next change."""
+    """Pairs that a change of a closure brought or took, listed when somebody looks, at the latest before the next
+    change.
+    """
 
     def __init__(self, change: ClosureChange, appeared: bool) -> None:
         self._change: ClosureChange | None = change

@@ -1,7 +1,7 @@
 """Rules and components as the algorithms use them: plans that are made when they are first needed.
 
-A rule with aggregates is two: one that derives groups into a relation of its own, which `reason.aggregates` maintains, and a plain
-rule that reads that relation. All algorithms see the second one only.
+A rule with aggregates is two: one that derives groups into a relation of its own, which `reason.aggregates`
+maintains, and a plain rule that reads that relation. All algorithms see the second one only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Counting: each fact of a non-recursive component carries the number of its derivations (Fully dynamic, section 2.1.2).
+"""Counting: each fact of a non-recursive component carries the number of its derivations (Fully dynamic, section
+2.1.2).
 
-Destroyed instances count down, created ones up, each exactly once; a fact is in I while it is explicit or its count is not zero.
+Destroyed instances count down, created ones up, each exactly once; a fact is in I while it is explicit or its count
+is not zero.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Delete/Rederive: DR1 to DR5 of Backward/Forward, section 3, and with counters DRed^c (Modular, section 4.2).
 
-The two cures against repeated derivations of section 3 there ("inverse semi-naive") lie in the sets: a fact that has spread its
-deletion takes no part in overdeletion again.
+The two cures against repeated derivations of section 3 there ("inverse semi-naive") lie in the sets: a fact that has
+spread its deletion takes no part in overdeletion again.
 """
 
 from __future__ import annotations

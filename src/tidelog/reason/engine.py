@@ -1,7 +1,8 @@
 """The engine: a program and its materialisation, kept equal to each other through updates.
 
-An update passes through the components in topological order. Each component that something changed for is handed to the algorithm
-that `maintenance` names for it (`choose`), and what changed in its relations is what changed below for the components that read it.
+An update passes through the components in topological order. Each component that something changed for is handed to
+the algorithm that `maintenance` names for it (`choose`), and what changed in its relations is what changed below for
+the components that read it.
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ class Engine:
         # The counter that the derivations of each rule stand in.
         self.counted: dict[int, int] = {}
 
-    # --- rules ----------------------------------------------------------------------------------------------------------
+    # --- rules
+    # ----------------------------------------------------------------------------------------------------------
 
     def rule_text(self, number: int) -> str:
         rules = self.graph.rules
@@ -177,10 +179,13 @@ class Engine:
         self._nodes[component.predicates] = (component, node)
         return node
 
-    # --- updates --------------------------------------------------------------------------------------------------------
+    # --- updates
+    # --------------------------------------------------------------------------------------------------------
 
     def update(self, request: Request, before_commit: Callable[[Outcome], None] | None = None) -> Outcome:
-        """Apply an update, all or nothing. `before_commit` is the last that may fail; the outcome's facts are then still there."""
+        """Apply an update, all or nothing. `before_commit` is the last that may fail; the outcome's facts are then
+        still there.
+        """
         while True:
             try:
                 return self._update(request, before_commit)
@@ -481,14 +486,15 @@ class Engine:
         rows = np.ascontiguousarray(rows, np.int32)
         transaction.reserve_log(len(rows))
         result = np.empty(len(rows), np.int32)
-        kernel = add_explicit if adding else remove_explicit
+        kernel: Callable[..., int] = add_explicit if adding else remove_explicit
         if adding:
             relation.reserve(len(rows))
         count = kernel(self.store.machine, relation.number, address(rows), len(rows), address(result))
         relation.explicit_count += count if adding else -count
         return result[:count]
 
-    # --- reading --------------------------------------------------------------------------------------------------------
+    # --- reading
+    # --------------------------------------------------------------------------------------------------------
 
     def explicit_relation(self, predicate: str) -> Relation | None:
         """Where the explicit facts of a predicate lie: in the base of a closure, or where all of its facts lie."""

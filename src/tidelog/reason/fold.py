@@ -1,7 +1,8 @@
 """The aggregate functions on one group: `count sum min max avg median`.
 
-Integers stay integers (and a sum that leaves 64 bits fails the group); sums with floats are exactly rounded, so that they do not
-depend on the order of facts. Of `1` and `1.0`, equal in value, `min`, `max` and `median` take the integer.
+Integers stay integers (and a sum that leaves 64 bits fails the group); sums with floats are exactly rounded, so that
+they do not depend on the order of facts. Of `1` and `1.0`, equal in value, `min`, `max` and `median` take the
+integer.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from tidelog.store.layout import K_INTEGER
 from tidelog.store.relation import Cells
@@ -53,7 +55,7 @@ def _in_order(values: list[Value]) -> list[Value]:
     kinds = {float if type(value) is int else type(value) for value in values}
     if len(kinds) > 1 or not kinds <= {float, str, bool, IRI} or any(value != value for value in values):
         raise GroupFailed
-    return sorted(values, key=lambda value: (value, isinstance(value, float)))  # type: ignore[type-var]
+    return sorted(values, key=lambda value: (value, isinstance(value, float)))
 
 
 def _max(values: list[Value]) -> Value:
@@ -82,7 +84,7 @@ _FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
 }
 
 
-def _fold_integers(function: str, numbers: Cells) -> Value | None:
+def _fold_integers(function: str, numbers: npt.NDArray[np.int64]) -> Value | None:
     """The common case without Python objects: a column of integers. None where it needs the long way."""
     if function == "min":
         return int(numbers.min())

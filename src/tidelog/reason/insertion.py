@@ -1,4 +1,5 @@
-"""Insertion: everything that follows from new facts (semi-naive evaluation; Modular, Algorithm 1; Backward/Forward, DR5).
+"""Insertion: everything that follows from new facts (semi-naive evaluation; Modular, Algorithm 1; Backward/Forward,
+DR5).
 
 On an empty store this is materialisation.
 """
@@ -13,7 +14,9 @@ from tidelog.reason.transaction import Explicit, RuleChange, Transaction
 
 
 def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:
-    """Δ := E⁺, what new facts below yield, what new rules yield; then I := I ∪ Δ and Δ := Π[I ⋮ Δ] ∖ I until Δ is empty."""
+    """Δ := E⁺, what new facts below yield, what new rules yield; then I := I ∪ Δ and Δ := Π[I ⋮ Δ] ∖ I until Δ is
+    empty.
+    """
     for relation in node.relations:
         transaction.seed(INSERT, relation, explicit.added[relation.number])
     jobs = transaction.jobs_from_below(node, rules, deleted=False, counters=counters)

@@ -7,6 +7,9 @@ no search at all: its head is the fact itself under another name and shares its 
 and the marked heads are kept as rows: they open the next update's list of facts to check (line 32), and an instance
 that leads to one of them is no application of line 23 any more.
 
+In a stream under Backward/Forward, `deletion` counts the applications of line 23, with marks and without: instances
+that lead to a fact that nobody has asked about yet. Elsewhere it counts every instance that spreads a deletion.
+
 Marks change order and work, never results: a candidate for deletion is proved, or derived again, wherever it came from.
 """
 
@@ -31,10 +34,14 @@ from tidelog.reason.rows import matches
 from tidelog.reason.sets import HOLDING
 from tidelog.store.jit import address
 from tidelog.store.layout import (
+    F_CHECKED,
+    F_DELETED,
+    F_EXPECTED,
     F_EXPLICIT,
     F_IN,
     F_MARKED,
     M_HEADS_CAPACITY,
+    M_KNOWN,
     M_MARKING,
     M_SAVED,
     M_WORK,
@@ -64,12 +71,13 @@ FIRST = Pivot(Start.POSITIVE, 0)
 class Marking:
     """The marks of an update in work; `expected` are the heads that were marked while its predecessor was."""
 
-    def __init__(self, transaction: Transaction, expected: Rows) -> None:
+    def __init__(self, transaction: Transaction, expected: Rows, streams: bool) -> None:
         self._transaction = transaction
         self._machine = transaction.machine
         self._expected = expected
         self._deletions: Rows = {}
         self._incoming = 0
+        self._streams = streams
         self._machine[M_MARKING] = 0
         self._machine[M_SAVED] = 0
         for number in (LIST_MARKED, LIST_MARKED_PLACES):
@@ -108,6 +116,7 @@ class Marking:
         Looking at every instance has its price, and where marked facts are few among many that come in, they cannot
         repay it: then marks stay where they are.
         """
+        self._machine[M_KNOWN] = F_DELETED | F_CHECKED if self._streams and care == EXPLICIT_MARKS else F_EXPECTED
         marked = int(self._machine[MARKED + 1])
         self._machine[M_MARKING] = care if self._incoming < WORTH_WHILE * marked else 0
 

@@ -1,8 +1,10 @@
-"""Which components are closures, and how they become and cease to be (Modular, section 4: nothing outside knows which they are).
+"""Which components are closures, and how they become and cease to be (Modular, section 4: nothing outside knows which
+they are).
 
-A component is maintained as a closure while all of its recursion is one module that `program.modules` recognises. Rules come and
-go: before an update that would break a module its pairs are put into records; after an update that leaves a component a
-closure, it becomes one. Where everything about it is new, it is one from the start, and its pairs are never stored.
+A component is maintained as a closure while all of its recursion is one module that `program.modules` recognises.
+Rules come and go: before an update that would break a module its pairs are put into records; after an update that
+leaves a component a closure, it becomes one. Where everything about it is new, it is one from the start, and its
+pairs are never stored.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Closures:
     def predicates(self) -> tuple[str, ...]:
         return tuple(self._nodes)
 
-    # --- recognition ----------------------------------------------------------------------------------------------------
+    # --- recognition
+    # ----------------------------------------------------------------------------------------------------
 
     def _module(self, graph: RuleGraph, predicate: str) -> Module | None:
         """The module that a predicate's whole recursion is, if any."""
@@ -55,10 +58,13 @@ class Closures:
     def _rules(self, graph: RuleGraph, predicate: str) -> dict[int, Rule]:
         return {number: graph.rule(number) for number in graph.component(predicate).rules}
 
-    # --- before an update -----------------------------------------------------------------------------------------------
+    # --- before an update
+    # -----------------------------------------------------------------------------------------------
 
     def leave(self, graph: RuleGraph) -> None:
-        """Before the rules change to those of `graph`: keep the closures that stay what they are, hand the others back."""
+        """Before the rules change to those of `graph`: keep the closures that stay what they are, hand the others
+        back.
+        """
         self._followed = []
         try:
             for predicate in list(self._nodes):
@@ -99,7 +105,8 @@ class Closures:
                 self._nodes[predicate].relation.become_closure(self._nodes[predicate].closure)
             self._engine.forget_plans(predicate)
 
-    # --- after an update ------------------------------------------------------------------------------------------------
+    # --- after an update
+    # ------------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
         for node in self._nodes.values():

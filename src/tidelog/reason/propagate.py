@@ -1,9 +1,10 @@
 """Propagation: how changes spread through rules, forwards, each rule instance once.
 
-One kernel serves insertion (semi-naive evaluation; Modular, Algorithm 1, and DR5), overdeletion (DR2 with its "inverse semi-naive"
-cure) and counting. It first runs *jobs*, plans over given pivots: the facts of lower components that changed, or a whole rule.
-Then it runs *rounds*: the facts of the component's own relations that arrived in the last round are the pivots of the next. What differs
-is the action on each derived head, and the sets in which body atoms are matched, which the caller puts into the machine.
+One kernel serves insertion (semi-naive evaluation; Modular, Algorithm 1, and DR5), overdeletion (DR2 with its
+"inverse semi-naive" cure) and counting. It first runs *jobs*, plans over given pivots: the facts of lower components
+that changed, or a whole rule. Then it runs *rounds*: the facts of the component's own relations that arrived in the
+last round are the pivots of the next. What differs is the action on each derived head, and the sets in which body
+atoms are matched, which the caller puts into the machine.
 
 Heads are collected into a buffer and absorbed in batches, so that the cache misses of many probes overlap. All state
 is in the machine: the kernel returns when something must grow, when a Python function must be called or when its budget
@@ -43,7 +44,6 @@ from tidelog.store.layout import (
     EMPTY,
     F_CURRENT,
     F_DELETED,
-    F_EXPECTED,
     F_EXPLICIT,
     F_IN,
     F_OLD,
@@ -62,6 +62,7 @@ from tidelog.store.layout import (
     M_FULL,
     M_HEADS,
     M_HEADS_CAPACITY,
+    M_KNOWN,
     M_LISTS,
     M_LOG_CAPACITY,
     M_LOG_COUNT,
@@ -122,7 +123,8 @@ RECOUNT = 4  # one derivation more of a fact that was there before; nothing foll
 # Batches from this size on are sorted before they run.
 SORT_FROM = 4096
 
-# A job: plan, address of the pivots or 0, their number, whether pivots get F_SEEN, the counter it moves, their relation.
+# A job: plan, address of the pivots or 0, their number, whether pivots get F_SEEN, the counter it moves, their
+# relation.
 JOB_FIELDS = 6
 
 # Where the kernel goes on; registers from M_STATE.
@@ -184,7 +186,7 @@ def overdelete_head(m, relation, row, fact, counter):
     flags = load_i32(place)
     if 0 <= counter <= RECURSIVE:
         move_counter(row, fact, counter, -1)
-    elif flags & F_EXPECTED:
+    elif flags & m[M_KNOWN]:
         m[M_SAVED] += 1
     if flags & F_DELETED or not flags & F_OLD:
         return
@@ -328,7 +330,9 @@ def begin_batch(m, action, row):
 
 @device
 def sort_batch(m, relation):
-    """Put a large batch in the order of its first column: its heads then share cache lines. FULL where the spare array is small."""
+    """Put a large batch in the order of its first column: its heads then share cache lines. FULL where the spare
+    array is small.
+    """
     row = relation_row(m, relation)
     count = field(row, R_BATCH_COUNT)
     if count < SORT_FROM or field(row, R_ARITY) == 0:

@@ -1,11 +1,12 @@
 """The sets that body atoms are matched in, and which of them each phase of an algorithm uses.
 
-A plan says for each body atom on which side of the pivot it stands and whether its predicate belongs to the rule's own component; here each
-of these roles gets its set. A set is a pair of masks over the flags of a fact: which bits matter, and what they must be. For a negated
-atom the set is given by the bits of which none may be set on any matching fact.
+A plan says for each body atom on which side of the pivot it stands and whether its predicate belongs to the rule's
+own component; here each of these roles gets its set. A set is a pair of masks over the flags of a fact: which bits
+matter, and what they must be. For a negated atom the set is given by the bits of which none may be set on any
+matching fact.
 
-Every phase finds each rule instance once: atoms left of the pivot are matched in what did not change, so that the leftmost changed
-atom of an instance is its only pivot.
+Every phase finds each rule instance once: atoms left of the pivot are matched in what did not change, so that the
+leftmost changed atom of an instance is its only pivot.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A transaction: one update on its way through the components, all or nothing.
 
-It runs kernels to their end, making room, calling Python functions and watching the limits whenever they pause; it knows which
-facts changed so far; and in the end it commits, or puts everything back as it was.
+It runs kernels to their end, making room, calling Python functions and watching the limits whenever they pause; it
+knows which facts changed so far; and in the end it commits, or puts everything back as it was.
 """
 
 from __future__ import annotations
@@ -160,6 +160,10 @@ class Attendant(Protocol):
     def budget(self) -> int:
         """Candidates that a kernel may look at before it pauses."""
 
+    @property
+    def streams(self) -> bool:
+        """Whether work is counted as for a stream, see `reason.marking`."""
+
     def attend(self, transaction: Transaction) -> None:
         """May mark facts or wait, and raise to have the update rolled back; no kernel with state of its own may run."""
 
@@ -192,9 +196,10 @@ class Transaction:
         self.machine[M_WORK : M_WORK + len(WORK_KINDS)] = 0
         table = store.relation_table
         table[:, R_START] = table[:, R_COUNT]
-        self.marking = Marking(self, expected or {})
+        self.marking = Marking(self, expected or {}, attendant is not None and attendant.streams)
 
-    # --- running kernels ------------------------------------------------------------------------------------------------
+    # --- running kernels
+    # ------------------------------------------------------------------------------------------------
 
     def run(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Run a kernel to its end."""
@@ -274,7 +279,8 @@ class Transaction:
             return "none, the facts given are that many"
         return self._rule_text(int(np.argmax(grown)))
 
-    # --- propagation ----------------------------------------------------------------------------------------------------
+    # --- propagation
+    # ----------------------------------------------------------------------------------------------------
 
     def spread(self, action: int, sets: Sets, jobs: list[tuple[int, ...]], keep: list[Cells]) -> None:
         """Run jobs; `keep` holds the arrays whose addresses stand in them."""
@@ -370,7 +376,8 @@ class Transaction:
         )
 
     def _wholly_new(self, node: Node) -> set[CompiledRule]:
-        """Rules that read a relation which was empty before: every instance is new, and one free join finds them all."""
+        """Rules that read a relation which was empty before: every instance is new, and one free join finds them all.
+        """
         return {
             rule
             for name, pivots in node.readers.items()
@@ -405,7 +412,8 @@ class Transaction:
                 if delta is not None:
                     len(delta.removed)
 
-    # --- what changed ---------------------------------------------------------------------------------------------------
+    # --- what changed
+    # ---------------------------------------------------------------------------------------------------
 
     def collect(self, relations: Iterable[Relation]) -> None:
         """Note how the relations of a component changed, now that it is done."""
@@ -438,7 +446,8 @@ class Transaction:
         """Rule applications by kind."""
         return {kind: int(self.machine[M_WORK + place]) for place, kind in enumerate(WORK_KINDS)}
 
-    # --- the end --------------------------------------------------------------------------------------------------------
+    # --- the end
+    # --------------------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
         grown = self._grown()

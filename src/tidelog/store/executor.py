@@ -1,9 +1,10 @@
 """The one executor of all plans: an index nested-loop join that reads plans as data.
 
-`next_match` finds the next match of a plan's body, with all of its state in a frame in memory. A kernel can thus stop in the
-middle of a join, return to Python (to grow an array, to call a function, to check a limit), and go on where it was; and a
-backward search can keep a stack of half-finished joins. Each body atom is matched in the set that its role names: a fact takes
-part if its flags, masked by the role's care, equal its want (the annotated queries of Backward/Forward, section 4).
+`next_match` finds the next match of a plan's body, with all of its state in a frame in memory. A kernel can thus stop
+in the middle of a join, return to Python (to grow an array, to call a function, to check a limit), and go on where it
+was; and a backward search can keep a stack of half-finished joins. Each body atom is matched in the set that its role
+names: a fact takes part if its flags, masked by the role's care, equal its want (the annotated queries of
+Backward/Forward, section 4).
 """
 
 from __future__ import annotations
@@ -254,9 +255,11 @@ def closure_flags(m, relation, row, pair):
 
 @device
 def next_of_closure(m, step, kind, variables, cursor_at, node_at, entering):
-    """Advance to the next pair of a closure that fits an atom: first those that it holds now, then the records of those gone.
+    """Advance to the next pair of a closure that fits an atom: first those that it holds now, then the records of
+    those gone.
 
-    The cursor is -2 - the closure's own cursor while it walks the closure, the number of a record after that, -1 in the end.
+    The cursor is -2 - the closure's own cursor while it walks the closure, the number of a record after that, -1 in
+    the end.
     """
     relation = load_i32(step + 4 * S_RELATION)
     row = relation_row(m, relation)

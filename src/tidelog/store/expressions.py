@@ -1,9 +1,9 @@
 """Arithmetic and comparisons inside kernels, on term numbers.
 
-An expression is a row of postfix words (`E_…` in `layout`). Its value is a kind and 64 bits: an integer, the bits of a float, or,
-for every other kind, the number of the term. What goes wrong (division by zero, overflow, a string where a number is
-needed) makes the rule instance fail; the executor counts it. Functions on strings and functions in Python are not
-here: plans call them as steps of their own.
+An expression is a row of postfix words (`E_…` in `layout`). Its value is a kind and 64 bits: an integer, the bits of
+a float, or, for every other kind, the number of the term. What goes wrong (division by zero, overflow, a string where
+a number is needed) makes the rule instance fail; the executor counts it. Functions on strings and functions in Python
+are not here: plans call them as steps of their own.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def compare_numbers(left_kind, left, right_kind, right):
         return -1
     if number < -TWO_63:
         return 1
-    below = int(math.floor(number))
+    below = math.floor(number)
     if left != below:
         return -1 if left < below else 1
-    return -1 if number > math.floor(number) else 0
+    return -1 if number > below else 0
 
 
 @device

@@ -1,8 +1,8 @@
 """How kernels are compiled: Numba with a private, stamped, per-user cache, and raw access to memory by address.
 
-A join visits many relations, and which ones is known only at run time, while a compiled function has a fixed signature.
-So kernels get addresses: every array of the store is owned by a Python object, and its address stands in a table that kernels
-read (`layout`). `load_i32` and its sisters are the only ways to memory.
+A join visits many relations, and which ones is known only at run time, while a compiled function has a fixed
+signature. So kernels get addresses: every array of the store is owned by a Python object, and its address stands in a
+table that kernels read (`layout`). `load_i32` and its sisters are the only ways to memory.
 
 With `NUMBA_DISABLE_JIT=1` the same functions run as plain Python, and the loads go through `ctypes`.
 
@@ -37,7 +37,9 @@ CONSTANTS = ("layout.py", "policy.py", "sets.py")
 
 
 def _source_stamp() -> str:
-    """A hash of every source that can end up in a kernel, and of the compiler's version: files with kernels or constants."""
+    """A hash of every source that can end up in a kernel, and of the compiler's version: files with kernels or
+    constants.
+    """
     digest = hashlib.sha256(f"{numba.__version__} {np.__version__} {sys.version}".encode())
     package = Path(__file__).parent.parent
     for folder in ("store", "reason"):
@@ -75,16 +77,18 @@ def _one_version(dispatcher: Any) -> Any:
 
 def device(function: Function) -> Function:
     """Compile a helper that only other kernels call."""
-    return _one_version(numba.njit(function, nogil=True))  # type: ignore[no-any-return]
+    return _one_version(numba.njit(function, nogil=True))
 
 
 def inlined(function: Function) -> Function:
     """Compile a helper so small that the call would cost more than the work; LLVM is told to inline it."""
-    return _one_version(numba.njit(function, nogil=True, forceinline=True))  # type: ignore[no-any-return]
+    return _one_version(numba.njit(function, nogil=True, forceinline=True))
 
 
 class _EntryPoint:
-    """A kernel that Python calls: compiled at its first call, kept in the cache folder, and announced if that takes long."""
+    """A kernel that Python calls: compiled at its first call, kept in the cache folder, and announced if that takes
+    long.
+    """
 
     compiling = 0.0  # seconds that went into the compiler, for all kernels
 

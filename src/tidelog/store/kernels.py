@@ -1,8 +1,8 @@
 """The kernels below everything: hashing, finding and appending facts, index chains, flags, counters, the undo log.
 
-Hashing keeps neighbours together: eight consecutive numbers of the last argument share a cache line of the table, so that
-the heads of one rule over a sorted range hit the same lines. All arithmetic stays inside 63 bits: plain Python and
-compiled code then agree to the bit.
+Hashing keeps neighbours together: eight consecutive numbers of the last argument share a cache line of the table, so
+that the heads of one rule over a sorted range hit the same lines. All arithmetic stays inside 63 bits: plain Python
+and compiled code then agree to the bit.
 """
 
 from __future__ import annotations

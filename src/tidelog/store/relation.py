@@ -1,7 +1,7 @@
 """Relations: the owner of the arrays behind each predicate, how they grow, and how they are compacted.
 
-Facts keep their number for as long as an update runs. A deleted fact stays as a dead record, so that a fact that comes back
-costs nothing; when half of the records are dead, `compact` closes the gaps between two updates.
+Facts keep their number for as long as an update runs. A deleted fact stays as a dead record, so that a fact that
+comes back costs nothing; when half of the records are dead, `compact` closes the gaps between two updates.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Relation:
 
     @property
     def fields(self) -> Row:
-        return self._store.relation_table[self.number]  # type: ignore[no-any-return]
+        return self._store.relation_table[self.number]
 
     @property
     def flags_column(self) -> int:
@@ -169,7 +169,7 @@ class Relation:
 
     @property
     def nbytes(self) -> int:
-        arrays = [self.cells, self._keys, self._facts, self._queue, self._batch]
+        arrays: list[npt.NDArray[Any]] = [self.cells, self._keys, self._facts, self._queue, self._batch]
         return sum(array.nbytes for array in arrays) + sum(index.slots.nbytes for index in self.indexes)
 
     def is_new(self) -> bool:
@@ -258,7 +258,8 @@ class Relation:
         self.fields[R_QUEUE_COUNT] = len(facts)
         self._publish()
 
-    # --- indexes and counters -------------------------------------------------------------------------------------------
+    # --- indexes and counters
+    # -------------------------------------------------------------------------------------------
 
     def index_on(self, columns: tuple[int, ...]) -> Index:
         """The index on these columns; built now where it is not there yet."""
@@ -309,10 +310,13 @@ class Relation:
         self.cells = wider
         self._publish()
 
-    # --- compaction -----------------------------------------------------------------------------------------------------
+    # --- compaction
+    # -----------------------------------------------------------------------------------------------------
 
     def compact(self) -> None:
-        """Drop the dead records. Only between updates: facts get new numbers. Where memory runs out, all stays as it is."""
+        """Drop the dead records. Only between updates: facts get new numbers. Where memory runs out, all stays as it
+        is.
+        """
         alive = self.live()
         cells = np.zeros((max(2, int(len(alive) * 1.125)), self._record_cells()), np.int32)
         cells[: len(alive)] = self.cells[alive, : cells.shape[1]]

@@ -48,8 +48,8 @@ def rebuild_table(m, relation):
 def move_table(m, relation, old_keys, old_facts, old_slots):
     """Move a hash table into a larger, empty one.
 
-    Home slots keep their order when a table grows, so a walk through the old table fills the new one from front to back: no
-    cache misses, and no look at the records.
+    Home slots keep their order when a table grows, so a walk through the old table fills the new one from front to
+    back: no cache misses, and no look at the records.
     """
     row = relation_row(m, relation)
     keys = field(row, R_KEYS)

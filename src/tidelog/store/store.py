@@ -1,4 +1,6 @@
-"""The store: the machine with its registers, the terms, the relations and the code, and what keeps their addresses true."""
+"""The store: the machine with its registers, the terms, the relations and the code, and what keeps their addresses
+true.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Constants to dense 32-bit numbers and back.
 
-Everything lies in flat arrays: a kind and a payload for each term, and the texts in one heap of UTF-8 bytes. Numbers are thus at
-hand inside kernels, whole Arrow columns are encoded and decoded without a Python object per cell, and the dictionary is saved as it is.
+Everything lies in flat arrays: a kind and a payload for each term, and the texts in one heap of UTF-8 bytes. Numbers
+are thus at hand inside kernels, whole Arrow columns are encoded and decoded without a Python object per cell, and the
+dictionary is saved as it is.
 """
 
 from __future__ import annotations
@@ -189,7 +190,9 @@ class Terms:
         return self._encode_bits(values.view(np.int64), K_FLOAT)
 
     def encode_arrow(self, column: pa.Array | pa.ChunkedArray) -> Ids:
-        """The numbers of an Arrow column: strings, integers, floats, booleans, dictionaries, or a dense union of `KIND_NAMES`."""
+        """The numbers of an Arrow column: strings, integers, floats, booleans, dictionaries, or a dense union of
+        `KIND_NAMES`.
+        """
         if isinstance(column, pa.ChunkedArray):
             parts = [self.encode_arrow(chunk) for chunk in column.chunks]
             return np.concatenate(parts) if parts else np.empty(0, np.int32)
@@ -217,8 +220,8 @@ class Terms:
             return np.empty(0, np.int32)
         wide = pa.types.is_large_string(column.type)
         _, offsets_buffer, data_buffer = column.buffers()
-        offsets = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
-        offsets = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
+        every: npt.NDArray[Any] = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
+        offsets = every[column.offset : column.offset + len(column) + 1].astype(np.int64)
         empty = data_buffer is None or data_buffer.size == 0
         data = np.zeros(1, np.uint8) if empty else np.frombuffer(data_buffer, np.uint8)
         return self._encode_heap(data, offsets, kind)
@@ -273,7 +276,7 @@ class Terms:
         distinct, inverse = np.unique(ids, return_inverse=True)
         values = np.empty(len(distinct), object)
         values[:] = [self.decode(int(term)) for term in distinct]
-        return values[inverse].tolist()  # type: ignore[no-any-return]
+        return values[inverse].tolist()
 
     def decode_arrow(self, ids: Ids) -> pa.Array:
         """A column of the natural Arrow type where all terms are of one kind, else a dense union of `KIND_NAMES`."""

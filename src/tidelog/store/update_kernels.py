@@ -46,7 +46,9 @@ def load_rows(m, relation, rows, count, flags):
 
 @entry_point
 def add_explicit(m, relation, rows, count, result):
-    """Make rows explicit; the facts that were not go to `result`, and their number is returned. There is room for all."""
+    """Make rows explicit; the facts that were not go to `result`, and their number is returned. There is room for
+    all.
+    """
     row = relation_row(m, relation)
     arity = field(row, R_ARITY)
     fresh = 0

@@ -31,9 +31,9 @@ def _once(dispatcher: Any) -> Any:
 
 def device(function: Function) -> Function:
     """Compile a helper that only other kernels call."""
-    return _once(jit.device(function))  # type: ignore[no-any-return]
+    return _once(jit.device(function))
 
 
 def inlined(function: Function) -> Function:
     """Compile a helper that is too small to be called, and becomes part of its callers."""
-    return _once(jit.inlined(function))  # type: ignore[no-any-return]
+    return _once(jit.inlined(function))
