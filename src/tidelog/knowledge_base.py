@@ -84,8 +84,7 @@ class KnowledgeBase:
         with deferred():
             self._run(_rows_of_atoms(program.facts), {}, program.rules, ())
 
-    # --- updates
-    # --------------------------------------------------------------------------------------------------------
+    # --- updates ------------------------------------------------------------------------------------------------------
 
     def update(
         self,
@@ -224,8 +223,7 @@ class KnowledgeBase:
                     target[self._display(predicate)] = FactSet(self._engine.store.terms, arities[predicate], rows)
         return Change(added, removed, outcome.work, outcome.errors)
 
-    # --- encoding
-    # -------------------------------------------------------------------------------------------------------
+    # --- encoding -----------------------------------------------------------------------------------------------------
 
     def _resolve(self, name: str) -> str:
         return resolve_predicate(name, self._prefixes)
@@ -278,8 +276,7 @@ class KnowledgeBase:
         terms = self._engine.store.terms
         return np.stack([terms.encode_arrow(column) for column in columns], axis=1)
 
-    # --- reading
-    # --------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     @property
     def prefixes(self) -> Mapping[str, str]:
@@ -405,8 +402,7 @@ class KnowledgeBase:
                 names, cells = run_query(self._engine, query)
             return Answers(self._engine.store.terms, names, cells)
 
-    # --- proofs
-    # ---------------------------------------------------------------------------------------------------------
+    # --- proofs -------------------------------------------------------------------------------------------------------
 
     def explain(self, fact: str) -> Proof | None:
         """A proof of least height of a fact such as `"path(a, c)"`; None where it does not hold."""
@@ -440,8 +436,7 @@ class KnowledgeBase:
             return None
         return self._engine.store.terms.encode_values(list(_row(atom))) if atom.arguments else np.empty(0, np.int32)
 
-    # --- on disk
-    # --------------------------------------------------------------------------------------------------------
+    # --- on disk ------------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Save everything into a folder: afterwards, and after any crash on the way, it holds the old state or this
@@ -554,8 +549,7 @@ class KnowledgeBase:
                 raise StorageError(f"update {number} of the journal cannot be applied again: {problem}") from problem
         self._engine.limits = limits
 
-    # --- functions
-    # ------------------------------------------------------------------------------------------------------
+    # --- functions ----------------------------------------------------------------------------------------------------
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
         """Let rules and queries call a Python function by name. It must give the same result for the same arguments."""

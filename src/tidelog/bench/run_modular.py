@@ -73,8 +73,8 @@ def _maintenance(report: Report, options: Options, scale: float) -> None:
     table = Table(
         "Table 2: maintenance",
         ["data", "update", "auto", "at size", "DRed^c-Mod", "DRed^c", "ratio", "paper", "paper ratio"],
-        note="Small: 1,000 facts (1 % where there are fewer than 100,000); large: 25 % of E. The columns after `at size` "
-        "are measured on that share of the data, where DRed^c without modules still ends.",
+        note="Small: 1,000 facts (1 % where there are fewer than 100,000); large: 25 % of E. The columns after "
+        "`at size` are measured on that share of the data, where DRed^c without modules still ends.",
     )
     for name, data in SETS.items():
         options.progress(f"{name}, maintenance")

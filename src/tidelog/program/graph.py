@@ -134,8 +134,7 @@ class RuleGraph:
 
     @classmethod
     def of_numbered(cls, rules: Mapping[int, Rule], next_number: int) -> RuleGraph:
-        """A graph of rules that have their numbers already, known to be stratified; the next rule gets `next_number`.
-        """
+        """A graph of rules that have their numbers, known to be stratified; the next rule gets `next_number`."""
         graph = cls()
         graph._attach(rules)
         graph._next = next_number

@@ -53,8 +53,7 @@ class AggregateRule:
     def forget_plans(self) -> None:
         self._offsets.clear()
 
-    # --- maintenance
-    # ----------------------------------------------------------------------------------------------------
+    # --- maintenance --------------------------------------------------------------------------------------------------
 
     def maintain(self, transaction: Transaction) -> None:
         """Compute the groups that changes below touch."""

@@ -128,8 +128,7 @@ class Engine:
         # The counter that the derivations of each rule stand in.
         self.counted: dict[int, int] = {}
 
-    # --- rules
-    # ----------------------------------------------------------------------------------------------------------
+    # --- rules --------------------------------------------------------------------------------------------------------
 
     def rule_text(self, number: int) -> str:
         rules = self.graph.rules
@@ -179,8 +178,7 @@ class Engine:
         self._nodes[component.predicates] = (component, node)
         return node
 
-    # --- updates
-    # --------------------------------------------------------------------------------------------------------
+    # --- updates ------------------------------------------------------------------------------------------------------
 
     def update(self, request: Request, before_commit: Callable[[Outcome], None] | None = None) -> Outcome:
         """Apply an update, all or nothing. `before_commit` is the last that may fail; the outcome's facts are then
@@ -493,8 +491,7 @@ class Engine:
         relation.explicit_count += count if adding else -count
         return result[:count]
 
-    # --- reading
-    # --------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     def explicit_relation(self, predicate: str) -> Relation | None:
         """Where the explicit facts of a predicate lie: in the base of a closure, or where all of its facts lie."""

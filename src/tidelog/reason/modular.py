@@ -40,8 +40,7 @@ class Closures:
     def predicates(self) -> tuple[str, ...]:
         return tuple(self._nodes)
 
-    # --- recognition
-    # ----------------------------------------------------------------------------------------------------
+    # --- recognition --------------------------------------------------------------------------------------------------
 
     def _module(self, graph: RuleGraph, predicate: str) -> Module | None:
         """The module that a predicate's whole recursion is, if any."""
@@ -58,8 +57,7 @@ class Closures:
     def _rules(self, graph: RuleGraph, predicate: str) -> dict[int, Rule]:
         return {number: graph.rule(number) for number in graph.component(predicate).rules}
 
-    # --- before an update
-    # -----------------------------------------------------------------------------------------------
+    # --- before an update ---------------------------------------------------------------------------------------------
 
     def leave(self, graph: RuleGraph) -> None:
         """Before the rules change to those of `graph`: keep the closures that stay what they are, hand the others
@@ -105,8 +103,7 @@ class Closures:
                 self._nodes[predicate].relation.become_closure(self._nodes[predicate].closure)
             self._engine.forget_plans(predicate)
 
-    # --- after an update
-    # ------------------------------------------------------------------------------------------------
+    # --- after an update ----------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
         for node in self._nodes.values():

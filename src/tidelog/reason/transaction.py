@@ -198,8 +198,7 @@ class Transaction:
         table[:, R_START] = table[:, R_COUNT]
         self.marking = Marking(self, expected or {}, attendant is not None and attendant.streams)
 
-    # --- running kernels
-    # ------------------------------------------------------------------------------------------------
+    # --- running kernels ----------------------------------------------------------------------------------------------
 
     def run(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Run a kernel to its end."""
@@ -279,8 +278,7 @@ class Transaction:
             return "none, the facts given are that many"
         return self._rule_text(int(np.argmax(grown)))
 
-    # --- propagation
-    # ----------------------------------------------------------------------------------------------------
+    # --- propagation --------------------------------------------------------------------------------------------------
 
     def spread(self, action: int, sets: Sets, jobs: list[tuple[int, ...]], keep: list[Cells]) -> None:
         """Run jobs; `keep` holds the arrays whose addresses stand in them."""
@@ -376,8 +374,7 @@ class Transaction:
         )
 
     def _wholly_new(self, node: Node) -> set[CompiledRule]:
-        """Rules that read a relation which was empty before: every instance is new, and one free join finds them all.
-        """
+        """Rules that read a relation which was empty before: all instances are new, and one free join finds them."""
         return {
             rule
             for name, pivots in node.readers.items()
@@ -412,8 +409,7 @@ class Transaction:
                 if delta is not None:
                     len(delta.removed)
 
-    # --- what changed
-    # ---------------------------------------------------------------------------------------------------
+    # --- what changed -------------------------------------------------------------------------------------------------
 
     def collect(self, relations: Iterable[Relation]) -> None:
         """Note how the relations of a component changed, now that it is done."""
@@ -446,8 +442,7 @@ class Transaction:
         """Rule applications by kind."""
         return {kind: int(self.machine[M_WORK + place]) for place, kind in enumerate(WORK_KINDS)}
 
-    # --- the end
-    # --------------------------------------------------------------------------------------------------------
+    # --- the end ------------------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
         grown = self._grown()

@@ -14,8 +14,7 @@ them, and one link for each index. One cache line holds all that a join step nee
 
 from __future__ import annotations
 
-# --- flags of a fact: membership in the sets of the algorithms
-# ---------------------------------------------------------
+# --- flags of a fact: membership in the sets of the algorithms --------------------------------------------------------
 F_EXPLICIT = 1  # E
 F_IN = 2  # I: a rule body may use the fact now
 F_OLD = 4  # in I when the update began; equals F_IN between updates
@@ -35,8 +34,7 @@ F_SEEN = 32768  # a changed fact of a negated atom that has been a pivot already
 F_EXPECTED = 65536  # in D because of a mark that the update before it left
 F_PERSISTENT = F_EXPLICIT | F_IN | F_OLD | F_MARKED | F_RESTORED
 
-# --- machine registers
-# ---------------------------------------------------------------------------------------------------
+# --- machine registers ------------------------------------------------------------------------------------------------
 M_RELATIONS = 0  # address of the relation table
 M_INDEXES = 1  # address of the index table
 M_CODE = 2  # address of the plans
@@ -82,8 +80,7 @@ M_SIZE = 128
 
 SORT_BUCKETS = 1 << 14  # batches are sorted into that many groups of neighbours
 
-# --- roles of a body atom in a plan: which set it is matched in
-# ---------------------------------------------------------------
+# --- roles of a body atom in a plan: which set it is matched in -------------------------------------------------------
 ROLE_LOWER_BEFORE = 0  # predicate of a lower component, left of the pivot
 ROLE_LOWER_AFTER = 1
 ROLE_OWN_BEFORE = 2  # predicate of the rule's own component, left of the pivot
@@ -94,8 +91,7 @@ ABSENT_BEFORE = 0
 ABSENT_AFTER = 1
 ABSENT_PIVOT = 2
 
-# --- relation table
-# ------------------------------------------------------------------------------------------------------
+# --- relation table ---------------------------------------------------------------------------------------------------
 R_CELLS = 0  # address of the records
 R_WIDTH = 1  # bytes of a record
 R_ARITY = 2
@@ -122,8 +118,7 @@ R_MAX_INDEXES = 27
 R_FIELDS = 48
 R_STRIDE = R_FIELDS * 8
 
-# --- index table
-# -----------------------------------------------------------------------------------------------------------
+# --- index table ------------------------------------------------------------------------------------------------------
 X_SLOTS = 0  # address of the hash table: the newest fact of each key
 X_SLOT_COUNT = 1
 X_USED = 2  # distinct keys
@@ -136,13 +131,11 @@ X_STRIDE = X_FIELDS * 8
 
 EMPTY = -1  # an empty slot; no key and no fact number is negative
 
-# --- the undo log: relation, fact, flags, non-recursive count, recursive count
-# ------------------------------------------------
+# --- the undo log: relation, fact, flags, non-recursive count, recursive count ----------------------------------------
 LOG_FIELDS = 5
 LOG_STRIDE = LOG_FIELDS * 8
 
-# --- kinds of terms
-# ----------------------------------------------------------------------------------------------------------
+# --- kinds of terms ---------------------------------------------------------------------------------------------------
 K_STRING = 0
 K_INTEGER = 1
 K_FLOAT = 2
@@ -151,8 +144,7 @@ K_IRI = 4
 K_LITERAL = 5
 FAILURE = 0  # the term number that stands for "this function call failed"; never in a fact
 
-# --- plans: words of a plan's header, then the offsets of its steps
-# ------------------------------------------------------------
+# --- plans: words of a plan's header, then the offsets of its steps ---------------------------------------------------
 P_STEPS = 0
 P_VARIABLES = 1
 P_FRAME = 2  # bytes of the frame that the plan runs in

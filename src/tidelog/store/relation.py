@@ -258,8 +258,7 @@ class Relation:
         self.fields[R_QUEUE_COUNT] = len(facts)
         self._publish()
 
-    # --- indexes and counters
-    # -------------------------------------------------------------------------------------------
+    # --- indexes and counters -----------------------------------------------------------------------------------------
 
     def index_on(self, columns: tuple[int, ...]) -> Index:
         """The index on these columns; built now where it is not there yet."""
@@ -310,8 +309,7 @@ class Relation:
         self.cells = wider
         self._publish()
 
-    # --- compaction
-    # -----------------------------------------------------------------------------------------------------
+    # --- compaction ---------------------------------------------------------------------------------------------------
 
     def compact(self) -> None:
         """Drop the dead records. Only between updates: facts get new numbers. Where memory runs out, all stays as it
