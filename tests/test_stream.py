@@ -194,7 +194,7 @@ def test_under_dred_derived_facts_pass_marks_on() -> None:
     assert marked["deletion"] == 1960 - 4 * 480
 
 
-@pytest.mark.parametrize("maintenance", ["backward-forward", "backward-forward-counting", "auto", "dred"])
+@pytest.mark.parametrize("maintenance", ["backward-forward", "backward-forward-counting", "dred"])
 def test_marks_save_deletions_where_paths_change(maintenance: str) -> None:
     stream = table_2(nodes=20)
     without = work(maintenance, PATHS, False, stream)
