@@ -385,6 +385,18 @@ def test_a_fact_that_does_not_hold_gets_a_reason(fact: str, reason: str) -> None
     assert reason in KnowledgeBase(REASONS).why_not(fact)
 
 
+def test_questions_leave_no_plans_behind() -> None:
+    kb = KnowledgeBase(REASONS)
+    code = kb._engine.store.code
+    used = []
+    for _ in range(3):
+        kb.why_not("path(a, a)")
+        kb.explain("path(a, b)")
+        kb.query("path(X, Y), not edge(Y, X)")
+        used.append(code._used)
+    assert used[1] == used[2]
+
+
 def test_the_closest_rule_is_shown_with_what_it_found() -> None:
     kb = KnowledgeBase("p(X) :- a(X), b(X), c(X). p(X) :- z(X). a(1). b(1).")
     assert kb.why_not("p(1)") == (

@@ -86,7 +86,8 @@ class Inquest:
         shadow.reserve(1)
         load_rows(self._engine.store.machine, shadow.number, address(np.ascontiguousarray(row, np.int32)), 1, F_IN)
         try:
-            return self._longest(plan, shadow, number, aggregate)
+            with self._engine.store.code.borrowed():
+                return self._longest(plan, shadow, number, aggregate)
         finally:
             self._backwards.forget()
 

@@ -30,9 +30,10 @@ def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells]:
     found = answer_variables(query)
     rule = normalise(Rule(Atom("#query", found), query.body))
     plan = make_plan(rule, ALL, (), engine.store.estimate)
-    offset = engine.store.assemble(plan, None, rule.head.arguments, 0)
     transaction = Transaction(engine.store, engine.limits, engine.functions, engine.rule_text)
-    rows = matches(transaction, HOLDING, offset, len(found))
+    with engine.store.code.borrowed():
+        offset = engine.store.assemble(plan, None, rule.head.arguments, 0)
+        rows = matches(transaction, HOLDING, offset, len(found))
     names = [variable.name.removeprefix("?") for variable in found]
     if not found:
         return names, rows[:1]

@@ -1,10 +1,13 @@
 """The assembler: plans as dataclasses become flat 32-bit words that the executor reads.
 
-Words are only ever appended, so a plan keeps its offset for as long as the store lives; new rules cost no compilation.
+Words are appended, so a plan keeps its offset for as long as the store lives, unless it was only borrowed for a
+question; new rules cost no compilation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,6 +93,15 @@ class Code:
         self._words[start : start + len(words)] = words
         self._used += len(words)
         return start
+
+    @contextmanager
+    def borrowed(self) -> Iterator[None]:
+        """Plans that are made within serve only there: their memory is used again."""
+        before = self._used
+        try:
+            yield
+        finally:
+            self._used = before
 
 
 class Assembler:
