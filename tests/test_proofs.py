@@ -40,8 +40,8 @@ def text_of(fact: Fact) -> str:
     return str(Atom(*fact))
 
 
-def knowledge_base(case: Case) -> KnowledgeBase:
-    kb = KnowledgeBase("\n".join(map(str, case.state.rules)))
+def knowledge_base(case: Case, modules: bool = True) -> KnowledgeBase:
+    kb = KnowledgeBase("\n".join(map(str, case.state.rules)), modules=modules)
     kb.update(add=plain(case.state.explicit))
     return kb
 
@@ -177,6 +177,41 @@ def test_large_closures_are_explained_along_shortest_paths(symmetric: bool, monk
         back = kb.explain("near(17, 0)")
         assert sum(step.rule is None for step in back.steps()) == 4
         assert "near(X, Y) :- near(Y, X)." in {step.rule for step in back.steps()}
+
+
+def count_proofs(goal: Fact, checker: Checker) -> int:
+    """By definition: the ways to choose, for the goal and all that is used, how it comes about, without a circle."""
+    count = 0
+    waiting: list[dict[Fact, frozenset[Fact]]] = [{}]
+    while waiting:
+        chosen = waiting.pop()
+        used = {goal, *(premise for premises in chosen.values() for premise in premises)}
+        missing = min(used - chosen.keys(), default=None, key=text_of)
+        if missing is None:
+            count += is_well_founded(chosen)
+            continue
+        if missing in checker.explicit:
+            waiting.append({**chosen, missing: frozenset()})
+        waiting += [{**chosen, missing: premises} for _, head, premises in checker.instances if head == missing]
+    return count
+
+
+def is_well_founded(chosen: dict[Fact, frozenset[Fact]]) -> bool:
+    proved: set[Fact] = set()
+    while new := {fact for fact, premises in chosen.items() if premises <= proved} - proved:
+        proved |= new
+    return len(proved) == len(chosen)
+
+
+@given(st.sets(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=4), st.booleans())
+@settings(few, max_examples=15)
+def test_there_are_exactly_as_many_proofs_as_by_definition(edges: Pairs, modules: bool) -> None:
+    program = parse_program("path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z).")
+    case = Case(State(program.rules, database({"edge": edges, "path": [(0, 1)]})), (), ())
+    kb, checker = knowledge_base(case, modules), Checker(case)
+    for row in checker.facts["path"]:
+        expected = count_proofs(("path", row), checker)
+        assert len(list(kb.proofs(text_of(("path", row)), limit=expected + 1))) == expected
 
 
 def test_all_proofs_are_counted() -> None:
