@@ -27,6 +27,7 @@ from tidelog.language.checks import BUILTIN_FUNCTIONS, check_arities, check_quer
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live import Live
+from tidelog.program.normal import normalise
 from tidelog.reason.engine import Engine, Outcome, Request
 from tidelog.reason.interrupts import deferred, interruptible
 from tidelog.reason.queries import run_query
@@ -161,12 +162,23 @@ class KnowledgeBase:
     ) -> Change:
         for rule in rules:
             check_rule(rule, frozenset(self._functions), self._prefixes)
+            self._warn_of_cross_product(rule)
         arities = check_arities(rules, self._arities, self._prefixes)
         added_rows = self._encode(add, arities)
         deleted_rows = self._encode(delete, arities)
         numbers = self._numbers_of(removed)
         fresh = self._new_rules(rules, numbers)
         return self._apply(Request(deleted_rows, added_rows, tuple(numbers), fresh), arities)
+
+    def _warn_of_cross_product(self, rule: Rule) -> None:
+        unjoined = normalise(rule).unjoined()
+        if unjoined is not None:
+            first, second = (render(atom, self._prefixes) for atom in unjoined)
+            warnings.warn(
+                f"`{render(rule, self._prefixes)}` matches every {first} with every {second}: "
+                "they have no variable in common",
+                stacklevel=2,
+            )
 
     def _apply(self, request: Request, arities: dict[str, int]) -> Change:
         gone = tuple(map(self._engine.graph.rule, request.remove_rules))

@@ -57,6 +57,18 @@ class NormalRule:
         """The head's arguments that are no aggregates."""
         return tuple(term for term in self.head.arguments if not isinstance(term, Aggregate))
 
+    def unjoined(self) -> tuple[Atom, Atom] | None:
+        """Two positive atoms with nothing in common, directly or through others: their join is a cross product."""
+        atoms = [atom for atom in self.positives if any(True for _ in variables(atom))]
+        if len(atoms) < 2:
+            return None
+        linked = [set(variables(atom)) for atom in atoms]
+        linked += [{definition.variable, *variables(definition.expression)} for definition in self.definitions]
+        reached = set(linked[0])
+        while grown := [group for group in linked if group & reached and not group <= reached]:
+            reached.update(*grown)
+        return next(((atoms[0], atom) for atom in atoms if not reached.issuperset(variables(atom))), None)
+
 
 class _Normaliser:
     def __init__(self) -> None:
