@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
