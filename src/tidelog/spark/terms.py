@@ -10,6 +10,7 @@ greatest one, so nothing is ever numbered again.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,7 +111,9 @@ class Dictionary:
 
         A small number of them is sorted in one partition; a large one is numbered in buckets side by side, which takes
         a pass to count the buckets. Both number the same constants the same way when a task is run again."""
-        new = values.distinct().join(self.frame().select("value"), "value", "left_anti")
+        new = values.distinct()
+        if self.size:
+            new = new.join(self.frame().select("value"), "value", "left_anti")
         numbered = self._numbered_in_buckets(new) if large else new.withColumn("id", _row_number() + self.size - 1)
         found = Observation()
         path = f"{self.folder}/part-{len(self.parts):05d}-{self.size}"
@@ -118,6 +121,7 @@ class Dictionary:
         numbered.select("id", "value.*").observe(
             found, F.count("*").alias("count"), F.count_if(is_float).alias("floats")
         ).write.mode("overwrite").parquet(path)
+        shutil.rmtree(self._staging, ignore_errors=True)
         count = observed(found, "count")
         if count:
             self.parts.append(path)
@@ -125,9 +129,13 @@ class Dictionary:
             self.floats = self.floats or observed(found, "floats") > 0
         return count
 
+    @property
+    def _staging(self) -> str:
+        return f"{self.folder}/staging"
+
     def _numbered_in_buckets(self, new: DataFrame) -> DataFrame:
         buckets = 64
-        staged = f"{self.folder}/staging-{self.size}"
+        staged = self._staging
         bucket = F.pmod(F.xxhash64("value"), F.lit(buckets))
         new.withColumn("bucket", bucket).write.mode("overwrite").parquet(staged)
         rows = self.spark.read.schema(f"value {VALUE_TYPE}, bucket bigint").parquet(staged)
