@@ -87,6 +87,7 @@ def test_what_is_added_and_deleted_again_costs_nothing() -> None:
     assert live.pending == 0
 
 
+@pytest.mark.plain
 def test_the_last_operation_on_a_fact_counts() -> None:
     kb = KnowledgeBase(PATHS)
     live = kb.live()
@@ -143,6 +144,7 @@ def test_overlapping_updates_take_less_work_than_one_at_a_time() -> None:
 # --- reading
 
 
+@pytest.mark.plain
 @pytest.mark.usefixtures("_tiny_slices")
 def test_a_reader_never_sees_half_an_update() -> None:
     kb = KnowledgeBase(PATHS, modules=False)
@@ -189,6 +191,7 @@ def test_settle_gives_the_net_change_since_the_last_time() -> None:
 # --- errors and room
 
 
+@pytest.mark.plain
 def test_a_bad_update_is_refused_and_the_others_are_not() -> None:
     kb = KnowledgeBase(PATHS)
     live = kb.live()

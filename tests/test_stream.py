@@ -90,6 +90,7 @@ def test_an_update_that_is_still_awaited_delays_nothing() -> None:
     assert asyncio.run(run()) == [(2, 0), (0, 2)]
 
 
+@pytest.mark.plain
 def test_a_queue_answers_each_update_before_the_next_comes() -> None:
     updates: Queue[object] = Queue()
     stream = KnowledgeBase(PATHS).stream(updates)
@@ -205,6 +206,7 @@ def test_marks_save_deletions_where_paths_change(maintenance: str) -> None:
     assert marked["marked_implicit"] > 0
 
 
+@pytest.mark.plain
 def test_what_the_next_update_deletes_and_adds_is_not_marked() -> None:
     kb = KnowledgeBase(PATHS)
     both = {"delete": {"edge": [("a", "b")]}, "add": {"edge": [("a", "b")]}}
@@ -212,6 +214,7 @@ def test_what_the_next_update_deletes_and_adds_is_not_marked() -> None:
     assert [change.work["marked_explicit"] for change in kb.stream([ADD_MORE, DELETE])] == [1, 0]
 
 
+@pytest.mark.plain
 def test_marks_of_a_failed_update_are_gone() -> None:
     kb = KnowledgeBase(PATHS, maintenance="backward-forward", max_facts=5)
     kb.update(**ADD)
