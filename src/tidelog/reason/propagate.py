@@ -16,6 +16,7 @@ from __future__ import annotations
 from tidelog.reason.mark_kernels import MARKED_PLACES, mark_buffered, note_marked, room_for_marks, uses_marked
 from tidelog.reason.policy import NO_COUNTER, RECURSIVE
 from tidelog.store.executor import (
+    drain_last,
     head_relation,
     next_match,
     plan_word,
@@ -565,6 +566,10 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
                 note_marked(m, buffered)
             buffered += 1
             work += 1
+            if marking == 0:
+                filled = drain_last(m, frame, m[M_HEADS], room, buffered)
+                work += filled - buffered
+                buffered = filled
         elif status == DONE:
             joining = 0
             if seen:

@@ -568,3 +568,46 @@ def next_match(m, frame):
     store_i64(frame + 8 * FRAME_DEPTH, depth)
     store_i64(frame + 8 * FRAME_ENTERING, 0)
     return MATCH if depth >= 0 else DONE
+
+
+@device
+def drain_last(m, frame, heads, room, buffered):
+    """After a match whose last atom came by an index: write the heads of the matches that differ only in that atom.
+
+    The inner loop of every join, without a way back through the plan for each match. How many heads are buffered then.
+    """
+    plan = load_i64(frame + 8 * FRAME_PLAN)
+    code = m[M_CODE]
+    last = load_i32(code + 4 * (plan + P_STEPS)) - 1
+    step = code + 4 * load_i32(code + 4 * (plan + P_FIRST + last))
+    if load_i32(step + 4 * S_KIND) != STEP_INDEX:
+        return buffered
+    variables = frame + 8 * FRAME_VARIABLES
+    cursor_at = variables + 8 * (load_i32(code + 4 * (plan + P_VARIABLES)) + last)
+    fact = load_i64(cursor_at)
+    row = relation_row(m, load_i32(step + 4 * S_RELATION))
+    cells = field(row, R_CELLS)
+    width = field(row, R_WIDTH)
+    flags = field(row, R_FLAGS)
+    link = field(index_row(m, load_i32(step + 4 * S_INDEX)), X_LINK)
+    role = load_i32(step + 4 * S_ROLE)
+    care = m[M_MASKS + 2 * role]
+    want = m[M_MASKS + 2 * role + 1]
+    outputs = load_i32(step + 4 * S_OUTPUTS)
+    checks = load_i32(step + 4 * S_CHECKS)
+    lists = step + 4 * (S_LISTS + load_i32(step + 4 * S_KEYS))
+    sources = code + 4 * load_i32(code + 4 * (plan + P_HEAD))
+    arity = load_i32(code + 4 * (plan + P_WIDTH))
+    seen = 0
+    while fact >= 0 and buffered < room:
+        record = cells + fact * width
+        fact = load_i32(record + link)
+        seen += 1
+        if load_i32(record + flags) & care == want and bind(lists, outputs, checks, record, variables):
+            target = heads + 4 * arity * buffered
+            for column in range(arity):
+                store_i32(target + 4 * column, value_of(load_i32(sources + 4 * column), variables))
+            buffered += 1
+    store_i64(cursor_at, fact)
+    m[M_BUDGET] -= seen
+    return buffered
