@@ -71,14 +71,15 @@ TURBINES = {
 }
 
 
+@pytest.mark.parametrize("count", [10, 50])
 @pytest.mark.parametrize("name", TURBINES)
-def test_turbines_derive_the_papers_numbers_of_facts(name: str) -> None:
+def test_turbines_derive_the_papers_numbers_of_facts(name: str, count: int) -> None:
     """On a few turbines by formula; the formula gives the paper's numbers for the paper's turbines."""
     turbines_there, formula = TURBINES[name]
     assert formula(turbines_there) == turbines.DERIVED[name]
     case = CASES[name.lower()]
-    kb = materialise(case.rules, case.facts(0, 10 / turbines_there))
-    assert count_facts(kb, derived_predicates(case.rules)) == formula(10)
+    kb = materialise(case.rules, case.facts(0, count / turbines_there))
+    assert count_facts(kb, derived_predicates(case.rules)) == formula(count)
 
 
 @pytest.mark.parametrize("overlap", [0.0, 0.5])
