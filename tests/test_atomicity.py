@@ -67,6 +67,18 @@ def count_points(kb: KnowledgeBase, update: dict[str, Any], inject: Inject) -> i
     return trigger.count
 
 
+@pytest.mark.parametrize("maintenance", ALGORITHMS)
+@pytest.mark.parametrize("modules", [True, False])
+def test_streams_pass_the_audit(maintenance: str, modules: bool) -> None:
+    for seed in range(20, 24):
+        case, stream = soak(seed, EVERYTHING)
+        kb = knowledge_base(case.state, maintenance, modules=modules)
+        audit(kb)
+        for update in stream:
+            kb.update(**update.mapping())  # type: ignore[arg-type]
+            audit(kb)
+
+
 # Faults in the store and between phases
 
 
