@@ -10,8 +10,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tidelog.bench.measure import isolated
 from tidelog.bench.options import Options
 from tidelog.bench.report import Report, show, write_json
+from tidelog.bench.work import compile_kernels
 from tidelog.errors import DataError
 
 BENCHMARKS = {
@@ -29,6 +31,7 @@ BENCHMARKS = {
     "peers": "materialisation, and 1, 10 and 100 changed facts, beside the other engines",
 }
 SUCCESS, UNSOUND = 0, 1
+_COMPILATION = 1800.0
 
 
 def run(name: str, arguments: Sequence[str]) -> int:
@@ -37,12 +40,14 @@ def run(name: str, arguments: Sequence[str]) -> int:
     console = Console()
     if name == "list":
         for known, description in BENCHMARKS.items():
-            console.print(f"[bold]{known:12}[/bold] {description}", highlight=False)
+            console.print(f"[bold]{known:12}[/bold] {description}", highlight=False, soft_wrap=True)
         return SUCCESS
     if name not in BENCHMARKS:
         raise DataError(f"there is no benchmark `{name}`; there are: {', '.join(BENCHMARKS)}")
     parsed = _parser(name).parse_args(arguments)
     options = Options(parsed.quick, parsed.seed, parsed.size, parsed.repeat, parsed.timeout, parsed.data)
+    options.progress("loading kernels; a machine's first run compiles them")
+    isolated(compile_kernels, timeout=_COMPILATION)
     report = benchmark(name)(options)
     show(report, console)
     if parsed.json:

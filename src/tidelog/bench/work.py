@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.bench.cases import Tables
+from tidelog.bench.cases import CASES, Tables
 from tidelog.bench.peers import materialise
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.values import Row
@@ -45,6 +45,15 @@ def timed_materialise(
     kb = KnowledgeBase(rules, maintenance=maintenance, modules=modules)
     change = kb.update(add=facts)
     return kb, Step(time.process_time() - started, dict(change.work), sum(map(len, change.added.values())))
+
+
+def compile_kernels() -> None:
+    """Have every kernel compiled and in the cache: on a machine's first run that takes longer than any measurement
+    may."""
+    for case in ("rs1", "rs3", "skos"):
+        for maintenance in ("auto", "dred", "dred-counting", "backward-forward"):
+            for modules in (True, False):
+                warm(CASES[case].rules, CASES[case].facts(0, 0.03), maintenance, modules)
 
 
 def warm(rules: str, facts: Tables, maintenance: str = "auto", modules: bool = True) -> None:
