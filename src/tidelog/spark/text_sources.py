@@ -1,8 +1,8 @@
-"""Text files as records, row by row where they must be: a row that does not fit is a record with a reason, no failure.
+"""Text files as records: a row that does not fit is a record with a reason, and no failure.
 
-A file is cut into chunks of whole rows. A chunk is read at once, by the readers of `tidelog.formats`; only where that
-fails is it read again row by row, to tell the good rows from the bad ones. Turtle and `.dlog` have no rows, so such a
-file is read or refused as a whole.
+A file is cut into chunks of whole rows. A chunk is read at once, by the readers of `tidelog.formats`; where that fails,
+its halves are read, and so on down to the bad rows, so that a few of them do not make the rest slow. Turtle and `.dlog`
+have no rows, so such a file is read or refused as a whole.
 """
 
 from __future__ import annotations
@@ -87,21 +87,25 @@ def _read_rows(rows: Iterator[_Row], path: str, source: TextSource) -> Iterator[
     names = _header(rows, path, source)
     parse = _parser(path, source, names)
     while chunk := [row for _, row in zip(range(_CHUNK_ROWS), rows, strict=False)]:
-        try:
-            yield from _records(parse(b"\n".join(row.data for row in chunk), chunk[0].line), chunk)
-        except TidelogError:
-            yield from _read_one_by_one(parse, chunk, path)
+        yield from _read_apart(parse, chunk, path)
 
 
-def _read_one_by_one(parse: Parser, chunk: list[_Row], path: str) -> Iterator[pa.RecordBatch]:
+def _read_apart(parse: Parser, chunk: list[_Row], path: str) -> Iterator[pa.RecordBatch]:
+    """Read a chunk; where that fails, its halves, and so on down to the rows that are to blame."""
     lines: list[int | None] = []
     reasons = []
-    for row in chunk:
+    waiting = [chunk]
+    while waiting:
+        rows = waiting.pop()
         try:
-            yield from _records(parse(row.data, row.line), [row])
+            yield from _records(parse(b"\n".join(row.data for row in rows), rows[0].line), rows)
         except TidelogError as error:
-            lines.append(row.line)
-            reasons.append(str(error))
+            if len(rows) == 1:
+                lines.append(rows[0].line)
+                reasons.append(str(error))
+            else:
+                middle = len(rows) // 2
+                waiting += [rows[middle:], rows[:middle]]
     if lines:
         yield rejected(path, lines, reasons)
 
