@@ -1,4 +1,4 @@
-"""What holds for all tests: no deadlines, since a first call may compile; and one Spark session, in one worker."""
+"""What holds for all tests: no deadlines, since a first call may compile; and tests with Spark come first."""
 
 from __future__ import annotations
 
@@ -10,8 +10,5 @@ settings.load_profile("tidelog")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with Spark go to one worker, and begin first: they are the longest row of tests that cannot be divided."""
-    for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+    """Tests with Spark are the longest row that one worker has to run alone, so they begin first."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
