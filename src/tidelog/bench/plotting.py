@@ -19,7 +19,7 @@ def write_plots(plots: list[Plot], prefix: Path) -> list[Path]:
     plt.rcParams["svg.hashsalt"] = "tidelog"
     written = []
     for number, plot in enumerate(plots, 1):
-        figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+        figure, axes = plt.subplots(figsize=(9, 5) if plot.bars else (7, 4.2), layout="constrained")
         (_draw_bars if plot.bars else _draw_lines)(axes, plot)
         axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
         axes.grid(axis="y", alpha=0.3)
