@@ -26,10 +26,11 @@ $(READY): pyproject.toml
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
 
-# Two workers would compile every kernel twice, so the kernels come first.
+# Two workers would compile every kernel twice, so the kernels come first. Spark has one session, and so one worker.
 test: $(READY)
 	@$(BIN)/python tests/warm_up.py
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(JOBS) -m "not spark"
+	$(BIN)/python -m pytest -m spark
 	@$(MAKE) --no-print-directory test-plain
 
 test-plain: $(READY)
