@@ -142,7 +142,10 @@ def test_a_vanished_file_is_told(spark: SparkSession, tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("program = 3", "`program` is missing or no text"),
-        ('program = "p.dlog"\noutput = "o"\n[engine]\nlocal = 1', "`local` is not known; there are local_facts"),
+        (
+            'program = "p.dlog"\noutput = "o"\n[engine]\nlocal = 1',
+            "`local` is not known; there are closure_edges, local_facts",
+        ),
         (
             'program = "p.dlog"\noutput = "o"\n[[source]]\npath = "x.xls"\npredicate = "p"',
             "'xls' is not known; use csv",
