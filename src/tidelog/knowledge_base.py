@@ -183,11 +183,12 @@ class KnowledgeBase:
 
     def _apply(self, request: Request, arities: dict[str, int]) -> Change:
         gone = tuple(map(self._engine.graph.rule, request.remove_rules))
+        first_new = self._engine.graph.next_number
         settled: list[tuple[Change, dict[object, list[int]]]] = []
 
         def settle(outcome: Outcome) -> None:
             """All that may fail comes before the engine commits, and the journal comes last."""
-            keys = self._rule_keys() if request.add_rules or request.remove_rules else self._keys
+            keys = self._keys_after(gone, first_new) if request.add_rules or gone else self._keys
             settled.append((self._change(outcome, arities), keys))
             if self._home is not None:
                 self._home.record(self._engine.store.terms, request, gone, self._prefixes)
@@ -197,6 +198,16 @@ class KnowledgeBase:
         self._errors += outcome.errors
         change, self._keys = settled[0]
         return change
+
+    def _keys_after(self, gone: tuple[Rule, ...], first_new: int) -> dict[object, list[int]]:
+        """The numbers of rules by their keys, without the rules that are gone and with those from `first_new` on."""
+        keys = dict(self._keys)
+        for rule in gone:
+            keys.pop(rule_key(rule), None)
+        graph = self._engine.graph
+        for number in range(first_new, graph.next_number):
+            keys.setdefault(rule_key(graph.rule(number)), []).append(number)
+        return keys
 
     def _rule_keys(self) -> dict[object, list[int]]:
         keys: dict[object, list[int]] = {}

@@ -314,6 +314,7 @@ class Engine:
         for aggregate in removed_aggregates:
             aggregate.withdraw(transaction)
             transaction.collect([aggregate.relation])
+        fresh = frozenset(added)
         agenda = _Agenda(self.graph)
         for predicate in (*request.delete, *request.add):
             agenda.push(predicate)
@@ -336,9 +337,9 @@ class Engine:
             if removed or added:
                 changes = RuleChange.of(
                     (rule for rule in removed.values() if rule.head in node.relations),
-                    (rule for rule in node.rules if rule.number in added),
+                    (rule for rule in node.rules if rule.number in fresh),
                 )
-            self._maintain_groups(transaction, node, frozenset(added))
+            self._maintain_groups(transaction, node, fresh)
             explicit = self._apply_explicit(transaction, node, request)
             self._maintain(transaction, node, explicit, changes)
             transaction.collect(node.relations)

@@ -396,10 +396,21 @@ class Transaction:
     def whole_rules(
         self, rules: Iterable[CompiledRule], deleted: bool, counters: Counters
     ) -> tuple[list[tuple[int, ...]], list[Cells]]:
-        """Jobs for all instances of rules."""
+        """Jobs for all instances of rules; a rule that reads an empty relation has none, and needs no plan yet."""
         if deleted:
             self._list_changes(rules)
-        return [self._job(rule, ALL, NOTHING, counters.of(rule.recursive, deleted), []) for rule in rules], []
+        jobs = [
+            self._job(rule, ALL, NOTHING, counters.of(rule.recursive, deleted), [])
+            for rule in rules
+            if not self._reads_nothing(rule)
+        ]
+        return jobs, []
+
+    def _reads_nothing(self, rule: CompiledRule) -> bool:
+        relations = (self.store.find(atom.predicate) for atom in rule.normal.positives)
+        return any(
+            relation is None or (relation.count == 0 and relation.closure is None) for relation in relations
+        )
 
     def _list_changes(self, rules: Iterable[CompiledRule]) -> None:
         """What held before is told from what holds now by the records of what changed: see that they are there."""
