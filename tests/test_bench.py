@@ -220,7 +220,7 @@ def test_plots_are_png_and_svg(tmp_path: Path) -> None:
 
 def test_the_equilibrium_is_where_the_balance_turns() -> None:
     assert equilibrium(1000, lambda count: count - 1001) == 1000
-    assert abs(equilibrium(1000, lambda count: count - 300) - 300) <= 1000 / 2**5
+    assert equilibrium(1000, lambda count: count - 300) == pytest.approx(300, rel=1000 ** (1 / 2**7) - 1)
 
 
 def test_percentiles() -> None:

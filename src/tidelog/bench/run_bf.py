@@ -8,6 +8,7 @@ seconds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ _COLUMNS = (
     "Sat",
     "Del",
 )
-_BISECTIONS = 5
+_BISECTIONS = 7
 
 
 @dataclass(frozen=True)
@@ -158,11 +159,12 @@ class _Trial:
 
 
 def equilibrium(total: int, balance: Callable[[int], float]) -> int:
-    """The number at which a balance turns positive, by bisection between 1 and `total`; `total` if it never does."""
+    """The number at which a balance turns positive, by bisection on a logarithmic scale between 1 and `total`; `total`
+    if it never does."""
     low, high = 1, total
     if balance(high) <= 0:
         return high
     for _ in range(_BISECTIONS):
-        middle = (low + high) // 2
+        middle = math.isqrt(low * high)
         low, high = (middle, high) if balance(middle) <= 0 else (low, middle)
     return max(low, 1)

@@ -62,13 +62,14 @@ LEAST_LOSS = 100
 
 def _lost_too_much(transaction: Transaction, node: Node, explicit: Explicit) -> bool:
     """Whether so much of what a component reads is gone that it is cheaper to start from what is left."""
-    lost = [(len(explicit.deleted[relation.number]), len(relation)) for relation in node.relations]
+    lost = [(len(explicit.deleted[relation.number]), relation, 0) for relation in node.relations]
     for predicate in node.readers:
         delta = transaction.deltas.get(predicate)
         if delta is not None:
             gone = len(delta.removed)
-            lost.append((gone, len(transaction.store.relation(predicate, 0)) + gone))
-    return any(gone > LEAST_LOSS and gone > LOST_SHARE * size for gone, size in lost)
+            lost.append((gone, transaction.store.relation(predicate, 0), gone))
+    # The size comes last: to count a relation's facts takes as long as it is large, and small losses need it not.
+    return any(gone > LEAST_LOSS and gone > LOST_SHARE * (len(relation) + out) for gone, relation, out in lost)
 
 
 def _count_or_recompute(
