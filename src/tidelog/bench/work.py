@@ -62,6 +62,8 @@ def warm(rules: str, facts: Tables, maintenance: str = "auto", modules: bool = T
     for row in list(single_rows(facts))[:3]:
         kb.update(delete=row)
         kb.update(add=row)
+    kb.update(delete=facts)
+    kb.update(add=facts)
 
 
 def single_rows(facts: Tables) -> Iterable[dict[str, list[Row]]]:
