@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.bench.cases import CASES, Tables
+from tidelog.bench.cases import CASES, Tables, random_rows
 from tidelog.bench.peers import materialise
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.values import Row
@@ -50,7 +50,7 @@ def timed_materialise(
 def compile_kernels() -> None:
     """Have every kernel compiled and in the cache: on a machine's first run that takes longer than any measurement
     may."""
-    for case in ("rs1", "rs3", "skos"):
+    for case in ("rs1", "rs3", "skos", "places", "dag-right"):
         for maintenance in ("auto", "dred", "dred-counting", "backward-forward"):
             for modules in (True, False):
                 warm(CASES[case].rules, CASES[case].facts(0, 0.03), maintenance, modules)
@@ -62,8 +62,9 @@ def warm(rules: str, facts: Tables, maintenance: str = "auto", modules: bool = T
     for row in list(single_rows(facts))[:3]:
         kb.update(delete=row)
         kb.update(add=row)
-    kb.update(delete=facts)
-    kb.update(add=facts)
+    for part in (random_rows(facts, sum(map(len, facts.values())) // 4, 0), facts):
+        kb.update(delete=part)
+        kb.update(add=part)
 
 
 def single_rows(facts: Tables) -> Iterable[dict[str, list[Row]]]:
