@@ -144,3 +144,12 @@ def test_a_cross_product_is_told() -> None:
 def test_a_join_through_others_is_no_cross_product(recwarn: pytest.WarningsRecorder) -> None:
     KnowledgeBase("r(X, Z) :- p(X), q(Y, Z), s(X, Y). t(X) :- p(X), q(X + 1, _). u(X) :- flag(), p(X).")
     assert not recwarn.list
+
+
+def test_only_plain_numerals_are_read_as_numbers() -> None:
+    kb = KnowledgeBase("n(T, N) :- text(T), N = int(T). f(T, N) :- text(T), N = float(T).")
+    texts = ["12", "-7", "+3", "1_000", " 5", "٣", "1.5", ".5", "1e3", "nan", "inf", ""]
+    kb.update(add={"text": [(text,) for text in texts]})
+    assert set(kb.facts("n")) == {("12", 12), ("-7", -7), ("+3", 3)}
+    read = {("12", 12.0), ("-7", -7.0), ("+3", 3.0), ("1.5", 1.5), (".5", 0.5), ("1e3", 1000.0)}
+    assert set(kb.facts("f")) == read

@@ -8,6 +8,7 @@ so does a result that no fact can hold.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -48,8 +49,15 @@ def _str(value: Value) -> str:
     return str(value)
 
 
+# Python reads more than that as numbers: underscores, blanks around, digits of other scripts, `nan`.
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_FLOAT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
 def _int(value: Value) -> int:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise CallFailed
+    if isinstance(value, str) and not _INTEGER.fullmatch(value):
         raise CallFailed
     try:
         number = int(value)
@@ -62,6 +70,8 @@ def _int(value: Value) -> int:
 
 def _float(value: Value) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise CallFailed
+    if isinstance(value, str) and not _FLOAT.fullmatch(value):
         raise CallFailed
     try:
         number = float(value)
