@@ -408,9 +408,7 @@ class Transaction:
 
     def _reads_nothing(self, rule: CompiledRule) -> bool:
         relations = (self.store.find(atom.predicate) for atom in rule.normal.positives)
-        return any(
-            relation is None or (relation.count == 0 and relation.closure is None) for relation in relations
-        )
+        return any(relation is None or (relation.count == 0 and relation.closure is None) for relation in relations)
 
     def _list_changes(self, rules: Iterable[CompiledRule]) -> None:
         """What held before is told from what holds now by the records of what changed: see that they are there."""
