@@ -13,7 +13,7 @@ from tidelog.bench.measure import Failed, isolated
 from tidelog.bench.options import Options
 from tidelog.bench.report import Check, Plot, Report, Table
 from tidelog.bench.streams import P_TRANS, random_stream, read_streams
-from tidelog.bench.work import Step, named, percentile, single_rows, summed, timed, timed_materialise, warm, without
+from tidelog.bench.work import Step, percentile, single_rows, summed, timed, timed_materialise, warm, without
 from tidelog.formats.updates import Update
 from tidelog.knowledge_base import KnowledgeBase
 
@@ -176,5 +176,5 @@ def stream_totals(rules: str, stream: list[Update], modules: bool) -> Step:
     """A whole stream, update by update, after one to warm up."""
     for _ in range(2):
         kb = KnowledgeBase(rules, modules=modules)
-        total = summed(timed(kb, **named(update)) for update in stream)
+        total = summed(timed(kb, **update) for update in stream)
     return total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,8 +98,3 @@ def without(facts: Tables, deleted: Tables) -> Tables:
 def percentile(values: Iterable[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
-
-
-def named(update: Mapping[str, Any]) -> dict[str, Any]:
-    """An update of a stream as the arguments of `KnowledgeBase.update`."""
-    return dict(update)
