@@ -13,7 +13,7 @@ from tidelog.bench.cases import CASES, random_rows, scaled
 from tidelog.bench.command import BENCHMARKS, benchmark, run
 from tidelog.bench.floor import materialise as floor_materialise
 from tidelog.bench.measure import Failed, Measured, isolated, measure
-from tidelog.bench.peers import PEERS, Souffle, Task, count_facts, derived_predicates, installed, materialise
+from tidelog.bench.peers import PEERS, Souffle, Task, agreeing, count_facts, derived_predicates, installed, materialise
 from tidelog.bench.report import Check, Plot, Report, Table, cell_text, ratio, to_markdown, write_json
 from tidelog.bench.run_bf import equilibrium
 from tidelog.bench.translate import CLINGO, PROLOG, program_of, rule_text
@@ -144,6 +144,13 @@ def test_peers_find_as_many_facts(peer: str, case: str) -> None:
     if peer == "SWI-Prolog" and case == "lubm-plain":
         pytest.skip("takes seconds")
     assert PEERS[peer].materialise(Task.of(CASES[case], 1, size)).value == expected_count(case, size)
+
+
+def test_a_peer_that_found_other_facts_is_not_timed() -> None:
+    ours = Measured(1.0, 1.0, 1.0, 10)
+    assert agreeing(ours, Measured(0.1, 0.1, 1.0, 9)) == Failed("found 9 facts")
+    assert agreeing(ours, Measured(0.1, 0.1, 1.0, 10)).value == 10
+    assert agreeing(Failed("too long"), ours) is ours
 
 
 def test_variables_that_stand_alone_are_unnamed_for_other_engines() -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from tidelog.bench.cases import CASES
 from tidelog.bench.measure import Failed, Measured
 from tidelog.bench.options import Options
-from tidelog.bench.peers import installed, run_peer, run_tidelog
+from tidelog.bench.peers import agreeing, installed, run_peer, run_tidelog
 from tidelog.bench.report import Cell, Check, Plot, Report, Table, quickest, ratio
 
 Outcome = Measured | Failed
@@ -81,7 +81,7 @@ def run(options: Options) -> Report:
             if (row.case, peer) not in known:
                 options.progress(f"{case.title}, {peer}")
                 known[row.case, peer] = _peer(row.case, peer, size, options)
-        found = {peer: known[row.case, peer] for peer in peers}
+        found = {peer: agreeing(ours, known[row.case, peer]) for peer in peers}
         theirs = quickest(found[peer] for peer in duck)
         table.rows.append(
             [
@@ -99,7 +99,7 @@ def run(options: Options) -> Report:
         for name, outcome in (("tidelog", ours), ("DuckDB", theirs), *((peer, found[peer]) for peer in others)):
             if isinstance(outcome, Measured):
                 series.setdefault(name, []).append((title, outcome.cpu))
-        report.checks += _same_sizes(title, ours, found)
+        report.checks += _same_sizes(title, ours, {peer: known[row.case, peer] for peer in peers})
     report.tables.append(table)
     report.plots.append(Plot("Materialisation", "", "CPU seconds", series, bars=True))
     return report
