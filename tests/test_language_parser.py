@@ -329,3 +329,9 @@ def test_texts_are_independent_of_each_other() -> None:
         parse_program("@prefix ex: <u/> . p(_, count(X)) :- q(X), .")
     (rule,) = parse_program("ex:p(_) :- q(_, X).").rules
     assert rule.head == Atom("ex:p", (Variable("_1"),))
+
+
+def test_the_empty_class_with_two_arguments_is_the_empty_property() -> None:
+    text = "PREFIX owl: <http://www.w3.org/2002/07/owl#>\nowl:Nothing[?X] :- a[?X] .\nowl:Nothing[?X,?Y] :- r[?X,?Y] ."
+    names = [rule.head.predicate for rule in parse_program(text).rules]
+    assert names == ["<http://www.w3.org/2002/07/owl#Nothing>", "<http://www.w3.org/2002/07/owl#bottomObjectProperty>"]

@@ -47,6 +47,21 @@ _Node = TypeVar("_Node")
 _Result = TypeVar("_Result")
 
 
+_OWL = "http://www.w3.org/2002/07/owl#"
+# Rule sets made from ontologies write the empty class with two arguments where they mean the empty property; OWL 2
+# has a name for that.
+_PROPERTY_OF_CLASS = {
+    f"<{_OWL}Nothing>": f"<{_OWL}bottomObjectProperty>",
+    f"<{_OWL}Thing>": f"<{_OWL}topObjectProperty>",
+}
+
+
+def _atom(predicate: str, arguments: tuple[Term, ...], place: Place) -> Atom:
+    if len(arguments) == 2:
+        predicate = _PROPERTY_OF_CLASS.get(predicate, predicate)
+    return Atom(predicate, arguments, place)
+
+
 @dataclass(slots=True)
 class Parsed:
     """What has been found in a text so far."""
@@ -112,7 +127,7 @@ class Actions:
         for match in _PLAIN_ATOM.finditer(token):
             place = place_at(match.start())
             arguments = [known.get(text) or self._new_constant(text, place) for text in _PLAIN_TERM.findall(match[3])]
-            facts.append(Atom(self._predicate(match[2], place), tuple(arguments), place))
+            facts.append(_atom(self._predicate(match[2], place), tuple(arguments), place))
 
     def fact(self, children: list[Any]) -> None:
         (atom,) = children
@@ -184,7 +199,7 @@ class Actions:
         offset, place = match.start(3), place_at(match.start(2))
         terms = _PLAIN_TERM.finditer(match[3])
         arguments = [self._plain_term(term[0], place_at(offset + term.start())) for term in terms]
-        return Atom(self._predicate(match[2], place), tuple(arguments), place)
+        return _atom(self._predicate(match[2], place), tuple(arguments), place)
 
     def atom(self, children: list[Any]) -> Atom:
         name, *rest = children
@@ -194,7 +209,7 @@ class Actions:
             return Atom(predicate, (), place)
         self._matching(rest[0], rest[-1])
         arguments = tuple([self._shallow(argument) for argument in rest[1]]) if len(rest) == 3 else ()
-        return Atom(predicate, arguments, place)
+        return _atom(predicate, arguments, place)
 
     # ---- expressions
 
