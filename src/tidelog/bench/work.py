@@ -53,7 +53,7 @@ def compile_kernels() -> None:
     for case in ("rs1", "rs3", "skos", "places", "dag-right"):
         for maintenance in ("auto", "dred", "dred-counting", "backward-forward"):
             for modules in (True, False):
-                warm(CASES[case].rules, CASES[case].facts(0, 0.03), maintenance, modules)
+                warm(CASES[case].rules, CASES[case].facts(0, 0.1 if case == "places" else 0.03), maintenance, modules)
 
 
 def warm(rules: str, facts: Tables, maintenance: str = "auto", modules: bool = True) -> None:
