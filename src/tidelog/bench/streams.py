@@ -67,11 +67,3 @@ def read_streams(data: Path, kind: str, name: str) -> list[list[Update]]:
     if not folders:
         raise DataError(f"there are no streams {data / 'updates' / kind / name}; --data is the folder with `updates`")
     return [read_stream(folder) for folder in folders]
-
-
-def read_rules(data: Path, name: str) -> str:
-    """A public rule set."""
-    path = data / "kb" / name / f"{name}.dlog"
-    if not path.exists():
-        raise DataError(f"there is no {path}; --data is the folder with `kb`")
-    return path.read_text(encoding="utf-8")
