@@ -8,6 +8,7 @@ import tidelog.store.store
 from engine_util import ALGORITHMS, check_stream
 from generate import EVERYTHING, POSITIVE, Features, soak
 from naive import Update
+from tidelog.knowledge_base import KnowledgeBase
 
 NO_RULE_UPDATES = "facts only"
 
@@ -38,3 +39,14 @@ def test_streams_of_facts_and_rules(maintenance: str, block: int) -> None:
     for seed in range(1000 + 40 * block, 1000 + 40 * block + 40):
         case, stream = soak(seed, EVERYTHING)
         check_stream(case.state, stream, maintenance)
+
+
+@pytest.mark.parametrize("maintenance", ALGORITHMS)
+def test_a_group_that_joins_a_base_with_its_closure(maintenance: str) -> None:
+    kb = KnowledgeBase(
+        "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z). n(X, count(Y)) :- edge(X, Y), path(X, Y).",
+        maintenance=maintenance,
+    )
+    kb.update(add={"edge": [(1, 2), (2, 2), (2, 3)]})
+    assert set(kb.facts("n")) == {(1, 1), (2, 2)}
+    assert kb.update(delete={"edge": [(1, 2)]}).removed["n"] == {(1, 1)}

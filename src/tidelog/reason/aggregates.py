@@ -76,6 +76,7 @@ class AggregateRule:
         return self.relation.rows()
 
     def _touched_groups(self, transaction: Transaction) -> Cells:
+        transaction.list_changes([self.normal])
         found = [np.empty((0, len(self._group)), np.int32)]
         for positive, atoms in ((True, self.normal.positives), (False, self.normal.negatives)):
             for position, atom in enumerate(atoms):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidelog.errors import TidelogError
 from tidelog.reason.backward_forward import backward_forward
-from tidelog.reason.compiled import Node
+from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.counting import count
 from tidelog.reason.deletion import delete_and_rederive
 from tidelog.reason.marking import ALL_MARKS, EXPLICIT_MARKS
@@ -16,6 +16,12 @@ from tidelog.reason.recomputation import recompute
 from tidelog.reason.transaction import Explicit, RuleChange, Transaction
 
 Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
+
+
+def _applications(transaction: Transaction, rule: CompiledRule) -> int:
+    """About how many instances a rule has: those that were ever found, and for a recursion at least one a fact."""
+    found = int(transaction.store.rule_work[rule.number])
+    return max(found, len(rule.head)) if rule.recursive else found
 
 
 def _count(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, _: Counters) -> None:
@@ -37,12 +43,21 @@ class Algorithm:
 
     plain: Choice
     recursive: Choice
+    may_start_afresh: bool = False
 
     def choice(self, node: Node) -> Choice:
         return self.recursive if node.recursive else self.plain
 
     def counters(self, node: Node) -> Counters:
         return self.choice(node).counters
+
+    def starts_afresh(self, transaction: Transaction, node: Node, rules: RuleChange) -> bool:
+        """Whether rules go that gave more derivations than those that stay: a component is then materialised again."""
+        if not self.may_start_afresh or not rules.removed:
+            return False
+        gone = sum(_applications(transaction, rule) for rule in rules.removed)
+        left = sum(_applications(transaction, rule) for rule in node.rules)
+        return gone > max(left, LEAST_LOSS)
 
     def maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
         choice = self.choice(node)
@@ -106,6 +121,7 @@ _ALGORITHMS = {
     "auto": Algorithm(
         Choice(_count_or_recompute, Counters.ALL),
         Choice(_prove_or_recompute, Counters.NON_RECURSIVE, EXPLICIT_MARKS),
+        may_start_afresh=True,
     ),
     "recompute": Algorithm(_RECOMPUTE, _RECOMPUTE),
     "dred": Algorithm(_DRED, _DRED),

@@ -29,6 +29,7 @@ from tidelog.reason.marking import Rows as MarkedRows
 from tidelog.reason.marking import is_copy_of
 from tidelog.reason.modular import Closures
 from tidelog.reason.policy import NO_COUNTER, Counters
+from tidelog.reason.recomputation import recompute
 from tidelog.reason.transaction import NOTHING, Appended, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
 from tidelog.store.jit import address, working_time
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
@@ -407,12 +408,23 @@ class Engine:
             self.counted.pop(number, None)
 
     def _maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
-        if node.rules or rules.removed:
+        if self._algorithm.starts_afresh(transaction, node, rules):
+            self._start_afresh(transaction, node, explicit, rules)
+        elif node.rules or rules.removed:
             self._prepare_counters(transaction, node, rules)
             self._algorithm.maintain(transaction, node, explicit, rules)
         else:
             for relation in node.relations:
                 self._follow_explicit(relation, explicit)
+
+    def _start_afresh(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
+        """Materialise a component again, with the counters that its algorithm keeps."""
+        counters = self._algorithm.counters(node)
+        if counters is not Counters.NONE:
+            for relation in node.relations:
+                relation.add_counters()
+        recompute(transaction, node, explicit, rules, counters)
+        self.counted.update({rule.number: counters.of(rule.recursive, deleting=False) for rule in node.rules})
 
     def _prepare_counters(self, transaction: Transaction, node: Node, rules: RuleChange) -> None:
         """Let the counters of a component be those that its algorithm keeps, as of before the update."""

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.errors import LimitError
+from tidelog.program.normal import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.reason import interrupts
 from tidelog.reason.calls import answer_requests
@@ -398,7 +399,7 @@ class Transaction:
     ) -> tuple[list[tuple[int, ...]], list[Cells]]:
         """Jobs for all instances of rules; a rule that reads an empty relation has none, and needs no plan yet."""
         if deleted:
-            self._list_changes(rules)
+            self.list_changes(rule.normal for rule in rules)
         jobs = [
             self._job(rule, ALL, NOTHING, counters.of(rule.recursive, deleted), [])
             for rule in rules
@@ -410,10 +411,10 @@ class Transaction:
         relations = (self.store.find(atom.predicate) for atom in rule.normal.positives)
         return any(relation is None or (relation.count == 0 and relation.closure is None) for relation in relations)
 
-    def _list_changes(self, rules: Iterable[CompiledRule]) -> None:
+    def list_changes(self, rules: Iterable[NormalRule]) -> None:
         """What held before is told from what holds now by the records of what changed: see that they are there."""
         for rule in rules:
-            for atom in (*rule.normal.positives, *rule.normal.negatives):
+            for atom in (*rule.positives, *rule.negatives):
                 delta = self.deltas.get(atom.predicate)
                 if delta is not None:
                     len(delta.removed)
