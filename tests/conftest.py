@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import settings
 
 # On a build machine the examples are the same every time: a change is judged by what it changes. Elsewhere they vary.
