@@ -8,6 +8,7 @@ byte of each cell rules most strings out, and regular expressions see only the o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Never
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.errors import DataError
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, Kinds, column_of_kinds, parts
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, KINDS, LITERAL, STR, Kinds, column_of_kinds, parts
 from tidelog.formats.constants import FLOAT as FLOAT_PATTERN
 from tidelog.formats.constants import INTEGER as INTEGER_PATTERN
 from tidelog.formats.constants import IRI_REFERENCE, literal_text, parse_integer, parse_iri, parse_literal, parse_string
@@ -27,6 +28,7 @@ TYPED_PATTERNS = (
     (IRI_KIND, IRI_REFERENCE),
 )
 UNKNOWN = -1
+_EMPTY = len(KINDS)  # a cell that is none of them
 
 _STARTS = np.zeros(256, np.bool_)
 _STARTS[list(b"0123456789+-.tfin<")] = True
@@ -44,13 +46,13 @@ def type_cells(texts: pa.Array, known: Kinds | None = None) -> pa.Array:
     """A column of facts from a column of text; `known` gives the kinds of quoted cells, `UNKNOWN` for the others."""
     kinds = np.full(len(texts), UNKNOWN, np.int8) if known is None else known.copy()
     starts, lengths = first_bytes(texts)
-    empty = np.flatnonzero((lengths == 0) & (kinds == UNKNOWN))
-    if empty.size:
-        raise CellError(int(empty[0]), 'an empty cell; write "" for the empty string, or leave the row out')
     candidates = np.flatnonzero(_STARTS[starts] & (kinds == UNKNOWN))
-    kinds[kinds == UNKNOWN] = STR
+    kinds[kinds == UNKNOWN] = np.where(lengths == 0, _EMPTY, STR)[kinds == UNKNOWN]
     _type_candidates(texts, candidates, kinds)
-    return column_of_kinds(kinds, lambda kind, mask: _values(texts, kind, mask))
+    try:
+        return column_of_kinds(kinds, lambda kind, mask: _values(texts, kind, mask))
+    except (DataError, pa.ArrowInvalid):
+        raise _first_failure(texts, kinds) from None
 
 
 def parse_constants(texts: pa.Array) -> pa.Array:
@@ -107,23 +109,22 @@ def _type_candidates(texts: pa.Array, candidates: npt.NDArray[np.int64], kinds: 
 
 
 def _values(texts: pa.Array, kind: int, mask: npt.NDArray[np.bool_] | None) -> pa.Array:
-    cells = texts if mask is None else texts.filter(pa.array(mask))
-    try:
-        return _CONVERT[kind](cells)
-    except (DataError, pa.ArrowInvalid):
-        row, reason = _first_failure(cells, kind)
-        raise CellError(row if mask is None else int(np.flatnonzero(mask)[row]), reason) from None
+    return _CONVERT[kind](texts if mask is None else texts.filter(pa.array(mask)))
 
 
-def _first_failure(cells: pa.Array, kind: int) -> tuple[int, str]:
+def _first_failure(texts: pa.Array, kinds: Kinds) -> CellError:
     """Convert cell by cell where the whole column did not work, to say which cell is to blame."""
-    convert: Callable[[str], object] = {INT: parse_integer, IRI_KIND: parse_iri, LITERAL: parse_literal}[kind]
-    for row, text in enumerate(cells.to_pylist()):
+    for row, (text, kind) in enumerate(zip(texts.to_pylist(), kinds.tolist(), strict=True)):
         try:
-            convert(text)
+            if kind in _CONVERT_ONE:
+                _CONVERT_ONE[kind](text)
         except DataError as error:
-            return row, str(error)
+            return CellError(row, str(error))
     raise AssertionError("a column fails to convert although each of its cells does")
+
+
+def _refuse(_: object) -> Never:
+    raise DataError('an empty cell; write "" for the empty string, or leave the row out')
 
 
 def _integers(cells: pa.Array) -> pa.Array:
@@ -145,4 +146,12 @@ _CONVERT: Mapping[int, Callable[[pa.Array], pa.Array]] = {
     BOOL: lambda cells: pc.equal(cells, "true"),
     IRI_KIND: _iris,
     LITERAL: lambda cells: pa.array([literal_text(parse_literal(text)) for text in cells.to_pylist()], pa.string()),
+    _EMPTY: _refuse,
+}
+# One cell of a kind that not every text fits.
+_CONVERT_ONE: Mapping[int, Callable[[str], object]] = {
+    INT: parse_integer,
+    IRI_KIND: parse_iri,
+    LITERAL: parse_literal,
+    _EMPTY: _refuse,
 }

@@ -2,7 +2,8 @@
 
 A block without any quote, which is the common case, is cut by Arrow and typed column by column. Any other block, and
 any block that Arrow or the typing refuses, goes through a careful scanner that knows which cells were quoted and on
-which line each row stands; it alone raises errors, so that there is one place that words them. A quote counts only at
+which line each row stands; it alone raises errors, so that there is one place that words them. Of several mistakes
+the first in the file is told, wherever blocks end. A quote counts only at
 the start of a cell; inside quotes, `""` is a quote, and separators and line ends are text. A closing quote may be
 followed by `@language` or `^^<datatype>`, which makes the cell an RDF literal. The line `()` is the fact of a
 predicate of arity 0.
@@ -11,7 +12,7 @@ predicate of arity 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,13 +24,13 @@ from tidelog.errors import DataError
 from tidelog.formats.batch import LITERAL, STR, Kinds
 from tidelog.formats.cells import UNKNOWN, CellError, type_cells
 from tidelog.formats.constants import LANGUAGE_TAG, parse_literal
-from tidelog.formats.files import BLOCK_BYTES, Readable, check_row_length, data_error, decode
+from tidelog.formats.files import BLOCK_BYTES, Readable, check_row_length, data_error, decode_lines
 from tidelog.formats.quotes import quote_layout
 from tidelog.language.literals import quote
 
 NULLARY_ROW = "()"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_CLOSED_QUOTE = re.compile(r'"[^"]*(?:""[^"]*)*"')
+_CLOSED_QUOTE = re.compile(r'"[^"]*(?:""[^"]*)*"(?!")')
 
 
 @dataclass(slots=True)
@@ -45,9 +46,18 @@ class _Table:
         return _Table([column.slice(1) for column in self.columns], known, self.lines[1:])
 
     def typed(self) -> list[pa.Array]:
-        if self.known is None:
-            return [type_cells(column) for column in self.columns]
-        return [type_cells(column, kinds) for column, kinds in zip(self.columns, self.known, strict=True)]
+        """The cells as values; of several that are none, that of the first row is told."""
+        columns: list[pa.Array] = []
+        mistakes: list[CellError] = []
+        known: Sequence[Kinds | None] = self.known or [None] * len(self.columns)
+        for column, kinds in zip(self.columns, known, strict=True):
+            try:
+                columns.append(type_cells(column, kinds))
+            except CellError as mistake:
+                mistakes.append(mistake)
+        if mistakes:
+            raise min(mistakes, key=lambda mistake: mistake.row)
+        return columns
 
 
 class _NotPlainError(Exception):
@@ -100,13 +110,16 @@ class DelimitedReader:
         return columns, block[end:]
 
     def _parse_carefully(self, block: bytes, last: bool) -> tuple[list[pa.Array] | None, bytes]:
-        text = decode(block, self._source, self._line)
-        table, end = self._scan(text, last)
+        text, no_text = decode_lines(block, self._source, self._line)
+        table, end, in_text = self._scan(text, last and no_text is None)
         try:
             columns = self._typed(table)
         except CellError as error:
             lines = table.lines[1:] if self._skip_row else table.lines
             raise data_error(self._source, lines[error.row], str(error)) from None
+        mistake = in_text or no_text
+        if mistake is not None:
+            raise mistake
         self._skip_row = self._skip_row and not table.lines
         self._line += text.count("\n", 0, end)
         return columns, text[end:].encode()
@@ -151,27 +164,31 @@ class DelimitedReader:
         )
         return [pa.concat_arrays(column.chunks) for column in table.columns]
 
-    def _scan(self, text: str, last: bool) -> tuple[_Table, int]:
-        """The complete rows of a text, and where the first incomplete one begins."""
+    def _scan(self, text: str, last: bool) -> tuple[_Table, int, DataError | None]:
+        """The complete rows of a text before its first mistake, where they end, and the mistake."""
         rows: list[list[str]] = []
         kinds: list[list[int]] = []
         lines: list[int] = []
         row: list[str] = []
         row_kinds: list[int] = []
         line, end = self._line, 0
+        mistake: DataError | None = None
         for found in self._cells.finditer(text):
             in_quotes, suffix, plain, terminator, _ = found.groups()
             if terminator is None:
-                if not last and text[found.start()] == '"' and not _CLOSED_QUOTE.match(text, found.start()):
-                    break  # the rest of the cell is in the next block
-                raise self._bad_cell(text, found.start(), line + text.count("\n", end, found.start()))
+                # What is left open may be closed in the next block.
+                if last or text[found.start()] != '"' or _CLOSED_QUOTE.match(text, found.start()):
+                    mistake = self._bad_cell(text, found.start(), line + text.count("\n", end, found.start()))
+                break
             cell, kind = _cell(in_quotes, suffix, plain)
             row.append(cell)
             row_kinds.append(kind)
             if terminator == self._separator:
                 continue
             if len(row) > 1 or cell or kind != UNKNOWN:
-                self._check_arity(row, row_kinds, line)
+                mistake = self._wrong_arity(row, row_kinds, line)
+                if mistake is not None:
+                    break
                 rows.append(row)
                 kinds.append(row_kinds)
                 lines.append(line)
@@ -179,18 +196,20 @@ class DelimitedReader:
             line += text.count("\n", end, found.end())
             end = found.end()
         columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-        return _Table(columns, [np.array(column, np.int8) for column in zip(*kinds, strict=True)], lines), end
+        known = [np.array(column, np.int8) for column in zip(*kinds, strict=True)]
+        return _Table(columns, known, lines), end, mistake
 
-    def _check_arity(self, row: list[str], kinds: list[int], line: int) -> None:
+    def _wrong_arity(self, row: list[str], kinds: list[int], line: int) -> DataError | None:
         nullary = row == [NULLARY_ROW] and kinds == [UNKNOWN]
         if self._arity is None:
             self._arity = 0 if nullary else len(row)
         found = 0 if nullary and self._arity == 0 else len(row)
-        if found != self._arity:
-            shown = self._separator.join(row)
-            shown = shown if len(shown) <= 60 else shown[:60] + "…"
-            reason = f"{found} columns where the rows before have {self._arity}: {shown!r}"
-            raise data_error(self._source, line, f"{reason}; every row of a predicate has the same number of columns")
+        if found == self._arity:
+            return None
+        shown = self._separator.join(row)
+        shown = shown if len(shown) <= 60 else shown[:60] + "…"
+        reason = f"{_columns(found)} where the rows before have {self._arity}: {shown!r}"
+        return data_error(self._source, line, f"{reason}; every row of a predicate has the same number of columns")
 
     def _bad_cell(self, text: str, start: int, line: int) -> DataError:
         if text[start] != '"':
@@ -200,6 +219,10 @@ class DelimitedReader:
         else:
             reason = "the quote that opens this cell is never closed; close it, and double the quotes inside the cell"
         return data_error(self._source, line, reason)
+
+
+def _columns(count: int) -> str:
+    return "1 column" if count == 1 else f"{count} columns"
 
 
 def _known_kinds(quoted: npt.NDArray[np.bool_]) -> list[Kinds]:

@@ -124,13 +124,22 @@ def check_row_length(length: int, source: str, line: int) -> None:
 
 def decode(data: bytes, source: str, line: int) -> str:
     """Text from bytes that begin on the given line; bytes that are no UTF-8 and NUL are told with their line."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        where = line + data.count(b"\n", 0, error.start)
-        byte = data[error.start]
-        raise data_error(source, where, f"byte 0x{byte:02x} is not UTF-8; save the file in UTF-8") from None
-    if (nul := text.find("\0")) >= 0:
-        where = line + text.count("\n", 0, nul)
-        raise data_error(source, where, "a NUL byte; is this a binary file, or text in UTF-16? Save it in UTF-8")
+    text, mistake = decode_lines(data, source, line)
+    if mistake is not None:
+        raise mistake
     return text
+
+
+def decode_lines(data: bytes, source: str, line: int) -> tuple[str, DataError | None]:
+    """The text of the lines before the first that is no text, and what is wrong with that one."""
+    try:
+        nul = data.index(b"\0") if b"\0" in data else len(data)
+        text = data[:nul].decode()
+    except UnicodeDecodeError as error:
+        bad, reason = error.start, f"byte 0x{data[error.start]:02x} is not UTF-8; save the file in UTF-8"
+    else:
+        if nul == len(data):
+            return text, None
+        bad, reason = nul, "a NUL byte; is this a binary file, or text in UTF-16? Save it in UTF-8"
+    before = data[: data.rfind(b"\n", 0, bad) + 1]
+    return before.decode(), data_error(source, line + before.count(b"\n"), reason)
