@@ -49,6 +49,7 @@ from tidelog.explain.cone import (
 )
 from tidelog.reason.sets import HOLDING
 from tidelog.reason.transaction import Transaction
+from tidelog.store.growth import grown
 from tidelog.store.jit import address
 from tidelog.store.layout import PAUSED
 from tidelog.store.relation import Cells
@@ -178,8 +179,8 @@ class Cone:
         if status == NEED_PLANS:
             self._add_plans(int(self._nodes[self._registers[C_NEXT], PREDICATE]))
         elif status == NEED_NODES:
-            self._nodes = np.resize(self._nodes, (2 * len(self._nodes) + self._widest(), NODE_FIELDS))
-            self._queue = np.resize(self._queue, len(self._nodes))
+            self._nodes = grown(self._nodes, 2 * len(self._nodes) + self._widest())
+            self._queue = grown(self._queue, len(self._nodes))
         elif status == NEED_RECORDS:
             self._grow_records()
         else:
@@ -191,7 +192,7 @@ class Cone:
         size = 2 * len(self._records) + USE * self._widest()
         if size > MOST_CELLS:
             raise LimitError("there are too many ways to derive this fact to find the lowest proof among them")
-        self._records = np.resize(self._records, size)
+        self._records = grown(self._records, size)
 
     def _widest(self) -> int:
         return max((rule.width + HEADER for rule in self._plans), default=0)

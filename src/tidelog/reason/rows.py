@@ -8,6 +8,7 @@ import numpy as np
 
 from tidelog.reason.sets import Sets
 from tidelog.store.executor import next_match, plan_word, start, write_head
+from tidelog.store.growth import grown
 from tidelog.store.jit import address, entry_point, load_i32
 from tidelog.store.layout import DONE, M_FRAMES, M_STATE, MATCH, P_WIDTH, PAUSED
 from tidelog.store.relation import Cells
@@ -57,7 +58,7 @@ def matches(transaction: Transaction, sets: Sets, plan: int, width: int, pivots:
         nonlocal rows
         status = collect_rows(m, plan, at, count, address(rows), len(rows))
         if machine[M_STATE + AT_ROWS] == len(rows):
-            rows = np.resize(rows, (2 * len(rows), width))
+            rows = grown(rows, 2 * len(rows))
         return int(status)
 
     transaction.run(step)

@@ -17,6 +17,7 @@ from tidelog.language.syntax import Atom, Call, Constant, Expression, Term, Vari
 from tidelog.program.normal import is_foreign
 from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Side, Start, Step, Take
 from tidelog.store.expressions import COMPARISONS, OPERATORS
+from tidelog.store.growth import grown
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     ABSENT_AFTER,
@@ -88,7 +89,7 @@ class Code:
         """Add words; the offset of the first."""
         start = self._used
         if start + len(words) > len(self._words):
-            self._words = np.resize(self._words, max(2 * len(self._words), start + len(words)))
+            self._words = grown(self._words, max(2 * len(self._words), start + len(words)))
             self._machine[M_CODE] = address(self._words)
         self._words[start : start + len(words)] = words
         self._used += len(words)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.errors import TidelogError
+from tidelog.store.growth import grown
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     EMPTY,
@@ -204,7 +205,7 @@ class Relation:
                 self._grow_index(index, more)
         queued = self.queue_count + more
         if queued > len(self._queue):
-            self._queue = np.resize(self._queue, max(queued, 2 * len(self._queue)))
+            self._queue = grown(self._queue, max(queued, 2 * len(self._queue)))
         self._publish()
 
     def _grow_records(self, needed: int) -> None:

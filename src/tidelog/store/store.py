@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tidelog.language.syntax import Atom, Term
 from tidelog.program.plan import Plan
 from tidelog.store.code import Assembler, Code
+from tidelog.store.growth import grown
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     F_IN,
@@ -202,7 +203,7 @@ class Store:
             self.grow_frames(2 * size)
 
     def grow_frames(self, size: int = 0) -> None:
-        self._frames = np.resize(self._frames, max(2 * len(self._frames), size // 8 + 1))
+        self._frames = grown(self._frames, max(2 * len(self._frames), size // 8 + 1))
         self._publish()
 
     def ensure_scratch(self, operands: int) -> None:
@@ -219,15 +220,15 @@ class Store:
         self._publish()
 
     def grow_log(self, needed: int) -> None:
-        self._log = np.resize(self._log, (max(needed, 2 * len(self._log)), LOG_FIELDS))
+        self._log = grown(self._log, max(needed, 2 * len(self._log)))
         self._publish()
 
     def grow_list(self, number: int, needed: int = 0) -> None:
-        self._lists[number] = np.resize(self._lists[number], max(needed, 2 * len(self._lists[number])))
+        self._lists[number] = grown(self._lists[number], max(needed, 2 * len(self._lists[number])))
         self._publish()
 
     def grow_requests(self) -> None:
-        self.requests = np.resize(self.requests, 2 * len(self.requests))
+        self.requests = grown(self.requests, 2 * len(self.requests))
         self._publish()
 
     def ensure_rules(self, count: int) -> None:

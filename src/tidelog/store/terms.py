@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.errors import DataError
+from tidelog.store.growth import grown
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     EMPTY,
@@ -89,15 +90,15 @@ class Terms:
         if needed > len(self._kinds):
             capacity = max(needed, 2 * len(self._kinds))
             # All or none: the memory may run out in between.
-            kinds, payloads = np.resize(self._kinds, capacity), np.resize(self._payloads, capacity)
-            sizes, hashes = np.resize(self._sizes, capacity), np.resize(self._hashes, capacity)
+            kinds, payloads = grown(self._kinds, capacity), grown(self._payloads, capacity)
+            sizes, hashes = grown(self._sizes, capacity), grown(self._hashes, capacity)
             slots = np.full(2 * capacity, EMPTY, np.int32)
             self._kinds, self._payloads, self._sizes, self._hashes = kinds, payloads, sizes, hashes
             self._slots = slots
             self._publish()
             rebuild_term_slots(self._machine)
         if self._text_used + text_bytes > len(self._text):
-            self._text = np.resize(self._text, max(self._text_used + text_bytes, 2 * len(self._text)))
+            self._text = grown(self._text, max(self._text_used + text_bytes, 2 * len(self._text)))
             self._publish()
 
     # --- encoding -----------------------------------------------------------------------------------------------------
