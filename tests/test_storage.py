@@ -19,7 +19,7 @@ from audit import audit, explicit_facts, fingerprint
 from engine_util import ALGORITHMS, knowledge_base
 from generate import EVERYTHING, soak
 from naive import without_empty
-from tidelog import IRI, KnowledgeBase, Literal, StorageError, TidelogError
+from tidelog import IRI, DataError, KnowledgeBase, Literal, StorageError, TidelogError
 from tidelog.reason.transaction import Transaction
 from tidelog.storage.home import StorageWarning
 from tidelog.storage.journal import MAGIC, encode_record, read_journal
@@ -204,6 +204,27 @@ def test_every_way_to_change_is_journalled(home: Path) -> None:
         before = fingerprint(kb)
     assert len(read_journal(journal_of(home)).payloads) == 5
     assert fingerprint(KnowledgeBase.open(home)) == before
+
+
+def test_a_note_is_committed_with_its_update(home: Path) -> None:
+    with KnowledgeBase.open(home, journal=True) as kb:
+        assert kb.commit_info == {}
+        kb.update(add={"edge": [("x", "y")]}, commit={"batch": "1"})
+        kb.update(add={"edge": [("x", "z")]})
+        kb.update(commit={"batch": "2"})  # nothing but the note
+        with pytest.raises(TidelogError):
+            kb.update(add={"edge": [("too", "many", "values")]}, commit={"batch": "3"})
+        with pytest.raises(DataError, match="mapping of texts"):
+            kb.update(commit={"batch": 3})  # type: ignore[dict-item]
+        assert kb.commit_info == {"batch": "2"}
+    told: list[tuple[Any, Any]] = []
+    with KnowledgeBase.open(home, journal=True, on_replay=lambda note, change: told.append((note, change))) as kb:
+        assert kb.commit_info == {"batch": "2"}
+        assert [note for note, _ in told] == [{"batch": "1"}, {}, {"batch": "2"}]
+        assert told[0][1].added["edge"] == {("x", "y")}
+        assert not told[2][1]
+        kb.save(home)
+    assert KnowledgeBase.open(home).commit_info == {"batch": "2"}
 
 
 def test_what_failed_is_not_replayed(home: Path) -> None:

@@ -75,6 +75,7 @@ class KnowledgeBase:
         self._keys: dict[object, list[int]] = {}
         self._lock = SettledLock()
         self._errors = 0
+        self._commit: Mapping[str, str] = {}
         self._explains: Explainer | None = None
         self._home: Home | None = None
         if rules_text:
@@ -94,15 +95,19 @@ class KnowledgeBase:
         delete: FactsByPredicate | None = None,
         add_rules: str = "",
         remove_rules: str = "",
+        commit: Mapping[str, str] | None = None,
     ) -> Change:
-        """Apply one update: deletions before additions, all or nothing."""
+        """Apply one update: deletions before additions, all or nothing.
+
+        `commit` is a note of texts that becomes durable in the same step as the update: `commit_info`.
+        """
         with self._lock, deferred():
             program = interruptible(self._parse_rules, add_rules)
             before = dict(self._prefixes)
             self._prefixes.update(program.prefixes)
             try:
                 removed = parse_rules(remove_rules, self._prefixes) if remove_rules else ()
-                return self._run(add or {}, delete or {}, program.rules, removed)
+                return self._run(add or {}, delete or {}, program.rules, removed, checked_commit(commit))
             except BaseException:
                 self._prefixes = before
                 raise
@@ -159,7 +164,12 @@ class KnowledgeBase:
                 return self._apply(Request(add=encoded), arities)
 
     def _run(
-        self, add: FactsByPredicate, delete: FactsByPredicate, rules: tuple[Rule, ...], removed: tuple[Rule, ...]
+        self,
+        add: FactsByPredicate,
+        delete: FactsByPredicate,
+        rules: tuple[Rule, ...],
+        removed: tuple[Rule, ...],
+        commit: Mapping[str, str] | None = None,
     ) -> Change:
         for rule in rules:
             check_rule(rule, frozenset(self._functions), self._prefixes)
@@ -169,7 +179,7 @@ class KnowledgeBase:
         deleted_rows = self._encode(delete, arities)
         numbers = self._numbers_of(removed)
         fresh = self._new_rules(rules, numbers)
-        return self._apply(Request(deleted_rows, added_rows, tuple(numbers), fresh), arities)
+        return self._apply(Request(deleted_rows, added_rows, tuple(numbers), fresh), arities, commit)
 
     def _warn_of_cross_product(self, rule: Rule) -> None:
         unjoined = normalise(rule).unjoined()
@@ -181,7 +191,7 @@ class KnowledgeBase:
                 stacklevel=2,
             )
 
-    def _apply(self, request: Request, arities: dict[str, int]) -> Change:
+    def _apply(self, request: Request, arities: dict[str, int], commit: Mapping[str, str] | None = None) -> Change:
         gone = tuple(map(self._engine.graph.rule, request.remove_rules))
         first_new = self._engine.graph.next_number
         settled: list[tuple[Change, dict[object, list[int]]]] = []
@@ -191,12 +201,13 @@ class KnowledgeBase:
             keys = self._keys_after(gone, first_new) if request.add_rules or gone else self._keys
             settled.append((self._change(outcome, arities), keys))
             if self._home is not None:
-                self._home.record(self._engine.store.terms, request, gone, self._prefixes)
+                self._home.record(self._engine.store.terms, request, gone, self._prefixes, commit or {})
 
         outcome = self._engine.update(request, settle)
         self._arities = arities
         self._errors += outcome.errors
         change, self._keys = settled[0]
+        self._commit = commit or self._commit
         return change
 
     def _keys_after(self, gone: tuple[Rule, ...], first_new: int) -> dict[object, list[int]]:
@@ -480,11 +491,13 @@ class KnowledgeBase:
         folder: str | PathLike[str],
         journal: bool = False,
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        on_replay: Callable[[Mapping[str, str], Change], None] | None = None,
     ) -> KnowledgeBase:
         """A knowledge base as it was saved, without materialising it again.
 
         With `journal=True`, nobody else can open the folder until `close`, and each update is on the disk when
         `update` returns. `functions` are registered before anything else: Python functions are not saved.
+        `on_replay` is told of each update that the journal holds: its `commit` and its change.
         """
         from tidelog.storage.home import Home, read_image, warn_of_functions
 
@@ -495,7 +508,7 @@ class KnowledgeBase:
             for name, function in (functions or {}).items():
                 kb.register(name, function)
             kb._restore(image)
-            kb._replay(payloads)
+            kb._replay(payloads, on_replay)
         except BaseException:
             if home is not None:
                 home.close()
@@ -506,6 +519,11 @@ class KnowledgeBase:
         if kb.missing_functions:
             warn_of_functions(kb.missing_functions)
         return kb
+
+    @property
+    def commit_info(self) -> Mapping[str, str]:
+        """The `commit` of the last update that had one, also after `open`."""
+        return dict(self._commit)
 
     @property
     def missing_functions(self) -> list[str]:
@@ -544,6 +562,7 @@ class KnowledgeBase:
             terms=self._engine.store.terms.to_arrays(),
             relations=images_of_relations(self._engine.store),
             closures=self._engine.closures.predicates,
+            commit=self._commit,
         )
 
     def _restore(self, image: Image) -> None:
@@ -553,9 +572,10 @@ class KnowledgeBase:
         self._prefixes = dict(image.prefixes)
         self._arities = dict(image.arities)
         self._errors = image.errors
+        self._commit = image.commit
         self._keys = self._rule_keys()
 
-    def _replay(self, payloads: Iterable[bytes]) -> None:
+    def _replay(self, payloads: Iterable[bytes], on_replay: Callable[[Mapping[str, str], Change], None] | None) -> None:
         """Apply the updates of a journal again. They took place within their limits once."""
         from tidelog.storage.record import from_json
 
@@ -568,9 +588,12 @@ class KnowledgeBase:
                 arities.setdefault(predicate, rows.shape[1])
             removed = tuple(self._numbers_of(record.remove_rules))
             try:
-                self._apply(Request(record.delete, record.add, removed, record.add_rules), arities)
+                request = Request(record.delete, record.add, removed, record.add_rules)
+                change = self._apply(request, arities, record.commit)
             except TidelogError as problem:
                 raise StorageError(f"update {number} of the journal cannot be applied again: {problem}") from problem
+            if on_replay is not None:
+                on_replay(record.commit, change)
         self._engine.limits = limits
 
     # --- functions ----------------------------------------------------------------------------------------------------
@@ -588,6 +611,15 @@ def first_pairs(closure: Closure, most: int) -> Cells:
     for pair in closure.pairs(most):
         return np.stack(pair, axis=1)
     return np.empty((0, 2), np.int32)
+
+
+def checked_commit(commit: object) -> Mapping[str, str]:
+    """The note of an update, if it is one."""
+    if commit is None:
+        return {}
+    if not isinstance(commit, Mapping) or not all(isinstance(text, str) for item in commit.items() for text in item):
+        raise DataError(f'`commit` is a mapping of texts, such as {{"batch": "17"}}, not {commit!r}')
+    return dict(commit)
 
 
 def _row(atom: Atom) -> Row:

@@ -23,7 +23,7 @@ from tidelog.store.relation import Cells
 if TYPE_CHECKING:
     from tidelog.knowledge_base import KnowledgeBase
 
-KEYS = ("add", "delete", "add_rules", "remove_rules")
+KEYS = ("add", "delete", "add_rules", "remove_rules", "commit")
 
 Peek = Callable[[], UpdateMapping | None]
 

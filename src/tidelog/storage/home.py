@@ -189,11 +189,18 @@ class Home:
         self._prefixes = dict(prefixes)
         self.payloads.clear()
 
-    def record(self, terms: Terms, request: Request, removed: tuple[Rule, ...], prefixes: Mapping[str, str]) -> None:
+    def record(
+        self,
+        terms: Terms,
+        request: Request,
+        removed: tuple[Rule, ...],
+        prefixes: Mapping[str, str],
+        commit: Mapping[str, str],
+    ) -> None:
         """Make an update durable, unless it asks for nothing. `removed` are the rules that the request takes out."""
         self._check()
         declared = {} if prefixes == self._prefixes else dict(prefixes)
-        record = Record(request.add, request.delete, request.add_rules, removed, declared)
+        record = Record(request.add, request.delete, request.add_rules, removed, declared, commit)
         if record != Record():
             self._journal.append(to_json(record, terms))
             self._prefixes.update(declared)

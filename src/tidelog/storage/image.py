@@ -64,6 +64,7 @@ class Image:
     terms: Arrays
     relations: tuple[RelationImage, ...]
     closures: tuple[str, ...]
+    commit: Mapping[str, str]
 
 
 def _is_kept(relation: Relation) -> bool:

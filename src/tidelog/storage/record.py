@@ -2,7 +2,8 @@
 
 {"terms": [["str", "a"], ["int", 7], ["float", "0.5"]],
  "add": {"edge": {"arity": 2, "rows": 1, "cells": [0, 1]}}, "delete": {…},
- "add_rules": ["p(X) :- q(X)."], "remove_rules": […], "prefixes": {"ex": "http://example.org/"}}
+ "add_rules": ["p(X) :- q(X)."], "remove_rules": […], "prefixes": {"ex": "http://example.org/"},
+ "commit": {"batch": "17"}}
 """
 
 from __future__ import annotations
@@ -35,13 +36,15 @@ _READ: Mapping[str, Callable[..., Value]] = {
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An update with its facts encoded, its rules parsed, and the prefixes that were declared after it."""
+    """An update with its facts encoded, its rules parsed, the prefixes that were declared after it, and the note that
+    its user committed with it."""
 
     add: Facts = field(default_factory=dict)
     delete: Facts = field(default_factory=dict)
     add_rules: tuple[Rule, ...] = ()
     remove_rules: tuple[Rule, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=dict)
+    commit: Mapping[str, str] = field(default_factory=dict)
 
 
 def _written(value: Value) -> list[Any]:
@@ -74,6 +77,7 @@ def to_json(record: Record, terms: Terms) -> bytes:
         "add_rules": list(map(str, record.add_rules)),
         "remove_rules": list(map(str, record.remove_rules)),
         "prefixes": dict(record.prefixes),
+        "commit": dict(record.commit),
     }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -90,6 +94,7 @@ def from_json(payload: bytes, terms: Terms) -> Record:
             _rules(content["add_rules"]),
             _rules(content["remove_rules"]),
             content["prefixes"],
+            content.get("commit", {}),
         )
     except (ValueError, LookupError, TypeError, AttributeError, TidelogError) as problem:
         raise StorageError(f"the journal holds an update that cannot be understood: {problem!r}") from problem

@@ -68,6 +68,7 @@ def _manifest(image: Image, relations: list[dict[str, Any]], files: Mapping[str,
         "rules": rules,
         "relations": relations,
         "closures": list(image.closures),
+        "commit": dict(image.commit),
         "files": dict(files),
     }
 
@@ -144,6 +145,7 @@ def _image(folder: Path, content: Mapping[str, Any]) -> Image:
         terms=_terms_of_table(tables[TERMS]),
         relations=relations,
         closures=tuple(content["closures"]),
+        commit=content.get("commit", {}),
     )
 
 
