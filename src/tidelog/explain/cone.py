@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.reason.propagate import has_room
+from tidelog.reason.heads import has_room
 from tidelog.store.executor import next_match, start, write_head
 from tidelog.store.jit import device, entry_point, inlined, load_i32, load_i64, store_i32
 from tidelog.store.kernels import append, field, find, find_slot, flags_of, home_slot, relation_row, row_key

@@ -7,9 +7,10 @@ is not zero.
 
 from __future__ import annotations
 
+from tidelog.reason.batches import settle_counts
 from tidelog.reason.compiled import CompiledRule, Node
+from tidelog.reason.heads import COUNT_DOWN, COUNT_UP, RECOUNT
 from tidelog.reason.policy import NO_COUNTER, Counters
-from tidelog.reason.propagate import COUNT_DOWN, COUNT_UP, RECOUNT, settle_counts
 from tidelog.reason.sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING
 from tidelog.reason.transaction import Explicit, RuleChange, Transaction
 from tidelog.store.update_kernels import zero_counters

@@ -7,9 +7,9 @@ spread its deletion takes no part in overdeletion again.
 from __future__ import annotations
 
 from tidelog.reason.compiled import Node
+from tidelog.reason.heads import OVERDELETE
 from tidelog.reason.insertion import insert
 from tidelog.reason.policy import Counters
-from tidelog.reason.propagate import OVERDELETE
 from tidelog.reason.rederivation import drop_deleted, rederive
 from tidelog.reason.sets import DESTROYED_FROM_BELOW, DESTROYED_IN_ROUND, HELD, HOLDING
 from tidelog.reason.transaction import Explicit, RuleChange, Transaction

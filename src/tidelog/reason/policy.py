@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-# Which counter a derivation moves; the numbers are those of `reason.propagate`.
+# Which counter a derivation moves; the numbers are those of `reason.heads`.
 NO_COUNTER = -1
 NON_RECURSIVE = 0
 RECURSIVE = 1

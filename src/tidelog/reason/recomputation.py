@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidelog.reason.compiled import Node
+from tidelog.reason.heads import INSERT
 from tidelog.reason.policy import Counters
-from tidelog.reason.propagate import INSERT
 from tidelog.reason.sets import CREATED_IN_ROUND, HOLDING
 from tidelog.reason.transaction import Explicit, RuleChange, Transaction
 from tidelog.store.layout import F_EXPLICIT, F_IN

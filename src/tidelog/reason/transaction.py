@@ -18,24 +18,15 @@ from tidelog.errors import LimitError
 from tidelog.program.normal import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.reason import interrupts
+from tidelog.reason.batches import queue_facts, queues_to_list, seed
 from tidelog.reason.calls import answer_requests
 from tidelog.reason.compiled import CompiledRule, Node
+from tidelog.reason.heads import COUNT_DOWN, COUNT_UP, INSERT, OVERDELETE
 from tidelog.reason.marking import Marking, Rows
 from tidelog.reason.policy import Counters
-from tidelog.reason.propagate import (
-    COUNT_DOWN,
-    COUNT_UP,
-    INSERT,
-    JOB_FIELDS,
-    OVERDELETE,
-    STATE_SIZE,
-    queue_facts,
-    queues_to_list,
-    run_jobs,
-    run_rounds,
-    seed,
-)
+from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
 from tidelog.reason.sets import Sets
+from tidelog.reason.state import STATE_SIZE
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     DONE,

@@ -33,7 +33,7 @@ JIT_DISABLED = bool(numba_config.DISABLE_JIT)
 
 
 # Files without kernels whose constants kernels take in when they are compiled.
-CONSTANTS = ("layout.py", "policy.py", "sets.py")
+CONSTANTS = ("layout.py", "policy.py", "sets.py", "state.py")
 
 
 def _source_stamp() -> str:

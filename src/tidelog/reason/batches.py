@@ -1,0 +1,215 @@
+"""What waits and what is in work: each relation's queue of the next round and its batch of this one.
+
+The facts of a batch are N of DR2 and DR5: they carry F_CURRENT while their consequences are looked for.
+"""
+
+from __future__ import annotations
+
+from tidelog.reason.heads import (
+    INSERT,
+    OVERDELETE,
+    insert_head,
+)
+from tidelog.reason.policy import (
+    NO_COUNTER,
+)
+from tidelog.store.jit import (
+    device,
+    entry_point,
+    load_i32,
+    load_i64,
+    store_i32,
+    store_i64,
+)
+from tidelog.store.kernels import (
+    enqueue,
+    field,
+    flags_at,
+    record_of,
+    relation_row,
+    touch,
+)
+from tidelog.store.layout import (
+    DONE,
+    F_CURRENT,
+    F_DELETED,
+    F_EXPLICIT,
+    F_IN,
+    F_PENDING,
+    F_PROCESSED,
+    FULL,
+    M_BUCKETS,
+    M_FULL,
+    M_LISTS,
+    M_STAGED,
+    M_WORK,
+    R_ARITY,
+    R_BATCH,
+    R_BATCH_CAPACITY,
+    R_BATCH_COUNT,
+    R_COUNTERS,
+    R_FLAGS,
+    R_QUEUE,
+    R_QUEUE_CAPACITY,
+    R_QUEUE_COUNT,
+    SORT_BUCKETS,
+    W_OVERDELETED,
+)
+
+# Batches from this size on are sorted before they run.
+SORT_FROM = 4096
+
+
+@device
+def begin_batch(m, action, row):
+    """The queue of a relation becomes its batch; its facts enter the set that rounds are about."""
+    count = field(row, R_QUEUE_COUNT)
+    queue = field(row, R_QUEUE)
+    capacity = field(row, R_QUEUE_CAPACITY)
+    store_i64(row + 8 * R_QUEUE, field(row, R_BATCH))
+    store_i64(row + 8 * R_QUEUE_CAPACITY, field(row, R_BATCH_CAPACITY))
+    store_i64(row + 8 * R_BATCH, queue)
+    store_i64(row + 8 * R_BATCH_CAPACITY, capacity)
+    store_i64(row + 8 * R_QUEUE_COUNT, 0)
+    store_i64(row + 8 * R_BATCH_COUNT, count)
+    for position in range(count):
+        place = flags_at(row, load_i32(queue + 4 * position))
+        flags = load_i32(place)
+        if action == INSERT:
+            store_i32(place, (flags | F_IN | F_CURRENT) & ~F_PENDING)
+        else:
+            store_i32(place, flags | F_CURRENT)
+    return count
+
+
+@device
+def sort_batch(m, relation):
+    """Put a large batch in the order of its first column: its heads then share cache lines. FULL where the spare
+    array is small.
+    """
+    row = relation_row(m, relation)
+    count = field(row, R_BATCH_COUNT)
+    if count < SORT_FROM or field(row, R_ARITY) == 0:
+        return DONE
+    if field(row, R_QUEUE_CAPACITY) < count:
+        m[M_FULL] = relation
+        m[M_STAGED] = count
+        return FULL
+    batch = field(row, R_BATCH)
+    largest = 0
+    for position in range(count):
+        largest = max(largest, load_i32(record_of(row, load_i32(batch + 4 * position))))
+    shift = 0
+    while largest >> shift >= SORT_BUCKETS:
+        shift += 1
+    buckets = m[M_BUCKETS]
+    for bucket in range(SORT_BUCKETS + 1):
+        store_i64(buckets + 8 * bucket, 0)
+    for position in range(count):
+        place = buckets + 8 * ((load_i32(record_of(row, load_i32(batch + 4 * position))) >> shift) + 1)
+        store_i64(place, load_i64(place) + 1)
+    for bucket in range(SORT_BUCKETS):
+        place = buckets + 8 * bucket
+        store_i64(place + 8, load_i64(place + 8) + load_i64(place))
+    spare = field(row, R_QUEUE)
+    for position in range(count):
+        fact = load_i32(batch + 4 * position)
+        place = buckets + 8 * (load_i32(record_of(row, fact)) >> shift)
+        store_i32(spare + 4 * load_i64(place), fact)
+        store_i64(place, load_i64(place) + 1)
+    capacity = field(row, R_QUEUE_CAPACITY)
+    store_i64(row + 8 * R_QUEUE, batch)
+    store_i64(row + 8 * R_QUEUE_CAPACITY, field(row, R_BATCH_CAPACITY))
+    store_i64(row + 8 * R_BATCH, spare)
+    store_i64(row + 8 * R_BATCH_CAPACITY, capacity)
+    return DONE
+
+
+@device
+def end_batch(m, action, relation, row):
+    """The facts of the batch have spread; overdeleted ones are kept in the list D."""
+    batch = field(row, R_BATCH)
+    deleted = m[M_LISTS] + 8 * m[M_LISTS + 1]
+    count = field(row, R_BATCH_COUNT)
+    for position in range(count):
+        fact = load_i32(batch + 4 * position)
+        place = flags_at(row, fact)
+        flags = load_i32(place) & ~F_CURRENT
+        if action == OVERDELETE:
+            flags |= F_PROCESSED
+            store_i64(deleted + 8 * position, (relation << 32) | fact)
+        store_i32(place, flags)
+    if action == OVERDELETE:
+        m[M_LISTS + 1] += count
+        m[M_WORK + W_OVERDELETED] += count
+    store_i64(row + 8 * R_BATCH_COUNT, 0)
+
+
+@device
+def waiting(m, relations, relation_count):
+    """How many facts wait in the queues of a component."""
+    total = 0
+    for position in range(relation_count):
+        total += field(relation_row(m, load_i32(relations + 4 * position)), R_QUEUE_COUNT)
+    return total
+
+
+@entry_point
+def seed(m, action, relation, facts, count, protect):
+    """Let facts wait as if a rule had derived them; `protect` as for overdeletion with counters. There is room."""
+    row = relation_row(m, relation)
+    for position in range(count):
+        fact = load_i32(facts + 4 * position)
+        if action == OVERDELETE:
+            place = flags_at(row, fact)
+            counters = record_of(row, fact) + field(row, R_COUNTERS)
+            if load_i32(place) & F_DELETED or (protect and load_i32(counters) > 0):
+                continue
+            touch(m, relation, row, fact)
+            store_i32(place, load_i32(place) | F_DELETED)
+            enqueue(row, fact)
+        else:
+            insert_head(m, relation, row, fact, NO_COUNTER)
+
+
+@entry_point
+def queue_facts(m, relation, facts, count):
+    """Let facts that were touched already wait, each once. There is room."""
+    row = relation_row(m, relation)
+    for position in range(count):
+        fact = load_i32(facts + 4 * position)
+        place = flags_at(row, fact)
+        flags = load_i32(place)
+        if not flags & F_PENDING:
+            store_i32(place, flags | F_PENDING)
+            enqueue(row, fact)
+
+
+@entry_point
+def queues_to_list(m, relations, relation_count, number):
+    """Move what waits in a component's queues to a work list. There is room."""
+    for position in range(relation_count):
+        relation = load_i32(relations + 4 * position)
+        row = relation_row(m, relation)
+        queue = field(row, R_QUEUE)
+        target = m[M_LISTS + 3 * number] + 8 * m[M_LISTS + 3 * number + 1]
+        count = field(row, R_QUEUE_COUNT)
+        for place in range(count):
+            store_i64(target + 8 * place, (relation << 32) | load_i32(queue + 4 * place))
+        m[M_LISTS + 3 * number + 1] += count
+        store_i64(row + 8 * R_QUEUE_COUNT, 0)
+
+
+@entry_point
+def settle_counts(m, relation):
+    """A fact is in I exactly if it is explicit or has a derivation; decide for every fact whose counters moved."""
+    row = relation_row(m, relation)
+    queue = field(row, R_QUEUE)
+    for position in range(field(row, R_QUEUE_COUNT)):
+        record = record_of(row, load_i32(queue + 4 * position))
+        place = record + field(row, R_FLAGS)
+        flags = load_i32(place) & ~F_PENDING
+        counters = record + field(row, R_COUNTERS)
+        derived = load_i32(counters) > 0 or load_i32(counters + 4) > 0
+        store_i32(place, flags | F_IN if derived or flags & F_EXPLICIT else flags & ~F_IN)
+    store_i64(row + 8 * R_QUEUE_COUNT, 0)

@@ -1,0 +1,267 @@
+"""Derived heads: how a buffer of them is absorbed, and what an algorithm does with each.
+
+Heads are collected into a buffer and absorbed in batches, so that the cache misses of many probes overlap. The action
+is what differs between insertion (DR5 and semi-naive evaluation), overdeletion (DR2, and DRed^c where counters protect
+a fact) and counting.
+"""
+
+from __future__ import annotations
+
+from tidelog.reason.mark_kernels import (
+    MARKED_PLACES,
+    mark_buffered,
+    room_for_marks,
+)
+from tidelog.reason.policy import (
+    RECURSIVE,
+)
+from tidelog.reason.state import (
+    AT_BUFFERED,
+    AT_COUNTER,
+    AT_TARGET,
+)
+from tidelog.store.jit import (
+    device,
+    load_i32,
+    load_i64,
+    store_i32,
+    store_i64,
+)
+from tidelog.store.kernels import (
+    append,
+    enqueue,
+    field,
+    find_slot,
+    flags_at,
+    index_row,
+    link_fact,
+    prefetch_rows,
+    record_of,
+    relation_row,
+    row_key,
+    touch,
+)
+from tidelog.store.layout import (
+    DONE,
+    EMPTY,
+    F_DELETED,
+    F_EXPLICIT,
+    F_IN,
+    F_OLD,
+    F_PENDING,
+    FULL,
+    FULL_LIST,
+    FULL_LOG,
+    M_FULL,
+    M_HEADS,
+    M_KNOWN,
+    M_LOG_CAPACITY,
+    M_LOG_COUNT,
+    M_SAVED,
+    M_STAGED,
+    M_STATE,
+    R_ARITY,
+    R_CAPACITY,
+    R_CELLS,
+    R_CLEAN,
+    R_COUNT,
+    R_COUNTERS,
+    R_FACTS,
+    R_FLAGS,
+    R_GROUPS,
+    R_INDEX,
+    R_INDEX_COUNT,
+    R_KEYS,
+    R_LIMIT,
+    R_QUEUE,
+    R_QUEUE_CAPACITY,
+    R_QUEUE_COUNT,
+    R_WIDTH,
+    X_SLOT_COUNT,
+    X_USED,
+)
+
+# Actions on a derived head.
+INSERT = 0  # a fact that is not in I yet waits for insertion
+OVERDELETE = 1  # a fact of I goes to D, and waits to spread; counters may protect it
+COUNT_UP = 2  # one derivation more
+COUNT_DOWN = 3  # one derivation less
+RECOUNT = 4  # one derivation more of a fact that was there before; nothing follows from it
+
+
+@device
+def has_room(m, relation, rows):
+    """Whether a relation, its indexes, its queue and the log can take that many more facts."""
+    row = relation_row(m, relation)
+    count = field(row, R_COUNT) + rows
+    if count > field(row, R_CAPACITY) or count > field(row, R_LIMIT):
+        return False
+    if field(row, R_QUEUE_COUNT) + rows > field(row, R_QUEUE_CAPACITY):
+        return False
+    for position in range(field(row, R_INDEX_COUNT)):
+        index = index_row(m, field(row, R_INDEX + position))
+        if (field(index, X_USED) + rows) * 4 > 3 * field(index, X_SLOT_COUNT):
+            return False
+    return True
+
+
+@device
+def move_counter(row, fact, counter, step):
+    place = record_of(row, fact) + field(row, R_COUNTERS) + 4 * counter
+    value = load_i32(place) + step
+    store_i32(place, value)
+    return value
+
+
+@device
+def insert_head(m, relation, row, fact, counter):
+    place = flags_at(row, fact)
+    flags = load_i32(place)
+    if counter >= 0:
+        touch(m, relation, row, fact)
+        flags = load_i32(place)
+        move_counter(row, fact, counter, 1)
+    if not flags & (F_IN | F_PENDING):
+        touch(m, relation, row, fact)
+        store_i32(place, load_i32(place) | F_PENDING)
+        enqueue(row, fact)
+
+
+@device
+def overdelete_head(m, relation, row, fact, counter):
+    """Overdelete, unless a non-recursive derivation or E protects the fact (DRed^c)."""
+    touch(m, relation, row, fact)
+    place = flags_at(row, fact)
+    flags = load_i32(place)
+    if 0 <= counter <= RECURSIVE:
+        move_counter(row, fact, counter, -1)
+    elif flags & m[M_KNOWN]:
+        m[M_SAVED] += 1
+    if flags & F_DELETED or not flags & F_OLD:
+        return
+    if counter >= 0 and (flags & F_EXPLICIT or load_i32(record_of(row, fact) + field(row, R_COUNTERS)) > 0):
+        return
+    store_i32(place, flags | F_DELETED)
+    enqueue(row, fact)
+
+
+@device
+def count_head(m, relation, row, fact, counter, step):
+    touch(m, relation, row, fact)
+    place = flags_at(row, fact)
+    move_counter(row, fact, counter, step)
+    flags = load_i32(place)
+    if not flags & F_PENDING:
+        store_i32(place, flags | F_PENDING)
+        enqueue(row, fact)
+
+
+@device
+def insert_new_pairs(m, row, rows, count, slots):
+    """The hot path of materialisation: insert keys of one or two cells where all that is known is in I or waits.
+
+    Then only the key decides, and a new fact has nothing to remember and no counter to move.
+    """
+    arity = field(row, R_ARITY)
+    keys = field(row, R_KEYS)
+    facts = field(row, R_FACTS)
+    slot_count = field(row, R_GROUPS) * 8
+    width = field(row, R_WIDTH)
+    fact = field(row, R_COUNT)
+    record = field(row, R_CELLS) + fact * width
+    flags = field(row, R_FLAGS)
+    counters = field(row, R_COUNTERS)
+    index_count = field(row, R_INDEX_COUNT)
+    queue = field(row, R_QUEUE) + 4 * field(row, R_QUEUE_COUNT)
+    before = fact
+    for position in range(count):
+        at = rows + 4 * arity * position
+        key = load_i32(at)
+        if arity == 2:
+            key = (key << 32) | load_i32(at + 4)
+        slot = load_i64(slots + 8 * position)
+        found = load_i64(keys + 8 * slot)
+        while found != EMPTY and found != key:
+            slot += 1
+            if slot == slot_count:
+                slot = 0
+            found = load_i64(keys + 8 * slot)
+        if found == key:
+            continue
+        store_i64(keys + 8 * slot, key)
+        store_i32(facts + 4 * slot, fact)
+        for column in range(arity):
+            store_i32(record + 4 * column, load_i32(at + 4 * column))
+        store_i32(record + flags, F_PENDING)
+        if counters != 0:
+            store_i32(record + counters, 0)
+            store_i32(record + counters + 4, 0)
+        for place in range(index_count):
+            link_fact(m, field(row, R_INDEX + place), record, fact)
+        store_i32(queue, fact)
+        queue += 4
+        fact += 1
+        record += width
+    store_i64(row + 8 * R_COUNT, fact)
+    store_i64(row + 8 * R_QUEUE_COUNT, field(row, R_QUEUE_COUNT) + fact - before)
+
+
+@device
+def absorb(m, action, target, buffered, counter):
+    """Act on the buffered heads; False where room must be made first."""
+    row = relation_row(m, target)
+    if not has_room(m, target, buffered):
+        m[M_FULL] = target
+        m[M_STAGED] = buffered
+        return FULL
+    if m[M_LOG_COUNT] + buffered > m[M_LOG_CAPACITY]:
+        m[M_STAGED] = buffered
+        return FULL_LOG
+    if room_for_marks(m, m[MARKED_PLACES + 1]) != DONE:
+        return FULL_LIST
+    arity = field(row, R_ARITY)
+    rows = m[M_HEADS]
+    slots = rows + 4 * ((buffered * arity + 1) // 2 * 2)
+    prefetch_rows(m, target, rows, buffered, slots)
+    keys = field(row, R_KEYS)
+    fact_numbers = field(row, R_FACTS)
+    if action == INSERT and counter < 0 and field(row, R_CLEAN) == 1 and 0 < arity <= 2 and m[MARKED_PLACES + 1] == 0:
+        insert_new_pairs(m, row, rows, buffered, slots)
+        return DONE
+    # The hot path of materialisation: most heads are known, and then nothing but the key has to be read.
+    known_is_enough = action == INSERT and counter < 0 and field(row, R_CLEAN) == 1
+    for position in range(buffered):
+        at = rows + 4 * arity * position
+        key = row_key(at, arity)
+        slot = find_slot(row, at, key, load_i64(slots + 8 * position))
+        if load_i64(keys + 8 * slot) != EMPTY:
+            if known_is_enough:
+                continue
+            fact = load_i32(fact_numbers + 4 * slot)
+        else:
+            fact = append(m, row, slot, key, at, 0)
+        if action == INSERT:
+            insert_head(m, target, row, fact, counter)
+        elif action == OVERDELETE:
+            overdelete_head(m, target, row, fact, counter)
+        elif action == COUNT_UP:
+            count_head(m, target, row, fact, counter, 1)
+        elif action == RECOUNT:
+            move_counter(row, fact, counter, 1)
+        else:
+            count_head(m, target, row, fact, counter, -1)
+    if m[MARKED_PLACES + 1] > 0:
+        mark_buffered(m, target, arity)
+    return DONE
+
+
+@device
+def flush(m, action):
+    """Absorb what is buffered, if anything."""
+    buffered = m[M_STATE + AT_BUFFERED]
+    if buffered == 0:
+        return DONE
+    status = absorb(m, action, m[M_STATE + AT_TARGET], buffered, m[M_STATE + AT_COUNTER])
+    if status == DONE:
+        m[M_STATE + AT_BUFFERED] = 0
+    return status

@@ -1,0 +1,14 @@
+"""Where propagation goes on after it returned to Python: registers from M_STATE."""
+
+from __future__ import annotations
+
+AT_PHASE = 0  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans
+AT_JOB = 1
+AT_PIVOT = 2
+AT_JOINING = 3
+AT_BUFFERED = 4
+AT_RELATION = 5
+AT_PLAN = 6
+AT_TARGET = 7
+AT_COUNTER = 8
+STATE_SIZE = 12
