@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from engine_util import ALGORITHMS, check_stream, materialisation
+from audit import audit, fingerprint
+from engine_util import ALGORITHMS, check_stream, knowledge_base, materialisation
 from generate import EVERYTHING, soak
+from naive import Database, State, Update, database
 from tidelog import StratificationError, UnknownRuleError
 from tidelog.knowledge_base import KnowledgeBase
+from tidelog.language import parse_rules
 
 every_algorithm = pytest.mark.parametrize("maintenance", ALGORITHMS)
 
@@ -115,6 +120,122 @@ def test_a_closure_appears_and_vanishes(maintenance: str, modules: bool) -> None
     change = kb.remove_rules("path(A, C) :- path(A, B), path(B, C).")
     assert set(kb.facts("path")) == {("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")}
     assert set(kb.facts("far")) == {("b",)}
+
+
+@every_algorithm
+@pytest.mark.parametrize("modules", [True, False])
+def test_a_linear_pair_comes_to_facts_that_are_there(maintenance: str, modules: bool) -> None:
+    kb = KnowledgeBase(maintenance=maintenance, modules=modules)
+    kb.update(add={"edge": [("a", "b"), ("b", "c")]})
+    change = kb.add_rules("path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z). far(Y) :- path(a, Y).")
+    assert change.added == {"path": {("a", "b"), ("b", "c"), ("a", "c")}, "far": {("b",), ("c",)}}
+
+
+@every_algorithm
+def test_a_removed_rule_reads_what_becomes_a_closure_in_the_same_update(maintenance: str) -> None:
+    kb = KnowledgeBase("e(X, Y) :- g(X, Y). p(X, Y) :- e(X, Y). r(X, Z) :- p(X, Y), p(Y, Z).", maintenance=maintenance)
+    kb.update(add={"g": [(1, 2), (2, 3)]})
+    change = kb.update(
+        delete={"g": [(1, 2)]},
+        remove_rules="r(X, Z) :- p(X, Y), p(Y, Z).",
+        add_rules="p(X, Z) :- p(X, Y), p(Y, Z).",
+    )
+    assert change.removed == {"g": {(1, 2)}, "e": {(1, 2)}, "p": {(1, 2)}, "r": {(1, 3)}}
+    audit(kb)
+
+
+@every_algorithm
+def test_a_recursive_rule_goes_while_a_closure_below_changes(maintenance: str) -> None:
+    """Counters that are counted anew see the closure as it was before the update."""
+    kb = KnowledgeBase(
+        "q(X, Z) :- q(X, Y), q(Y, Z). p(X, Y) :- q(X, Y). p(X, Y) :- p(Y, X). p(X, Y) :- f(Y, X). p(X, X) :- p(X, _).",
+        maintenance=maintenance,
+    )
+    kb.update(add={"q": [(2, 0), (0, 3)], "f": [(3, 1), (0, 2)]})
+    kb.update(add={"q": [(1, 2)]}, remove_rules="p(X, Y) :- p(Y, X).")
+    audit(kb)
+    kb.update(delete={"q": [(1, 2)], "f": [(0, 2)]})
+    audit(kb)
+
+
+@every_algorithm
+def test_symmetry_comes_and_goes(maintenance: str) -> None:
+    """One closure takes the place of another, and readers see exactly the difference."""
+    symmetric = "p(X, Y) :- p(Y, X)."
+    kb = KnowledgeBase(
+        "p(X, Z) :- p(X, Y), p(Y, Z), X != Z. p(X, Y) :- e(X, Y). n(X, count(Y)) :- p(X, Y).", maintenance=maintenance
+    )
+    kb.update(add={"e": [(1, 2), (2, 3)], "p": [(5, 5)]})
+    change = kb.update(add_rules=symmetric, add={"e": [(3, 4)]}, delete={"p": [(5, 5)]})
+    assert change.removed["p"] == {(5, 5)}
+    assert len(change.added["p"]) == 9
+    assert set(kb.facts("n")) == {(node, 3) for node in (1, 2, 3, 4)}
+    change = kb.update(remove_rules=symmetric, delete={"e": [(2, 3)]})
+    assert set(kb.facts("p")) == {(1, 2), (3, 4)}
+    assert len(change.removed["p"]) == 10
+    assert set(kb.facts("n")) == {(1, 1), (3, 1)}
+    audit(kb)
+
+
+# Every kind of closure, what breaks it, what feeds it, and what reads it.
+AROUND_CLOSURES = parse_rules(
+    """
+    p(X, Z) :- p(X, Y), p(Y, Z).           p(X, Z) :- p(X, Y), p(Y, Z), X != Z.      p(X, Y) :- p(Y, X).
+    p(X, Y) :- e(X, Y).                    p(X, Z) :- e(X, Y), p(Y, Z).              p(X, Y) :- f(Y, X).
+    p(X, Z) :- e(X, Y), p(Y, Z), X != Z.   p(X, Y) :- e(X, Y), X != Y.               p(X, Y) :- q(X, Y).
+    p(X, Y) :- p(X, X), f(X, Y).           q(X, Y) :- p(Y, X), f(X, _).              q(X, Z) :- q(X, Y), q(Y, Z).
+    q(X, Y) :- e(X, Y), not f(X, Y).       e(X, Y) :- g(X, Y).                       far(Y) :- p(1, Y).
+    n(X, count(Y)) :- p(X, Y).             lone(X) :- f(X, _), not p(X, _).          s(X, Z) :- s(X, Y), p(Y, Z).
+    r(X, Z) :- p(X, Y), p(Y, Z), not q(X, Z).                                        s(X, Y) :- p(X, Y).
+    """,
+    {},
+)
+
+
+def around_closures(seed: int, length: int = 6) -> tuple[State, list[Update]]:
+    """A program of some of these rules, and updates in which facts and rules come and go."""
+    dice = random.Random(seed)
+    values = [0, 1, 2, 3, 4] if seed % 3 else [0, 1, 2, 1.0, 2.5]
+
+    def facts(chance: float) -> Database:
+        chosen = [name for name in "efgpq" if dice.random() < chance]
+        return database({name: {(dice.choice(values), dice.choice(values)) for _ in range(3)} for name in chosen})
+
+    rules = dice.sample(AROUND_CLOSURES, dice.randint(2, 8))
+    state = State(tuple(rules), facts(0.5))
+    stream = []
+    for _ in range(length):
+        gone = dice.sample(rules, min(len(rules), dice.choice((0, 1, 2))))
+        come = dice.sample([rule for rule in AROUND_CLOSURES if rule not in rules], dice.choice((0, 1, 2)))
+        rules = [rule for rule in rules if rule not in gone] + come
+        stream.append(Update(facts(0.3), facts(0.3), tuple(come), tuple(gone)))
+    return state, stream
+
+
+@every_algorithm
+def test_rules_come_and_go_around_closures(maintenance: str) -> None:
+    for seed in range(4):
+        audit(check_stream(*around_closures(seed), maintenance))
+
+
+@every_algorithm
+def test_a_failed_update_leaves_closures_as_they_were(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError
+
+    for seed in range(4, 7):
+        state, stream = around_closures(seed, length=4)
+        kb = knowledge_base(state, maintenance)
+        for update in stream:
+            before = fingerprint(kb)
+            with monkeypatch.context() as patch:
+                patch.setattr(KnowledgeBase, "_change", refuse)
+                with pytest.raises(RuntimeError):
+                    kb.update(**update.mapping())  # type: ignore[arg-type]
+            assert fingerprint(kb) == before
+            audit(kb)
+            kb.update(**update.mapping())  # type: ignore[arg-type]
+            audit(kb)
 
 
 @every_algorithm

@@ -86,6 +86,8 @@ class Impact:
     # Rules that stayed, but in or out of a recursion.
     now_recursive: frozenset[int]
     no_longer_recursive: frozenset[int]
+    # The heads of rules that came or went, and of the hyper-nodes in `direct`.
+    heads: tuple[str, ...]
 
 
 class RuleGraph:
@@ -301,6 +303,9 @@ class RuleGraph:
             if len(pieces) != 1:
                 displaced.extend(self._head(number, removed) for number in rules)
         grown = {self.hyper_node(number).id for number in added}
+        direct = frozenset(origins) | self._readers_among(displaced)
+        changed = (rule.head.predicate for rule in chain(added.values(), removed.values()))
+        heads = dict.fromkeys(chain(changed, *(self.hyper_node(id).predicates for id in direct)))
         return Impact(
             added=tuple(added),
             removed=tuple(removed),
@@ -308,9 +313,10 @@ class RuleGraph:
             vanished=tuple(sorted(vanished)),
             merged={id: tuple(sorted(old)) for id, old in origins.items() if old and (len(old) > 1 or id in grown)},
             split=split,
-            direct=frozenset(origins) | self._readers_among(displaced),
+            direct=direct,
             now_recursive=frozenset(n for n, old in was_recursive.items() if not old and self.recursive(n)),
             no_longer_recursive=frozenset(n for n, old in was_recursive.items() if old and not self.recursive(n)),
+            heads=tuple(heads),
         )
 
     def _head(self, number: int, removed: Mapping[int, Rule]) -> str:

@@ -10,18 +10,27 @@ listed only if such a rule asks.
 from __future__ import annotations
 
 import weakref
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tidelog.language.syntax import Atom, Rule
 from tidelog.program.modules import Diagonal, Kind, Module
 from tidelog.reason.compiled import CompiledRule, Node, normal_form
-from tidelog.reason.transaction import Transaction
+from tidelog.reason.replacement import (
+    ClosurePairs,
+    MissingPairs,
+    Pairs,
+    StoredPairs,
+    count_common,
+    differences,
+    is_within,
+)
+from tidelog.reason.transaction import Changed, Transaction
 from tidelog.store.closures import Closure, ClosureChange, DirectedClosure, SymmetricClosure
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, K_FLOAT
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.relation import Cells, Records, Relation
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
 
@@ -54,15 +63,18 @@ class LazyRows:
         return self._rows
 
 
+ChangedPairs = LazyRows | MissingPairs
+
+
 class ClosureDelta:
     """How a closure's pairs changed. Records for them are made when a rule that reads the predicate first asks."""
 
-    def __init__(self, store: Store, relation: Relation, change: ClosureChange) -> None:
+    def __init__(self, store: Store, relation: Relation, gone: ChangedPairs, come: ChangedPairs) -> None:
         self._store = store
         self._relation = relation
         self._facts: tuple[Cells, Cells] | None = None
-        self.gone = LazyRows(change, appeared=False)
-        self.come = LazyRows(change, appeared=True)
+        self.gone = gone
+        self.come = come
 
     @property
     def removed(self) -> Cells:
@@ -91,6 +103,15 @@ class ClosureDelta:
             load_rows(self._store.machine, self._relation.number, address(rows), len(rows), flags)
 
 
+@dataclass(frozen=True, slots=True)
+class ClosureState:
+    """What a closure node was before it followed other rules."""
+
+    closure: Closure
+    module: Module
+    rules: dict[int, Rule]
+
+
 class ClosureNode:
     """A component that is a closure: its base, and the structure on top."""
 
@@ -100,8 +121,13 @@ class ClosureNode:
         self.relation = store.relation(module.predicate, 2)
         self._rules = rules
         self.base = self._base_node() if module.kind is not Kind.LINEAR else None
-        self._unread: weakref.WeakSet[LazyRows] = weakref.WeakSet()
+        self._unread: weakref.WeakSet[ChangedPairs] = weakref.WeakSet()
         self._applied = False
+        # What the closure takes the place of in the update in work: records, or the closure of another module.
+        self.begins = False
+        self._records: Records | None = None
+        self._former: Pairs | None = None
+        self._former_module: Module | None = None
         self.closure = self._empty_closure()
 
     def _base_node(self) -> Node:
@@ -123,12 +149,52 @@ class ClosureNode:
         normal = replace(rule.normal, head=Atom(name, rule.normal.head.arguments))
         return CompiledRule(self._store, rule.number, normal, frozenset(), False)
 
-    def follow_rules(self, module: Module, rules: dict[int, Rule]) -> None:
-        """Other rules feed the base now; the closure on top is the same."""
+    def can_follow(self, module: Module) -> bool:
+        """Whether a module has the same base."""
+        return (module.base, module.inverse) == (self.module.base, self.module.inverse)
+
+    def follow_rules(self, module: Module, rules: dict[int, Rule]) -> ClosureState:
+        """Other rules feed the base now; where the module is another one, so will the closure on top be. What was."""
+        before = ClosureState(self.closure, self.module, self._rules)
         self.module = module
         self._rules = rules
+        if (module.kind, module.diagonal) != (before.module.kind, before.module.diagonal):
+            self._former = ClosurePairs(self.closure)
+            self._former_module = before.module
+            self.closure = self._empty_closure()
         if self.base is not None:
             self.base = self._base_node()
+        return before
+
+    def go_back(self, before: ClosureState) -> None:
+        """Be again what the node was before it followed other rules."""
+        self.module = before.module
+        self._rules = before.rules
+        if self._former is not None:
+            self.closure = before.closure
+            self.relation.become_closure(self.closure)
+        self._former = self._former_module = None
+        if self.base is not None:
+            self.base = self._base_node()
+
+    def follow_records(self) -> None:
+        """Take the place of records, when the update comes to this component: until then it shows what was."""
+        self.begins = True
+
+    def first_explicit(self, delete: Cells | None, add: Cells | None) -> Cells:
+        """The explicit facts that a closure begins with, after the deletions and additions of the update."""
+        relation = self.relation
+        flags = relation.cells[: relation.count, relation.flags_column]
+        rows = relation.cells[: relation.count][(flags & F_EXPLICIT) != 0, : relation.arity]
+        if delete is not None and len(delete):
+            rows = rows[~StoredPairs(delete).contains(rows)]
+        return rows if add is None else np.concatenate((rows, add))
+
+    def give_way(self) -> None:
+        """The update that the closure began in has failed: let the records be there again."""
+        if self._records is not None:
+            self.relation.become_closure(None)
+            self.relation.take_back(self._records)
 
     @property
     def base_predicate(self) -> str:
@@ -182,35 +248,68 @@ class ClosureNode:
             self.base.relations[0].explicit_count = 0
 
     def maintain(self, transaction: Transaction) -> ClosureDelta | None:
-        """Take the change of the base into the closure."""
+        """Take the change of the base into the closure, or begin from the whole of the base."""
         delta = transaction.deltas.get(self.base_predicate)
+        if self.begins:
+            transaction.marking.release(self.relation)
+            self._records = self.relation.set_aside()
+            self._former = StoredPairs(self._records.rows(F_IN))
+        if self._former is not None:
+            return self._replace(self._former, delta)
         if not delta:
             return None
         base = self._store.relation(self.base_predicate, 2)
         gone, come = base.rows(delta.removed), base.rows(delta.added)
-        if self.module.needs_distinct_values and (self._store.terms.kinds(come.ravel()) == K_FLOAT).any():
-            raise ModuleUnfit(self.module.predicate)
+        self._refuse_floats(come)
         for rows in list(self._unread):
             rows.read()
         self.relation.was_empty = len(self.closure) == 0
         change = self.closure.apply(self._edges(gone), self._edges(come))
         self._applied = True
-        result = ClosureDelta(self._store, self.relation, change)
-        self._unread = weakref.WeakSet((result.gone, result.come))
-        return result
+        return self._delta(LazyRows(change, appeared=False), LazyRows(change, appeared=True))
+
+    def _replace(self, former: Pairs, delta: Changed | None) -> ClosureDelta:
+        """Build the closure from its base, and tell by what it differs from what was there."""
+        self._refuse_floats(self._store.relation(self.base_predicate, 2).rows())
+        for rows in list(self._unread):
+            rows.read()
+        self.take_over()
+        self.relation.was_empty = len(former) == 0
+        present = ClosurePairs(self.closure)
+        return self._delta(*differences(former, present, self._count_common(former, present, delta)))
+
+    def _count_common(self, former: Pairs, present: Pairs, delta: Changed | None) -> int:
+        module, before = self.module, self._former_module
+        if before is not None and is_within(before, module) and not (delta and len(delta.removed)):
+            return len(former)
+        if before is not None and is_within(module, before) and not (delta and len(delta.added)):
+            return len(present)
+        return count_common(former, present)
+
+    def _delta(self, gone: ChangedPairs, come: ChangedPairs) -> ClosureDelta:
+        self._unread = weakref.WeakSet((gone, come))
+        return ClosureDelta(self._store, self.relation, gone, come)
+
+    def _refuse_floats(self, rows: Cells) -> None:
+        if self.module.needs_distinct_values and (self._store.terms.kinds(rows.ravel()) == K_FLOAT).any():
+            raise ModuleUnfit(self.module.predicate)
 
     def commit(self) -> None:
         self.relation.clear()
         self._applied = False
+        self.begins = False
+        self._records = self._former = self._former_module = None
 
     def roll_back(self) -> None:
+        """Put the closure back as it was; a module that the update changed is put back by `go_back`."""
         self.relation.clear()
         if self._applied:
             self._undo()
-            self._unread.clear()
+        self._unread.clear()
         self._applied = False
         # Plans that the failed update made may speak of relations that are none any more.
-        self.follow_rules(self.module, self._rules)
+        if self.base is not None:
+            self.base = self._base_node()
 
     def _undo(self) -> None:
         """Take the change back; where that fails, build the closure anew from its base, which is as before already."""

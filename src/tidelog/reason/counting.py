@@ -23,6 +23,7 @@ def recount(transaction: Transaction, node: Node, rules: list[CompiledRule], cou
         transaction.reserve_log(relation.count)
         zero_counters(transaction.machine, relation.number)
     counted = [rule for rule in rules if counters.of(rule.recursive, deleting=False) != NO_COUNTER]
+    transaction.list_changes(rule.normal for rule in counted)
     transaction.spread(RECOUNT, HELD, *transaction.whole_rules(counted, deleted=False, counters=counters))
     transaction.work_registers()[:] = work
 

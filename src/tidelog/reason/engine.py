@@ -18,8 +18,7 @@ import numpy as np
 
 from tidelog.errors import TidelogError
 from tidelog.language.syntax import Rule
-from tidelog.program.graph import Component, Impact, RuleGraph
-from tidelog.reason import interrupts
+from tidelog.program.graph import Component, RuleGraph
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
@@ -28,7 +27,7 @@ from tidelog.reason.counting import recount
 from tidelog.reason.marking import Rows as MarkedRows
 from tidelog.reason.marking import is_copy_of
 from tidelog.reason.modular import Closures
-from tidelog.reason.policy import NO_COUNTER, Counters
+from tidelog.reason.policy import Counters
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.transaction import NOTHING, Appended, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
 from tidelog.store.jit import address, working_time
@@ -198,14 +197,16 @@ class Engine:
         removed = {number: self._compile(number) for number in request.remove_rules}
         removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
         rules_before, next_before = self.graph.rules, self.graph.next_number
-        impact = None
+        impact, counted = None, self.counted
         if request.remove_rules or request.add_rules:
             rules_before = dict(rules_before)
+            counted = dict(self.counted)
             impact = self.graph.update(request.add_rules, request.remove_rules)
             try:
-                self._closures.leave(self.graph)
+                self._closures.leave(self.graph, impact.heads)
             except BaseException:
                 self.graph = RuleGraph.of_numbered(rules_before, next_before)
+                self.counted = counted
                 raise
             for rule in removed.values():
                 # A rule that reads a closure which ends here needs other plans.
@@ -215,13 +216,12 @@ class Engine:
         )
         self._expected = {}
         relation_count = len(self.store.relations)
-        counted = dict(self.counted) if impact else self.counted
         explicit_counts = [(relation, relation.explicit_count) for relation in self.store.relations]
         try:
             added = impact.added if impact else ()
             self._declare(request)
-            self._closures.begin(added)
-            self._pass(transaction, request, removed, added, removed_aggregates)
+            begun = self._closures.begin(impact.heads) if impact else ()
+            self._pass(transaction, request, removed, added, removed_aggregates, begun)
             expected = transaction.marking.finish(self._copies_of)
             outcome = self._outcome(transaction)
             if before_commit is not None:
@@ -248,20 +248,7 @@ class Engine:
             self._rules.pop(number, None)
             self._aggregates.pop(number, None)
             self.counted.pop(number, None)
-        if impact:
-            self._find_closures(impact)
         return outcome
-
-    def _find_closures(self, impact: Impact) -> None:
-        """The update has taken place, and nothing depends on this: what cannot become a closure now stays as it is."""
-        try:
-            for rows in list(self._unread):
-                rows.read()
-            self._closures.find(impact)
-        except (MemoryError, TidelogError):
-            pass
-        except KeyboardInterrupt:
-            interrupts.postpone()
 
     def _declare(self, request: Request) -> None:
         """See that every predicate of the update's facts has its relation."""
@@ -310,6 +297,7 @@ class Engine:
         removed: dict[int, CompiledRule],
         added: tuple[int, ...],
         removed_aggregates: list[AggregateRule],
+        begun: tuple[str, ...],
     ) -> None:
         """Take the update through the components, in order."""
         for aggregate in removed_aggregates:
@@ -317,7 +305,7 @@ class Engine:
             transaction.collect([aggregate.relation])
         fresh = frozenset(added)
         agenda = _Agenda(self.graph)
-        for predicate in (*request.delete, *request.add):
+        for predicate in (*request.delete, *request.add, *begun):
             agenda.push(predicate)
         for rule in removed.values():
             agenda.push(rule.head.name)
@@ -373,26 +361,44 @@ class Engine:
             if len(request.add.get(predicate, NOTHING)):
                 raise ModuleUnfit(predicate)
         else:
-            gone = tuple(closure.base_rule(rule) for rule in removed.values() if rule.head is closure.relation)
-            come = tuple(rule for rule in closure.base.rules if rule.number in added)
-            explicit = self._apply_explicit(transaction, closure.base, request)
-            self._maintain(transaction, closure.base, explicit, RuleChange.of(gone, come))
-            transaction.collect(closure.base.relations)
+            self._maintain_base(transaction, closure, closure.base, request, removed, added)
+        begins = closure.begins
         delta = closure.maintain(transaction)
+        if begins:
+            self._forget_plans(predicate, removed.values())
         if delta:
             transaction.deltas[predicate] = delta
 
-    def build_base(self, node: Node, rows: Cells) -> None:
-        """Fill the base of a new closure from explicit rows and its rules: nothing that anybody sees changes."""
-        transaction = Transaction(self.store, Limits(), self.functions, self.rule_text)
-        request = Request(add={node.predicates[0]: rows})
-        try:
-            explicit = self._apply_explicit(transaction, node, request)
-            self._maintain(transaction, node, explicit, RuleChange.of((), node.rules))
-        except BaseException:
-            transaction.roll_back()
-            raise
-        transaction.commit()
+    def _maintain_base(
+        self,
+        transaction: Transaction,
+        closure: ClosureNode,
+        base: Node,
+        request: Request,
+        removed: dict[int, CompiledRule],
+        added: tuple[int, ...],
+    ) -> None:
+        """The pairs that a closure starts from; one that begins gets them from all of its rules."""
+        if closure.begins:
+            predicate = closure.module.predicate
+            rows = closure.first_explicit(request.delete.get(predicate), request.add.get(predicate))
+            request = Request(add={predicate: rows})
+            changes = RuleChange.of((), base.rules)
+        else:
+            # The module's own rules derive nothing into the base.
+            gone = [rule for rule in removed.values() if rule.head is closure.relation and not rule.recursive]
+            changes = RuleChange.of(map(closure.base_rule, gone), (rule for rule in base.rules if rule.number in added))
+        explicit = self._apply_explicit(transaction, base, request)
+        self._maintain(transaction, base, explicit, changes)
+        transaction.collect(base.relations)
+
+    def _forget_plans(self, predicate: str, removed: Iterable[CompiledRule]) -> None:
+        """The facts of a predicate lie elsewhere from now on: plan what reads or derives it again, in the update in
+        work too.
+        """
+        for rule in removed:
+            rule.forget_plans()
+        self.forget_plans(predicate)
 
     def forget_plans(self, predicate: str) -> None:
         """The facts of a predicate lie elsewhere from now on: plan what reads or derives it again."""
@@ -408,7 +414,7 @@ class Engine:
             self.counted.pop(number, None)
 
     def _maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
-        if self._algorithm.starts_afresh(transaction, node, rules):
+        if self._starts_afresh(transaction, node, rules):
             self._start_afresh(transaction, node, explicit, rules)
         elif node.rules or rules.removed:
             self._prepare_counters(transaction, node, rules)
@@ -416,6 +422,15 @@ class Engine:
         else:
             for relation in node.relations:
                 self._follow_explicit(relation, explicit)
+
+    def _starts_afresh(self, transaction: Transaction, node: Node, rules: RuleChange) -> bool:
+        """Whether a component loses so much by its rules that what is left is materialised anew.
+
+        Of the derivations that a closure stood for nothing is known: with its rules they go all together.
+        """
+        if rules.removed and self._closures.has_ended(node.predicates):
+            return True
+        return self._algorithm.starts_afresh(transaction, node, rules)
 
     def _start_afresh(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
         """Materialise a component again, with the counters that its algorithm keeps."""
@@ -434,9 +449,9 @@ class Engine:
             for relation in node.relations:
                 relation.add_counters()
             before = [rule for rule in node.rules if rule.number not in rules.added_numbers]
-            stale = any(self.counted.get(rule.number) != wanted[rule.number] for rule in before)
-            if stale or any(self.counted.get(rule.number, NO_COUNTER) == NO_COUNTER for rule in rules.removed):
-                recount(transaction, node, [*before, *rules.removed], counters)
+            before.extend(rules.removed)
+            if any(self.counted.get(rule.number) != counters.of(rule.recursive, deleting=False) for rule in before):
+                recount(transaction, node, before, counters)
         self.counted.update(wanted)
 
     def _copies_of(self, predicate: str) -> Iterator[tuple[CompiledRule, int]]:

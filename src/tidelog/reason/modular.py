@@ -2,21 +2,21 @@
 they are).
 
 A component is maintained as a closure while all of its recursion is one module that `program.modules` recognises.
-Rules come and go: before an update that would break a module its pairs are put into records; after an update that
-leaves a component a closure, it becomes one. Where everything about it is new, it is one from the start, and its
-pairs are never stored.
+Rules come and go, and each way from one state to another costs about as much as it changes: a closure becomes another
+closure over the same base; records become a closure, whose base is filled from their explicit facts and its rules, so
+that the pairs are never derived one by one; and before an update that leaves no module, the pairs are put into
+records. Until the update commits, what was there before is kept, and put back if it fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tidelog.language.syntax import Aggregate, Rule
-from tidelog.program.graph import Impact, RuleGraph
-from tidelog.program.modules import Kind, Module, recognise
-from tidelog.reason.closures import ClosureNode
-from tidelog.store.layout import F_EXPLICIT, K_FLOAT
+from tidelog.program.graph import RuleGraph
+from tidelog.program.modules import Module, recognise
+from tidelog.reason.closures import ClosureNode, ClosureState
 
 if TYPE_CHECKING:
     from tidelog.reason.engine import Engine
@@ -30,8 +30,11 @@ class Closures:
         self._enabled = enabled
         self._nodes: dict[str, ClosureNode] = {}
         self._unfit: set[str] = set()
+        # What the update in work did: closures that began, in the place of records; that followed other rules; that
+        # ended.
         self._begun: list[str] = []
-        self._followed: list[tuple[ClosureNode, Module, dict[int, Rule]]] = []
+        self._followed: list[tuple[ClosureNode, ClosureState]] = []
+        self._ended: dict[str, ClosureNode] = {}
 
     def get(self, predicate: str) -> ClosureNode | None:
         return self._nodes.get(predicate)
@@ -59,14 +62,14 @@ class Closures:
 
     # --- before an update ---------------------------------------------------------------------------------------------
 
-    def leave(self, graph: RuleGraph) -> None:
-        """Before the rules change to those of `graph`: keep the closures that stay what they are, hand the others
-        back.
+    def leave(self, graph: RuleGraph, touched: Iterable[str]) -> None:
+        """Before the rules change to those of `graph`: let closures follow where they can, and put the pairs of the
+        others into records.
         """
-        self._followed = []
         try:
-            for predicate in list(self._nodes):
-                self._follow_or_leave(graph, predicate)
+            for predicate in touched:
+                if predicate in self._nodes:
+                    self._follow_or_leave(graph, predicate)
         except BaseException:
             self.roll_back()
             raise
@@ -74,111 +77,78 @@ class Closures:
     def _follow_or_leave(self, graph: RuleGraph, predicate: str) -> None:
         node = self._nodes[predicate]
         rules = self._rules(graph, predicate)
-        if rules == node.rules:
-            return
         module = self._module(graph, predicate)
-        if module == node.module:
-            self._followed.append((node, node.module, node.rules))
-            node.follow_rules(module, rules)
+        if rules == node.rules and module == node.module:
+            return
+        if module is not None and node.can_follow(module):
+            self._followed.append((node, node.follow_rules(module, rules)))
         else:
             self._hand_back(predicate)
 
-    def begin(self, added: Iterable[int]) -> None:
-        """Components of nothing but new rules and without facts are closures from the start."""
-        self._begun = []
+    def begin(self, touched: Iterable[str]) -> tuple[str, ...]:
+        """Let the components that the new rules make closures be that from now on; their predicates."""
         graph, store = self._engine.graph, self._engine.store
-        fresh = set(added)
-        for predicate in dict.fromkeys(graph.rule(number).head.predicate for number in added):
-            rules = self._rules(graph, predicate)
-            module = self._module(graph, predicate)
-            known = store.find(predicate)
-            if module is None or not fresh.issuperset(rules) or (known is not None and known.count):
+        for predicate in touched:
+            module = None if predicate in self._nodes else self._module(graph, predicate)
+            if module is None or (module.needs_no_explicit_facts and self._has_explicit_facts(predicate)):
                 continue
-            self._nodes[predicate] = ClosureNode(store, module, rules)
+            node = ClosureNode(store, module, self._rules(graph, predicate))
+            node.follow_records()
+            self._nodes[predicate] = node
             self._begun.append(predicate)
-            if module.kind is Kind.LINEAR and module.base is not None and store.find(module.base) is not None:
-                # The base may hold facts already; they come as an addition to an empty closure.
-                self._take_over(predicate)
-            else:
-                self._nodes[predicate].relation.become_closure(self._nodes[predicate].closure)
-            self._engine.forget_plans(predicate)
+            self._engine.forget_counts(node.rules)
+        return tuple(self._begun)
+
+    def _has_explicit_facts(self, predicate: str) -> bool:
+        relation = self._engine.store.find(predicate)
+        return relation is not None and relation.explicit_count > 0
+
+    def has_ended(self, predicates: Iterable[str]) -> bool:
+        """Whether one of these predicates was a closure until the update in work."""
+        return not self._ended.keys().isdisjoint(predicates)
 
     # --- after an update ----------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
         for node in self._nodes.values():
             node.commit()
-        self._begun = []
-        self._followed = []
+        for node in self._ended.values():
+            node.forget_base()
+        self._settle()
 
     def roll_back(self) -> None:
         """Closures that the failed update began are none; the others are as before it."""
         for predicate in self._begun:
-            self._nodes.pop(predicate).relation.become_closure(None)
+            self._nodes.pop(predicate).give_way()
             self._engine.forget_plans(predicate)
-        for node, module, rules in self._followed:
-            node.follow_rules(module, rules)
         for node in self._nodes.values():
             node.roll_back()
-        self._begun = []
-        self._followed = []
+        for node, state in reversed(self._followed):
+            node.go_back(state)
+        for predicate, node in self._ended.items():
+            node.relation.become_closure(node.closure)
+            node.relation.explicit_count = 0
+            self._nodes[predicate] = node
+            self._engine.forget_plans(predicate)
+        self._settle()
 
-    def find(self, impact: Impact) -> None:
-        """Rules changed: components that are closures now become ones."""
-        graph = self._engine.graph
-        touched = {graph.rule(number).head.predicate for number in impact.added if number in graph.rules}
-        for hyper_node in impact.direct:
-            touched.update(graph.rule(number).head.predicate for number in _rules_of(graph, hyper_node))
-        for predicate in touched:
-            self._become(predicate)
-
-    def _become(self, predicate: str) -> None:
-        """Take the pairs of a component out of their records, if it is a closure."""
-        graph, store = self._engine.graph, self._engine.store
-        module = None if predicate in self._nodes else self._module(graph, predicate)
-        relation = store.find(predicate)
-        if module is None or relation is None or not self._fits(module):
-            return
-        node = ClosureNode(store, module, self._rules(graph, predicate))
-        flags = relation.cells[: relation.count, relation.flags_column]
-        explicit = relation.cells[: relation.count][(flags & F_EXPLICIT) != 0, : relation.arity]
-        self._engine.forget_counts(node.rules)
-        try:
-            if node.base is not None:
-                self._engine.build_base(node.base, explicit)
-            node.take_over()
-        except BaseException:
-            node.forget_base()
-            self._engine.forget_counts(node.rules)
-            raise
-        self._nodes[predicate] = node
-        self._engine.forget_plans(predicate)
-
-    def _fits(self, module: Module) -> bool:
-        store = self._engine.store
-        relation = store.relation(module.predicate, 2)
-        if module.needs_no_explicit_facts and relation.explicit_count:
-            return False
-        if module.needs_distinct_values:
-            kinds = store.terms.kinds(relation.rows().ravel())
-            return not (kinds == K_FLOAT).any()
-        return True
-
-    def _take_over(self, predicate: str) -> None:
-        self._nodes[predicate].take_over()
-        self._engine.forget_plans(predicate)
+    def _settle(self) -> None:
+        self._begun.clear()
+        self._followed.clear()
+        self._ended.clear()
 
     def give_up(self, predicate: str) -> None:
         """A predicate that met facts which its module cannot take is left to the general algorithms."""
         self._unfit.add(predicate)
         if predicate in self._nodes:
             self._hand_back(predicate)
+            self.commit()
 
     def _hand_back(self, predicate: str) -> None:
         node = self._nodes[predicate]
         node.hand_back(node.explicit_rows())
+        self._ended[predicate] = node
         del self._nodes[predicate]
-        node.forget_base()
         self._engine.forget_counts(node.rules)
         self._engine.forget_plans(predicate)
 
@@ -189,12 +159,9 @@ class Closures:
             assert module is not None, f"`{predicate}` was saved as a closure and is none"
             node = ClosureNode(self._engine.store, module, self._rules(self._engine.graph, predicate))
             self._nodes[predicate] = node
-            self._take_over(predicate)
+            node.take_over()
+            self._engine.forget_plans(predicate)
 
 
 def _aggregates(rule: Rule) -> bool:
     return any(isinstance(term, Aggregate) for term in rule.head.arguments)
-
-
-def _rules_of(graph: RuleGraph, hyper_node: int) -> Iterator[int]:
-    yield from graph.hyper_node(hyper_node).rules

@@ -7,6 +7,7 @@ comes back costs nothing; when half of the records are dead, `compact` closes th
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,6 +83,27 @@ class Index:
     def distinct(self) -> int:
         """How many keys there are, dead facts included."""
         return int(self.fields[X_USED])
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of a relation, taken out of it, with all that finds them."""
+
+    cells: Cells
+    keys: npt.NDArray[np.int64]
+    facts: Cells
+    indexes: tuple[tuple[Index, Cells, int], ...]
+    count: int
+    arity: int
+    has_counters: bool
+    clean: bool
+    dead: int
+    explicit_count: int
+
+    def rows(self, flag: int) -> Cells:
+        """The arguments of the facts that have a flag."""
+        records = self.cells[: self.count]
+        return records[(records[:, self.arity] & flag) != 0, : self.arity]
 
 
 class Relation:
@@ -362,6 +384,48 @@ class Relation:
         if len(self.cells) > COMPACT_FROM:
             with suppress(MemoryError):
                 self.compact()
+
+    def set_aside(self) -> Records:
+        """Take all records out, between two updates. `take_back` needs no memory to put them in again."""
+        found = Records(
+            self.cells,
+            self._keys,
+            self._facts,
+            tuple((index, index.slots, index.distinct) for index in self.indexes),
+            self.count,
+            self.arity,
+            self.has_counters,
+            self.clean,
+            self._dead,
+            self.explicit_count,
+        )
+        cells = np.zeros((2, self._record_cells()), np.int32)
+        slots = [np.full(8, EMPTY, np.int32) for _ in self.indexes]
+        self._new_table(1)
+        self.cells = cells
+        for index, empty in zip(self.indexes, slots, strict=True):
+            index.slots = empty
+            index.fields[X_USED] = 0
+        self._hold(0, clean=True, dead=0, explicit_count=0)
+        return found
+
+    def take_back(self, records: Records) -> None:
+        """Let these be the records again, instead of what lies here now."""
+        self.cells, self._keys, self._facts = records.cells, records.keys, records.facts
+        self.has_counters = records.has_counters
+        self.indexes = [index for index, _, _ in records.indexes]
+        for index, slots, distinct in records.indexes:
+            index.slots = slots
+            index.fields[X_USED] = distinct
+        self._hold(records.count, records.clean, records.dead, records.explicit_count)
+
+    def _hold(self, count: int, clean: bool, dead: int, explicit_count: int) -> None:
+        self.fields[R_COUNT] = count
+        self.fields[R_START] = count
+        self.fields[R_CLEAN] = clean
+        self._dead = dead
+        self.explicit_count = explicit_count
+        self._publish()
 
     def settle_start(self) -> None:
         """What lies here now was here before the next update."""
