@@ -136,37 +136,74 @@ def test_what_does_not_hold_has_no_proof_but_a_reason(case: Case) -> None:
 
 CLOSURES = [
     "near(X, Z) :- near(X, Y), near(Y, Z).",
+    "near(X, Z) :- near(Y, Z), near(X, Y).",
     "near(X, Z) :- near(X, Y), near(Y, Z), X != Z.",
     "near(X, Z) :- near(X, Y), near(Y, Z). near(X, Y) :- near(Y, X).",
-    "near(X, Z) :- near(Y, X), near(Y, Z). near(X, Y) :- near(Y, X).",
     "near(X, Z) :- near(Y, Z), near(X, Y), X != Z. near(X, Y) :- near(Y, X), X != Y.",
+    "near(X, Z) :- near(Y, X), near(Y, Z). near(X, Y) :- near(Y, X).",
+    "near(X, Z) :- near(Y, X), near(Y, Z), X != Z. near(X, Y) :- near(Y, X).",
+    "near(X, Z) :- near(X, Y), near(Z, Y). near(X, Y) :- near(Y, X).",
 ]
-pairs = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=10)
+FEEDS = [
+    "near(X, Y) :- edge(X, Y).",
+    # Derived pairs of several heights; and those of another closure.
+    "near(X, Y) :- far(X, Y, 0). far(X, Y, N - 1) :- far(X, Y, N), N > 0.",
+    "near(X, Y) :- way(X, Y). way(X, Z) :- way(X, Y), way(Y, Z). way(X, Y) :- edge(X, Y), not far(X, Y, 0).",
+]
+MIXED = [
+    "near(X, Z) :- near(Y, X), near(Z, Y). near(X, Y) :- near(Y, X).",
+    "near(X, Z) :- near(X, Y), near(Y, Z), X != Z. near(X, Z) :- near(Y, X), near(Y, Z). near(X, Y) :- near(Y, X).",
+]
+pairs = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
+depths = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 4)), max_size=6)
 
 
-@given(st.sampled_from(CLOSURES), pairs, pairs)
-@few
-def test_proofs_along_paths_of_closures_are_sound(rules: str, edges: Pairs, given_pairs: Pairs) -> None:
-    program = parse_program(rules + "near(X, Y) :- edge(X, Y).")
-    state = State(program.rules, database({"edge": edges, "near": given_pairs}))
+def check_closure(rules: str, edges: Pairs, far: set[tuple[int, int, int]], given_pairs: Pairs, excess: int) -> None:
+    """Explain the pairs of a closure as if it were large; proofs may be higher than the lowest by the excess."""
+    program = parse_program(rules + "joined(X, Y) :- near(X, Y), near(Y, X).")
+    state = State(program.rules, database({"edge": edges, "far": far, "near": given_pairs}))
     case = Case(state, (), ())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backwards, "SEARCHED_PAIRS", 0)
         kb, checker = knowledge_base(case), Checker(case)
-        for fact in some(proof_heights(state.rules, state.explicit), 12):
+        heights = proof_heights(state.rules, state.explicit)
+        for fact in some(heights, 30):
             proof = kb.explain(text_of(fact))
             assert proof is not None
             checker.check(proof, fact)
+            assert heights[fact] <= proof.height <= heights[fact] + excess
+        for fact in some(heights, 2):
+            found = list(kb.proofs(text_of(fact), limit=3))
+            assert found[0].height <= heights[fact] + excess
+            for proof in found:
+                checker.check(proof, fact)
+
+
+@given(st.sampled_from(CLOSURES), st.sampled_from(FEEDS), pairs, depths, pairs)
+@settings(few, max_examples=120)
+def test_proofs_of_large_closures_are_sound_and_lowest(
+    closure: str, feed: str, edges: Pairs, far: set[tuple[int, int, int]], given_pairs: Pairs
+) -> None:
+    check_closure(closure + feed, edges, far, given_pairs, excess=0)
+
+
+@given(st.sampled_from(MIXED), st.sampled_from(FEEDS), pairs, depths, pairs)
+@settings(few, max_examples=30)
+def test_proofs_of_closures_of_mixed_orientation_are_nearly_lowest(
+    closure: str, feed: str, edges: Pairs, far: set[tuple[int, int, int]], given_pairs: Pairs
+) -> None:
+    check_closure(closure + feed, edges, far, given_pairs, excess=1)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_large_closures_are_explained_along_shortest_paths(symmetric: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_paths_of_large_closures_are_halved(symmetric: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backwards, "SEARCHED_PAIRS", 100)
     rules = "near(X, Y) :- edge(X, Y). near(X, Z) :- near(X, Y), near(Y, Z)."
     kb = KnowledgeBase(rules + ("near(X, Y) :- near(Y, X)." if symmetric else ""))
     kb.update(add={"edge": [(number, number + 1) for number in range(20)] + [(0, 14)]})
     assert len(kb.facts("near")) > 100
     proof = kb.explain("near(0, 17)")
+    assert proof.height == 3
     assert {step.fact for step in proof.steps() if step.rule is None} == {
         "edge(0, 14)",
         "edge(14, 15)",
@@ -175,6 +212,7 @@ def test_large_closures_are_explained_along_shortest_paths(symmetric: bool, monk
     }
     if symmetric:
         back = kb.explain("near(17, 0)")
+        assert back.height == 4
         assert sum(step.rule is None for step in back.steps()) == 4
         assert "near(X, Y) :- near(Y, X)." in {step.rule for step in back.steps()}
 

@@ -13,22 +13,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
+from tidelog.explain.cone import AS_EXPLICIT
 from tidelog.explain.search import Cone
 
-EXPLICIT = -1
 Choices = dict[int, int]
-"""For each node of a proof, in the order of the drawing: the instance that derives it, or EXPLICIT."""
+"""For each node of a proof, in the order of the drawing: the instance that derives it, AS_EXPLICIT or AS_GIVEN."""
 
 
-def choices_of(cone: Cone) -> Choices:
-    """What the last measurement chose for the fact and all that its proof uses."""
+def choices_of(cone: Cone, goal: int = 0) -> Choices:
+    """What the last measurement chose for a fact and all that its proof uses."""
     chosen: Choices = {}
-    waiting = [0]
+    waiting = [goal]
     while waiting:
         node = waiting.pop()
         if node not in chosen:
             chosen[node] = cone.choice(node)
-            if chosen[node] != EXPLICIT:
+            if chosen[node] >= 0:
                 waiting += reversed(cone.instance(chosen[node]).premises)
     return chosen
 
@@ -66,7 +66,7 @@ def lowest_first(cone: Cone) -> Iterator[Choices]:
 
 
 def _alternatives(cone: Cone, node: int) -> list[int]:
-    explicit = [EXPLICIT] if cone.is_explicit(node) else []
+    explicit = [AS_EXPLICIT] if cone.is_explicit(node) else []
     return [*explicit, *cone.instances(node)]
 
 
@@ -83,7 +83,7 @@ def _lowest_within(cone: Cone, fixed: Choices, node: int, forbidden: frozenset[i
 
 def _enable(cone: Cone, choices: list[tuple[int, int]], enabled: bool) -> None:
     for node, choice in choices:
-        if choice == EXPLICIT:
+        if choice == AS_EXPLICIT:
             cone.enable_leaf(node, enabled)
         else:
             cone.enable(choice, enabled)

@@ -2,13 +2,15 @@
 
 Most rules are read as they stand. Two kinds are not. A rule with aggregates must be asked about the group that its head
 is the value of, and all matches of that group count together. And the rules of a transitive closure with very many
-pairs would offer every node on every way between two others as a stop: there, the first stop is the next node of the
-closure's *base* (the pairs that it starts from), so that a proof follows a shortest path of base pairs.
+pairs would offer every node on every way between two others as a stop. The lowest proof of such a pair is found
+otherwise (`explain.closed`); where all proofs are asked for, the first stop is the next node of the closure's *base*
+(the pairs that it starts from), so that proofs follow paths of base pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
 from tidelog.language.syntax import Aggregate, Atom, Term, Variable
@@ -20,7 +22,7 @@ from tidelog.reason.compiled import group_predicate, normal_form
 from tidelog.reason.engine import Engine
 from tidelog.store.relation import Relation
 
-# Closures with more pairs than this are explained along paths of their base.
+# Closures with more pairs than this are explained from their base.
 SEARCHED_PAIRS = 5000
 
 
@@ -50,6 +52,21 @@ class Backwards:
         self.engine = engine
         self._rules: dict[tuple[int, str], Backward] = {}
         self._shadows: dict[str, Relation] = {}
+        self._inner: Backwards | None = None
+
+    @contextmanager
+    def searching(self) -> Iterator[Backwards]:
+        """For the length of one search."""
+        try:
+            yield self
+        finally:
+            self.forget()
+
+    def inner(self) -> AbstractContextManager[Backwards]:
+        """The same rules for a search within a search, with shadows of its own."""
+        if self._inner is None:
+            self._inner = Backwards(self.engine)
+        return self._inner.searching()
 
     def shadow(self, predicate: str, arity: int) -> Relation:
         """The relation that holds the discovered facts of a predicate; empty between searches."""
@@ -69,10 +86,17 @@ class Backwards:
         over_base = self._closure_over(predicate)
         if over_base is not None:
             return [self._of_base(over_base, number) for number in _base_rules(over_base)]
-        closure = self.engine.closures.get(predicate)
-        if closure is not None and closure.base is not None and len(closure.relation) > SEARCHED_PAIRS:
+        closure = self.large_closure(predicate)
+        if closure is not None:
             return list(self._along_paths(closure))
         return [self._plain(number) for number in self.engine.graph.producers(predicate)]
+
+    def large_closure(self, predicate: str) -> ClosureNode | None:
+        """The closure that a predicate is, where that has very many pairs. A linear one is searched as any rules are:
+        its rules offer as many stops as there are next nodes."""
+        closure = self.engine.closures.get(predicate)
+        large = closure is not None and closure.base is not None and len(closure.relation) > SEARCHED_PAIRS
+        return closure if large else None
 
     def _closure_over(self, predicate: str) -> ClosureNode | None:
         """The closure whose base a predicate is."""

@@ -9,6 +9,7 @@ proof is circular.
 
 Nodes are found by their rows in relations that shadow those of the predicates; the flags of a record there hold the
 number of its node. All matches of an aggregate's group are one instance: the value follows from all of them together.
+Pairs of large closures are not expanded: their heights are found otherwise (`explain.closed`) and given to `measure`.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ C_OWNER = 14  # the instance that the next match of an aggregate's group joins, 
 C_STOP = 15  # cells of instances after which `expand` returns for a look at the heights
 C_DEPTH = 16  # nodes of this depth are not expanded
 C_THOROUGH = 17  # 1: every instance counts, those behind explicit facts too; 0: only what a lowest proof can need
-C_SIZE = 18
+C_GIVEN = 18  # address of the nodes whose heights are given, the lowest first
+C_GIVEN_COUNT = 19
+C_SIZE = 20
 
 # --- tables: fields of 4 bytes --------------------------------------------------------------------------------------
 N_PREDICATE = 0  # place in the table of predicates
@@ -67,13 +70,14 @@ N_EXPLICIT = 12
 N_USES = 16  # its newest use as a premise, -1 for none
 N_INSTANCES = 20  # the newest instance that derives it, -1 for none
 N_HEIGHT = 24  # of its lowest proof, -1 for unknown
-N_CHOICE = 28  # the instance at the top of its lowest proof, -1 for none: it is explicit
+N_CHOICE = 28  # the instance at the top of its lowest proof, AS_EXPLICIT or AS_GIVEN
 N_LEAF = 32  # 0: do not take it as explicit, though it is
-NODE_BYTES = 36
+N_GIVEN = 36  # the height that it has been given, -1 for none
+NODE_BYTES = 40
 
 Q_RELATION = 0  # where its explicit facts lie
 Q_SHADOW = 4
-Q_FIRST = 8  # its first plan, -1 where they have not been made yet
+Q_FIRST = 8  # its first plan, UNPLANNED, or CLOSED
 Q_COUNT = 12
 PREDICATE_BYTES = 16
 
@@ -99,10 +103,17 @@ U_NEXT = 1  # the next use of the same node, -1 for none
 U_OWNER = 2
 USE = 3
 
+AS_EXPLICIT = -1
+AS_GIVEN = -2
+
+UNPLANNED = -1  # no plans have been made yet
+CLOSED = -2  # there are none: heights are given
+
 # --- what `expand` returns beside the codes of all kernels ----------------------------------------------------------
 NEED_PLANS = 101  # for the predicate of node C_NEXT
 NEED_NODES = 102
 NEED_RECORDS = 103
+NEED_HEIGHT = 104  # of node C_NEXT
 
 
 @inlined
@@ -160,14 +171,17 @@ def discover(m: Longs, c: Longs, place: int, row_address: int, depth: int) -> in
     store_i32(node + N_USES, -1)
     store_i32(node + N_INSTANCES, -1)
     store_i32(node + N_LEAF, 1)
+    store_i32(node + N_GIVEN, -1)
     append(m, shadow, slot, key, row_address, number)
     return number
 
 
 @entry_point
-def discover_goal(m: Longs, c: Longs, place: int, row_address: int) -> int:
-    """Make the fact to explain the first node. There is room for it."""
-    return discover(m, c, place, row_address, 0)
+def discover_goals(m: Longs, c: Longs, place: int, row_address: int, count: int) -> None:
+    """Make different facts of a predicate the first nodes. There is room for them."""
+    size = 4 * field(relation_row(m, load_i32(predicate_at(c, place) + Q_SHADOW)), R_ARITY)
+    for number in range(count):
+        discover(m, c, place, row_address + size * number, 0)
 
 
 @device
@@ -253,8 +267,10 @@ def expand(m: Longs, c: Longs) -> int:
             continue
         predicate = predicate_at(c, load_i32(node + N_PREDICATE))
         first = load_i32(predicate + Q_FIRST)
-        if first < 0:
+        if first == UNPLANNED:
             return NEED_PLANS
+        if first == CLOSED:
+            return NEED_HEIGHT
         if c[C_PLAN] == load_i32(predicate + Q_COUNT):
             next_node(c)
             continue
@@ -307,7 +323,7 @@ def begin_measure(c: Longs) -> int:
         node = node_at(c, number)
         store_i32(node + N_HEIGHT, -1)
         if load_i32(node + N_EXPLICIT) and load_i32(node + N_LEAF):
-            queued = reach(c, number, 0, -1, queued)
+            queued = reach(c, number, 0, AS_EXPLICIT, queued)
     owner = 0
     while owner < c[C_USED]:
         total = cell(c, owner + I_TOTAL)
@@ -318,21 +334,48 @@ def begin_measure(c: Longs) -> int:
     return queued
 
 
+@device
+def use_up(c: Longs, number: int, queued: int) -> int:
+    """Take a node's height to the instances that it is a premise of. The nodes in the queue, after that."""
+    node = node_at(c, number)
+    height = load_i32(node + N_HEIGHT)
+    use = load_i32(node + N_USES)
+    while use >= 0:
+        owner = cell(c, use + U_OWNER)
+        remaining = cell(c, owner + I_OPEN) - 1
+        set_cell(c, owner + I_OPEN, remaining)
+        if remaining == 0 and cell(c, owner + I_ENABLED):
+            queued = reach(c, cell(c, owner + I_HEAD), height + 1, owner, queued)
+        use = cell(c, use + U_NEXT)
+    return queued
+
+
 @entry_point
-def measure(c: Longs) -> int:
-    """The height of the lowest proof of node 0, or -1 where it has none in what has been discovered."""
+def measure(c: Longs, goals: int) -> int:
+    """Find the heights of the first nodes. That of the lowest proof of node 0, or -1 where it has none so far."""
     queued = begin_measure(c)
-    taken = 0
-    while taken < queued and load_i32(node_at(c, 0) + N_HEIGHT) < 0:
-        node = node_at(c, load_i32(c[C_QUEUE] + 4 * taken))
+    taken = given = reached = 0
+    while reached < goals:
+        if load_i32(node_at(c, reached) + N_HEIGHT) >= 0:
+            reached += 1
+            continue
+        waiting = c[C_NODE_COUNT]
+        if taken < queued:
+            waiting = load_i32(c[C_QUEUE] + 4 * taken)
+        if given < c[C_GIVEN_COUNT]:
+            number = load_i32(c[C_GIVEN] + 4 * given)
+            node = node_at(c, number)
+            height = load_i32(node + N_GIVEN)
+            if waiting == c[C_NODE_COUNT] or height <= load_i32(node_at(c, waiting) + N_HEIGHT):
+                # It goes by the queue, in which it would stand behind higher ones.
+                given += 1
+                if load_i32(node + N_HEIGHT) < 0:
+                    store_i32(node + N_HEIGHT, height)
+                    store_i32(node + N_CHOICE, AS_GIVEN)
+                    queued = use_up(c, number, queued)
+                continue
+        if waiting == c[C_NODE_COUNT]:
+            break
         taken += 1
-        height = load_i32(node + N_HEIGHT)
-        use = load_i32(node + N_USES)
-        while use >= 0:
-            owner = cell(c, use + U_OWNER)
-            remaining = cell(c, owner + I_OPEN) - 1
-            set_cell(c, owner + I_OPEN, remaining)
-            if remaining == 0 and cell(c, owner + I_ENABLED):
-                queued = reach(c, cell(c, owner + I_HEAD), height + 1, owner, queued)
-            use = cell(c, use + U_NEXT)
+        queued = use_up(c, waiting, queued)
     return load_i32(node_at(c, 0) + N_HEIGHT)

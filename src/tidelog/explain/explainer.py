@@ -32,16 +32,29 @@ class Explainer:
         """The `limit` lowest proofs of a fact, the lowest first; none where it does not hold."""
         if limit <= 0 or not self._engine.holds(predicate, row):
             return []
+        if limit == 1:
+            return [self._lowest(predicate, row)]
+        found, along_paths = self._several(predicate, row, limit)
+        if not along_paths:
+            return found
+        # Those along paths of large closures are not all, and the lowest may be none of them.
+        lowest = self._lowest(predicate, row)
+        return [lowest, *(proof for proof in found if proof.to_dict() != lowest.to_dict())][:limit]
+
+    def _lowest(self, predicate: str, row: Cells) -> Proof:
+        with self._backwards.searching():
+            cone = Cone(self._backwards, predicate, row.reshape(1, -1))
+            cone.find_lowest()
+            return Writer(cone, self._wording(), {}).write(choices_of(cone))
+
+    def _several(self, predicate: str, row: Cells, limit: int) -> tuple[list[Proof], bool]:
+        """The lowest proofs, and whether only those along paths of large closures were looked for."""
         wording = self._wording()
-        try:
-            cone = Cone(self._backwards, predicate, row)
-            if limit == 1:
-                cone.find_lowest()
-                return [Writer(cone, wording).write(choices_of(cone))]
+        with self._backwards.searching():
+            cone = Cone(self._backwards, predicate, row.reshape(1, -1))
             cone.find_all()
-            return [Writer(cone, wording).write(choices) for choices in islice(lowest_first(cone), limit)]
-        finally:
-            self._backwards.forget()
+            found = [Writer(cone, wording).write(choices) for choices in islice(lowest_first(cone), limit)]
+            return found, cone.along_paths
 
     def why_not(self, fact: Atom, row: Cells | None, predicates: list[str]) -> str:
         """What a fact lacks; `row` is None where its predicate is unknown, `predicates` are those that are known."""

@@ -3,7 +3,7 @@
 A proof of height h lies within h steps of its fact. So the cone is discovered breadth first, and each time that it has
 grown by half its heights are measured: once the fact has a proof that is no higher than the depth that is complete, no
 lower one can exist. Nothing is noted during materialisation. All that is kept between two searches are plans, and
-relations to find facts in.
+relations to find facts in. A pair of a large closure is not looked behind: its height comes from `explain.closed`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,18 @@ import numpy.typing as npt
 
 from tidelog.errors import LimitError
 from tidelog.explain.backwards import Backward, Backwards
+from tidelog.explain.closed import ClosedPairs
 from tidelog.explain.cone import (
     C_CAPACITY,
     C_DEPTH,
+    C_GIVEN,
+    C_GIVEN_COUNT,
+    C_JOINING,
     C_NEXT,
     C_NODE_CAPACITY,
     C_NODE_COUNT,
     C_NODES,
+    C_PLAN,
     C_PLANS,
     C_PREDICATES,
     C_PREMISES,
@@ -33,17 +38,20 @@ from tidelog.explain.cone import (
     C_STOP,
     C_THOROUGH,
     C_USED,
+    CLOSED,
     HEADER,
     I_ENABLED,
     I_MATCHES,
     I_NEXT,
     I_PLAN,
+    NEED_HEIGHT,
     NEED_NODES,
     NEED_PLANS,
     NEED_RECORDS,
     NODE_BYTES,
+    UNPLANNED,
     USE,
-    discover_goal,
+    discover_goals,
     expand,
     measure,
 )
@@ -51,11 +59,11 @@ from tidelog.reason.sets import HOLDING
 from tidelog.reason.transaction import Transaction
 from tidelog.store.growth import grown
 from tidelog.store.jit import address
-from tidelog.store.layout import PAUSED
+from tidelog.store.layout import DONE, PAUSED
 from tidelog.store.relation import Cells
 
 # A node's fields as columns.
-PREDICATE, FACT, DEPTH, EXPLICIT, _, INSTANCES, _, CHOICE, LEAF = range(NODE_BYTES // 4)
+PREDICATE, FACT, DEPTH, EXPLICIT, _, INSTANCES, HEIGHT, CHOICE, LEAF, GIVEN = range(NODE_BYTES // 4)
 NODE_FIELDS = NODE_BYTES // 4
 FIRST_CELLS = 1024
 MOST_CELLS = 2**31 - 1  # places in them are numbers of 32 bits
@@ -75,14 +83,18 @@ class Instance:
 
 
 class Cone:
-    """What lies behind one fact, which is node 0."""
+    """What lies behind some facts of a predicate, which are the first nodes; mostly behind one."""
 
-    def __init__(self, backwards: Backwards, predicate: str, row: Cells) -> None:
+    def __init__(self, backwards: Backwards, predicate: str, rows: Cells) -> None:
         self.backwards = backwards
         self._engine = backwards.engine
         self._registers: npt.NDArray[np.int64] = np.zeros(C_SIZE, np.int64)
-        self._nodes: Cells = np.zeros((64, NODE_FIELDS), np.int32)
-        self._queue: Cells = np.zeros(64, np.int32)
+        self.goals = len(rows)
+        self._nodes: Cells = np.zeros((max(64, self.goals), NODE_FIELDS), np.int32)
+        self._queue: Cells = np.zeros(len(self._nodes), np.int32)
+        self._closed: dict[str, ClosedPairs] = {}
+        self._needs_height = False
+        self.along_paths = False  # whether there is a large closure among the predicates
         self._records: Cells = np.zeros(FIRST_CELLS, np.int32)
         self._row: Cells = np.zeros(16, np.int32)
         self._instances: dict[int, Instance] = {}
@@ -95,12 +107,11 @@ class Cone:
         self._transaction = Transaction(
             self._engine.store, self._engine.limits, self._engine.functions, self._engine.rule_text
         )
-        place = self._place(predicate, len(row))
+        place = self._place(predicate, rows.shape[1])
         self._publish()
-        shadow = backwards.shadow(predicate, len(row))
-        shadow.reserve(1)
-        row = np.ascontiguousarray(row, np.int32)
-        discover_goal(self._engine.store.machine, self._registers, place, address(row))
+        backwards.shadow(predicate, rows.shape[1]).reserve(self.goals)
+        rows = np.ascontiguousarray(rows, np.int32)
+        discover_goals(self._engine.store.machine, self._registers, place, address(rows), self.goals)
 
     # --- tables that kernels read -----------------------------------------------------------------------------------
 
@@ -111,10 +122,17 @@ class Cone:
             self.predicates.append(predicate)
             explicit = self._engine.explicit_relation(predicate) or self._engine.store.relation(predicate, arity)
             shadow = self.backwards.shadow(predicate, arity)
-            self._predicate_table.append([explicit.number, shadow.number, -1, 0])
+            self._predicate_table.append([explicit.number, shadow.number, UNPLANNED, 0])
         return self._places[predicate]
 
     def _add_plans(self, place: int) -> None:
+        closure = self.backwards.large_closure(self.predicates[place])
+        if closure is not None:
+            self.along_paths = True
+            if not self._registers[C_THOROUGH]:
+                self._predicate_table[place][2] = CLOSED
+                self._closed[self.predicates[place]] = ClosedPairs(self.backwards, closure, heights_of)
+                return
         rules = self.backwards.rules_for(self.predicates[place])
         self._predicate_table[place][2:] = [len(self._plans), len(rules)]
         for rule in rules:
@@ -124,7 +142,6 @@ class Cone:
             self._plans.append(rule)
             if rule.width > len(self._row):
                 self._row = np.zeros(2 * rule.width, np.int32)
-        self._publish()
 
     def _publish(self) -> None:
         registers = self._registers
@@ -146,21 +163,34 @@ class Cone:
         while True:
             registers[C_STOP] = 3 * registers[C_USED] // 2 + FIRST_CELLS
             self._expand()
-            height = int(measure(registers))
+            height = self.measure()
             if self.exhausted or 0 <= height <= self._complete_depth() + 1:
                 return height
             if height > 0:
                 registers[C_DEPTH] = height - 1
 
+    def find_each(self) -> None:
+        """Discover as much as the lowest proofs of all first nodes need, and measure it."""
+        self._registers[C_DEPTH] = self._registers[C_STOP] = np.iinfo(np.int64).max
+        self._expand()
+        self.measure()
+
     def find_all(self) -> int:
         """Discover everything. The height of a lowest proof, or -1."""
-        self._registers[C_DEPTH] = self._registers[C_STOP] = np.iinfo(np.int64).max
         self._registers[C_THOROUGH] = 1
-        self._expand()
-        return self.measure()
+        self.find_each()
+        return self.height(0)
 
     def measure(self) -> int:
-        return int(measure(self._registers))
+        """Find the heights of the first nodes; that of node 0, or -1."""
+        heights = self._nodes[: self._registers[C_NODE_COUNT], GIVEN]
+        given = np.flatnonzero(heights >= 0)
+        given = given[np.argsort(heights[given])].astype(np.int32)
+        self._registers[C_GIVEN], self._registers[C_GIVEN_COUNT] = address(given), len(given)
+        return int(measure(self._registers, self.goals))
+
+    def height(self, node: int) -> int:
+        return int(self._nodes[node, HEIGHT])
 
     @property
     def exhausted(self) -> bool:
@@ -171,11 +201,23 @@ class Cone:
         return int(self._nodes[self._registers[C_NEXT], DEPTH])
 
     def _expand(self) -> None:
-        HOLDING.install(self._transaction.machine)
-        self._transaction.run(self._step)
+        while True:
+            HOLDING.install(self._transaction.machine)
+            self._transaction.run(self._step)
+            if not self._needs_height:
+                return
+            # Between two runs, since another search may be needed for it.
+            node = int(self._registers[C_NEXT])
+            predicate, (first, second) = self.fact(node)
+            self._nodes[node, GIVEN] = self.closed_pairs(predicate).height((first, second))
+            self._registers[C_NEXT] += 1
+            self._registers[C_PLAN] = self._registers[C_JOINING] = 0
 
     def _step(self, machine: npt.NDArray[np.int64]) -> int:
         status = int(expand(machine, self._registers))
+        self._needs_height = status == NEED_HEIGHT
+        if self._needs_height:
+            return DONE
         if status == NEED_PLANS:
             self._add_plans(int(self._nodes[self._registers[C_NEXT], PREDICATE]))
         elif status == NEED_NODES:
@@ -200,7 +242,7 @@ class Cone:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def choice(self, node: int) -> int:
-        """The instance at the top of the node's lowest proof, -1 where it is explicit."""
+        """The instance at the top of the node's lowest proof, AS_EXPLICIT or AS_GIVEN."""
         return int(self._nodes[node, CHOICE])
 
     def instance(self, owner: int) -> Instance:
@@ -226,6 +268,10 @@ class Cone:
         row: list[int] = shadow.cells[self._nodes[node, FACT], : shadow.arity].tolist()
         return predicate, row
 
+    def closed_pairs(self, predicate: str) -> ClosedPairs:
+        """What is known of a closure whose pairs are not looked behind."""
+        return self._closed[predicate]
+
     def is_explicit(self, node: int) -> bool:
         return bool(self._nodes[node, EXPLICIT])
 
@@ -243,3 +289,10 @@ class Cone:
     def enable_leaf(self, node: int, enabled: bool) -> None:
         """Whether `measure` may take a node as explicit, if it is."""
         self._nodes[node, LEAF] = enabled
+
+
+def heights_of(backwards: Backwards, predicate: str, rows: Cells) -> list[int]:
+    """The heights of the lowest proofs of some facts."""
+    cone = Cone(backwards, predicate, rows)
+    cone.find_each()
+    return [cone.height(node) for node in range(len(rows))]

@@ -15,6 +15,7 @@ from tidelog.language.syntax import (
     Expression,
     Negation,
     Node,
+    Rule,
     Term,
     Variable,
 )
@@ -36,6 +37,8 @@ class Wording:
         # Long proofs are about few constants.
         self._values: dict[int, str] = {}
         self._names: dict[str, str] = {}
+        # By identity, as the hash of a rule takes as long as its text. The rules of a program live on.
+        self._rules: dict[int, str] = {}
 
     def fact(self, predicate: str, row: Iterable[int]) -> str:
         if predicate not in self._names:
@@ -43,6 +46,11 @@ class Wording:
         name = self._names[predicate]
         arguments = ", ".join([self.value(term) for term in row])
         return f"{name}({arguments})" if arguments else name
+
+    def rule(self, rule: Rule) -> str:
+        if id(rule) not in self._rules:
+            self._rules[id(rule)] = self.text(rule)
+        return self._rules[id(rule)]
 
     def text(self, node: Node) -> str:
         return render(node, self.prefixes)

@@ -2,72 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from tidelog.explain.alternatives import EXPLICIT, Choices
+import numpy as np
+
+from tidelog.explain.alternatives import Choices, choices_of
 from tidelog.explain.backwards import closed_predicate
+from tidelog.explain.closed import Pair, PairStep
+from tidelog.explain.cone import AS_GIVEN
 from tidelog.explain.proof import Proof
 from tidelog.explain.search import Cone, Instance
 from tidelog.explain.wording import Binding, Wording, shortened
-from tidelog.language import render
 from tidelog.language.syntax import Aggregate, Atom, BodyItem, Call, Rule, Variable
 
 
 class Writer:
-    """Writes the proof that makes some choices."""
+    """Writes the proofs that make some choices."""
 
-    def __init__(self, cone: Cone, wording: Wording) -> None:
+    def __init__(self, cone: Cone, wording: Wording, written: dict[str, Proof] | None = None) -> None:
         self._cone = cone
         self._wording = wording
         self._proofs: dict[int, Proof] = {}
-        self._rules: dict[int, str] = {}
+        # The lowest proofs so far: searches within this one come upon the same facts.
+        self._written = written
 
-    def write(self, choices: Choices) -> Proof:
-        for node, instance in _premises_first(self._cone, choices):
-            self._proofs[node] = self._proof(node, instance)
-        return self._proofs[0]
+    def write(self, choices: Choices, goal: int = 0) -> Proof:
+        for node in _premises_first(self._cone, choices, goal):
+            self._proofs[node] = self._once(self._proof(node, choices[node]))
+        return self._proofs[goal]
 
-    def _proof(self, node: int, instance: Instance | None) -> Proof:
+    def _once(self, proof: Proof) -> Proof:
+        """What is used twice is proved once, unless it would make a proof higher."""
+        if self._written is None:
+            return proof
+        known = self._written.setdefault(proof.fact, proof)
+        return known if known.height <= proof.height else proof
+
+    def _proof(self, node: int, choice: int) -> Proof:
         predicate, row = self._cone.fact(node)
         text = self._fact(predicate, row)
-        if instance is None:
+        if choice == AS_GIVEN:
+            return self._closed(predicate, (row[0], row[1]))
+        if choice < 0:
             return Proof(text)
+        instance = self._cone.instance(choice)
         rule = instance.rule
-        if rule.number not in self._rules:
-            self._rules[rule.number] = render(rule.normal.source, self._wording.prefixes)
         premises = [self._proofs[premise] for premise in instance.premises]
         if rule.turned is not None:
             premises[rule.turned] = self._turned(instance.matches[0][0][rule.turned])
         conditions = _conditions(self._cone, instance, row, self._wording)
-        return Proof(text, self._rules[rule.number], premises, conditions)
+        return Proof(text, self._wording.rule(rule.normal.source), premises, conditions)
 
     def _turned(self, node: int) -> Proof:
         """The pair of a symmetric closure that one of its base makes, the other way round."""
         predicate, row = self._cone.fact(node)
         turn = self._cone.backwards.turn(closed_predicate(predicate))
-        return Proof(
-            self._fact(predicate, row[::-1]), render(turn.source, self._wording.prefixes), [self._proofs[node]]
-        )
+        return Proof(self._fact(predicate, row[::-1]), self._wording.rule(turn.source), [self._proofs[node]])
 
-    def _fact(self, predicate: str, row: list[int]) -> str:
+    def _closed(self, predicate: str, pair: Pair) -> Proof:
+        """A pair of a large closure, from pairs of its base."""
+        steps = list(self._cone.closed_pairs(predicate).steps(pair))
+        given = list(dict.fromkeys(step.pair for step in steps if step.rule is None))
+        proofs = dict(zip(given, self._of_base(predicate, given), strict=True))
+        for step in steps:
+            if step.rule is not None:
+                proofs[step.pair] = self._once(self._joined(predicate, step, [proofs[pair] for pair in step.premises]))
+        return proofs[pair]
+
+    def _of_base(self, predicate: str, pairs: list[Pair]) -> list[Proof]:
+        backwards = self._cone.backwards
+        closure = backwards.large_closure(predicate)
+        assert closure is not None
+        with backwards.inner() as inner:
+            cone = Cone(inner, closure.base_predicate, np.array(pairs, np.int32))
+            cone.find_each()
+            writer = Writer(cone, self._wording, self._written)
+            return [writer.write(choices_of(cone, node), node) for node in range(cone.goals)]
+
+    def _joined(self, predicate: str, step: PairStep, premises: list[Proof]) -> Proof:
+        assert step.rule is not None
+        source = step.rule.source
+        conditions = list(self._wording.conditions(source.body, frozenset(), step.binding))
+        return Proof(self._fact(predicate, step.pair), self._wording.rule(source), premises, conditions)
+
+    def _fact(self, predicate: str, row: Iterable[int]) -> str:
         return self._wording.fact(closed_predicate(predicate), row)
 
 
-def _premises_first(cone: Cone, choices: Choices) -> Iterator[tuple[int, Instance | None]]:
-    instances = {node: None if choice == EXPLICIT else cone.instance(choice) for node, choice in choices.items()}
+def _premises_first(cone: Cone, choices: Choices, goal: int) -> Iterator[int]:
+    premises = {node: cone.instance(choice).premises if choice >= 0 else [] for node, choice in choices.items()}
     done: set[int] = set()
-    waiting = [0]
+    waiting = [goal]
     while waiting:
-        node = waiting[-1]
-        instance = instances[node]
-        missing = [] if instance is None else [premise for premise in instance.premises if premise not in done]
+        missing = [premise for premise in premises[waiting[-1]] if premise not in done]
         if missing:
             waiting += missing
             continue
-        waiting.pop()
+        node = waiting.pop()
         if node not in done:
             done.add(node)
-            yield node, instance
+            yield node
 
 
 def _conditions(cone: Cone, instance: Instance, row: list[int], wording: Wording) -> list[str]:

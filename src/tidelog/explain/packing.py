@@ -1,0 +1,141 @@
+"""The least height of a pair of a transitive closure, over all paths of its base and all ways to put a path together.
+
+A proof of a pair is a binary tree over the steps of a path. Let a step have a proof of height b, and draw a tree of
+height k over 2^k places: the step is a block of 2^b places that begins at a multiple of its size. A path has a tree of
+height k if and only if its blocks fit, in their order, into 2^k places, and to put each as far left as it goes is best:
+these are the alphabetic minimax trees of Golumbic ("Combinatorial merging", 1976) with whole weights. Where a block
+ends depends on where the one before it ended, and never the less for a later one. So the best path to every node is
+found as shortest paths are, by Dijkstra's algorithm, with the places in use as the distance.
+
+In a symmetric closure a step can be taken against its direction at the price of one more level. If the rule asks for
+both of its parts in the direction of the path, nothing else changes. If it asks for one part each way, as in
+
+    near(X, Z) :- near(Y, X), near(Y, Z).
+
+then what it proves holds both ways at once, and direction matters only to a step that fills its block: that must lie in
+a left half or in a right half, depending on its direction. In any other block there is a level to spare.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """The heights at which the base gives a pair, in the direction of the path and against it."""
+
+    forward: int
+    backward: int
+
+
+class Facing(Enum):
+    """The directions in which a rule asks for the left and the right part of a path, when it proves it forwards."""
+
+    ALONG = (True, True)
+    APART = (False, True)
+    TOGETHER = (True, False)
+    AGAINST = (False, False)
+
+
+class Block(NamedTuple):
+    start: int
+    end: int
+
+
+class _Arrival(NamedTuple):
+    """A way to reach a node: the places in use, the node, where the block of the last step lies, and its start."""
+
+    places: int
+    node: int
+    start: int
+    previous: int
+
+
+class Path(NamedTuple):
+    """The nodes of a path, and for each step where its block begins."""
+
+    nodes: list[int]
+    starts: list[int]
+
+
+def put(places: int, step: Step, facing: Facing) -> Block:
+    """The leftmost block for a step when that many places are in use."""
+    size = _height(step, facing)
+    number = -(-places >> size)
+    if facing in (Facing.APART, Facing.TOGETHER) and step.forward != step.backward:
+        goes_right = (step.forward < step.backward) == (facing is Facing.APART)
+        number += (number & 1) != goes_right
+    return Block(number << size, (number + 1) << size)
+
+
+def _height(step: Step, facing: Facing) -> int:
+    match facing:
+        case Facing.ALONG:
+            return step.forward
+        case Facing.AGAINST:
+            return max(step)
+    return min(step)
+
+
+class Packing:
+    """The lowest proofs of all pairs from one node, found as far as they are asked for."""
+
+    def __init__(self, source: int, steps: Callable[[int], Mapping[int, Step]], facing: Facing) -> None:
+        self._source = source
+        self._steps = steps
+        self._facing = facing
+        self._direct = steps(source)
+        self._best: dict[int, _Arrival] = {}
+        self._further: dict[int, _Arrival] = {}  # the best of those with more than one step
+        self._heap: list[_Arrival] = []
+        self._leave(source, 0, self._direct.items())
+
+    def height(self, target: int, direct_only: bool = False) -> int:
+        """The least height of the pair from the source to a node that it reaches."""
+        arrival = None if direct_only else self._arrival(target)
+        return self._direct[target].forward if arrival is None else _levels(arrival.places)
+
+    def path(self, target: int, direct_only: bool = False) -> Path:
+        """The path of a lowest proof."""
+        arrival = None if direct_only else self._arrival(target)
+        if arrival is None:
+            return Path([self._source, target], [0])
+        nodes, starts = [target], [arrival.start]
+        while arrival.previous != self._source:
+            nodes.append(arrival.previous)
+            arrival = self._best[arrival.previous]
+            starts.append(arrival.start)
+        return Path([self._source, *reversed(nodes)], starts[::-1])
+
+    def _arrival(self, target: int) -> _Arrival | None:
+        """The best way of more than one step, where it is lower than the direct one."""
+        direct = self._direct[target].forward if target in self._direct else None
+        while target not in self._further and self._heap:
+            if direct is not None and self._heap[0].places > 1 << direct:
+                break
+            self._settle(heapq.heappop(self._heap))
+        found = self._further.get(target)
+        if direct is not None and (found is None or _levels(found.places) >= direct):
+            return None
+        return found
+
+    def _settle(self, arrival: _Arrival) -> None:
+        if arrival.previous != self._source:
+            self._further.setdefault(arrival.node, arrival)
+        if arrival.node not in self._best:
+            self._best[arrival.node] = arrival
+            if arrival.node != self._source:
+                self._leave(arrival.node, arrival.places, self._steps(arrival.node).items())
+
+    def _leave(self, node: int, places: int, steps: Iterable[tuple[int, Step]]) -> None:
+        for following, step in steps:
+            if following not in self._further:
+                block = put(places, step, self._facing)
+                heapq.heappush(self._heap, _Arrival(block.end, following, block.start, node))
+
+
+def _levels(places: int) -> int:
+    return (places - 1).bit_length()
