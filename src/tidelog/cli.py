@@ -183,6 +183,13 @@ def _add_pipeline(commands: Commands) -> None:
     run = actions.add_parser("run", help="read, encode, materialise, maintain and publish as a file says")
     run.add_argument("config", metavar="CONFIG", help="the file that describes the pipeline")
     _add_master(run)
+    stream = actions.add_parser("stream", help="keep a materialisation true under the stream that a file describes")
+    stream.add_argument("config", metavar="CONFIG", help="the file that describes the pipeline and its stream")
+    _add_master(stream)
+    stream.set_defaults(command="pipeline_stream")
+    status = actions.add_parser("status", help="show what a stream does: rates, latency, backlog, work")
+    status.add_argument("config", metavar="CONFIG", help="the file that describes the stream")
+    status.set_defaults(command="pipeline_status")
 
 
 def _add_master(parser: argparse.ArgumentParser) -> None:

@@ -231,6 +231,16 @@ def pipeline(options: Namespace) -> int:
     return _spark("pipeline", "run_pipeline", options.config, options.master)
 
 
+def pipeline_stream(options: Namespace) -> int:
+    """`tidelog pipeline stream`"""
+    return _spark("streams.run", "run_stream", options.config, options.master)
+
+
+def pipeline_status(options: Namespace) -> int:
+    """`tidelog pipeline status`"""
+    return _spark("streams.run", "show_status", options.config)
+
+
 def bench(options: Namespace) -> int:
     """`tidelog bench`"""
     return _delegate("tidelog.bench.command", "run", "bench", options.name, options.arguments)

@@ -73,12 +73,13 @@ def parse_update(line: str | bytes, number: int, source: str = "<updates>") -> U
     """One update from one line."""
     text = line if isinstance(line, str) else decode(line, source, number)
     try:
-        return _update(parse_json(text.removeprefix("\ufeff") if number == 1 else text))
+        return update_from_json(parse_json(text.removeprefix("\ufeff") if number == 1 else text))
     except DataError as error:
         raise data_error(source, number, str(error)) from None
 
 
-def _update(value: Any) -> Update:
+def update_from_json(value: Any) -> Update:
+    """An update from its JSON form."""
     if not isinstance(value, dict):
         raise DataError('an update is an object, such as {"add": {"edge": [["a", "b"]]}}')
     update = Update()

@@ -17,6 +17,8 @@ predicate = "reading"
 header = true
 columns = ["turbine", "time", "power"]
 types = ["string", "int", "float"]
+
+[stream]                        # see `tidelog.spark.streams.config`
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ from tidelog.errors import DataError
 from tidelog.formats.files import failures_told
 from tidelog.spark.materialise import Options
 from tidelog.spark.sources import Source
+from tidelog.spark.streams.config import StreamConfig, stream_config
 
-_TOP = {"program", "output", "max_bad_rows", "spark", "engine", "source"}
+_TOP = {"program", "output", "max_bad_rows", "spark", "engine", "source", "stream"}
 _SOURCE = {"path", "predicate", "format", "header", "columns", "types"}
 
 
@@ -47,6 +50,7 @@ class PipelineConfig:
     settings: dict[str, str]
     options: Options
     sources: tuple[Source, ...]
+    stream: StreamConfig | None = None
 
 
 def read_config(path: str) -> PipelineConfig:
@@ -64,16 +68,18 @@ def read_config(path: str) -> PipelineConfig:
         program_text = program.read_text(encoding="utf-8")
     spark = _table(path, found, "spark")
     limit = found.get("max_bad_rows", 1000)
+    needs_output = "output" in found or "stream" not in found
     if type(limit) is not int:
         raise DataError(f"{path}: max_bad_rows is a number of rows, or -1 for no limit")
     return PipelineConfig(
         program_text,
-        str(folder / _wanted(path, found, "output", str)),
+        str(folder / (_wanted(path, found, "output", str) if needs_output else "")),
         None if limit < 0 else limit,
         spark.pop("master", None),
         {str(key): str(value) for key, value in spark.items()},
         _options(path, _table(path, found, "engine")),
         tuple(_source(path, folder, number, source) for number, source in enumerate(found.get("source", []), 1)),
+        stream_config(path, folder, _table(path, found, "stream")) if "stream" in found else None,
     )
 
 

@@ -1,0 +1,1 @@
+"""Streams in the pipeline: update records through Structured Streaming into a materialisation, changes into a sink."""

@@ -1,0 +1,158 @@
+"""The `[stream]` section of a pipeline's configuration:
+
+[stream]
+engine = "memory"                # memory, spark or keyed
+checkpoint = "stream/state"      # all that a restart needs, in one folder
+quarantine = "stream/refused"    # records that could not be applied, with the reason
+trigger = "2 seconds"            # how often; "available-now": take what there is and end; not given: at once
+most_per_batch = 100             # files, or messages of a broker, in a batch
+key = 1                          # keyed: the argument of every predicate that holds the key, from 1 on …
+keys = { limit = 0 }             # … unless it is another one; 0: a predicate without a key, the same for all keys
+
+[stream.source]
+format = "jsonl"                 # jsonl, csv, parquet, mqtt, or any other source of Spark
+path = "incoming"
+options = { }                    # of Spark, as they are
+value = "value"                  # the column with an update as JSON, where the source is no file
+order = ["partition", "offset"]  # the columns that tell what came first, where the source is no file
+
+[stream.sink]
+format = "jsonl"                 # or parquet
+path = "changes"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidelog.errors import DataError
+
+ENGINES = ("memory", "spark", "keyed")
+FILE_FORMATS = ("jsonl", "csv", "parquet")
+SINK_FORMATS = ("jsonl", "parquet")
+AVAILABLE_NOW = "available-now"
+
+_STREAM = {
+    *("engine", "checkpoint", "quarantine", "trigger", "most_per_batch", "key", "keys", "source", "sink"),
+}
+_SOURCE = {"format", "path", "options", "schema", "value", "order"}
+
+
+@dataclass(frozen=True)
+class StreamSource:
+    """Where records come from."""
+
+    format: str
+    path: str | None = None
+    options: Mapping[str, str] | None = None
+    schema: str | None = None
+    value: str = "value"
+    order: tuple[str, ...] = ()
+
+    @property
+    def is_file(self) -> bool:
+        return self.format in FILE_FORMATS
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """What the section says, with paths that stand for themselves."""
+
+    engine: str
+    checkpoint: Path
+    quarantine: Path
+    trigger: str | None
+    most_per_batch: int | None
+    key: int
+    keys: Mapping[str, int]
+    source: StreamSource
+    sink: Path
+    sink_format: str
+
+
+def stream_config(path: str, folder: Path, table: Mapping[str, Any]) -> StreamConfig:
+    """Read and check the section."""
+    read = _Reader(f"{path}, [stream]", table, _STREAM)
+    sink = _Reader(f"{path}, [stream.sink]", read.table("sink"), {"format", "path"})
+    keys = read.table("keys")
+    if not all(type(place) is int and place >= 0 for place in keys.values()):
+        raise DataError(f"{path}, [stream]: keys are numbers of arguments, from 1 on, or 0 for none")
+    return StreamConfig(
+        engine=read.one_of("engine", ENGINES, "memory"),
+        checkpoint=folder / read.text("checkpoint"),
+        quarantine=folder / read.text("quarantine"),
+        trigger=read.text_or_none("trigger"),
+        most_per_batch=read.number("most_per_batch"),
+        key=read.number("key") or 1,
+        keys=keys,
+        source=_source(f"{path}, [stream.source]", folder, read.table("source")),
+        sink=folder / sink.text("path"),
+        sink_format=sink.one_of("format", SINK_FORMATS, "jsonl"),
+    )
+
+
+def _source(where: str, folder: Path, table: Mapping[str, Any]) -> StreamSource:
+    read = _Reader(where, table, _SOURCE)
+    format = read.text("format")
+    location = read.text_or_none("path")
+    if format in FILE_FORMATS and location is None:
+        raise DataError(f'{where}: files lie somewhere; write path = "…"')
+    order = table.get("order", [])
+    if not isinstance(order, list) or not all(isinstance(name, str) for name in order):
+        raise DataError(f'{where}: order is a list of columns, such as ["partition", "offset"]')
+    return StreamSource(
+        format,
+        None if location is None else str(folder / location),
+        {key: _option(value) for key, value in read.table("options").items()},
+        read.text_or_none("schema"),
+        read.text_or_none("value") or "value",
+        tuple(order),
+    )
+
+
+def _option(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class _Reader:
+    """Looks values up in a table, and says where what is missing or wrong."""
+
+    def __init__(self, where: str, table: Mapping[str, Any], known: set[str]) -> None:
+        self._where = where
+        self._table = table
+        unknown = sorted(set(table) - known)
+        if unknown:
+            raise DataError(f"{where}: `{unknown[0]}` is not known; there are {', '.join(sorted(known))}")
+
+    def text(self, name: str) -> str:
+        value = self.text_or_none(name)
+        if value is None:
+            raise DataError(f'{self._where}: `{name}` is missing; write {name} = "…"')
+        return value
+
+    def text_or_none(self, name: str) -> str | None:
+        value = self._table.get(name)
+        if value is not None and not isinstance(value, str):
+            raise DataError(f'{self._where}: `{name}` is no text; write {name} = "…"')
+        return value
+
+    def one_of(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = self._table.get(name, default)
+        if value not in choices:
+            raise DataError(f"{self._where}: `{name}` is one of {', '.join(choices)}, not {value!r}")
+        return str(value)
+
+    def number(self, name: str) -> int | None:
+        value = self._table.get(name)
+        if value is not None and (type(value) is not int or value < 1):
+            raise DataError(f"{self._where}: `{name}` is a number above 0, not {value!r}")
+        return value
+
+    def table(self, name: str) -> dict[str, Any]:
+        value = self._table.get(name, {})
+        if not isinstance(value, dict):
+            raise DataError(f"{self._where}: `{name}` is a table")
+        return dict(value)

@@ -1,0 +1,48 @@
+"""Batches that were taken in and are not worked off yet: a file each, so that a source need not wait for the work.
+
+A batch is here from the moment at which Spark may forget it to the moment at which its changes are in the sink.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from tidelog.spark.streams.records import Entry
+from tidelog.storage.files import force_folder, replace_file, storage_errors
+
+_NAME = re.compile(r"(\d+)\.json")
+
+
+class Inbox:
+    """A folder of batches."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with storage_errors("write", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def batches(self) -> list[int]:
+        """The batches that wait, in order."""
+        with storage_errors("read", self._folder):
+            return sorted(int(found[1]) for path in self._folder.iterdir() if (found := _NAME.fullmatch(path.name)))
+
+    def _path(self, batch: int) -> Path:
+        return self._folder / f"{batch}.json"
+
+    def put(self, batch: int, entries: Sequence[Entry]) -> None:
+        content = json.dumps([[entry.place, entry.body] for entry in entries], ensure_ascii=False)
+        with storage_errors("write", self._folder):
+            replace_file(self._path(batch), content.encode())
+
+    def get(self, batch: int) -> list[Entry]:
+        with storage_errors("read", self._folder):
+            return [Entry(place, body) for place, body in json.loads(self._path(batch).read_bytes())]
+
+    def remove(self, batch: int) -> None:
+        with storage_errors("write", self._folder):
+            self._path(batch).unlink(missing_ok=True)
+            force_folder(self._folder)

@@ -1,0 +1,104 @@
+"""Streaming frames of records: from files, from brokers, from whatever Spark reads.
+
+Each row has the text of a record (`body`), where it came from (`place`), and the columns `o0`, `o1`, … that tell in
+which order records of one batch were given: Spark itself promises none. Files are taken by the time of their last
+change, then by name, and line by line: what those columns do not tell apart comes in the order in which a task reads.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidelog.errors import DataError
+from tidelog.spark.streams.config import StreamConfig, StreamSource
+from tidelog.spark.streams.records import Entry, parse_entry
+
+_LIMITS = {"kafka": "maxOffsetsPerTrigger", "mqtt": "mostPerBatch"}
+_OPERATION = "op string, predicate string, arguments string"
+
+
+def parser(source: StreamSource) -> partial[Any]:
+    """How the text of a record is read."""
+    return partial(parse_entry, csv=source.format == "csv")
+
+
+def open_intake(spark: SparkSession, config: StreamConfig) -> DataFrame:
+    """The streaming frame of the records."""
+    source = config.source
+    if source.format == "mqtt":
+        from tidelog.spark.streams.mqtt import MqttSource
+
+        spark.dataSource.register(MqttSource)
+    try:
+        return _files(spark, source, config) if source.is_file else _messages(spark, source, config)
+    except AnalysisException as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"[stream.source]: Spark cannot read {source.format}: {reason}") from None
+
+
+def _files(spark: SparkSession, source: StreamSource, config: StreamConfig) -> DataFrame:
+    columns = source.format == "parquet"
+    reader = spark.readStream.format("parquet" if columns else "text").options(**(source.options or {}))
+    if columns:
+        reader = reader.schema(source.schema or _OPERATION)
+    if config.most_per_batch is not None:
+        reader = reader.option("maxFilesPerTrigger", config.most_per_batch)
+    frame = reader.load(source.path)
+    order = [
+        F.col("_metadata.file_modification_time"),
+        F.col("_metadata.file_path"),
+        F.col("_metadata.file_block_start"),
+    ]
+    body = F.to_json(F.struct("op", "predicate", "arguments")) if columns else F.col("value")
+    return frame.select(F.col("_metadata.file_name").alias("place"), body.alias("body"), *_ordered(order))
+
+
+def _messages(spark: SparkSession, source: StreamSource, config: StreamConfig) -> DataFrame:
+    options = dict(source.options or {})
+    if source.format == "mqtt":
+        options.setdefault("spool", str(config.checkpoint / "mqtt"))
+    reader = spark.readStream.format(source.format).options(**options)
+    if source.schema is not None:
+        reader = reader.schema(source.schema)
+    if config.most_per_batch is not None and source.format in _LIMITS:
+        reader = reader.option(_LIMITS[source.format], config.most_per_batch)
+    frame = reader.load(source.path) if source.path else reader.load()
+    if source.value in frame.columns:
+        body = F.col(source.value).cast("string")
+    elif {"op", "predicate", "arguments"} <= set(frame.columns):
+        body = F.to_json(F.struct("op", "predicate", "arguments"))
+    else:
+        raise DataError(
+            f"[stream.source]: {source.format} has no column `{source.value}`; there are {', '.join(frame.columns)}: "
+            'name the one with the update by value = "…"'
+        )
+    order = [F.col(name) for name in source.order or _known_order(source)]
+    place = F.col("topic") if "topic" in frame.columns else F.lit(source.format)
+    return frame.select(place.alias("place"), F.coalesce(body, F.lit("null")).alias("body"), *_ordered(order))
+
+
+def _known_order(source: StreamSource) -> tuple[str, ...]:
+    return {"kafka": ("partition", "offset"), "mqtt": ("number",)}.get(source.format, ())
+
+
+def _ordered(columns: list[Column]) -> list[Column]:
+    return [column.alias(f"o{number}") for number, column in enumerate(columns)]
+
+
+def order_columns(frame: DataFrame) -> list[str]:
+    return [name for name in frame.columns if name.startswith("o")]
+
+
+def entries_of(frame: DataFrame) -> list[Entry]:
+    """The records of a batch, in order, here on the driver."""
+    rows = frame.toArrow()
+    rows = rows.append_column("row", pa.array(range(len(rows)), pa.int64()))
+    rows = rows.sort_by([(name, "ascending") for name in (*order_columns(frame), "row")])
+    places, bodies = rows.column("place").to_pylist(), rows.column("body").to_pylist()
+    return [Entry(place, body) for place, body in zip(places, bodies, strict=True)]

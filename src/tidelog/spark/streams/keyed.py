@@ -1,0 +1,251 @@
+"""The engine `keyed`: the facts of each key in Spark's state, and what follows from them in the workers.
+
+Records are split by key on the executors, and grouped; `applyInPandasWithState` hands each key's records to its facts.
+Spark commits the states of all keys together with the batch, and works on a batch again from the states before it if
+it did not come to that: so the changes of a batch are the same each time, and the sink takes them once.
+
+Rules hold for all keys. A change of rules is told to the driver, checked there, and holds from the next batch on; a
+key changes over when it is next worked on, and its change then includes what the new rules add and remove.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from tidelog.errors import DataError, TidelogError
+from tidelog.formats import Update
+from tidelog.formats.jsonl import value_to_json
+from tidelog.formats.updates import Facts
+from tidelog.knowledge_base import KnowledgeBase
+from tidelog.language import parse_program
+from tidelog.spark.streams.batches import Batch
+from tidelog.spark.streams.intake import order_columns
+from tidelog.spark.streams.keys import Keys
+from tidelog.spark.streams.metrics import Outcome
+from tidelog.spark.streams.programs import Programs
+from tidelog.spark.streams.records import Entry, Refused, changes_rules, parse_entry
+from tidelog.spark.streams.resident import KeyFacts, Resident, rules_text
+from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, changed_facts, net_facts
+
+CHANGE, REFUSED, RULES, WORK = "change", "refused", "rules", "work"
+STATE = "program bigint, token string, facts string"
+_OUTPUT = ("kind", "op", "predicate", "arguments", "place", "body", "reason")
+_NOBODY = ""  # the key of what belongs to no key: records that cannot be read, and changes of rules
+_BATCH_ID = "streaming.sql.batchId"
+
+# By program folder and number: a worker lives longer than a task.
+_residents: dict[tuple[str, int], Resident] = {}
+
+
+@dataclass(frozen=True)
+class KeyedProgram:
+    """What a task needs to know: where programs lie, and which arguments are keys."""
+
+    folder: Path
+    key: int
+    keys: Mapping[str, int]
+
+    @property
+    def programs(self) -> Programs:
+        return Programs(self.folder)
+
+    def check(self, text: str) -> Keys:
+        """The keys of a program; refuses one that joins across them."""
+        return Keys.of(parse_program(text), self.key, self.keys)
+
+    def resident(self, number: int) -> Resident:
+        """What this process holds of a program."""
+        place = (str(self.folder), number)
+        if place not in _residents:
+            text = self.programs.text(number)
+            _residents[place] = Resident(text, self.check(text))
+        return _residents[place]
+
+
+# ── records to keys ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def split_by_key(frame: DataFrame, program: KeyedProgram, csv: bool) -> DataFrame:
+    """Records with the key that each of them, or each part of one, belongs to."""
+    order = order_columns(frame)
+    types = {field.name: field.dataType.simpleString() for field in frame.schema}
+    kept = "".join(f"{name} {types[name]}, " for name in order)
+    last = f"o{len(order)}"
+
+    def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keys = program.check(program.programs.text(_current(program)))
+        count = 0
+        for batch in batches:
+            bodies = batch.column("body").to_pylist()
+            rows = [(row, *part) for row, body in enumerate(bodies) for part in _parts(body, keys, csv)]
+            taken = batch.take(pa.array([row for row, *_ in rows], pa.int64()))
+            columns = [pa.array([part[place] for part in rows], pa.string()) for place in (1, 2, 3)]
+            columns += [taken.column(name) for name in ("place", *order)]
+            columns.append(pa.array(range(count, count + len(rows)), pa.int64()))
+            count += len(rows)
+            yield pa.RecordBatch.from_arrays(columns, names=["key", "body", "reason", "place", *order, last])
+
+    return frame.mapInArrow(split, f"key string, body string, reason string, place string, {kept}{last} bigint")
+
+
+def _current(program: KeyedProgram) -> int:
+    context = TaskContext.get()
+    assert context is not None
+    return program.programs.number_for(int(context.getLocalProperty(_BATCH_ID) or 0))
+
+
+def _parts(body: str, keys: Keys, csv: bool) -> Iterable[tuple[str, str, str | None]]:
+    """Key, text and, where it is refused, reason, for each key that a record is about."""
+    if not body.strip():
+        return []
+    try:
+        update = parse_entry(body, csv)
+        if changes_rules(update):
+            return [(_NOBODY, _as_json(update), None)]
+        found = keys.split(update)
+    except DataError as problem:
+        return [(_NOBODY, body, str(problem))]
+    if len(found) == 1 and not csv:
+        return [(next(iter(found)), body, None)]
+    return [(key, _as_json(part), None) for key, part in found.items()]
+
+
+def _as_json(update: Update) -> str:
+    def side(facts: Facts) -> dict[str, Any]:
+        return {name: [[value_to_json(value) for value in row] for row in rows] for name, rows in facts.items()}
+
+    written = {key: side(update[key]) for key in ("add", "delete") if update.get(key)}
+    rules = {key: update[key] for key in ("add_rules", "remove_rules") if update.get(key)}
+    return json.dumps({**written, **rules}, ensure_ascii=False)
+
+
+# ── a key ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def changes_of_keys(frame: DataFrame, program: KeyedProgram) -> DataFrame:
+    """What the records of each batch change, as rows of several kinds."""
+    order = order_columns(frame)
+    schema = ", ".join(f"{name} string" for name in _OUTPUT)
+    work = partial(_work_on_key, program=program, order=order)
+    return frame.groupBy("key").applyInPandasWithState(work, schema, STATE, "update", "NoTimeout")
+
+
+def _work_on_key(
+    key: tuple[Any, ...], frames: Iterator[Any], state: Any, program: KeyedProgram, order: list[str]
+) -> Iterator[Any]:
+    """All records of a key in a batch, at once."""
+    import pandas
+
+    records = pandas.concat(list(frames)).sort_values(order)
+    entries = [Entry(place, body) for place, body in zip(records["place"], records["body"], strict=True)]
+    if key[0] == _NOBODY:
+        rows = [_told(entry, reason) for entry, reason in zip(entries, records["reason"], strict=True)]
+    else:
+        rows = _apply(key[0], entries, state, program)
+    yield pandas.DataFrame(rows, columns=list(_OUTPUT))
+
+
+def _told(entry: Entry, reason: str | None) -> tuple[str | None, ...]:
+    return (RULES if reason is None else REFUSED, None, None, None, entry.place, entry.body, reason)
+
+
+def _apply(key: str, entries: list[Entry], state: Any, program: KeyedProgram) -> list[tuple[str | None, ...]]:
+    number = _current(program)
+    resident = program.resident(number)
+    changes = [_brought_in(key, state, program, number, resident)]
+    batch = Batch(0, entries, parse_entry)
+    token, facts = resident.apply(key, batch)
+    state.update((number, token, facts.to_json()))
+    changes.extend(list(changed_facts(change)) for change in batch.changes)
+    rows: list[tuple[str | None, ...]] = [(CHANGE, *fact, None, None, None) for fact in net_facts(changes)]
+    rows.extend((REFUSED, None, None, None, one.entry.place, one.entry.body, one.reason) for one in batch.refused)
+    work = {kind: count for kind, count in batch.work.items() if count}
+    return [*rows, (WORK, None, None, None, None, json.dumps({**work, "records": len(entries)}), None)]
+
+
+def _brought_in(key: str, state: Any, program: KeyedProgram, number: int, resident: Resident) -> list[ChangedFact]:
+    """See that the facts of a key are here, and tell what is new about that, as under a new program."""
+    if not state.exists:
+        return list(changed_facts(resident.bring_in(key, resident.first_facts(key))))
+    before, token, facts = state.get
+    if before == number:
+        if not resident.holds(key, token):
+            resident.bring_in(key, KeyFacts.from_json(facts))
+        return []
+    gone = changed_facts(program.resident(before).bring_in(key, KeyFacts.from_json(facts)))
+    come = changed_facts(resident.bring_in(key, KeyFacts.from_json(facts)))
+    return net_facts([[fact._replace(op="removed") for fact in gone], come])
+
+
+# ── a batch, on the driver ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class KeyedEngine:
+    """Writes what the keys changed, and takes new rules."""
+
+    def __init__(
+        self, program: KeyedProgram, sink: Sink, quarantine: Quarantine, on_batch: Callable[[int, Outcome], None]
+    ) -> None:
+        self._program = program
+        self._sink = sink
+        self._quarantine = quarantine
+        self._on_batch = on_batch
+
+    def take(self, number: int, rows: pa.Table) -> None:
+        """The rows that the keys gave for a batch; the same if the batch is worked on again."""
+        facts: list[ChangedFact] = []
+        refused: list[Refused] = []
+        rules: list[Entry] = []
+        work: Counter[str] = Counter()
+        for kind, op, predicate, arguments, place, body, reason in zip(*rows.to_pydict().values(), strict=True):
+            match kind:
+                case "change":
+                    facts.append(ChangedFact(op, predicate, arguments))
+                case "refused":
+                    refused.append(Refused(Entry(place, body), reason))
+                case "rules":
+                    rules.append(Entry(place, body))
+                case "work":
+                    work.update(json.loads(body))
+        refused.extend(self._take_rules(number, rules))
+        self._sink.write(number, sorted(facts, key=lambda fact: (fact.op != "removed", fact.predicate, fact.arguments)))
+        self._quarantine.write(number, refused)
+        added = sum(fact.op == "added" for fact in facts)
+        outcome = Outcome(work.pop("records", 0), added, len(facts) - added, len(refused), work)
+        self._on_batch(number, outcome)
+
+    def _take_rules(self, number: int, entries: list[Entry]) -> list[Refused]:
+        """Make a program of the present one and changes of it, for the batches from the next one on."""
+        programs = self._program.programs
+        text = programs.text(programs.number_for(number))
+        refused = []
+        for entry in entries:
+            try:
+                text = self._changed(text, parse_entry(entry.body))
+            except TidelogError as problem:
+                refused.append(Refused(entry, str(problem)))
+        if len(refused) < len(entries):
+            programs.put(number + 1, text)
+        return refused
+
+    def _changed(self, text: str, update: Update) -> str:
+        program = parse_program(text)
+        kb = KnowledgeBase(rules_text(program))
+        kb.update(add_rules=update.get("add_rules", ""), remove_rules=update.get("remove_rules", ""))
+        if update.get("add") or update.get("delete"):
+            raise DataError("rules hold for all keys: send facts in a record of their own")
+        prefixes = "".join(f"@prefix {name}: <{iri}> .\n" for name, iri in kb.prefixes.items())
+        changed = prefixes + "\n".join([*(f"{fact}." for fact in program.facts), *kb.rules])
+        self._program.check(changed)
+        self._program.programs.check_arities(changed)
+        return changed

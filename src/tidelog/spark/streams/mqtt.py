@@ -1,0 +1,228 @@
+"""MQTT, the protocol that sensors speak, as a source of Spark: `spark.readStream.format("mqtt")`.
+
+A broker forgets a message once it is acknowledged, while Spark may ask for a batch again. So messages are written to a
+folder, the spool, and forced to the disk before they are acknowledged; there they have numbers, which are the
+offsets that Spark knows. They leave the spool when Spark has done with them. The client has a session that the broker
+keeps: what is sent while nobody listens (with quality of service 1 or 2) comes when somebody does again. A message
+whose acknowledgement was lost in a crash comes twice; adding or deleting a fact twice is the same as doing so once.
+
+Options: `host`, `port`, `topics` (filters, separated by commas), `client` (the name of the session), `qos`, `username`,
+`password`, `tls`, `spool`, `mostPerBatch`. Columns: `number`, `topic`, `value`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from tidelog.errors import DataError, StorageError
+from tidelog.storage.files import replace_file, storage_errors
+
+_PART = re.compile(r"(\d+)-(\d+)\.jsonl")
+_KNOWN = {
+    *("host", "port", "topics", "client", "qos", "username", "password", "tls", "spool", "mostperbatch", "path"),
+}
+_PATIENCE = 10.0
+
+
+class Spool:
+    """A folder of messages with numbers from 1 on; a part is a file that is named after its first and last number."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def _parts(self) -> list[tuple[int, int, Path]]:
+        if not self._folder.is_dir():
+            return []
+        names = ((_PART.fullmatch(path.name), path) for path in self._folder.iterdir())
+        return sorted((int(found[1]), int(found[2]), path) for found, path in names if found)
+
+    @property
+    def last(self) -> int:
+        """The number of the last message."""
+        return max((last for _, last, _ in self._parts()), default=0)
+
+    def append(self, after: int, messages: Sequence[tuple[str, str]]) -> int:
+        """Make messages durable, under the numbers after one; returns the last of them."""
+        last = after + len(messages)
+        with storage_errors("write", self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            lines = "".join(json.dumps(message, ensure_ascii=False) + "\n" for message in messages)
+            replace_file(self._folder / f"{after + 1}-{last}.jsonl", lines.encode())
+        return last
+
+    def read(self, start: int, end: int) -> Iterator[tuple[int, str, str]]:
+        """The messages after `start`, up to `end`."""
+        expected = start + 1
+        for first, last, path in self._parts():
+            if last > start and first <= end:
+                with storage_errors("read", path):
+                    lines = path.read_text(encoding="utf-8").splitlines()
+                for number, line in enumerate(lines, first):
+                    if start < number <= end:
+                        if number != expected:
+                            raise StorageError(f"{self._folder} lacks message {expected}; restore the folder")
+                        expected += 1
+                        yield (number, *json.loads(line))
+        if expected != end + 1:
+            raise StorageError(f"{self._folder} lacks message {expected}; restore the folder")
+
+    def forget(self, end: int) -> None:
+        """Remove what nobody will ask for. The last part stays: it tells which number comes next."""
+        for _, last, path in self._parts()[:-1]:
+            if last <= end:
+                path.unlink(missing_ok=True)
+
+
+class Range(InputPartition):  # type: ignore[misc]
+    """The messages after one number, up to another."""
+
+    def __init__(self, start: int, end: int) -> None:
+        self.start = start
+        self.end = end
+
+
+class MqttSource(DataSource):  # type: ignore[misc]
+    """The source `mqtt`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "mqtt"
+
+    def schema(self) -> str:
+        return "number bigint, topic string, value string"
+
+    def streamReader(self, schema: object) -> MqttReader:
+        return MqttReader({name.lower(): value for name, value in self.options.items()})
+
+
+class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
+    """Listens to a broker from the first time that Spark asks what there is."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        unknown = sorted(set(options) - _KNOWN)
+        missing = [name for name in ("host", "topics", "client", "spool") if name not in options]
+        if unknown or missing:
+            wrong = f"no option `{unknown[0]}`" if unknown else f"no `{missing[0]}`, which it needs"
+            raise DataError(f"the source mqtt has {wrong}; its options are {', '.join(sorted(_KNOWN))}")
+        self._options = dict(options)
+        self._spool = Spool(Path(options["spool"]))
+        self._listener: Listener | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What tasks get: they read from the spool, and listen to nobody."""
+        return {"_options": self._options, "_spool": self._spool, "_listener": None}
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"number": 0}
+
+    def getDefaultReadLimit(self) -> Any:
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+        most = self._options.get("mostperbatch")
+        return ReadMaxRows(int(most)) if most else ReadAllAvailable()
+
+    def latestOffset(self, start: Mapping[str, int] | None = None, limit: Any = None) -> dict[str, int]:
+        """What has been received; Spark before 4.2 gives no start and no limit."""
+        if self._listener is None:
+            self._listener = Listener(self._options, self._spool)
+        last = self._listener.last()
+        most = getattr(limit, "max_rows", None)
+        return {"number": last if start is None or most is None else min(last, start["number"] + most)}
+
+    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[Range]:
+        return [Range(start["number"], end["number"])] if start["number"] < end["number"] else []
+
+    def read(self, partition: Range) -> Iterator[tuple[int, str, str]]:
+        return self._spool.read(partition.start, partition.end)
+
+    def commit(self, end: Mapping[str, int]) -> None:
+        self._spool.forget(end["number"])
+
+    def stop(self) -> None:
+        if self._listener is not None:
+            self._listener.stop()
+
+
+class Listener:
+    """A client of the broker: what comes in goes to the spool, many messages at once, and is acknowledged then."""
+
+    def __init__(self, options: Mapping[str, str], spool: Spool) -> None:
+        from paho.mqtt.client import Client
+        from paho.mqtt.enums import CallbackAPIVersion
+
+        self._spool = spool
+        self._last = spool.last
+        self._waiting: list[Any] = []
+        self._arrived = threading.Condition()
+        self._stopped = False
+        self._failure: BaseException | None = None
+        self._connected = threading.Event()
+        self._topics = [(topic.strip(), int(options.get("qos", "1"))) for topic in options["topics"].split(",")]
+        client = self._client = Client(CallbackAPIVersion.VERSION2, options["client"], clean_session=False)
+        client.manual_ack_set(True)
+        client.on_message = self._receive
+        client.on_connect = self._subscribe
+        if "username" in options:
+            client.username_pw_set(options["username"], options.get("password"))
+        if options.get("tls") == "true":
+            client.tls_set()
+        host, port = options["host"], int(options.get("port", "1883"))
+        self._writer = threading.Thread(target=self._write, name="mqtt spool", daemon=True)
+        self._writer.start()
+        try:
+            client.connect(host, port)
+        except OSError as problem:
+            raise DataError(f"the broker at {host}:{port} cannot be reached: {problem}") from None
+        client.loop_start()
+        if not self._connected.wait(_PATIENCE):
+            raise self._failure or DataError(f"the broker at {host}:{port} does not answer")
+
+    def _subscribe(self, client: Any, _: Any, flags: Any, reason: Any, *more: Any) -> None:
+        if reason.is_failure:
+            self._failure = DataError(f"the broker refuses the client: {reason}")
+        else:
+            client.subscribe(self._topics)
+        self._connected.set()
+
+    def _receive(self, _: Any, __: Any, message: Any) -> None:
+        with self._arrived:
+            self._waiting.append(message)
+            self._arrived.notify()
+
+    def _write(self) -> None:
+        while True:
+            with self._arrived:
+                self._arrived.wait_for(lambda: self._waiting or self._stopped)
+                taken, self._waiting = self._waiting, []
+            if not taken:
+                return
+            try:
+                texts = [(message.topic, message.payload.decode("utf-8", "replace")) for message in taken]
+                self._last = self._spool.append(self._last, texts)
+            except BaseException as problem:
+                self._failure = problem
+                return
+            for message in taken:
+                self._client.ack(message.mid, message.qos)
+
+    def last(self) -> int:
+        """The number of the last message that is safe."""
+        if self._failure is not None:
+            raise self._failure
+        return self._last
+
+    def stop(self) -> None:
+        """Write what has come, and leave; the broker keeps what comes now."""
+        with self._arrived:
+            self._stopped = True
+            self._arrived.notify()
+        self._writer.join()
+        self._client.disconnect()
+        self._client.loop_stop()

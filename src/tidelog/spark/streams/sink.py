@@ -1,0 +1,113 @@
+"""Where changes go: a folder with a folder for each batch that changed something, `batch=17`; none enters twice.
+
+A batch is written beside its place, forced to the disk and moved there by one rename. Its name is its batch's, so that
+a batch that is worked on again after a crash finds that it is there already. Spark, Arrow, DuckDB and Polars read the
+whole as one data set that is partitioned by batch. Records that were refused go to such a folder of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidelog.formats.jsonl import value_to_json
+from tidelog.formats.order import sorted_rows
+from tidelog.formats.updates import ChangeLike
+from tidelog.spark.streams.records import Refused
+from tidelog.storage.files import force, force_folder, storage_errors
+
+_BATCH = re.compile(r"batch=(\d+)")
+_SCHEMA = pa.schema([("op", pa.string()), ("predicate", pa.string()), ("arguments", pa.string())])
+_REFUSED_SCHEMA = pa.schema([("place", pa.string()), ("record", pa.string()), ("reason", pa.string())])
+
+
+class ChangedFact(NamedTuple):
+    """A fact that came or went: `added` or `removed`, and its arguments as a JSON array."""
+
+    op: str
+    predicate: str
+    arguments: str
+
+
+def changed_facts(change: ChangeLike) -> Iterator[ChangedFact]:
+    """The facts of a change, those that went first, in a fixed order."""
+    for op, facts in (("removed", change.removed), ("added", change.added)):
+        for predicate in sorted(facts):
+            for row in sorted_rows(facts[predicate]):
+                arguments = json.dumps([value_to_json(value) for value in row], ensure_ascii=False)
+                yield ChangedFact(op, predicate, arguments)
+
+
+def net_facts(changes: Sequence[Iterable[ChangedFact]]) -> list[ChangedFact]:
+    """What several changes, one after the other, come to: a fact that came and went again is not in it."""
+    found: dict[tuple[str, str], ChangedFact] = {}
+    for change in changes:
+        for fact in change:
+            known = found.pop((fact.predicate, fact.arguments), None)
+            if known is None or known.op == fact.op:
+                found[fact.predicate, fact.arguments] = fact
+    return list(found.values())
+
+
+class BatchFolder:
+    """A data set that takes batches, each once."""
+
+    def __init__(self, path: Path, format: str) -> None:
+        self.path = path
+        self._format = format
+
+    def __contains__(self, batch: int) -> bool:
+        return (self.path / f"batch={batch}").exists()
+
+    @property
+    def batches(self) -> list[int]:
+        """The batches that are there."""
+        if not self.path.is_dir():
+            return []
+        return sorted(int(found[1]) for entry in self.path.iterdir() if (found := _BATCH.fullmatch(entry.name)))
+
+    def _write(self, batch: int, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> None:
+        if not rows or batch in self:
+            return
+        with storage_errors("write", self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            beside = self.path / f".batch={batch}"
+            shutil.rmtree(beside, ignore_errors=True)
+            beside.mkdir()
+            with (beside / f"part-0.{self._format}").open("wb") as file:
+                if self._format == "parquet":
+                    pq.write_table(pa.Table.from_pylist(list(rows), schema), file)
+                else:
+                    file.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
+                force(file)
+            force_folder(beside)
+            beside.replace(self.path / f"batch={batch}")
+            force_folder(self.path)
+
+
+class Sink(BatchFolder):
+    """Takes what changed."""
+
+    def write(self, batch: int, facts: Iterable[ChangedFact]) -> None:
+        rows = [fact._asdict() for fact in facts]
+        if self._format == "jsonl":
+            rows = [row | {"arguments": json.loads(row["arguments"])} for row in rows]
+        self._write(batch, rows, _SCHEMA)
+
+
+class Quarantine(BatchFolder):
+    """Takes records that were refused."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "jsonl")
+
+    def write(self, batch: int, refused: Iterable[Refused]) -> None:
+        rows = [{"place": one.entry.place, "record": one.entry.body, "reason": one.reason} for one in refused]
+        self._write(batch, rows, _REFUSED_SCHEMA)
