@@ -112,8 +112,33 @@ class LookAhead:
         update = self._peek()
         if update is not None:
             self._seen = update
-            self._encoded = encoded(self._kb, update)
-            transaction.marking.look(deletions_of(self._kb, self._encoded))
+            deleted, added = self._encode(update)
+            transaction.marking.look(deleted, added, self._kb._engine.explicit_relation)
+
+    def _encode(self, update: object) -> tuple[dict[str, Cells], dict[str, Cells]]:
+        """What an update deletes and adds. Nothing of a bad update: it is refused in its own place."""
+        deleted: dict[str, Cells] = {}
+        added: dict[str, Cells] = {}
+        if isinstance(update, Mapping):
+            try:
+                self._encoded = {
+                    key: {name: self._encode_rows(name, rows, found) for name, rows in update[key].items()}
+                    for key, found in (("delete", deleted), ("add", added))
+                    if update.get(key)
+                }
+            except (TidelogError, AttributeError, TypeError, ValueError):
+                return {}, {}
+        return deleted, added
+
+    def _encode_rows(self, name: str, rows: Any, found: dict[str, Cells]) -> Any:
+        """Rows as they are kept for their update, encoded where they can be read twice."""
+        cells = self._kb._encode_rows(name, rows) if isinstance(rows, Collection) else None
+        if cells is None:
+            return rows
+        predicate = self._kb._resolve(name)
+        known = found.get(predicate)
+        found[predicate] = cells if known is None else np.concatenate((known, cells))
+        return FactSet(self._kb._engine.store.terms, cells.shape[1], StoredRows(cells))
 
     def prepared(self, update: UpdateMapping) -> UpdateMapping:
         """The next update, now that it is taken: with its facts encoded, if they have been looked at."""
@@ -139,50 +164,3 @@ def check_update(update: object) -> UpdateMapping:
     if unknown:
         raise DataError(f"an update has no `{unknown[0]}`; its keys are {', '.join(KEYS)}")
     return update
-
-
-def encoded(kb: KnowledgeBase, update: object) -> UpdateMapping:
-    """The facts of an update that can be read twice, encoded. None of a bad update: it is refused in its own place."""
-    if not isinstance(update, Mapping):
-        return {}
-    try:
-        return {key: _encoded_facts(kb, facts) for key in ("delete", "add") if (facts := update.get(key))}
-    except (TidelogError, AttributeError, TypeError, ValueError):
-        return {}
-
-
-def _encoded_facts(kb: KnowledgeBase, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Rows that come from an iterator stay as they are."""
-    return {
-        name: _encoded_rows(kb, name, rows) if isinstance(rows, Collection) else rows for name, rows in facts.items()
-    }
-
-
-def _encoded_rows(kb: KnowledgeBase, name: str, rows: Any) -> Any:
-    cells = kb._encode_rows(name, rows)
-    return rows if cells is None else FactSet(kb._engine.store.terms, cells.shape[1], StoredRows(cells))
-
-
-def deletions_of(kb: KnowledgeBase, update: UpdateMapping) -> dict[str, Cells]:
-    """The facts that an encoded update deletes and does not add."""
-    deleted, added = (_cells_by_predicate(kb, update.get(key, {})) for key in ("delete", "add"))
-    for predicate in deleted.keys() & added.keys():
-        deleted[predicate] = _rows_without(deleted[predicate], added[predicate])
-    return deleted
-
-
-def _cells_by_predicate(kb: KnowledgeBase, facts: Mapping[str, Any]) -> dict[str, Cells]:
-    found: dict[str, Cells] = {}
-    for name, rows in facts.items():
-        if isinstance(rows, FactSet):
-            predicate, cells = kb._resolve(name), rows._cells()
-            known = found.get(predicate)
-            found[predicate] = (
-                cells if known is None or known.shape[1] != cells.shape[1] else np.concatenate((known, cells))
-            )
-    return found
-
-
-def _rows_without(rows: Cells, others: Cells) -> Cells:
-    gone = set(map(tuple, others.tolist()))
-    return rows[[place for place, row in enumerate(map(tuple, rows.tolist())) if row not in gone]]

@@ -21,6 +21,7 @@ BENCHMARKS = {
     "updates": "the latency of small updates, deletions against materialising again",
     "bf": "Backward/Forward against DRed: Table 2 of the B/F paper, with the equilibrium",
     "marking": "streams with and without marking: Tables 1–3 of B/F with Marking",
+    "streams": "public update streams in every mode, under every algorithm, against materialising again",
     "modular": "closure modules: Tables 1 and 2 of Modular Materialisation",
     "rules": "rule updates: Fig. 6–10 and Tables 2 and 3 of ZodiacEdge",
     "dynamic": "fully dynamic against one update at a time",

@@ -18,7 +18,7 @@ import numpy as np
 from tidelog.reason.compiled import Node
 from tidelog.reason.deletion import find_candidates
 from tidelog.reason.insertion import insert
-from tidelog.reason.mark_kernels import mark_fact, room_for_marks, uses_marked
+from tidelog.reason.mark_kernels import first_marked_step, mark_fact, room_for_marks, uses_marked
 from tidelog.reason.policy import Counters
 from tidelog.reason.rederivation import drop_deleted
 from tidelog.reason.sets import BACKWARD, BACKWARD_EXPLICIT, DESTROYED_IN_ROUND, PROVED
@@ -35,6 +35,7 @@ from tidelog.store.layout import (
     F_DISPROVED,
     F_EXPLICIT,
     F_IN,
+    F_MARKED,
     F_PROCESSED,
     F_PROVED,
     F_SPREAD,
@@ -82,7 +83,7 @@ LIST_C = 1
 LIST_P = 2
 
 # The sets of each kind of join, as the machine holds them.
-SETS = np.array([DESTROYED_IN_ROUND.words(), BACKWARD.words(), BACKWARD_EXPLICIT.words(), PROVED.words()], np.int64)
+SETS = np.array([DESTROYED_IN_ROUND.words, BACKWARD.words, BACKWARD_EXPLICIT.words, PROVED.words], np.int64)
 IN_DELETION, IN_BACKWARD, IN_BACKWARD_EXPLICIT, IN_FORWARD = 0, 1, 2, 3
 
 # Where the machine is.
@@ -97,6 +98,7 @@ AT_FACT = 6  # the fact that spreads, in saturate or in deletion
 AT_PLAN = 7
 AT_END = 8
 AT_JOINING = 9
+AT_MARKED = 10  # the first step of the current plan that may match a marked fact, or -1
 
 # A level of checkProvability: fields of 8 bytes, then the frame of its join.
 L_FACT = 0
@@ -335,8 +337,10 @@ def next_consequence(m, sets, plans):
     frame = m[M_FRAMES]
     while m[M_STATE + AT_PLAN] < m[M_STATE + AT_END]:
         if m[M_STATE + AT_JOINING] == 0:
-            start(frame, load_i32(plans + 8 * m[M_STATE + AT_PLAN]), m[M_STATE + AT_FACT] & 0xFFFFFFFF)
+            plan = load_i32(plans + 8 * m[M_STATE + AT_PLAN])
+            start(frame, plan, m[M_STATE + AT_FACT] & 0xFFFFFFFF)
             m[M_STATE + AT_JOINING] = 1
+            m[M_STATE + AT_MARKED] = first_marked_step(m, plan) if m[M_MARKING] != 0 else -1
         match_in(m, sets)
         status = next_match(m, frame)
         if status != DONE:
@@ -356,9 +360,11 @@ def saturate(m, places, starts, plans, counters):
             count_work(m, W_FORWARD, m[M_FRAMES])
             head = derived_head(m, m[M_FRAMES])
             if head >= 0:
-                if m[M_MARKING] != 0 and uses_marked(m, m[M_FRAMES], m[M_MARKING]):
+                flags = load_i32(entry_flags(m, head))
+                first = m[M_STATE + AT_MARKED]
+                if first >= 0 and not flags & F_MARKED and uses_marked(m, m[M_FRAMES], m[M_MARKING], first):
                     mark_fact(m, head >> 32, head & 0xFFFFFFFF)
-                if load_i32(entry_flags(m, head)) & F_CHECKED:
+                if flags & F_CHECKED:
                     prove(m, head)
                 else:
                     set_flags(m, head, F_DELAYED)

@@ -24,8 +24,7 @@ from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
 from tidelog.reason.compiled import CompiledRule, Node, group_predicate, normal_form
 from tidelog.reason.counting import recount
-from tidelog.reason.marking import Rows as MarkedRows
-from tidelog.reason.marking import is_copy_of
+from tidelog.reason.marking import NO_ENTRIES, CopyTable, is_copy_of, renumbered
 from tidelog.reason.modular import Closures
 from tidelog.reason.policy import Counters
 from tidelog.reason.recomputation import recompute
@@ -115,7 +114,9 @@ class Engine:
         self.limits = limits or Limits()
         self.functions = functions if functions is not None else {}
         self.attendant: Attendant | None = None
-        self._expected: MarkedRows = {}
+        # Facts that the last update marked, and the rules by which marks are shared.
+        self._expected = NO_ENTRIES
+        self._copies = CopyTable(self._copies_of)
         self._algorithm: Algorithm = algorithm_for(maintenance)
         self._rules: dict[int, CompiledRule] = {}
         self._aggregates: dict[int, AggregateRule] = {}
@@ -202,6 +203,8 @@ class Engine:
             rules_before = dict(rules_before)
             counted = dict(self.counted)
             impact = self.graph.update(request.add_rules, request.remove_rules)
+            # Other rules copy facts now, and facts may lie elsewhere: marks do not outlive a change of rules.
+            self._expected, self._copies = NO_ENTRIES, CopyTable(self._copies_of)
             try:
                 self._closures.leave(self.graph, impact.heads)
             except BaseException:
@@ -214,7 +217,9 @@ class Engine:
         transaction = Transaction(
             self.store, self.limits, self.functions, self.rule_text, self.attendant, self._expected
         )
-        self._expected = {}
+        self._expected = NO_ENTRIES
+        if impact is None:
+            transaction.marking.begin(set(request.add))
         relation_count = len(self.store.relations)
         explicit_counts = [(relation, relation.explicit_count) for relation in self.store.relations]
         try:
@@ -222,7 +227,7 @@ class Engine:
             self._declare(request)
             begun = self._closures.begin(impact.heads) if impact else ()
             self._pass(transaction, request, removed, added, removed_aggregates, begun)
-            expected = transaction.marking.finish(self._copies_of)
+            expected = transaction.marking.finish(self._copies)
             outcome = self._outcome(transaction)
             if before_commit is not None:
                 before_commit(outcome)
@@ -260,13 +265,16 @@ class Engine:
         self._rules.clear()
         self._aggregates.clear()
         self._nodes.clear()
+        self._copies = CopyTable(self._copies_of)
         self.store.forget_relations(relation_count)
 
     def _tidy(self, relations: Iterable[Relation]) -> None:
         """Close the gaps that deletions left. It can wait where memory is short."""
         with suppress(MemoryError):
             for relation in relations:
-                relation.tidy()
+                alive = relation.tidy()
+                if alive is not None:
+                    self._expected = renumbered(self._expected, relation.number, alive)
 
     def _outcome(self, transaction: Transaction) -> Outcome:
         transaction.check_limits()
@@ -407,6 +415,7 @@ class Engine:
             if number in self._aggregates:
                 self._aggregates[number].forget_plans()
         self._nodes.clear()
+        self._copies = CopyTable(self._copies_of)
 
     def forget_counts(self, rules: Iterable[int]) -> None:
         """The derivations of these rules are no longer counted."""
@@ -454,13 +463,15 @@ class Engine:
                 recount(transaction, node, before, counters)
         self.counted.update(wanted)
 
-    def _copies_of(self, predicate: str) -> Iterator[tuple[CompiledRule, int]]:
-        """The rules that only copy facts of a predicate, and which facts pass their marks on through each."""
+    def _copies_of(self, relation: int) -> Iterator[tuple[CompiledRule, int]]:
+        """The rules that only copy facts of a relation, and which facts pass their marks on through each."""
+        predicate = self.store.relations[relation].name
         for number in self.graph.readers(predicate):
             rule = self._compile(number)
-            marks = self._algorithm.choice(self._node(rule.head.name)).marks
-            if marks and is_copy_of(rule, predicate) and self._closures.get(rule.head.name) is None:
-                yield rule, marks
+            if is_copy_of(rule, predicate) and self._closures.get(rule.head.name) is None:
+                marks = self._algorithm.choice(self._node(rule.head.name)).marks
+                if marks:
+                    yield rule, marks
 
     def _follow_explicit(self, relation: Relation, explicit: Explicit) -> None:
         """Without rules, I is E."""
@@ -503,7 +514,7 @@ class Engine:
                 both = np.intersect1d(gone, come)
                 gone = np.setdiff1d(gone, both).astype(np.int32)
                 come = np.setdiff1d(come, both).astype(np.int32)
-            transaction.marking.mark_explicit(relation, len(come))
+            transaction.marking.came(predicate, relation, len(come))
             explicit.deleted[relation.number] = gone
             explicit.added[relation.number] = come
         return explicit

@@ -1,13 +1,14 @@
 """The part of marking that kernels do: whether a rule instance uses a marked fact, and marking its head.
 
-Heads are buffered before they are looked up, so a marked head is first noted by its place in the buffer.
+Heads are buffered before they are looked up, so a marked head is first noted by its place in the buffer. A relation
+knows how many of its facts pass marks on (`R_MARKS`): a plan over relations without any costs nothing.
 """
 
 from __future__ import annotations
 
-from tidelog.store.executor import matched_fact, plan_word
+from tidelog.store.executor import head_relation, matched_fact, next_match, plan_word, start, write_head
 from tidelog.store.jit import device, entry_point, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import enqueue, field, find, flags_at, record_of, relation_row, touch
+from tidelog.store.kernels import enqueue, field, find, flags_at, flags_of, record_of, relation_row, touch
 from tidelog.store.layout import (
     DONE,
     F_DELETED,
@@ -18,33 +19,58 @@ from tidelog.store.layout import (
     F_OLD,
     FULL_LIST,
     M_CODE,
+    M_FRAMES,
     M_FULL,
     M_HEADS,
     M_LISTS,
+    M_PASSING,
     M_STAGED,
+    M_STATE,
+    MATCH,
+    NEED_COPIES,
     P_FIRST,
     P_STEPS,
     R_ARITY,
+    R_COUNT,
     R_COUNTERS,
+    R_MARKS,
     S_KIND,
     S_RELATION,
     STEP_SCAN,
 )
 
-# Work lists: places in the buffer of heads, and marked heads as relation << 32 | fact.
+# Work lists: places in the buffer of heads, and marked facts as relation << 32 | fact.
 LIST_MARKED_PLACES = 6
 LIST_MARKED = 7
 
 MARKED_PLACES = M_LISTS + 3 * LIST_MARKED_PLACES
 MARKED = M_LISTS + 3 * LIST_MARKED
 
+# Where `share_marks` goes on.
+AT_MARK = 0
+AT_COPY = 1
+
+
+# --- in rule instances ------------------------------------------------------------------------------------------------
+
 
 @device
-def uses_marked(m, frame, care):
-    """Whether some fact of a match has all flags of `care`."""
-    plan = load_i64(frame)
+def first_marked_step(m, plan):
+    """The first step of a plan that reads a relation with facts that pass marks on, or -1."""
     code = m[M_CODE]
     for step in range(plan_word(m, plan, P_STEPS)):
+        at = code + 4 * plan_word(m, plan, P_FIRST + step)
+        if load_i32(at + 4 * S_KIND) <= STEP_SCAN and field(relation_row(m, load_i32(at + 4 * S_RELATION)), R_MARKS):
+            return step
+    return -1
+
+
+@device
+def uses_marked(m, frame, care, first):
+    """Whether a match has a fact with all flags of `care` in some step from `first` on."""
+    plan = load_i64(frame)
+    code = m[M_CODE]
+    for step in range(first, plan_word(m, plan, P_STEPS)):
         at = code + 4 * plan_word(m, plan, P_FIRST + step)
         if load_i32(at + 4 * S_KIND) <= STEP_SCAN:
             row = relation_row(m, load_i32(at + 4 * S_RELATION))
@@ -63,12 +89,15 @@ def note_marked(m, place):
 @device
 def mark_fact(m, relation, fact):
     """Mark a fact once. There is room in the list."""
-    place = flags_at(relation_row(m, relation), fact)
+    row = relation_row(m, relation)
+    place = flags_at(row, fact)
     flags = load_i32(place)
     if not flags & F_MARKED:
         store_i32(place, flags | F_MARKED)
         store_i64(m[MARKED] + 8 * m[MARKED + 1], (relation << 32) | fact)
         m[MARKED + 1] += 1
+        if (flags | F_MARKED) & m[M_PASSING] == m[M_PASSING]:
+            store_i64(row + 8 * R_MARKS, field(row, R_MARKS) + 1)
 
 
 @device
@@ -90,38 +119,127 @@ def mark_buffered(m, relation, arity):
     m[MARKED_PLACES + 1] = 0
 
 
+# --- the next update --------------------------------------------------------------------------------------------------
+
+
 @entry_point
-def mark_rows(m, relation, rows, count, care):
-    """Mark the facts among these rows that have all flags of `care`; how many were not marked. There is room."""
+def mark_explicit(m, relation, rows, count, kept, kept_count):
+    """Mark the explicit facts among `rows` that are not among `kept`; how many they are. There is room."""
     row = relation_row(m, relation)
-    arity = field(row, R_ARITY)
+    width = 4 * field(row, R_ARITY)
     before = m[MARKED + 1]
     for position in range(count):
-        fact = find(m, relation, rows + 4 * arity * position)
-        if fact >= 0 and load_i32(flags_at(row, fact)) & care == care:
+        fact = find(m, relation, rows + width * position)
+        if fact >= 0 and load_i32(flags_at(row, fact)) & F_EXPLICIT:
             mark_fact(m, relation, fact)
-    return m[MARKED + 1] - before
+    marked = m[MARKED + 1] - before
+    for position in range(kept_count):
+        # Its entry stays in the list and says nothing any more.
+        fact = find(m, relation, kept + width * position)
+        if fact >= 0:
+            place = flags_at(row, fact)
+            flags = load_i32(place)
+            if flags & (F_MARKED | F_EXPLICIT) == F_MARKED | F_EXPLICIT:
+                store_i32(place, flags & ~F_MARKED)
+                marked -= 1
+    return marked
 
 
-@entry_point
-def unmark(m):
-    """Take every mark off."""
+# --- the end of an update ---------------------------------------------------------------------------------------------
+
+
+@device
+def take_marks(m):
+    """Take every mark off; the derived facts of I that had one are left in the list."""
+    kept = 0
     for position in range(m[MARKED + 1]):
         entry = load_i64(m[MARKED] + 8 * position)
-        place = flags_at(relation_row(m, entry >> 32), entry & 0xFFFFFFFF)
-        store_i32(place, load_i32(place) & ~F_MARKED)
-    m[MARKED + 1] = 0
+        row = relation_row(m, entry >> 32)
+        place = flags_at(row, entry & 0xFFFFFFFF)
+        flags = load_i32(place)
+        store_i32(place, flags & ~F_MARKED)
+        store_i64(row + 8 * R_MARKS, 0)
+        if flags & (F_IN | F_EXPLICIT | F_MARKED) == F_IN | F_MARKED:
+            store_i64(m[MARKED] + 8 * kept, entry)
+            kept += 1
+    m[MARKED + 1] = kept
     m[MARKED_PLACES + 1] = 0
 
 
+@device
+def mark_copy(m, plan, fact):
+    """Mark what a rule with one body atom yields of a fact, if that holds; DONE, or a reason to pause."""
+    frame = m[M_FRAMES]
+    start(frame, plan, fact)
+    status = next_match(m, frame)
+    if status != MATCH:
+        return status
+    relation = head_relation(m, plan)
+    write_head(m, frame, m[M_HEADS])
+    head = find(m, relation, m[M_HEADS])
+    if head >= 0 and flags_of(m, relation, head) & F_IN:
+        mark_fact(m, relation, head)
+    return DONE
+
+
 @entry_point
-def seed_rows(m, relation, rows, count, protect):
-    """Let the derived facts among these rows wait for deletion; `protect` as for any overdeletion. There is room."""
+def share_marks(m, copies, known, plans):
+    """Rules with one body atom: their heads have the marks of their bodies.
+
+    The plans of those that read relation number i stand from `copies[2 i]` to `copies[2 i + 1]`, each with the flags
+    of facts that pass their marks on; -1 where nobody has asked yet. In the end marks are taken off.
+    """
+    while m[M_STATE + AT_MARK] < m[MARKED + 1]:
+        status = room_for_marks(m, 1)
+        if status != DONE:
+            return status
+        entry = load_i64(m[MARKED] + 8 * m[M_STATE + AT_MARK])
+        relation = entry >> 32
+        if relation >= known or load_i32(copies + 8 * relation) < 0:
+            m[M_FULL] = relation
+            return NEED_COPIES
+        place = load_i32(copies + 8 * relation) + m[M_STATE + AT_COPY]
+        if place == load_i32(copies + 8 * relation + 4):
+            m[M_STATE + AT_MARK] += 1
+            m[M_STATE + AT_COPY] = 0
+            continue
+        fact = entry & 0xFFFFFFFF
+        wanted = load_i32(plans + 8 * place + 4) | F_IN
+        if flags_of(m, relation, fact) & wanted == wanted:
+            status = mark_copy(m, load_i32(plans + 8 * place), fact)
+            if status != DONE:
+                return status
+        m[M_STATE + AT_COPY] += 1
+    take_marks(m)
+    return DONE
+
+
+@entry_point
+def forget_marks(m):
+    """Take every mark off."""
+    take_marks(m)
+    m[MARKED + 1] = 0
+
+
+@entry_point
+def seed_marked(m, relation, entries, count, protect):
+    """Of the facts in `entries`, which are in order, let the derived ones of a relation wait for deletion.
+
+    `protect` as for any overdeletion. There is room.
+    """
     row = relation_row(m, relation)
-    arity = field(row, R_ARITY)
-    for position in range(count):
-        fact = find(m, relation, rows + 4 * arity * position)
-        if fact < 0:
+    low = 0
+    high = count
+    while low < high:
+        middle = (low + high) // 2
+        if load_i64(entries + 8 * middle) >> 32 < relation:
+            low = middle + 1
+        else:
+            high = middle
+    while low < count and load_i64(entries + 8 * low) >> 32 == relation:
+        fact = load_i64(entries + 8 * low) & 0xFFFFFFFF
+        low += 1
+        if fact >= field(row, R_COUNT):
             continue
         place = flags_at(row, fact)
         if load_i32(place) & (F_IN | F_OLD | F_EXPLICIT | F_DELETED) != F_IN | F_OLD:

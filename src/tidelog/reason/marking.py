@@ -4,8 +4,8 @@ The explicit facts that the next update deletes are marked as soon as that updat
 that is found anyway, in insertion or in forward chaining, marks its head where it uses a marked fact (lines 12 and
 29): with Backward/Forward only an explicit one, with Delete/Rederive (section 3.1) any. A rule with one body atom needs
 no search at all: its head is the fact itself under another name and shares its mark. In the end marks are taken off,
-and the marked heads are kept as rows: they open the next update's list of facts to check (line 32), and an instance
-that leads to one of them is no application of line 23 any more.
+and the marked heads are kept: they open the next update's list of facts to check (line 32), and an instance that leads
+to one of them is no application of line 23 any more.
 
 In a stream under Backward/Forward, `deletion` counts the applications of line 23, with marks and without: instances
 that lead to a fact that nobody has asked about yet. Elsewhere it counts every instance that spreads a deletion.
@@ -15,10 +15,11 @@ Marks change order and work, never results: a candidate for deletion is proved, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tidelog.program.plan import Pivot, Start
 from tidelog.reason.mark_kernels import (
@@ -26,25 +27,26 @@ from tidelog.reason.mark_kernels import (
     LIST_MARKED_PLACES,
     MARKED,
     MARKED_PLACES,
-    mark_rows,
-    seed_rows,
-    unmark,
+    forget_marks,
+    mark_explicit,
+    seed_marked,
+    share_marks,
 )
-from tidelog.reason.rows import matches
-from tidelog.reason.sets import HOLDING
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     F_CHECKED,
     F_DELETED,
     F_EXPECTED,
     F_EXPLICIT,
-    F_IN,
     F_MARKED,
+    M_FULL,
     M_HEADS_CAPACITY,
     M_KNOWN,
     M_MARKING,
+    M_PASSING,
     M_SAVED,
     M_WORK,
+    NEED_COPIES,
     W_DELETION,
     W_MARKED_EXPLICIT,
     W_MARKED_IMPLICIT,
@@ -55,8 +57,12 @@ if TYPE_CHECKING:
     from tidelog.reason.compiled import CompiledRule
     from tidelog.reason.transaction import Transaction
 
-Rows = dict[str, Cells]
-Copies = Callable[[str], "Iterator[tuple[CompiledRule, int]]"]
+Rows = Mapping[str, Cells]
+Entries = npt.NDArray[np.int64]
+"""Facts as relation << 32 | fact, in order."""
+
+NO_ENTRIES: Entries = np.empty(0, np.int64)
+NO_ROWS: Cells = np.empty((0, 0), np.int32)
 
 # What a fact of a rule body must be for the head to be marked.
 EXPLICIT_MARKS = F_EXPLICIT | F_MARKED
@@ -69,46 +75,68 @@ FIRST = Pivot(Start.POSITIVE, 0)
 
 
 class Marking:
-    """The marks of an update in work; `expected` are the heads that were marked while its predecessor was."""
+    """The marks of an update in work; `expected` are the facts that were marked while its predecessor was."""
 
-    def __init__(self, transaction: Transaction, expected: Rows, streams: bool) -> None:
+    def __init__(self, transaction: Transaction, expected: Entries, streams: bool) -> None:
         self._transaction = transaction
         self._machine = transaction.machine
         self._expected = expected
-        self._deletions: Rows = {}
-        self._incoming = 0
+        self._expecting = set((expected >> 32).tolist()) if len(expected) else ()
         self._streams = streams
+        self._begun = False
+        self._coming: set[str] = set()
+        self._deletions: Rows = {}
+        self._additions: Rows = {}
+        self._incoming = 0
         self._machine[M_MARKING] = 0
         self._machine[M_SAVED] = 0
-        for number in (LIST_MARKED, LIST_MARKED_PLACES):
-            transaction.clear_list(number)
+        self._machine[M_PASSING] = ALL_MARKS
+        self._machine[MARKED + 1] = 0
+        self._machine[MARKED_PLACES + 1] = 0
+
+    def begin(self, coming: set[str]) -> None:
+        """Facts may be marked in this update; it adds explicit ones of these predicates."""
+        self._begun, self._coming = True, coming
 
     # --- the next update ---
 
-    def look(self, deletions: Rows) -> None:
-        """The next update is there: mark the explicit facts that it deletes."""
-        self._deletions = deletions
+    def look(self, deletions: Rows, additions: Rows, relation_of: Callable[[str], Relation | None]) -> None:
+        """The next update is there: mark the explicit facts that it deletes and does not add again.
+
+        Those of predicates for which explicit facts are still to come are marked once they are there.
+        """
+        if not self._begun:
+            return
+        self._deletions, self._additions = deletions, additions
         store = self._transaction.store
         if self._machine[MARKED_PLACES + 2] < self._machine[M_HEADS_CAPACITY]:
             store.grow_list(LIST_MARKED_PLACES, int(self._machine[M_HEADS_CAPACITY]))
         for predicate in deletions:
-            relation = store.find(predicate)
-            if relation is not None:
-                self.mark_explicit(relation)
+            if predicate not in self._coming:
+                self._mark(predicate, relation_of(predicate))
 
-    def mark_explicit(self, relation: Relation, come: int = 0) -> None:
-        """Mark what the next update deletes of a relation; again when so many explicit facts have come."""
-        self._incoming += come
-        rows = self._deletions.get(relation.name)
-        if rows is not None and rows.shape[1] == relation.arity:
-            self._machine[M_WORK + W_MARKED_EXPLICIT] += self._mark(relation, rows, F_EXPLICIT)
+    def came(self, predicate: str, relation: Relation, count: int) -> None:
+        """So many explicit facts of a predicate have come."""
+        self._incoming += count
+        if predicate in self._coming:
+            self._coming.discard(predicate)
+            if predicate in self._deletions:
+                self._mark(predicate, relation)
 
-    def _mark(self, relation: Relation, rows: Cells, care: int) -> int:
+    def _mark(self, predicate: str, relation: Relation | None) -> None:
+        rows = self._deletions[predicate]
+        if relation is None or rows.shape[1] != relation.arity:
+            return
+        kept = self._additions.get(predicate, NO_ROWS)
+        if kept.shape[1] != relation.arity:
+            kept = NO_ROWS
+        rows, kept = np.ascontiguousarray(rows), np.ascontiguousarray(kept)
         machine = self._machine
         if machine[MARKED + 1] + len(rows) > machine[MARKED + 2]:
             self._transaction.store.grow_list(LIST_MARKED, int(machine[MARKED + 1]) + len(rows))
-        rows = np.ascontiguousarray(rows, np.int32)
-        return int(mark_rows(machine, relation.number, address(rows), len(rows), care))
+        machine[M_WORK + W_MARKED_EXPLICIT] += mark_explicit(
+            machine, relation.number, address(rows), len(rows), address(kept), len(kept)
+        )
 
     def pass_on(self, care: int) -> None:
         """For the next component heads are marked whose bodies have a fact with these flags; with 0, none are.
@@ -116,58 +144,34 @@ class Marking:
         Looking at every instance has its price, and where marked facts are few among many that come in, they cannot
         repay it: then marks stay where they are.
         """
-        self._machine[M_KNOWN] = F_DELETED | F_CHECKED if self._streams and care == EXPLICIT_MARKS else F_EXPECTED
-        marked = int(self._machine[MARKED + 1])
-        self._machine[M_MARKING] = care if self._incoming < WORTH_WHILE * marked else 0
+        machine = self._machine
+        machine[M_KNOWN] = F_DELETED | F_CHECKED if self._streams and care == EXPLICIT_MARKS else F_EXPECTED
+        machine[M_MARKING] = care if self._incoming < WORTH_WHILE * machine[MARKED + 1] else 0
+        if care:
+            machine[M_PASSING] = care
 
     # --- the current update ---
 
     def seed(self, relation: Relation, protect: bool) -> None:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""
-        rows = self._expected.pop(relation.name, None)
-        if rows is None:
-            return
-        self._transaction.reserve_log(len(rows))
-        relation.reserve(len(rows))
-        seed_rows(self._machine, relation.number, address(rows), len(rows), protect)
+        expected = self._expected
+        if relation.number in self._expecting:
+            self._transaction.reserve_log(len(expected))
+            relation.reserve(len(expected))
+            seed_marked(self._machine, relation.number, address(expected), len(expected), protect)
 
-    def finish(self, copies_of: Copies) -> Rows:
-        """The update is done: take the marks off. The marked derived facts, by predicate."""
+    def finish(self, copies: CopyTable) -> Entries:
+        """The update is done: take the marks off. The marked derived facts."""
         machine = self._machine
         machine[M_WORK + W_DELETION] -= machine[M_SAVED]
         if machine[MARKED + 1] == 0:
-            return {}
-        self._share_with_copies(copies_of)
-        result: Rows = {}
-        for relation, facts in self._marked(0):
-            derived = facts[_flags(relation, facts) & (F_IN | F_EXPLICIT) == F_IN]
-            if len(derived):
-                result[relation.name] = np.ascontiguousarray(relation.rows(derived))
-                machine[M_WORK + W_MARKED_IMPLICIT] += len(derived)
-        self.forget()
-        return result
-
-    def _share_with_copies(self, copies_of: Copies) -> None:
-        """Rules with one body atom: their heads have the marks of their bodies."""
-        done = 0
-        while done < self._machine[MARKED + 1]:
-            fresh = self._marked(done)
-            done = int(self._machine[MARKED + 1])
-            for relation, facts in fresh:
-                for rule, care in copies_of(relation.name):
-                    wanted = care | F_IN
-                    passing = facts[_flags(relation, facts) & wanted == wanted]
-                    if len(passing):
-                        rows = matches(self._transaction, HOLDING, rule.offset(FIRST), rule.head.arity, passing)
-                        self._mark(rule.head, rows, F_IN)
-
-    def _marked(self, since: int) -> list[tuple[Relation, Cells]]:
-        """The facts that have been marked, by relation, from a place in the list on."""
-        store = self._transaction.store
-        entries = store.list_entries(LIST_MARKED)[since:]
-        numbers = entries >> 32
-        facts = (entries & 0xFFFFFFFF).astype(np.int32)
-        return [(store.relations[number], facts[numbers == number]) for number in sorted(set(numbers.tolist()))]
+            return NO_ENTRIES
+        self._transaction.run(copies.share)
+        derived = self._transaction.store.list_entries(LIST_MARKED).copy()
+        derived.sort()
+        machine[M_WORK + W_MARKED_IMPLICIT] += len(derived)
+        machine[MARKED + 1] = 0
+        return derived
 
     def release(self, relation: Relation) -> None:
         """Take the marks off the facts of one relation: its records are about to leave it."""
@@ -182,7 +186,37 @@ class Marking:
 
     def forget(self) -> None:
         """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""
-        unmark(self._machine)
+        forget_marks(self._machine)
+
+
+class CopyTable:
+    """For each relation the rules with it as their one body atom, as `share_marks` reads them; found when asked for.
+
+    It holds for one set of rules.
+    """
+
+    def __init__(self, copies_of: Callable[[int], Iterator[tuple[CompiledRule, int]]]) -> None:
+        self._copies_of = copies_of
+        self._places: Cells = np.full((8, 2), -1, np.int32)
+        self._plans: Cells = np.zeros((8, 2), np.int32)
+        self._used = 0
+
+    def share(self, machine: npt.NDArray[np.int64], *_: Any) -> int:
+        """Run the kernel until it is done or asks for something."""
+        status = share_marks(machine, address(self._places), len(self._places), address(self._plans))
+        if status == NEED_COPIES:
+            self._learn(int(machine[M_FULL]))
+        return int(status)
+
+    def _learn(self, relation: int) -> None:
+        plans = [(rule.offset(FIRST), care) for rule, care in self._copies_of(relation)]
+        while relation >= len(self._places):
+            self._places = np.concatenate((self._places, np.full_like(self._places, -1)))
+        while self._used + len(plans) > len(self._plans):
+            self._plans = np.concatenate((self._plans, np.zeros_like(self._plans)))
+        self._places[relation] = (self._used, self._used + len(plans))
+        self._plans[self._used : self._used + len(plans)] = np.array(plans, np.int32).reshape(-1, 2)
+        self._used += len(plans)
 
 
 def is_copy_of(rule: CompiledRule, predicate: str) -> bool:
@@ -191,5 +225,8 @@ def is_copy_of(rule: CompiledRule, predicate: str) -> bool:
     return len(positives) == 1 and not rule.normal.negatives and positives[0].predicate == predicate
 
 
-def _flags(relation: Relation, facts: Cells) -> Cells:
-    return relation.cells[facts, relation.flags_column]
+def renumbered(entries: Entries, relation: int, alive: Cells) -> Entries:
+    """The same facts after a relation was compacted to those in `alive`, which kept their order."""
+    low, high = np.searchsorted(entries, (relation << 32, (relation + 1) << 32))
+    entries[low:high] = (relation << 32) | np.searchsorted(alive, entries[low:high] & 0xFFFFFFFF)
+    return entries

@@ -25,10 +25,7 @@ from tidelog.reason.heads import (
     absorb,
     flush,
 )
-from tidelog.reason.mark_kernels import (
-    note_marked,
-    uses_marked,
-)
+from tidelog.reason.mark_kernels import first_marked_step, note_marked, uses_marked
 from tidelog.reason.short_plans import (
     run_short_plan,
 )
@@ -101,8 +98,10 @@ JOB_FIELDS = 6
 def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     """Run a plan over its pivots (`pivots` 0: once, from nothing), buffering and absorbing its heads."""
     short = plan_word(m, plan, P_SHORT)
-    if short != 0 and not seen and pivots != 0 and m[M_MARKING] == 0:
-        return run_short_plan(m, action, plan, m[M_CODE] + 4 * short, pivots, count, counter, pivot_row)
+    marked_step = first_marked_step(m, plan) if action == INSERT and m[M_MARKING] != 0 else -1
+    marking = m[M_MARKING] if marked_step >= 0 else 0
+    if short != 0 and not seen and pivots != 0:
+        return run_short_plan(m, action, plan, m[M_CODE] + 4 * short, pivots, count, counter, pivot_row, marking)
     target = head_relation(m, plan)
     target_row = relation_row(m, target)
     arity = field(target_row, R_ARITY)
@@ -112,7 +111,6 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     frame = m[M_FRAMES]
     work = m[M_WORK + W_DELETION] if action in (OVERDELETE, COUNT_DOWN) else m[M_WORK + W_INSERTION]
     before = work
-    marking = m[M_MARKING] if action == INSERT else 0
     status = DONE
     m[M_STATE + AT_TARGET] = target
     m[M_STATE + AT_COUNTER] = counter
@@ -132,7 +130,7 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
         status = next_match(m, frame)
         if status == MATCH:
             write_head(m, frame, m[M_HEADS] + 4 * arity * buffered)
-            if marking != 0 and uses_marked(m, frame, marking):
+            if marking != 0 and uses_marked(m, frame, marking, marked_step):
                 note_marked(m, buffered)
             buffered += 1
             work += 1

@@ -11,7 +11,7 @@ leftmost changed atom of an instance is its only pivot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -52,16 +52,18 @@ class Sets:
     absent_before: int
     absent_after: int
     absent_pivot: int = 0
+    words: npt.NDArray[np.int64] = field(init=False, repr=False, compare=False)
+    """The registers from M_MASKS on."""
 
-    def words(self) -> tuple[int, ...]:
-        """The registers from M_MASKS on."""
+    def __post_init__(self) -> None:
         roles = (self.lower_before, self.lower_after, self.own_before, self.own_after)
-        masks = tuple(word for pair in roles for word in pair)
-        return (*masks, self.absent_before, self.absent_after, self.absent_pivot)
+        masks = [word for pair in roles for word in pair]
+        absent = [self.absent_before, self.absent_after, self.absent_pivot]
+        object.__setattr__(self, "words", np.array([*masks, *absent], np.int64))
 
     def install(self, machine: npt.NDArray[np.int64]) -> None:
         """Put the sets into the machine, for the next kernel."""
-        machine[M_MASKS : M_ABSENT + 3] = self.words()
+        machine[M_MASKS : M_ABSENT + 3] = self.words
 
 
 UNDISPROVED: Masks = (F_IN | F_DISPROVED, F_IN)

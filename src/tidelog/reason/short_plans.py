@@ -11,6 +11,7 @@ from tidelog.reason.heads import (
     absorb,
     flush,
 )
+from tidelog.reason.mark_kernels import note_marked
 from tidelog.reason.state import (
     AT_BUFFERED,
     AT_COUNTER,
@@ -101,7 +102,7 @@ def first_with_key(m, index, cells, width, key):
 
 
 @device
-def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row):
+def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, marking):
     """`run_plan` for a pivot and at most one atom joined by one column: no frame, and everything in registers."""
     target = head_relation(m, plan)
     target_row = relation_row(m, target)
@@ -116,6 +117,7 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row):
     want = m[M_MASKS + 2 * role + 1]
     pivot_cells = field(pivot_row, R_CELLS)
     pivot_width = field(pivot_row, R_WIDTH)
+    pivot_flags = field(pivot_row, R_FLAGS)
     # The head's relation may be that of the pivot or of the other atom: arrays only move after this has returned.
     row = relation_row(m, relation if relation >= 0 else target)
     cells = field(row, R_CELLS)
@@ -133,6 +135,7 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row):
     status = DONE
     while position < count:
         record = pivot_cells + load_i32(pivots + 4 * position) * pivot_width
+        marked = marking != 0 and load_i32(record + pivot_flags) & marking == marking
         if joining != 0:
             fact = joining - 2
         elif relation < 0:
@@ -149,13 +152,18 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row):
                     break
                 buffered = 0
             if relation < 0:
+                if marked:
+                    note_marked(m, buffered)
                 short_head(short, arity, record, record, heads + 4 * arity * buffered)
                 buffered += 1
                 work += 1
                 fact = -1
             else:
                 other = cells + fact * width
-                if load_i32(other + flags) & care == want:
+                other_flags = load_i32(other + flags)
+                if other_flags & care == want:
+                    if marking != 0 and (marked or other_flags & marking == marking):
+                        note_marked(m, buffered)
                     short_head(short, arity, record, other, heads + 4 * arity * buffered)
                     buffered += 1
                     work += 1

@@ -22,7 +22,7 @@ from tidelog.reason.batches import queue_facts, queues_to_list, seed
 from tidelog.reason.calls import answer_requests
 from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.heads import COUNT_DOWN, COUNT_UP, INSERT, OVERDELETE
-from tidelog.reason.marking import Marking, Rows
+from tidelog.reason.marking import NO_ENTRIES, Entries, Marking
 from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
 from tidelog.reason.sets import Sets
@@ -170,7 +170,7 @@ class Transaction:
         functions: Functions,
         rule_text: Callable[[int], str],
         attendant: Attendant | None = None,
-        expected: Rows | None = None,
+        expected: Entries = NO_ENTRIES,
     ) -> None:
         self.store = store
         self.machine = store.machine
@@ -188,7 +188,7 @@ class Transaction:
         self.machine[M_WORK : M_WORK + len(WORK_KINDS)] = 0
         table = store.relation_table
         table[:, R_START] = table[:, R_COUNT]
-        self.marking = Marking(self, expected or {}, attendant is not None and attendant.streams)
+        self.marking = Marking(self, expected, attendant is not None and attendant.streams)
 
     # --- running kernels ----------------------------------------------------------------------------------------------
 

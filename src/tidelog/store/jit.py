@@ -140,9 +140,17 @@ def entry_point(function: Function) -> Function:
     return _EntryPoint(function)  # type: ignore[return-value]
 
 
+_first_byte: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
+
+
 def address(array: np.ndarray[Any, Any]) -> int:
     """The address of an array's first element. Whoever stores it keeps the array alive."""
-    return int(array.__array_interface__["data"][0])
+    try:
+        # Five times as fast as asking the array, and every call of a kernel asks.
+        return ctypes.addressof(_first_byte(array))
+    except (BufferError, TypeError, ValueError):
+        # It is empty, cannot be written, or has gaps.
+        return int(array.__array_interface__["data"][0])
 
 
 if JIT_DISABLED:

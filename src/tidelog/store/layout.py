@@ -73,9 +73,10 @@ M_STATE = 51  # from here on: where a paused algorithm goes on
 M_FRAME_BASE = 65  # bytes of the largest frame
 M_EXPLICIT_FIRST = 66  # 1: backward search looks for instances of explicit facts first
 M_LISTS = 70  # from here on: work lists, three registers each (address, count, capacity)
-M_MARKING = 96  # the flags that a fact must have to mark the heads it derives; 0: none are marked
+M_MARKING = 96  # the flags that a fact must have to mark the heads it derives here; 0: none are marked
 M_SAVED = 97  # instances that spread a deletion to a head with one of the flags in M_KNOWN
 M_KNOWN = 98
+M_PASSING = 99  # the flags of a fact that passes marks on somewhere; see R_MARKS
 M_SIZE = 128
 
 SORT_BUCKETS = 1 << 14  # batches are sorted into that many groups of neighbours
@@ -113,8 +114,9 @@ R_FLAGS = 17  # byte offset of the flags in a record
 R_INDEX_COUNT = 18
 R_CLEAN = 19  # 1: every record is in I or waits to be; a head that is found needs no second look
 R_CLOSURE = 20  # what a closure is read by, or 0; records are then only what changed in the update in work
-R_INDEX = 21  # from here on: the numbers of the relation's indexes
-R_MAX_INDEXES = 27
+R_MARKS = 21  # how many facts pass a mark on to what they derive
+R_INDEX = 22  # from here on: the numbers of the relation's indexes
+R_MAX_INDEXES = 26
 R_FIELDS = 48
 R_STRIDE = R_FIELDS * 8
 
@@ -217,6 +219,7 @@ FULL_TERMS = 5
 FULL_LIST = 6  # work list M_FULL must grow
 NEED_CALLS = 7  # functions in Python have to be called
 FULL_FRAMES = 8
+NEED_COPIES = 9  # which rules copy the facts of relation M_FULL has to be said
 
 WORK_KINDS = (
     "insertion",

@@ -215,20 +215,21 @@ class Relation:
     # --- growth -------------------------------------------------------------------------------------------------------
 
     def reserve(self, more: int) -> None:
-        """Make room for `more` facts: records, table, indexes and the queue."""
-        self._follow_kernels()
-        needed = self.count + more
+        """Make room for `more` facts: records, table, indexes and the queue. Where there is room, nothing is done."""
+        fields = self.fields
+        needed = int(fields[R_COUNT]) + more
         if needed > self.cells.shape[0]:
             self._grow_records(needed)
-        if needed > self.fields[R_LIMIT]:
+        if needed > fields[R_LIMIT]:
             self._grow_table(max(int(needed / MAXIMUM_LOAD / 8) + 1, int(len(self._keys) // 8 * 1.5)))
         for index in self.indexes:
             if index.distinct + more > 0.75 * len(index.slots):
                 self._grow_index(index, more)
-        queued = self.queue_count + more
-        if queued > len(self._queue):
+        queued = int(fields[R_QUEUE_COUNT]) + more
+        if queued > fields[R_QUEUE_CAPACITY]:
+            self._follow_kernels()
             self._queue = grown(self._queue, max(queued, 2 * len(self._queue)))
-        self._publish()
+            self._publish()
 
     def _grow_records(self, needed: int) -> None:
         # A small step when large: reallocation moves pages, not bytes, and slack is memory that a user pays for.
@@ -334,9 +335,9 @@ class Relation:
 
     # --- compaction ---------------------------------------------------------------------------------------------------
 
-    def compact(self) -> None:
-        """Drop the dead records. Only between updates: facts get new numbers. Where memory runs out, all stays as it
-        is.
+    def compact(self) -> Cells:
+        """Drop the dead records. Only between updates: facts get new numbers, those of their places in what is
+        returned. Where memory runs out, all stays as it is.
         """
         alive = self.live()
         cells = np.zeros((max(2, int(len(alive) * 1.125)), self._record_cells()), np.int32)
@@ -354,6 +355,7 @@ class Relation:
         rebuild_table(self._store.machine, self.number)
         for index in self.indexes:
             self._build_index(index)
+        return alive
 
     def note_dead(self, records: int) -> None:
         """That many more records may be dead."""
@@ -361,14 +363,16 @@ class Relation:
             self._dead += records
             self.mark_unclean()
 
-    def tidy(self) -> None:
+    def tidy(self) -> Cells | None:
         """Compact where more than half of the records are dead; looks at the records only when that is likely."""
         if self.count <= COMPACT_FROM or 2 * self._dead <= self.count:
-            return
+            return None
         self._dead = self.count - len(self)
-        if 2 * self._dead > self.count:
-            self.compact()
-            self._dead = 0
+        if 2 * self._dead <= self.count:
+            return None
+        alive = self.compact()
+        self._dead = 0
+        return alive
 
     def clear(self) -> None:
         """Forget every fact; for relations that only serve within an update."""
