@@ -27,6 +27,7 @@ BENCHMARKS = {
     "dynamic": "fully dynamic against one update at a time",
     "scale": "time and memory from 10⁴ to 10⁷ facts; a fixed update as the data grow",
     "spark": "the Spark engine beside the one in memory",
+    "spark_updates": "updates of LUBM against a materialisation in Parquet, beside materialising again",
     "pipeline": "LUBM through the pipeline on Spark, by stage, size and cores",
     "fixpoint": "a closure on Spark beside the plain DataFrame loop and WITH RECURSIVE",
     "peers": "materialisation, and 1, 10 and 100 changed facts, beside the other engines",

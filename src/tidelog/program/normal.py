@@ -57,6 +57,13 @@ class NormalRule:
         """The head's arguments that are no aggregates."""
         return tuple(term for term in self.head.arguments if not isinstance(term, Aggregate))
 
+    @property
+    def negated_only(self) -> frozenset[Variable]:
+        """The variables that only negated atoms hold: each means "there is none"."""
+        elsewhere = {variable for item in self.positives + self.conditions for variable in variables(item)}
+        elsewhere.update(definition.variable for definition in self.definitions)
+        return frozenset(variable for atom in self.negatives for variable in variables(atom)) - elsewhere
+
     def unjoined(self) -> tuple[Atom, Atom] | None:
         """Two positive atoms with nothing in common, directly or through others: their join is a cross product."""
         atoms = [atom for atom in self.positives if any(True for _ in variables(atom))]

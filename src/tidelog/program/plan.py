@@ -165,12 +165,7 @@ class _Planner:
         self._negatives = dict(enumerate(rule.negatives))
         self._definitions = list(rule.definitions)
         self._conditions = list(rule.conditions)
-        self._existential = self._variables_of_negation_only()
-
-    def _variables_of_negation_only(self) -> set[Variable]:
-        elsewhere = {v for item in self._rule.positives + self._rule.conditions for v in variables(item)}
-        elsewhere.update(definition.variable for definition in self._rule.definitions)
-        return {v for atom in self._rule.negatives for v in variables(atom)} - elsewhere
+        self._existential = rule.negated_only
 
     def plan(self) -> Plan:
         self._begin()

@@ -1,9 +1,19 @@
-"""The data pipeline and the distributed engine on Spark DataFrames: read, encode, materialise, publish."""
+"""The data pipeline and the distributed engine on Spark DataFrames: read, encode, materialise, maintain, publish."""
 
 from tidelog.spark.engine import SparkEngine
+from tidelog.spark.materialisation import Materialisation, SparkChange
 from tidelog.spark.materialise import Options
 from tidelog.spark.pipeline import Pipeline, Report
 from tidelog.spark.session import open_session
 from tidelog.spark.versions import Versions
 
-__all__ = ["Options", "Pipeline", "Report", "SparkEngine", "Versions", "open_session"]
+__all__ = [
+    "Materialisation",
+    "Options",
+    "Pipeline",
+    "Report",
+    "SparkChange",
+    "SparkEngine",
+    "Versions",
+    "open_session",
+]

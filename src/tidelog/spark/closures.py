@@ -90,9 +90,8 @@ def _small_star(edges: DataFrame) -> DataFrame:
 # ── transitive closure ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def transitive_closure(pairs: DataFrame, paths: Sequence[str], inverse: bool, tasks: int) -> DataFrame:
-    """The transitive closure of pairs, given as a frame and as the Parquet files of it; turned round if `inverse`."""
-    source = "c1" if inverse else "c0"
+def transitive_closure(sources: DataFrame, paths: Sequence[str], inverse: bool, tasks: int) -> DataFrame:
+    """What distinct sources, in a column `c0`, reach by the pairs in Parquet files; these turned round if `inverse`."""
     schema = pa.schema([("c0", pa.int64()), ("c1", pa.int64())])
 
     def solve(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -102,8 +101,7 @@ def transitive_closure(pairs: DataFrame, paths: Sequence[str], inverse: bool, ta
         found = _share(pa.concat_arrays(mine), paths, inverse)
         yield from found.cast(schema).to_batches()
 
-    sources = pairs.select(F.col(source).alias("c0")).distinct().repartition(tasks)
-    return sources.mapInArrow(solve, "c0 bigint, c1 bigint")
+    return sources.repartition(tasks).mapInArrow(solve, "c0 bigint, c1 bigint")
 
 
 def _share(mine: pa.Array, paths: Sequence[str], inverse: bool) -> pa.Table:

@@ -6,42 +6,44 @@ for the rows. They are encoded together as far as the same columns of them hold 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidelog.spark.relations import Relations, padded, union_all
+from tidelog.spark.relations import padded, union_all
 from tidelog.spark.rules import Head
 from tidelog.spark.terms import VALUE_TYPE, Dictionary
 
-Heads = Sequence[tuple[str, Head]]
+Heads = Sequence[tuple[int, int, Head]]
+"""The heads of several rules: under which number they are to appear, how many arguments they have, and their facts."""
+
+Stage = Callable[[DataFrame, str], DataFrame]
+"""Writes a frame of a schema and reads it back, so that it is computed once."""
 
 
-def encoded(heads: Heads, numbers: Mapping[str, int], relations: Relations, dictionary: Dictionary) -> DataFrame:
-    """All heads, as `Relations.wide` lays them out, under the given numbers of their predicates."""
-    width = max(relations[name].width for name in numbers)
+def encoded(heads: Heads, stage: Stage, dictionary: Dictionary) -> DataFrame:
+    """All heads as rows of ids under their numbers, as `Relations.wide` lays them out."""
+    width = max(max(1, arity) for _, arity, _ in heads)
     plain = [
-        padded(head.frame.withColumn("p", F.lit(numbers[name])), relations[name].width, width)
-        for name, head in heads
+        padded(head.frame.withColumn("p", F.lit(number)), max(1, arity), width)
+        for number, arity, head in heads
         if not head.unencoded
     ]
-    return union_all([*plain, *_encoded_values(heads, numbers, width, relations, dictionary)])
+    return union_all([*plain, *_encoded_values(heads, width, stage, dictionary)])
 
 
-def _encoded_values(
-    heads: Heads, numbers: Mapping[str, int], width: int, relations: Relations, dictionary: Dictionary
-) -> list[DataFrame]:
-    computed = [(name, head) for name, head in heads if head.unencoded]
+def _encoded_values(heads: Heads, width: int, stage: Stage, dictionary: Dictionary) -> list[DataFrame]:
+    computed = [entry for entry in heads if entry[2].unencoded]
     if not computed:
         return []
-    shape_of = [(relations[name].arity, head.unencoded) for name, head in computed]
+    shape_of = [(arity, head.unencoded) for _, arity, head in computed]
     shapes = list(dict.fromkeys(shape_of))
     tagged = [
-        _uniform(head, shape[0], width).withColumns({"p": F.lit(numbers[name]), "s": F.lit(shapes.index(shape))})
-        for (name, head), shape in zip(computed, shape_of, strict=True)
+        _uniform(head, arity, width).withColumns({"p": F.lit(number), "s": F.lit(shapes.index(shape))})
+        for (number, arity, head), shape in zip(computed, shape_of, strict=True)
     ]
-    stored = relations.staged(union_all(tagged), f"p int, s int, {_columns(width)}")
+    stored = stage(union_all(tagged), f"p int, s int, {_columns(width)}")
     values = F.explode(F.array(*(f"v{number}" for number in range(width)))).alias("value")
     dictionary.extend(stored.select(values).where("value IS NOT NULL"))
     found = []

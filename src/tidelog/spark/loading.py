@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -35,25 +35,41 @@ def load(
     dictionary.extend(values, large=counts > MANY_VALUES)
     for name, arity in arities.items():
         relations.declare(name, arity)
-    names = list(arities)
-    width = max((relations[name].width for name in names), default=0)
-    frames = [_encoded(good, arities, arity, width, dictionary) for arity in sorted(set(arities.values()))]
-    return sum(relations.add_new(union_all(frames), names).values()) if frames else 0
+    if not arities:
+        return 0
+    numbers = {name: (number, arity) for number, (name, arity) in enumerate(arities.items())}
+    return sum(relations.add_new(encoded_records(good, numbers, dictionary), list(arities)).values())
+
+
+def encoded_records(
+    records: DataFrame, numbers: Mapping[str, tuple[int, int]], dictionary: Dictionary, kept: Sequence[str] = ()
+) -> DataFrame:
+    """The records of predicates with a number and an arity as rows of ids under these numbers, as wide as the widest.
+
+    Records of another arity, and those with a constant that has no id, are left out. Columns in `kept` go with them."""
+    arities = sorted({arity for _, arity in numbers.values()})
+    width = max(1, *arities)
+    return union_all([_encoded(records, numbers, arity, width, dictionary, kept) for arity in arities])
 
 
 def _encoded(
-    records: DataFrame, arities: Mapping[str, int], arity: int, width: int, dictionary: Dictionary
+    records: DataFrame,
+    wanted: Mapping[str, tuple[int, int]],
+    arity: int,
+    width: int,
+    dictionary: Dictionary,
+    kept: Sequence[str],
 ) -> DataFrame:
     """The rows of all predicates of one arity, under the numbers of their predicates."""
-    numbers = {name: number for number, (name, length) in enumerate(arities.items()) if length == arity}
+    numbers = {name: number for name, (number, length) in wanted.items() if length == arity}
     number_of = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
     fitting = records.where(F.col("predicate").isin(list(numbers)) & (F.size("arguments") == arity))
     arguments = [F.col("arguments")[place].alias(f"a{place}") for place in range(arity)]
-    frame = fitting.select(number_of[F.col("predicate")].alias("p"), *arguments)
+    frame = fitting.select(number_of[F.col("predicate")].alias("p"), *arguments, *kept)
     frame = dictionary.with_ids(frame, {f"a{place}": f"c{place}" for place in range(arity)})
     if not arity:
         frame = frame.withColumn("c0", F.lit(0).cast("bigint"))
-    return padded(frame, max(1, arity), width)
+    return padded(frame, max(1, arity), width, kept)
 
 
 def decoded_records(frames: Mapping[str, DataFrame], arities: Mapping[str, int], dictionary: Dictionary) -> DataFrame:

@@ -22,9 +22,10 @@ from tidelog.formats.tables import columns_of
 from tidelog.language.syntax import Atom, BodyItem, Comparison, Constant, Negation, Rule
 from tidelog.spark.expressions import Functions
 from tidelog.spark.records import RECORD_TYPE, record_batch, rejected
-from tidelog.spark.terms import value_of
+from tidelog.spark.terms import Fields, fields_of, value_of
 
 BEYOND_LIMIT = "beyond the limit"
+KNOWN, CAME, WENT = "known", "came", "went"
 _SOURCE = "a task"
 
 Arities = Mapping[str, int]
@@ -65,7 +66,7 @@ def solve_by_ids(
     schema = pa.schema([("p", pa.int32()), *((f"c{number}", pa.int64()) for number in range(width))])
 
     def solve(batches: Batches) -> Batches:
-        given = _tables_by_predicate(batches, inputs, arities)
+        given = _tables_by_predicate(list(batches), {name: number for number, name in enumerate(inputs)}, arities)
         facts = [FactBatch(name, _columns(table, arities[name]), _SOURCE, 1) for name, table in given.items()]
         try:
             kb, _ = _solved(text, facts, {}, limit)
@@ -74,8 +75,7 @@ def solve_by_ids(
             return
         for number, name in enumerate(outputs):
             found = _id_table(kb, name, arities[name])
-            if name in given and found.num_rows:
-                found = found.join(given[name], found.column_names, join_type="left anti")
+            found = _minus(found, given[name]) if name in given else found
             if found.num_rows:
                 yield _padded(schema, number, found)
 
@@ -83,14 +83,57 @@ def solve_by_ids(
     return wide.repartition(1).mapInArrow(solve, f"p int, {columns}")
 
 
-def _tables_by_predicate(batches: Batches, names: Sequence[str], arities: Arities) -> dict[str, pa.Table]:
-    held = list(batches)
+def differences_by_ids(
+    wide: DataFrame,
+    numbers: Mapping[str, int],
+    outputs: Sequence[str],
+    arities: Arities,
+    rules: Sequence[Rule],
+    limit: int,
+) -> DataFrame:
+    """How what rules without values derive differs from what was known: under p * 2 what came, p * 2 + 1 what went.
+
+    Of the rows given, those under p * 2 are the facts to start from, and those under p * 2 + 1 what was known."""
+    text = "\n".join(map(str, rules))
+    width = max(max(1, arities[name]) for name in numbers)
+    schema = pa.schema([("p", pa.int32()), *((f"c{number}", pa.int64()) for number in range(width))])
+
+    def solve(batches: Batches) -> Batches:
+        held = list(batches)
+        given = _tables_by_predicate(held, {name: number * 2 for name, number in numbers.items()}, arities)
+        known = _tables_by_predicate(held, {name: numbers[name] * 2 + 1 for name in outputs}, arities)
+        facts = [FactBatch(name, _columns(table, arities[name]), _SOURCE, 1) for name, table in given.items()]
+        try:
+            kb, _ = _solved(text, facts, {}, limit)
+        except LimitError:
+            yield _padded(schema, -1, pa.table({"c0": pa.array([0], pa.int64())}))
+            return
+        for name in outputs:
+            now = _id_table(kb, name, arities[name])
+            before = known.get(name, now.slice(0, 0))
+            for tag, found in ((0, _minus(now, before)), (1, _minus(before, now))):
+                if found.num_rows:
+                    yield _padded(schema, numbers[name] * 2 + tag, found)
+
+    columns = ", ".join(f"c{number} bigint" for number in range(width))
+    return wide.repartition(1).mapInArrow(solve, f"p int, {columns}")
+
+
+def _minus(left: pa.Table, right: pa.Table) -> pa.Table:
+    if not left.num_rows or not right.num_rows:
+        return left
+    return left.join(right, left.column_names, join_type="left anti")
+
+
+def _tables_by_predicate(
+    held: Sequence[pa.RecordBatch], numbered: Mapping[str, int], arities: Arities
+) -> dict[str, pa.Table]:
     if not held:
         return {}
     whole = pa.Table.from_batches(held)
     numbers = whole.column("p").to_numpy()
     found = {}
-    for number, name in enumerate(names):
+    for name, number in numbered.items():
         rows = np.flatnonzero(numbers == number)
         if rows.size:
             columns = [f"c{column}" for column in range(max(1, arities[name]))]
@@ -148,16 +191,58 @@ def solve_by_values(
     return records.repartition(1).mapInArrow(solve, RECORD_TYPE)
 
 
+def differences_by_values(
+    records: DataFrame,
+    outputs: Sequence[str],
+    arities: Arities,
+    rules: Sequence[Rule],
+    functions: Functions,
+    limit: int,
+) -> DataFrame:
+    """How what rules derive from records differs from what was known: records from `CAME` or `WENT`.
+
+    Records from `KNOWN` are what was known. One record has a reason, as in `solve_by_values`."""
+    text = "\n".join(map(str, rules))
+
+    def solve(batches: Batches) -> Batches:
+        facts: list[FactBatch] = []
+        known: dict[str, set[tuple[Fields, ...]]] = {name: set() for name in outputs}
+        for batch in batches:
+            is_known = np.array([source == KNOWN for source in batch.column("source").to_pylist()], bool)
+            facts += _fact_batches(batch.filter(pa.array(~is_known)))
+            for name, rows in _rows_by_predicate(batch.filter(pa.array(is_known))).items():
+                known[name].update(tuple(map(fields_of, row)) for row in rows)
+        try:
+            kb, failures = _solved(text, facts, functions, limit)
+        except LimitError:
+            yield rejected(_SOURCE, [None], [BEYOND_LIMIT])
+            return
+        yield rejected(_SOURCE, [None], [str(failures)])
+        for name in outputs:
+            now = {tuple(map(fields_of, row)) for row in kb.facts(name)}
+            for source, found in ((CAME, now - known[name]), (WENT, known[name] - now)):
+                columns = columns_of([tuple(map(value_of, row)) for row in found], name)
+                if columns is not None:
+                    yield record_batch(FactBatch(name, columns, source, 1))
+
+    return records.repartition(1).mapInArrow(solve, RECORD_TYPE)
+
+
 def _fact_batches(batch: pa.RecordBatch) -> Iterator[FactBatch]:
-    """Records as facts of the embedded engine. They are few, so they may become Python values."""
+    """Records as facts of the embedded engine."""
+    for name, found in _rows_by_predicate(batch).items():
+        columns = columns_of(found, name)
+        if columns is not None:
+            yield FactBatch(name, columns, _SOURCE, 1)
+
+
+def _rows_by_predicate(batch: pa.RecordBatch) -> dict[str, list[tuple[Any, ...]]]:
+    """Records as Python values; they are few."""
     rows: dict[str, list[tuple[Any, ...]]] = {}
     for record in batch.select(["predicate", "arguments"]).to_pylist():
         values = tuple(value_of(tuple(cell.values())) for cell in record["arguments"])
         rows.setdefault(record["predicate"], []).append(values)
-    for name, found in rows.items():
-        columns = columns_of(found, name)
-        if columns is not None:
-            yield FactBatch(name, columns, _SOURCE, 1)
+    return rows
 
 
 def _one_array_each(table: pa.Table) -> list[pa.Array]:

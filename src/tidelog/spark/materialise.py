@@ -19,7 +19,7 @@ from typing import TypeVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidelog.errors import LimitError
+from tidelog.errors import DataError, LimitError
 from tidelog.language.syntax import Atom, Constant, Query, Rule, Term, variables
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Kind, Module, recognise
@@ -37,6 +37,8 @@ from tidelog.spark.terms import Dictionary, observed
 
 # A job of hundreds of joins takes more memory for its plan than for its data.
 RULES_IN_A_JOB = 16
+
+MAINTENANCE = ("auto", "backward-forward", "dred")
 
 OnProgress = Callable[[str], None]
 
@@ -59,13 +61,21 @@ class Options:
 
     Components that read at most `local_facts` facts are solved inside one task, unless they yield more than
     `local_results`; 0 forbids it. Transitive closures of at most `closure_edges` pairs are computed in tasks that each
-    hold all of these; 0 forbids that, too."""
+    hold all of these; 0 forbids that, too.
+
+    `maintenance` says how updates delete in recursive components that are no closures: `backward-forward`, `dred`, or
+    `auto`, which is the former until it has to look at a large part of the component."""
 
     max_facts: int | None = None
     timeout: float | None = None
     local_facts: int = 1_000_000
     local_results: int = 5_000_000
     closure_edges: int = 5_000_000
+    maintenance: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.maintenance not in MAINTENANCE:
+            raise DataError(f"maintenance {self.maintenance!r} is not known on Spark; use {', '.join(MAINTENANCE)}")
 
 
 @dataclass
@@ -106,7 +116,7 @@ class Materialiser:
         self._started = time.monotonic()
         # Tasks read the pairs of a closure by themselves, which takes a path of the file system.
         self._remote = "://" in relations.folder
-        self._ids = dictionary.ids_of(_constants(self._normal.values()))
+        self._ids = dictionary.ids_of(constants_of(self._normal.values()))
         for rule in self._normal.values():
             for atom in (rule.head, *rule.positives, *rule.negatives):
                 relations.declare(atom.predicate, atom.arity)
@@ -137,7 +147,7 @@ class Materialiser:
         names = [variable.name for variable in asked]
         if not self._can_match(rule):
             return names, None
-        ids = self._ids | self._dictionary.ids_of(_constants([rule]))
+        ids = self._ids | self._dictionary.ids_of(constants_of([rule]))
         context = Context(self._spark, self._dictionary, ids, self._functions)
         for atom in (*rule.positives, *rule.negatives):
             self._relations.declare(atom.predicate, atom.arity)
@@ -242,8 +252,8 @@ class Materialiser:
         # The frames of the heads know what they read: what a batch adds is no input of those after it.
         for batch in batched(heads, RULES_IN_A_JOB):
             names = list(dict.fromkeys(name for name, _ in batch))
-            numbers = {name: number for number, name in enumerate(names)}
-            found.update(self._relations.add_new(encoded(batch, numbers, self._relations, self._dictionary), names))
+            numbered = [(names.index(name), self._relations[name].arity, head) for name, head in batch]
+            found.update(self._relations.add_new(encoded(numbered, self._relations.staged, self._dictionary), names))
         for rule, failed in context.failures:
             self.statistics.failures[rule.source] += observed(failed, "failures")
         new = sum(found.values())
@@ -299,7 +309,8 @@ class Materialiser:
         else:
             paths = [part.path for part in self._relations[source].parts]
             tasks = self._spark.sparkContext.defaultParallelism
-            closed = transitive_closure(self._relations.frame(source), paths, module.inverse, tasks)
+            sources = pairs.select("c0").distinct()
+            closed = transitive_closure(sources, paths, module.inverse, tasks)
             how = f"a share of the sources in each of {tasks} tasks"
         candidates = {name: with_diagonal(closed, pairs, module.diagonal)}
         [found] = self._relations.add_new(self._relations.wide(candidates), [name]).values()
@@ -377,7 +388,7 @@ def waves_of(graph: RuleGraph) -> list[list[Component]]:
     return waves
 
 
-def _constants(rules: Iterable[NormalRule]) -> Iterator[Constant]:
+def constants_of(rules: Iterable[NormalRule]) -> Iterator[Constant]:
     """The constants that rules compare ids with or put into heads."""
     for rule in rules:
         terms: list[Term] = [term for atom in (rule.head, *rule.positives, *rule.negatives) for term in atom.arguments]

@@ -167,10 +167,10 @@ class Relations:
             self[name].parts = [part, *self[name].delta_parts]
 
 
-def padded(frame: DataFrame, width: int, wanted: int) -> DataFrame:
+def padded(frame: DataFrame, width: int, wanted: int, kept: Sequence[str] = ()) -> DataFrame:
     """Rows under the number `p` of their predicate, as wide as those of others; what pads them is no id."""
     missing = [F.lit(NOT_A_TERM).cast("bigint").alias(f"c{column}") for column in range(width, wanted)]
-    return frame.select("p", *(f"c{column}" for column in range(width)), *missing)
+    return frame.select("p", *(f"c{column}" for column in range(width)), *missing, *kept)
 
 
 def union_all(frames: Sequence[DataFrame]) -> DataFrame:

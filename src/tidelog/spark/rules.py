@@ -49,9 +49,11 @@ class Head:
     unencoded: tuple[str, ...]
 
 
-def evaluate(plan: Plan, lookup: Lookup, context: Context) -> Head:
-    """The heads of all instances that a plan finds, with repetitions."""
-    return _Evaluation(plan.rule, lookup, context).run(plan)
+def evaluate(plan: Plan, lookup: Lookup, context: Context, small: bool = False) -> Head:
+    """The heads of all instances that a plan finds, with repetitions.
+
+    Where what the plan starts from is `small`, the matches are sent to the facts and not the other way round."""
+    return _Evaluation(plan.rule, lookup, context, small).run(plan)
 
 
 def needs_values(rule: NormalRule, by_identity: bool) -> bool:
@@ -66,10 +68,11 @@ def _is_plain(item: Comparison) -> bool:
 
 
 class _Evaluation:
-    def __init__(self, rule: NormalRule, lookup: Lookup, context: Context) -> None:
+    def __init__(self, rule: NormalRule, lookup: Lookup, context: Context, small: bool) -> None:
         self._rule = rule
         self._lookup = lookup
         self._context = context
+        self._small = small
         self._frame: DataFrame | None = None
         self._with_id: set[Variable] = set()
         self._with_value: set[Variable] = set()
@@ -83,14 +86,19 @@ class _Evaluation:
 
     def _take_step(self, step: Step) -> None:
         match step:
-            case Take(atom=atom) | Match(atom=atom):
+            case Take(atom=atom):
+                self._take(atom, self._lookup(step))
+            case Match(atom=atom):
                 self._match(atom, self._lookup(step))
             case Absent(atom=atom):
                 self._reject(atom, self._lookup(step))
             case Compare(comparison=item):
                 self._filter(self._holds(item))
             case Define(definition=definition):
-                self._define(definition.variable, definition.expression)
+                if step.binds:
+                    self._define(definition.variable, definition.expression)
+                else:
+                    self._check(definition.variable, definition.expression)
 
     # ── columns of variables ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,6 +139,14 @@ class _Evaluation:
 
     # ── atoms ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _take(self, atom: Atom, facts: DataFrame) -> None:
+        """Start from facts; from those of a negated atom only with what the rest of the rule knows of it."""
+        mentioned = list(dict.fromkeys(variables(atom)))
+        kept = [variable for variable in mentioned if variable not in self._rule.negated_only]
+        rows = self._selected(atom, facts, kept)
+        self._frame = rows if len(kept) == len(mentioned) and mentioned else rows.distinct()
+        self._with_id.update(kept)
+
     def _match(self, atom: Atom, facts: DataFrame) -> None:
         mentioned = list(dict.fromkeys(variables(atom)))
         shared = [variable for variable in mentioned if variable in self._bound]
@@ -139,9 +155,9 @@ class _Evaluation:
         if self._frame is None:
             self._frame = rows
         elif shared:
-            self._frame = self._frame.join(rows, [self._id(variable) for variable in shared])
+            self._frame = self._sent(self._frame).join(rows, [self._id(variable) for variable in shared])
         else:
-            self._frame = self._frame.crossJoin(rows)
+            self._frame = self._sent(self._frame).crossJoin(rows)
         self._with_id.update(mentioned)
 
     def _reject(self, atom: Atom, facts: DataFrame) -> None:
@@ -152,8 +168,13 @@ class _Evaluation:
         matches = self._matches
         if "unit" not in matches.columns:
             matches = matches.withColumn("unit", F.lit(0))
-        keys = [self._id(variable) for variable in shared]
-        self._frame = matches.join(rows, [*keys, "unit"], "left_anti").drop("unit")
+        keys = [*(self._id(variable) for variable in shared), "unit"]
+        if self._small:
+            rows = rows.join(self._sent(matches.select(*keys)), keys, "left_semi")
+        self._frame = matches.join(rows, keys, "left_anti").drop("unit")
+
+    def _sent(self, frame: DataFrame) -> DataFrame:
+        return F.broadcast(frame) if self._small else frame
 
     def _selected(self, atom: Atom, facts: DataFrame, kept: list[Variable]) -> DataFrame:
         """The facts that fit the constants and repeated variables of an atom; the columns of the variables to keep."""
@@ -195,6 +216,16 @@ class _Evaluation:
         self._with_value.add(variable)
         if isinstance(expression, Call):
             self._filter(F.when(F.col(self._value(variable)).isNotNull(), F.lit(True)))
+
+    def _check(self, variable: Variable, expression: Expression) -> None:
+        """Keep the matches in which a variable that is bound already is this very constant."""
+        if isinstance(expression, Variable) and expression in self._with_id:
+            self._frame = self._matches.where(F.col(self._id(variable)) == F.col(self._id(expression)))
+            return
+        self._need_values(variables(expression))
+        computed = self._computed(expression)
+        found = self._context.dictionary.with_ids(self._matches, {computed: "found"}, missing=True)
+        self._frame = found.where(F.col("found") == F.col(self._id(variable))).drop("found")
 
     def _computed(self, expression: Expression) -> str:
         """The column that holds the value of an expression; each call has its own, so nothing is computed twice."""

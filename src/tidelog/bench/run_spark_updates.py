@@ -1,0 +1,107 @@
+"""Spark: an update of a part of LUBM against a materialisation in Parquet, beside materialising again.
+
+All of one size run in one session on `local[2]`: the materialisation is made; one fact in a thousand, of every
+predicate, is deleted; the same facts are added again; and the consequences of the facts, which are encoded already, are
+materialised again by the batch engine, without writing decoded results. CPU seconds are those of Spark's Java process
+and of the Python processes of its tasks. The facts after the two updates must be as many as before them.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import pyarrow as pa
+
+from tidelog.bench.lubm import generate, rules
+from tidelog.bench.measure import Failed, isolated, tree_cpu
+from tidelog.bench.options import Options
+from tidelog.bench.report import Check, Report, Table
+
+_SIZES = (1, 10, 50)
+_SHARE = 0.001
+_WAYS = ("create", "delete", "add", "again")
+
+
+def run(options: Options) -> Report:
+    report = Report("Spark: updates of LUBM against a materialisation in Parquet, on local[2]")
+    columns = ["universities", "facts", "changed", *(f"{way}, {kind} s" for kind in ("CPU", "wall") for way in _WAYS)]
+    table = Table("one fact in a thousand", [*columns, "again / delete, CPU", "again / add, CPU"])
+    report.tables.append(table)
+    if find_spec("pyspark") is None:
+        table.note = "PySpark is not installed: pip install 'tidelog[spark]'"
+        return report
+    for universities in _SIZES[:1] if options.quick else _SIZES:
+        count = max(1, int(universities * options.size))
+        options.progress(f"LUBM({count})")
+        found = isolated(measured, count, options.seed, timeout=options.timeout * 30)
+        if isinstance(found, Failed):
+            table.rows.append([count, found, *[None] * 11])
+            continue
+        cpu, wall = found["cpu"], found["wall"]
+        ratios = [cpu["again"] / cpu[way] for way in ("delete", "add")]
+        table.rows.append([count, found["facts"], found["changed"], *cpu.values(), *wall.values(), *ratios])
+        report.checks.append(Check(f"facts of LUBM({count}) after both updates, and again", *found["counts"]))
+    return report
+
+
+def measured(universities: int, seed: int) -> dict[str, Any]:
+    """One size: what each step took."""
+    from tidelog.spark import Materialisation, open_session
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "4"}
+        spark = open_session("local[2]", settings)
+        facts = {name: spark.createDataFrame(rows) for name, rows in generate(universities, seed).items()}
+        picked = {name: rows for name, rows in _sample(generate(universities, seed), seed).items() if rows.num_rows}
+        some = {name: spark.createDataFrame(rows) for name, rows in picked.items()}
+        cpu: dict[str, float] = {}
+        wall: dict[str, float] = {}
+
+        def timed(way: str, work: Callable[[], Any]) -> Any:
+            started, used = time.perf_counter(), tree_cpu()
+            result = work()
+            cpu[way], wall[way] = tree_cpu() - used, time.perf_counter() - started
+            return result
+
+        made = timed("create", lambda: Materialisation.create(spark, f"{folder}/made", rules(harder=False), facts))
+        whole = len(made)
+        timed("delete", lambda: made.update(delete=some))
+        timed("add", lambda: made.update(add=some))
+        engine = _engine(spark, facts, folder)
+        timed("again", engine.materialise)
+        total = engine.relations.total
+        spark.stop()
+        changed = sum(rows.num_rows for rows in picked.values())
+        return {
+            "facts": whole,
+            "changed": changed,
+            "cpu": cpu,
+            "wall": wall,
+            "counts": ([whole, whole], [len(made), total]),
+        }
+
+
+def _sample(tables: dict[str, pa.Table], seed: int) -> dict[str, pa.Table]:
+    dice = random.Random(seed)
+    return {
+        name: rows.take(pa.array(dice.sample(range(rows.num_rows), round(rows.num_rows * _SHARE)), pa.int64()))
+        for name, rows in tables.items()
+    }
+
+
+def _engine(spark: Any, facts: dict[str, Any], folder: str) -> Any:
+    """The batch engine with all facts encoded."""
+    from tidelog.language import parse_program
+    from tidelog.spark import SparkEngine
+    from tidelog.spark.relations import union_all
+    from tidelog.spark.sources import Source
+
+    engine = SparkEngine(spark, parse_program(rules(harder=False)), f"{folder}/again")
+    records = [Source(predicate=name, frame=frame).records(spark) for name, frame in facts.items()]
+    engine.load(union_all(records))
+    return engine

@@ -1,0 +1,92 @@
+"""The facts of an update: from whatever holds rows to records, and to rows of ids that are given or taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidelog.errors import ArityError, DataError
+from tidelog.formats.batch import FactBatch
+from tidelog.formats.tables import columns_of
+from tidelog.language import resolve_predicate
+from tidelog.spark.loading import MANY_VALUES, encoded_records
+from tidelog.spark.maintenance.snapshot import keys
+from tidelog.spark.maintenance.work import Work
+from tidelog.spark.records import ARROW_RECORD, RECORD_TYPE, record_batch
+from tidelog.spark.relations import union_all
+from tidelog.spark.sources import Source
+
+GIVE, TAKE = "give", "take"
+
+Given = Mapping[str, Any]
+"""Facts by predicate: a Spark DataFrame, or rows in any form that `KnowledgeBase.update` takes."""
+
+
+class Records:
+    """The records of an update: what is given and what is taken, told apart by their source."""
+
+    def __init__(self, spark: SparkSession, prefixes: Mapping[str, str], arities: Mapping[str, int]) -> None:
+        self._spark = spark
+        self._prefixes = prefixes
+        self._batches: list[pa.RecordBatch] = []
+        self._frames: list[DataFrame] = []
+        self.arities = dict(arities)
+        self.names: set[str] = set()
+        self.count = 0
+
+    def add(self, facts: Given, kind: str) -> None:
+        """Take in facts of a kind."""
+        for name, rows in facts.items():
+            predicate = resolve_predicate(name, dict(self._prefixes))
+            if isinstance(rows, DataFrame):
+                self._note(predicate, len(rows.columns))
+                records = Source(predicate=predicate, frame=rows).records(self._spark)
+                self._frames.append(records.withColumn("source", F.lit(kind)))
+                continue
+            columns = columns_of(rows, name)
+            if columns is not None:
+                self._note(predicate, len(columns))
+                batch = record_batch(FactBatch(predicate, columns, kind, 1))
+                self.count += batch.num_rows * len(columns)
+                self._batches.append(batch)
+
+    def _note(self, predicate: str, arity: int) -> None:
+        self.names.add(predicate)
+        known = self.arities.setdefault(predicate, arity)
+        if known != arity:
+            raise ArityError(f"`{predicate}` has {known} arguments, but a row has {arity} values")
+
+    def encoded(self, work: Work) -> DataFrame | None:
+        """Rows of ids under the numbers of their predicates, and whether each is to `give` or to `take`."""
+        records = self._records(work)
+        if records is None:
+            return None
+        values = records.where(F.col("source") == GIVE).select(F.explode("arguments").alias("value"))
+        work.dictionary.extend(values, large=self.count > MANY_VALUES)
+        numbers = {name: (work.number(name), arity) for name, arity in self.arities.items() if name in self.names}
+        rows = encoded_records(records, numbers, work.dictionary, ["source"])
+        columns = ["p", *keys(work.old_width(numbers))]
+        marked = rows.groupBy(*columns).agg(
+            F.max(F.col("source") == GIVE).alias("give"), F.max(F.col("source") == TAKE).alias("take")
+        )
+        return work.cut(marked)
+
+    def _records(self, work: Work) -> DataFrame | None:
+        frames = list(self._frames)
+        if self._batches:
+            table = pa.Table.from_batches(self._batches, ARROW_RECORD)
+            frames.append(self._spark.createDataFrame(table, RECORD_TYPE))
+        if not frames:
+            return None
+        if not self._frames:
+            return frames[0]
+        stored = work.stage(union_all(frames), RECORD_TYPE)
+        bad = stored.where("reason IS NOT NULL").select("reason").first()
+        if bad is not None:
+            raise DataError(bad["reason"])
+        self.count = stored.count()
+        return stored

@@ -1,0 +1,124 @@
+"""Small components inside one task: solved anew by the embedded engine, which tells how they differ from before.
+
+A set-at-a-time algorithm costs its jobs, however few the facts. Where all that some components read is few, they go
+to one task together, with the facts that they had before, and only what came and what went leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidelog.program.graph import Component
+from tidelog.spark.loading import decoded_records, encoded_records
+from tidelog.spark.local import (
+    BEYOND_LIMIT,
+    CAME,
+    KNOWN,
+    WENT,
+    differences_by_ids,
+    differences_by_values,
+    with_ids,
+)
+from tidelog.spark.maintenance.rules import RuleChanges
+from tidelog.spark.maintenance.work import Work
+from tidelog.spark.records import RECORD_TYPE
+from tidelog.spark.relations import padded, union_all
+from tidelog.spark.rules import needs_values
+
+Difference = tuple[DataFrame, DataFrame]
+"""What goes and what comes, under the numbers of the predicates."""
+
+
+class Block:
+    """Components, each after those it reads, that one task is to solve."""
+
+    def __init__(
+        self, work: Work, rules: RuleChanges, components: Sequence[Component], given: DataFrame | None
+    ) -> None:
+        self._work = work
+        self._given = given
+        self._rules = [rules.graph.rule(number) for component in components for number in component.rules]
+        normal = [rules.normal[number] for component in components for number in component.rules]
+        self.by_ids = not any(needs_values(rule, not work.dictionary.floats) for rule in normal)
+        self.outputs = [name for component in components for name in component.predicates]
+        read = {name for component in components for name in reads(rules, component)}
+        self._inputs = sorted(name for name in read - set(self.outputs) if work.count_after(name))
+        self._arities = {name: work.arity(name) for name in (*self._inputs, *self.outputs)}
+
+    def solve(self) -> Difference | None:
+        """What goes and what comes; None where there is more than a task should hold."""
+        return self._solve_by_ids() if self.by_ids else self._solve_by_values()
+
+    def _explicit(self, name: str) -> DataFrame:
+        """The explicit facts of one of the predicates, after the update."""
+        work, stored = self._work, self._work.stored[name]
+        before = work.old.rows([name]).where("e").select(*stored.columns)
+        if self._given is None:
+            return before
+        given = self._given.where(F.col("p") == stored.number)
+        kept = before.join(given.select(*stored.columns), stored.columns, "left_anti")
+        return kept.unionByName(given.where("give").select(*stored.columns))
+
+    def _start(self) -> dict[str, DataFrame]:
+        """The facts that the rules start from."""
+        return {name: self._work.after(name) for name in self._inputs} | {
+            name: self._explicit(name) for name in self.outputs
+        }
+
+    def _known(self) -> dict[str, DataFrame]:
+        return {name: self._work.before(name) for name in self.outputs if self._work.old.count(name)}
+
+    def _solve_by_ids(self) -> Difference | None:
+        work = self._work
+        numbers = {name: work.number(name) for name in self._arities}
+        width = work.old_width(numbers)
+        frames = [
+            padded(frame.withColumn("p", F.lit(numbers[name] * 2 + tag)), work.stored[name].width, width)
+            for tag, facts in ((0, self._start()), (1, self._known()))
+            for name, frame in facts.items()
+        ]
+        rules = [with_ids(rule, work.ids) for rule in self._rules]
+        limit = work.options.local_results
+        found = differences_by_ids(union_all(frames), numbers, self.outputs, self._arities, rules, limit)
+        solved = work.cut(found)
+        if not solved.where("p < 0").isEmpty():
+            return None
+        return _under(solved, 1), _under(solved, 0)
+
+    def _solve_by_values(self) -> Difference | None:
+        work = self._work
+        records = [decoded_records(self._start(), self._arities, work.dictionary)]
+        known = self._known()
+        if known:
+            records.append(decoded_records(known, self._arities, work.dictionary).withColumn("source", F.lit(KNOWN)))
+        limit = work.options.local_results
+        found = differences_by_values(
+            union_all(records), self.outputs, self._arities, self._rules, work.functions, limit
+        )
+        solved = work.stage(found, RECORD_TYPE)
+        reasons = {row["reason"] for row in solved.where("reason IS NOT NULL").select("reason").collect()}
+        if BEYOND_LIMIT in reasons:
+            return None
+        work.errors += sum(map(int, reasons))
+        numbers = {name: (work.number(name), work.arity(name)) for name in self.outputs}
+        came = solved.where(F.col("source") == CAME)
+        work.dictionary.extend(came.select(F.explode("arguments").alias("value")))
+        went = solved.where(F.col("source") == WENT)
+        return (
+            encoded_records(went, numbers, work.dictionary),
+            encoded_records(came, numbers, work.dictionary),
+        )
+
+
+def _under(solved: DataFrame, tag: int) -> DataFrame:
+    chosen = solved.where(F.expr(f"p % 2 = {tag}"))
+    return chosen.select(F.expr("p div 2").cast("int").alias("p"), *chosen.columns[1:])
+
+
+def reads(rules: RuleChanges, component: Component) -> set[str]:
+    """The predicates that a component reads, and its own."""
+    read = {name for number in component.rules for names in rules.graph.reads(number) for name in names}
+    return read | set(component.predicates)
