@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidelog.language.syntax import Atom, Variable, variables
@@ -28,7 +28,6 @@ from tidelog.spark.maintenance.work import SMALL, Work
 from tidelog.spark.materialise import RULES_IN_A_JOB, batched
 from tidelog.spark.relations import padded, union_all
 from tidelog.spark.rules import Head
-from tidelog.spark.terms import observed
 
 UP, DOWN, TOUCH, GIVE, TAKE = range(5)
 _KINDS = 8
@@ -100,9 +99,8 @@ class Counting:
         for name in names:
             for rule in self._rules.counted_before(name):
                 contributions += self._whole(rule, UP, before=True)
-        width = self._work.old_width(names)
-        parts = [self._summed(batch, width) for batch in batched(contributions, RULES_IN_A_JOB)]
-        counted = self._with_state(_added_up(parts, width), names)
+        sums = _added_up(self._sums(contributions, names), self._work.old_width(names))
+        counted = self._with_state(sums, names)
         self._work.rebase(counted.withColumn("h", F.lit(True)), names)
 
     def _whole(self, rule: NormalRule, kind: int, before: bool) -> Iterable[Contribution]:
@@ -175,39 +173,43 @@ class Counting:
     def _delta(self, contributions: list[Contribution], names: Sequence[str]) -> DataFrame | None:
         """All that is contributed to a fact in one row: `dn` derivations, whether it is given, and whether taken."""
         width = self._work.old_width(names)
-        parts = [self._summed(batch, width) for batch in batched(contributions, RULES_IN_A_JOB)]
+        parts = self._sums(contributions, names)
         if self._given is not None:
             numbers = [self._work.number(name) for name in names]
             given = widened(self._given.where(F.col("p").isin(numbers)), width)
             parts.append(given.withColumn("dn", F.lit(0).cast("bigint")))
         return _added_up(parts, width) if parts else None
 
+    def _sums(self, contributions: Sequence[Contribution], names: Sequence[str]) -> list[DataFrame]:
+        """The sums of each job's worth of contributions, in files unless one job can do all that follows as well."""
+        width = self._work.old_width(names)
+        sums = [self._summed(batch, width) for batch in batched(contributions, RULES_IN_A_JOB)]
+        at_once = len(sums) <= 1 and self._work.few_before(names)
+        return sums if at_once else list(map(self._work.cut, sums))
+
     def _summed(self, contributions: Sequence[Contribution], width: int) -> DataFrame:
-        """The sums of one job."""
         work = self._work
         entries = [
             (work.number(found.predicate) * _KINDS + found.kind, work.arity(found.predicate), found.head)
             for found in contributions
         ]
-        counting = Observation()
+        rows = encoded(entries, work.stage, work.dictionary)
+        rows = work.noted(rows, "insertion", f"p % {_KINDS} = {UP}")
+        rows = work.noted(rows, "deletion", f"p % {_KINDS} = {DOWN}")
         kind = F.col("p") % _KINDS
-        rows = encoded(entries, work.stage, work.dictionary).observe(
-            counting, F.count_if(kind == UP).alias("insertion"), F.count_if(kind == DOWN).alias("deletion")
-        )
         change = F.when(kind == UP, 1).when(kind == DOWN, -1).otherwise(0)
         plain = widened(rows.withColumn("dn", change), width).withColumn("p", F.expr(f"int(p div {_KINDS})"))
         summed = plain.groupBy("p", *keys(width)).agg(F.sum("dn").alias("dn"))
-        stored = work.cut(summed.withColumns({"give": F.lit(False), "take": F.lit(False)}))
-        for what in ("insertion", "deletion"):
-            work.counts[what] += observed(counting, what)
-        return stored
+        return summed.withColumns({"give": F.lit(False), "take": F.lit(False)})
 
     def _with_state(self, delta: DataFrame, names: Sequence[str]) -> DataFrame:
         columns = ["p", *keys(self._work.old_width(names))]
         before = [name for name in names if self._work.old.count(name)]
         if before:
             rows = widened(self._work.old.rows(before), len(columns) - 1)
-            rows = rows.join(delta.select(*columns), columns, "left_semi")
+            if not self._work.few_before(names):
+                delta = self._work.cut(delta)
+                rows = rows.join(delta.select(*columns), columns, "left_semi")
             state = rows.withColumnsRenamed({"e": "e0", "n": "n0", "h": "h0"})
             delta = delta.join(state, columns, "left")
         else:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidelog.program.graph import Component
@@ -29,7 +29,6 @@ from tidelog.spark.maintenance.work import SMALL, Facts, Sets, Work
 from tidelog.spark.materialise import RULES_IN_A_JOB, batched
 from tidelog.spark.relations import union_all
 from tidelog.spark.rules import Head
-from tidelog.spark.terms import observed
 
 # Backward/Forward looks at so many facts in any case, and then at this share of the component, before it gives up.
 FEW_CHECKED = 10_000
@@ -48,21 +47,14 @@ class Recursion:
         self._own = {number: component.predicates for component in components for number in component.recursive_rules}
         self._columns = ["p", *keys(work.old_width(self._names))]
         self._touched = touched
+        self._before = [name for name in self._names if work.old.count(name)]
+        self._few = work.few_before(self._names)
         self._deleted = self._pile()
         self._inserted = self._pile()
 
     def run(self) -> tuple[DataFrame | None, DataFrame | None]:
         """What goes of the component's facts, and what comes; a fact that does both stays."""
-        candidates = self._pile()
-        lost = self._gathered(self._from_below(come=False), "deletion")
-        known = self._touched.where("h0 AND NOT b").select(*self._columns)
-        candidates.grow(known if lost is None else known.unionByName(self._unprotected(lost)))
-        if candidates.count and not self._proved_or_deleted(candidates):
-            self._deleted = self._pile()
-            self._overdelete(candidates)
-            rederived = self._gathered(self._backward(self._deleted, 0, self._rest, bodies=False), "rederivation")
-        else:
-            rederived = None
+        rederived = self._delete() if self._before else None
         self._insert(rederived)
         return self._deleted.frame(), self._inserted.frame()
 
@@ -95,10 +87,7 @@ class Recursion:
 
     def _unprotected(self, rows: DataFrame) -> DataFrame:
         """Those rows that held before and need a proof. Touched ones are either protected or candidates already."""
-        before = [name for name in self._names if self._work.old.count(name)]
-        if not before:
-            return rows.limit(0)
-        held = self._wide(self._work.old.rows(before).where("NOT e AND n = 0"))
+        held = self._wide(self._work.old.rows(self._before).where("NOT e AND n = 0"))
         open_ = held.join(rows, self._columns, "left_semi")
         return open_.join(self._touched.select(*self._columns), self._columns, "left_anti")
 
@@ -143,26 +132,33 @@ class Recursion:
                 yield atom.predicate, self._work.heads(wanted, sets, count <= SMALL)
 
     def _gathered(self, found: Found, kind: str) -> DataFrame | None:
-        """Heads as distinct rows in a file, counted as work of a kind; None where no plan found any."""
+        """Heads as distinct rows, counted as work of a kind; None where no plan found any.
+
+        They are in files, unless what they are to be compared with is small: then one job does it all."""
         entries = [(self._work.number(name), self._work.arity(name), head) for name, head in found]
         if not entries:
             return None
-        schema = ", ".join(["p int", *(f"{name} bigint" for name in self._columns[1:])])
-        parts = []
-        for batch in batched(entries, RULES_IN_A_JOB):
-            counting = Observation()
-            rows = encoded(batch, self._work.stage, self._work.dictionary).observe(
-                counting, F.count("*").alias("count")
-            )
-            parts.append(self._work.stage(self._wide(rows).distinct(), schema))
-            self._work.counts[kind] += observed(counting, "count")
-        return union_all(parts)
+        parts = [
+            self._wide(self._work.noted(encoded(batch, self._work.stage, self._work.dictionary), kind)).distinct()
+            for batch in batched(entries, RULES_IN_A_JOB)
+        ]
+        return parts[0] if self._few and len(parts) == 1 else union_all(list(map(self._work.cut, parts)))
 
     # ── deletion ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _proved_or_deleted(self, candidates: Pile) -> bool:
-        """Delete what has no proof, by the way that the options choose; False where proving was given up."""
-        return self._work.options.maintenance != "dred" and self._prove_and_delete(candidates)
+    def _delete(self) -> DataFrame | None:
+        """Delete what lost its proof, by the way that the options choose; what may be inserted again."""
+        candidates = self._pile()
+        lost = self._gathered(self._from_below(come=False), "deletion")
+        known = self._touched.where("h0 AND NOT b").select(*self._columns)
+        candidates.grow(known if lost is None else known.unionByName(self._unprotected(lost)))
+        if not candidates.count:
+            return None
+        if self._work.options.maintenance != "dred" and self._prove_and_delete(candidates):
+            return None
+        self._deleted = self._pile()
+        self._overdelete(candidates)
+        return self._gathered(self._backward(self._deleted, 0, self._rest, bodies=False), "rederivation")
 
     def _prove_and_delete(self, candidates: Pile) -> bool:
         """Backward/Forward; False where it looks at too much."""
@@ -250,10 +246,11 @@ class Recursion:
 
     def _unknown(self, rows: DataFrame) -> DataFrame:
         """Those rows that are not among what is left of before."""
-        before = [name for name in self._names if self._work.old.count(name)]
-        if not before:
+        if not self._before:
             return rows
-        held = self._wide(self._work.old.rows(before)).join(rows, self._columns, "left_semi")
+        held = self._wide(self._work.old.rows(self._before))
+        if not self._few:
+            held = held.join(rows, self._columns, "left_semi")
         deleted = self._deleted.frame()
         if deleted is not None:
             held = held.join(deleted, self._columns, "left_anti")

@@ -22,11 +22,15 @@ from tidelog.spark.expressions import Functions
 from tidelog.spark.maintenance.history import Changed
 from tidelog.spark.maintenance.snapshot import CAME, WENT, Layer, Snapshot, Stored, keys, write_rows
 from tidelog.spark.materialise import Options
-from tidelog.spark.rules import Context, Head, Lookup, evaluate
+from tidelog.spark.rules import Context, Head, evaluate
 from tidelog.spark.terms import Dictionary, observed
 
 # What starts from so few facts is sent to all tasks at every join.
 SMALL = 20_000
+
+# Facts so few are read as a whole by each job that needs some of them; otherwise, what needs them is written first, and
+# sent to them.
+FEW = 100_000
 
 KINDS = ("insertion", "deletion", "backward", "forward", "rederivation", "checked", "overdeleted")
 
@@ -84,7 +88,7 @@ class Work:
         self.changed: dict[str, Changed] = {}
         self.counts: Counter[str] = Counter()
         self.errors = 0
-        self.failures: list[Observation] = []
+        self._observed: list[tuple[str, Observation]] = []
         self._new = Snapshot(spark, root, self.stored)
         self._folder = folder
         self._jobs = 0
@@ -92,7 +96,20 @@ class Work:
 
     def told(self) -> dict[str, int]:
         """The work by kind, as `KnowledgeBase.update` tells it."""
+        for kind, observation in self._observed:
+            self.counts[kind] += observed(observation, "count")
+        self._observed.clear()
         return {kind: self.counts[kind] for kind in KINDS}
+
+    def noted(self, rows: DataFrame, kind: str, which: str = "true") -> DataFrame:
+        """The same rows, to be written, of which those that fit a test are counted as work of a kind."""
+        observation = Observation()
+        self._observed.append((kind, observation))
+        return rows.observe(observation, F.count_if(F.expr(which)).alias("count"))
+
+    def few_before(self, names: Iterable[str]) -> bool:
+        """Whether predicates had few facts."""
+        return sum(map(self.old.count, names)) <= FEW
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -195,12 +212,10 @@ class Work:
     def _estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
         return float(self._new.count(atom.predicate) * 0.1 ** len(bound)) if atom.predicate in self.stored else 0.0
 
-    def heads(self, plan: Plan, sets: Sets, small: bool, lookup: Lookup | None = None) -> Head:
+    def heads(self, plan: Plan, sets: Sets, small: bool) -> Head:
         """The heads of the instances that a plan finds."""
         context = Context(self.spark, self.dictionary, self.ids, self.functions)
-        head = evaluate(plan, lookup or sets.lookup, context, small)
-        self.failures += [observation for _, observation in context.failures]
-        return head
+        return evaluate(plan, sets.lookup, context, small)
 
     def pivots_below(self, rule: NormalRule, own: Sequence[str], come: bool) -> list[tuple[Pivot, bool, int]]:
         """From where a change below reaches a rule: each pivot, whether it is negated, and how many facts it takes.
