@@ -29,6 +29,9 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": SHORT_JOB_JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
+        # Compiling a plan takes longer than interpreting it on a handful of rows.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     session = open_session("local[2]", settings, "tidelog tests")
     yield session

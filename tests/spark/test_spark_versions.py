@@ -1,0 +1,139 @@
+"""Versions of a materialisation: commits, readers, what an update that fails leaves, compaction, vacuum."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tidelog.errors import ArityError, StorageError, StratificationError, UnknownRuleError
+from tidelog.spark import Materialisation, Options
+from tidelog.spark.maintenance.compaction import MOST_LAYERS
+from tidelog.spark.maintenance.history import MANIFEST, History
+from tidelog.storage.lock import FolderLock
+
+RULES = """
+@prefix ex: <http://example.org/> .
+path(X, Y) :- edge(X, Y).
+path(X, Z) :- edge(X, Y), path(Y, Z).
+ex:far(X) :- path(a, X), not edge(a, X).
+edge(a, b).
+"""
+
+
+def rows(frame: DataFrame) -> set[tuple[object, ...]]:
+    found = [tuple(row) for row in frame.collect()]
+    assert len(set(found)) == len(found)
+    return set(found)
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Materialisation:
+    """Three versions: two edges, then a third from a DataFrame, then a rule for another one."""
+    folder = tmp_path_factory.mktemp("made")
+    first = Materialisation.create(spark, str(folder), RULES, {"edge": [("b", "c")]}, Options(local_facts=0))
+    first.update(add={"edge": spark.createDataFrame([("c", "d")], "x string, y string")}, commit={"batch": "17"})
+    first.update(
+        delete={"edge": [("b", "c"), ("no", "such")]},
+        add_rules=["path(X, Y) :- link(Y, X).", "path(X, Y) :- link(Y, X)."],
+        remove_rules="ex:far(Y) :- path(a, Y), not edge(a, Y).",
+        add={"link": [("z", "a"), ("z", "a")]},
+    )
+    return first
+
+
+def test_the_change_of_an_update(made: Materialisation) -> None:
+    change = made.change
+    assert (change.version, dict(change.added_counts)) == (3, {"link": 1, "path": 1})
+    assert {name: rows(frame) for name, frame in change.added.items()} == {"link": {("z", "a")}, "path": {("a", "z")}}
+    removed = {name: rows(frame) for name, frame in change.removed.items()}
+    assert removed["edge"] == {("b", "c")}
+    assert removed["path"] == {("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")}
+    assert removed["ex:far"] == {("c",), ("d",)}
+    assert change.work["insertion"] > 0
+    assert change.work["deletion"] > 0
+
+
+def test_every_version_is_readable_and_says_what_was_committed_with_it(
+    spark: SparkSession, made: Materialisation
+) -> None:
+    again = Materialisation.open(spark, str(made._history.folder))
+    assert (again.versions, again.version, again.commit_info) == ([1, 2, 3], 3, {})
+    assert again.at(2).commit_info == {"batch": "17"}
+    assert rows(again.at(2).change.added["edge"]) == {("c", "d")}
+    assert rows(again.at(1).facts("path")) == {("a", "b"), ("b", "c"), ("a", "c")}
+    assert rows(again.facts("path")) == {("a", "b"), ("c", "d"), ("a", "z")}
+    assert rows(again.explicit("edge")) == {("a", "b"), ("c", "d")}
+    assert again.count("path") == 3
+    assert again.count("ex:far") == 0
+    assert again.rules == [
+        "path(X, Y) :- edge(X, Y).",
+        "path(X, Z) :- edge(X, Y), path(Y, Z).",
+        "path(X, Y) :- link(Y, X).",
+    ]
+    with pytest.raises(StorageError, match=r"no version 9; there are \[1, 2, 3\]"):
+        again.at(9)
+    with pytest.raises(StorageError, match="here to be read"):
+        again.at(1).update(add={"edge": [("q", "r")]})
+
+
+def test_what_is_refused_changes_nothing(spark: SparkSession, made: Materialisation) -> None:
+    with pytest.raises(ArityError, match="`edge` has 2 arguments, but a row has 1"):
+        made.update(add={"edge": [("q",)]})
+    with pytest.raises(UnknownRuleError, match="there is no rule `edge"):
+        made.update(remove_rules="edge(X, Y) :- path(X, Y).")
+    with pytest.raises(StratificationError):
+        made.update(add_rules="edge(X, Y) :- link(X, Y), not path(X, Y).")
+    with FolderLock(made._history.folder, exclusive=True), pytest.raises(StorageError, match="is in use by"):
+        made.update(add={"edge": [("q", "r")]})
+    with pytest.raises(StorageError, match="holds a materialisation already"):
+        Materialisation.create(spark, str(made._history.folder))
+    assert (made.version, made.count("edge"), len(made.rules)) == (3, 2, 3)
+
+
+def test_an_update_that_dies_leaves_the_version_before(
+    spark: SparkSession, made: Materialisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made._history.folder
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(History, "commit", die)
+        with pytest.raises(KeyboardInterrupt):
+            made.update(add={"edge": [("dead", "end")]})
+    assert not (folder / "data" / "00000004").exists()
+    # Even with files of a version that was never committed in its place, the next update makes that version.
+    (folder / "data" / "00000004").mkdir()
+    (folder / "data" / "00000004" / "left").write_text("over")
+    again = Materialisation.open(spark, str(folder))
+    assert rows(again.facts("edge")) == {("a", "b"), ("c", "d")}
+    again.update(add={"edge": [("live", "end")]})
+    assert rows(again.facts("edge")) == {("a", "b"), ("c", "d"), ("live", "end")}
+    assert again.version == 4
+    with pytest.raises(StorageError, match="version 4 was committed by another writer"):
+        made.update(add={"edge": [("q", "r")]})
+
+
+def test_layers_are_merged_compacted_and_vacuumed(spark: SparkSession, tmp_path: Path) -> None:
+    made = Materialisation.create(spark, str(tmp_path), "", {"p": [(number,) for number in range(20)]})
+    for number in range(MOST_LAYERS + 1):
+        made.update(add={"p": [(100 + number,)]}, delete={"p": [(number,), (100 + number - 1,)]})
+    expected = {(number,) for number in range(MOST_LAYERS + 1, 20)} | {(100 + MOST_LAYERS,)}
+    assert rows(made.facts("p")) == expected
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    assert len(manifest["stored"]["p"]["layers"]) == 1
+    before = made.version
+    assert made.compact() == before + 1
+    assert json.loads((tmp_path / MANIFEST).read_text())["stored"]["p"]["layers"] == []
+    assert rows(made.facts("p")) == expected
+    assert rows(made.at(1).facts("p")) == {(number,) for number in range(20)}
+    assert made.vacuum(keep=2) == list(range(1, before))
+    assert made.versions == [before, before + 1]
+    assert rows(made.at(before).facts("p")) == expected
+    assert made.vacuum(keep=1) == [before]
+    assert rows(Materialisation.open(spark, str(tmp_path)).facts("p")) == expected
+    assert len(list(tmp_path.glob("data/*/*/*"))) == 1
