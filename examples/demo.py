@@ -15,7 +15,7 @@ def on_spark() -> int:
     """The pipeline of `examples/pipeline`; Spark's own start takes most of the time."""
     wind_farm.step("Twenty farms on Spark", "Readings, damaged rows among them, to published tables: examples/pipeline")
     subprocess.run([sys.executable, str(PIPELINE / "generate.py")], check=True)
-    command = [sys.executable, "-m", "tidelog.cli", "pipeline", "run", str(PIPELINE / "pipeline.toml")]
+    command = [sys.executable, "-m", "tidelog", "pipeline", "run", str(PIPELINE / "pipeline.toml")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     for line in (done.stdout or done.stderr).splitlines():
         wind_farm.console.print("  " + line, markup=False)

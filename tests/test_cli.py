@@ -42,7 +42,7 @@ def facts_of(path: Path) -> set[tuple[object, ...]]:
 
 
 def in_process(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tidelog.cli", *arguments]
+    command = [sys.executable, "-m", "tidelog", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=COLD, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 
@@ -183,7 +183,7 @@ def test_bad_facts_are_told_and_nothing_is_written(program: str, tmp_path: Path,
     facts.mkdir()
     (facts / "edge.csv").write_text("c,d\nd\n")
     assert main(["run", program, "--facts", str(facts), "--out", str(tmp_path / "out")]) == 2
-    assert f"{facts / 'edge.csv'}, line 2: 1 columns" in capsys.readouterr().err
+    assert f"{facts / 'edge.csv'}, line 2: 1 column" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     (facts / "edge.csv").write_text("c\n")
     assert main(["run", program, "--facts", str(facts)]) == 2
@@ -228,7 +228,7 @@ def test_help_and_version_import_nothing_heavy() -> None:
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     program = tmp_path / "p.dlog"
     program.write_text("".join(f"p({number}).\n" for number in range(20_000)) + "?- p(X).")
-    command = [sys.executable, "-m", "tidelog.cli", "run", str(program)]
+    command = [sys.executable, "-m", "tidelog", "run", str(program)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
         assert running.stderr is not None
@@ -305,7 +305,7 @@ def test_stream_stops_at_a_bad_update_or_goes_on(
 
 
 def test_stream_answers_each_update_before_the_next_comes(program: str) -> None:
-    command = [sys.executable, "-m", "tidelog.cli", "stream", program, "--updates", "-"]
+    command = [sys.executable, "-m", "tidelog", "stream", program, "--updates", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdin is not None
         assert running.stdout is not None
@@ -318,7 +318,7 @@ def test_stream_answers_each_update_before_the_next_comes(program: str) -> None:
 
 
 def test_an_interruption_ends_with_130(program: str) -> None:
-    command = [sys.executable, "-m", "tidelog.cli", "stream", program, "--updates", "-"]
+    command = [sys.executable, "-m", "tidelog", "stream", program, "--updates", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdin is not None
         assert running.stdout is not None

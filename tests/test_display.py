@@ -100,3 +100,11 @@ def test_rules_tell_what_they_did(modules: bool) -> None:
     assert (path[0].facts, path[1].facts) == (41, len(kb.facts("path")) - 41)
     if not modules:
         assert path[0].applications == 41
+
+
+def test_a_rule_that_looks_at_much_for_nothing_is_seen_to_be_slow() -> None:
+    kb = KnowledgeBase("p(X, Y) :- n(X, Z), n(Y, Z), X + Y = -1. p(X, X) :- n(X, _).")
+    kb.update(add={"n": [(number, number % 2) for number in range(600)]})
+    joins, copies = kb.rule_statistics()
+    assert (joins.applications, copies.applications) == (0, 600)
+    assert joins.seconds > copies.seconds

@@ -175,7 +175,7 @@ def test_a_conversation_survives_errors(
 def test_the_command(tmp_path: Path) -> None:
     program = tmp_path / "p.dlog"
     program.write_text("p(1). q(X) :- p(X).")
-    command = [sys.executable, "-m", "tidelog.cli", "shell", str(program)]
+    command = [sys.executable, "-m", "tidelog", "shell", str(program)]
     done = subprocess.run(command, input="?- q(X).\np(2)", capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0
     assert done.stdout == "X = 1\n"

@@ -200,7 +200,3 @@ def _add_bench(commands: Commands) -> None:
     parser = _add_command(commands, "bench", "bench", "measure a table of a paper, beside the paper's figures")
     parser.add_argument("name", metavar="NAME", help="the table; `list` shows all")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="options of the table")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from tidelog.language import render
 from tidelog.program.graph import Component
 from tidelog.reason.closures import ClosureNode
@@ -16,10 +19,10 @@ class RuleStatistics:
     """The work of one rule since the knowledge base was made.
 
     `applications` are the instances of the rule that updates looked at. `facts` are those that the rule was the first
-    to derive; one that goes and comes back counts once. `seconds` is the time in updates of the rule's component (the
-    predicates that depend on each other), which the clock cannot tell apart, shared among its rules by their
-    applications. A closure module applies no rules: the pairs that it adds to its base count for its recursive rule,
-    its time for all of its rules.
+    to derive; one that goes and comes back counts once. `seconds` is the time that updates spent in the component of
+    the rule (the predicates that depend on each other), shared among its rules by how long the joins of each ran. A
+    closure module applies no rules: the pairs that it adds to its base count for its recursive rule, its time for all
+    of its rules.
     """
 
     rule: str
@@ -45,23 +48,25 @@ def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> list[RuleSta
 
 
 def _applications(engine: Engine, number: int) -> int:
-    work = engine.store.rule_work
-    return int(work[number]) if number < len(work) else 0
+    return _entry(engine.store.rule_work, number)
+
+
+def _entry(by_rule: npt.NDArray[np.int64], number: int) -> int:
+    return int(by_rule[number]) if number < len(by_rule) else 0
 
 
 def _share(engine: Engine, component: Component, number: int) -> float:
     """The part of its component's time that goes to a rule."""
     seconds = sum(engine.seconds.get(predicate, 0.0) for predicate in component.predicates)
-    total = sum(_applications(engine, other) for other in component.rules)
-    return seconds * _applications(engine, number) / total if total else seconds / len(component.rules)
+    total = sum(_entry(engine.store.rule_time, other) for other in component.rules)
+    return seconds * _entry(engine.store.rule_time, number) / total if total else seconds / len(component.rules)
 
 
 def _facts(engine: Engine, component: Component, predicate: str, number: int) -> int:
     closure = engine.closures.get(predicate)
     if closure is not None and number in closure.module.rules:
         return _pairs(engine, closure, component, number)
-    facts = engine.store.rule_facts
-    return int(facts[number]) if number < len(facts) else 0
+    return _entry(engine.store.rule_facts, number)
 
 
 def _pairs(engine: Engine, closure: ClosureNode, component: Component, number: int) -> int:

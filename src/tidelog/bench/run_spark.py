@@ -56,8 +56,8 @@ def command(case: str, seed: int, size: float, engine: str) -> Measured:
         _write_facts(chosen.facts(seed, size), chosen.rules, Path(folder, "facts"))
         arguments = ["program.dlog", "--facts", "facts", "--out", "out", "--format", "parquet", "--engine", engine]
         if engine == "memory":  # Once before, so that no kernel is compiled under the clock.
-            measure_command([sys.executable, "-m", "tidelog.cli", "run", *arguments], folder)
-        measured = measure_command([sys.executable, "-m", "tidelog.cli", "run", *arguments], folder)
+            measure_command([sys.executable, "-m", "tidelog", "run", *arguments], folder)
+        measured = measure_command([sys.executable, "-m", "tidelog", "run", *arguments], folder)
         count = sum(arrow_dataset.dataset(path).count_rows() for path in Path(folder, "out").glob("*.parquet"))
     return Measured(measured.cpu, measured.wall, measured.memory, count)
 

@@ -49,6 +49,7 @@ from tidelog.store.executor import (
     write_head,
 )
 from tidelog.store.jit import (
+    clock,
     device,
     entry_point,
     load_i32,
@@ -74,6 +75,7 @@ from tidelog.store.layout import (
     M_LISTS,
     M_MARKING,
     M_RULE_FACTS,
+    M_RULE_TIME,
     M_RULE_WORK,
     M_STAGED,
     M_STATE,
@@ -162,6 +164,16 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     return status
 
 
+@device
+def run_timed(m, action, plan, pivots, count, seen, counter, pivot_row):
+    """Run a plan by the clock of its rule."""
+    began = clock()
+    status = run_plan(m, action, plan, pivots, count, seen, counter, pivot_row)
+    spent = m[M_RULE_TIME] + 8 * plan_word(m, plan, P_RULE)
+    store_i64(spent, load_i64(spent) + clock() - began)
+    return status
+
+
 @entry_point
 def run_jobs(m, action, jobs, job_count):
     """Run plans over given pivots: a row of JOB_FIELDS numbers each."""
@@ -172,7 +184,7 @@ def run_jobs(m, action, jobs, job_count):
         count = load_i64(job + 16)
         seen = load_i64(job + 24)
         pivot_row = relation_row(m, load_i64(job + 40))
-        status = run_plan(m, action, plan, pivots, count, seen, load_i64(job + 32), pivot_row)
+        status = run_timed(m, action, plan, pivots, count, seen, load_i64(job + 32), pivot_row)
         if status != DONE:
             return status
         if seen:
@@ -220,7 +232,7 @@ def run_rounds(m, action, relations, relation_count, starts, plans):
                 entry = plans + 8 * m[M_STATE + AT_PLAN]
                 batch = field(row, R_BATCH)
                 count = field(row, R_BATCH_COUNT)
-                status = run_plan(m, action, load_i32(entry), batch, count, 0, load_i32(entry + 4), row)
+                status = run_timed(m, action, load_i32(entry), batch, count, 0, load_i32(entry + 4), row)
                 if status != DONE:
                     return status
                 m[M_STATE + AT_PIVOT] = 0

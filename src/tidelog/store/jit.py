@@ -30,6 +30,7 @@ from numba.extending import intrinsic
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 JIT_DISABLED = bool(numba_config.DISABLE_JIT)
+HAS_CLOCK = hasattr(time, "clock_gettime")
 
 
 # Files without kernels whose constants kernels take in when they are compiled.
@@ -182,6 +183,9 @@ if JIT_DISABLED:
     def prefetch(at: int) -> None:
         """A hint to the processor; plain Python has no use for it."""
 
+    def clock() -> int:
+        return time.perf_counter_ns()
+
 else:
     from llvmlite import ir
     from numba.core import cgutils
@@ -247,3 +251,21 @@ else:
             return context.get_dummy_value()
 
         return types.void(types.int64), codegen
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def _monotonic_clock(typing_context: Any) -> Any:
+        def codegen(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+            word, long = ir.IntType(32), ir.IntType(64)
+            moment = cgutils.alloca_once(builder, ir.ArrayType(long, 2))
+            signature = ir.FunctionType(word, [word, moment.type])
+            function = cgutils.get_or_insert_function(builder.module, signature, "clock_gettime")
+            builder.call(function, [word(time.CLOCK_MONOTONIC), moment])
+            seconds, rest = (builder.extract_value(builder.load(moment), place) for place in range(2))
+            return builder.add(builder.mul(seconds, long(1_000_000_000)), rest)
+
+        return types.int64(), codegen
+
+    @inlined
+    def clock() -> int:
+        """Nanoseconds from an arbitrary start; 0 where the C library has no such clock."""
+        return _monotonic_clock() if HAS_CLOCK else 0

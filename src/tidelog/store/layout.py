@@ -68,6 +68,7 @@ M_HEADS_CAPACITY = 39  # its size in cells
 M_WORK = 40  # from here on: counters of work, in the order of WORK_KINDS
 M_RULE_WORK = 50  # address of rule applications by rule
 M_BUCKETS = 69  # address of the counters that batches are sorted with
+M_RULE_TIME = 68  # address of the nanoseconds that the plans of each rule have run
 M_RULE_FACTS = 67  # address of facts that were new, by the rule that derived them first
 M_STATE = 51  # from here on: where a paused algorithm goes on
 M_FRAME_BASE = 65  # bytes of the largest frame

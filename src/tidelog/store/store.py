@@ -32,6 +32,7 @@ from tidelog.store.layout import (
     M_REQUEST_CAPACITY,
     M_REQUESTS,
     M_RULE_FACTS,
+    M_RULE_TIME,
     M_RULE_WORK,
     M_SCRATCH,
     M_SIZE,
@@ -75,6 +76,7 @@ class Store:
         self._lists = [np.zeros(max(capacity, 4), np.int64) for _ in range(LIST_COUNT)]
         self.rule_work = np.zeros(64, np.int64)
         self.rule_facts = np.zeros(64, np.int64)
+        self.rule_time = np.zeros(64, np.int64)
         self._buckets = np.zeros(SORT_BUCKETS + 1, np.int64)
         self._publish()
 
@@ -93,6 +95,7 @@ class Store:
         machine[M_REQUEST_CAPACITY] = len(self.requests)
         machine[M_RULE_WORK] = address(self.rule_work)
         machine[M_RULE_FACTS] = address(self.rule_facts)
+        machine[M_RULE_TIME] = address(self.rule_time)
         machine[M_BUCKETS] = address(self._buckets)
         for number, entries in enumerate(self._lists):
             machine[M_LISTS + 3 * number] = address(entries)
@@ -235,6 +238,7 @@ class Store:
         if count > len(self.rule_work):
             self.rule_work = np.concatenate((self.rule_work, np.zeros(2 * count, np.int64)))
             self.rule_facts = np.concatenate((self.rule_facts, np.zeros(2 * count, np.int64)))
+            self.rule_time = np.concatenate((self.rule_time, np.zeros(2 * count, np.int64)))
             self._publish()
 
     def log(self) -> npt.NDArray[np.int64]:
