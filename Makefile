@@ -10,7 +10,7 @@ JOBS ?= 2
 .PHONY: help demo test test-plain lint format clean
 
 help:
-	@echo "make demo    the wind farm: anomalies, proofs, a changed reading, a new rule; then the same farm on Spark"
+	@echo "make demo    the wind farm: anomalies, proofs, a changed reading, a new rule; then many farms on Spark, and as a stream"
 	@echo "make test    all tests, then a part of them again without the compiler"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  format all sources"

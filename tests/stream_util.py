@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from generate import soak
+from generate import Dice, make_case, make_stream
 from naive import Update
 from tidelog import KnowledgeBase
 from tidelog.formats.jsonl import value_to_json
@@ -117,7 +117,7 @@ def _keyed_item(item: BodyItem) -> BodyItem:
 
 def keyed_stream(seed: int, keys: Sequence[Value], length: int) -> tuple[str, list[list[str]]]:
     """A random program with keys, and batches of records in which the streams of the keys are mixed."""
-    case, _ = soak(seed, length=0)
+    case = make_case(Dice(seed))
     program = "\n".join(str(keyed_rule(rule)) for rule in case.state.rules)
     batches: list[list[str]] = [[] for _ in range(length + 1)]
     known = {predicate for rule in case.state.rules for predicate in _predicates(rule)}
@@ -125,7 +125,7 @@ def keyed_stream(seed: int, keys: Sequence[Value], length: int) -> tuple[str, li
         first = Update(add=case.state.explicit)
         updates = [first, *soak_updates(seed, number, length)]
         batches[0].append(record("add", "key", value_to_json(key)))
-        for batch, update in zip(batches, updates, strict=True):
+        for batch, update in zip(batches, updates, strict=False):  # a stream may end sooner
             plain = update.mapping()
             for op in ("delete", "add"):
                 rows: Mapping[str, Any] = plain[op]  # type: ignore[assignment]
@@ -140,8 +140,6 @@ def keyed_stream(seed: int, keys: Sequence[Value], length: int) -> tuple[str, li
 
 def soak_updates(seed: int, number: int, length: int) -> list[Update]:
     """Updates of facts only, other ones for each number."""
-    from generate import Dice, make_case, make_stream
-
     case = make_case(Dice(seed))
     return [Update(add=one.add, delete=one.delete) for one in make_stream(Dice(1000 * number + seed), case, length)]
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -37,8 +38,9 @@ def open_intake(spark: SparkSession, config: StreamConfig) -> DataFrame:
         spark.dataSource.register(MqttSource)
     try:
         return _files(spark, source, config) if source.is_file else _messages(spark, source, config)
-    except AnalysisException as error:
-        reason = str(error).partition("\n")[0]
+    except (AnalysisException, Py4JJavaError) as error:
+        told = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
+        reason = told.partition("\n")[0]
         raise DataError(f"[stream.source]: Spark cannot read {source.format}: {reason}") from None
 
 

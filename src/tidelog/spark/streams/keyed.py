@@ -151,7 +151,7 @@ def _work_on_key(
     if key[0] == _NOBODY:
         rows = [_told(entry, reason) for entry, reason in zip(entries, records["reason"], strict=True)]
     else:
-        rows = _apply(key[0], entries, state, program)
+        rows = apply_to_key(key[0], entries, state, program, _current(program))
     yield pandas.DataFrame(rows, columns=list(_OUTPUT))
 
 
@@ -159,8 +159,10 @@ def _told(entry: Entry, reason: str | None) -> tuple[str | None, ...]:
     return (RULES if reason is None else REFUSED, None, None, None, entry.place, entry.body, reason)
 
 
-def _apply(key: str, entries: list[Entry], state: Any, program: KeyedProgram) -> list[tuple[str | None, ...]]:
-    number = _current(program)
+def apply_to_key(
+    key: str, entries: list[Entry], state: Any, program: KeyedProgram, number: int
+) -> list[tuple[str | None, ...]]:
+    """Apply records to the facts of a key under the program of a number; the rows that tell what changed."""
     resident = program.resident(number)
     changes = [_brought_in(key, state, program, number, resident)]
     batch = Batch(0, entries, parse_entry)

@@ -1,0 +1,68 @@
+"""Pipelines with a stream in a folder, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tidelog.spark.config import read_config
+from tidelog.spark.streams.metrics import View
+from tidelog.spark.streams.run import StreamRun
+
+
+def write_config(
+    folder: Path,
+    program: str,
+    engine: str,
+    source: Mapping[str, object] | None = None,
+    trigger: str = "available-now",
+    more: str = "",
+    sink_format: str = "jsonl",
+) -> str:
+    """The configuration of a stream in a folder; its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rules.dlog").write_text(program, encoding="utf-8")
+    given = source or {"format": "jsonl", "path": "in"}
+    lines = [f"{name} = {_toml(value)}" for name, value in given.items()]
+    text = f"""
+program = "rules.dlog"
+output = "published"
+[stream]
+engine = "{engine}"
+checkpoint = "state"
+quarantine = "refused"
+trigger = "{trigger}"
+most_per_batch = 1
+{more}
+[stream.source]
+{chr(10).join(lines)}
+[stream.sink]
+path = "sink"
+format = "{sink_format}"
+"""
+    path = folder / "pipeline.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(part)}" for name, part in value.items()) + " }"
+    return json.dumps(value)
+
+
+def drop(folder: Path, number: int, bodies: Sequence[str], suffix: str = "jsonl") -> None:
+    """A file of records, which appears as a whole and is the next one by its time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    beside = folder / f".{number}"
+    beside.write_text("".join(body + "\n" for body in bodies), encoding="utf-8")
+    os.utime(beside, (1_700_000_000 + number, 1_700_000_000 + number))
+    beside.rename(folder / f"{number}.{suffix}")
+
+
+def run_stream(spark: SparkSession, config: str) -> View:
+    return StreamRun(spark, read_config(config)).run()

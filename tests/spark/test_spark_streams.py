@@ -1,0 +1,255 @@
+"""Streams through Structured Streaming, against the embedded engine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from stream_files import drop, run_stream, write_config
+
+from stream_util import changes_in, facts_of, keyed_stream, record, refused_in, replayed
+from tidelog import DataError, KnowledgeBase
+from tidelog.spark.config import read_config
+from tidelog.spark.streams.keys import CrossKeyError
+from tidelog.spark.streams.records import parse_entry
+from tidelog.spark.streams.run import StreamRun
+
+RULES = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
+KEYED = "hot(F, T) :- temp(F, T, V), limit(L), V > L. hottest(F, max(V)) :- temp(F, T, V). limit(10)."
+KEYS = "keys = { limit = 0 }"
+
+
+def truth(program: str, *batches: list[str]) -> set[tuple[str, str]]:
+    kb = KnowledgeBase(program)
+    for batch in batches:
+        for body in batch:
+            kb.update(**parse_entry(body))
+    return facts_of(kb)
+
+
+def test_a_stream_in_memory(spark: SparkSession, tmp_path: Path) -> None:
+    """Files one by one, rules among them, something that is no record; then a restart, and a file more."""
+    batches = [
+        [record("add", "edge", "a", "b"), record("add", "edge", "b", "c"), record("add", "edge", "c", "d")],
+        [record("delete", "edge", "b", "c"), record("add_rules", "", "far(X) :- path(X, Y), not edge(X, Y).")],
+        [record("add", "edge", "b", "c"), json.dumps({"delete": {"edge": [["c", "d"]]}})],
+        [record("add", "edge", "d", "d"), record("remove_rules", "", "far(X) :- path(X, Y), not edge(X, Y).")],
+    ]
+    config = write_config(tmp_path, RULES, "memory", sink_format="parquet")
+    for number, batch in enumerate(batches[:3]):
+        drop(tmp_path / "in", number, [*batch, "poison"])
+    view = run_stream(spark, config)
+    assert (view.batch, view.totals.batches, view.totals.refused, view.running) == (2, 3, 3, False)
+    assert replayed(changes_in(tmp_path / "sink")) == truth(RULES, *batches[:3])
+    drop(tmp_path / "in", 3, batches[3])
+    assert run_stream(spark, config).totals.batches == 1
+    assert sorted(changes_in(tmp_path / "sink")) == [0, 1, 2, 3]
+    assert replayed(changes_in(tmp_path / "sink")) == truth(RULES, *batches)
+    assert refused_in(tmp_path / "refused") == [(number, "poison") for number in range(3)]
+    read = spark.read.parquet(str(tmp_path / "sink"))
+    assert read.where("batch = 2 AND op = 'added' AND predicate = 'far'").count() == 1
+
+
+def test_records_in_csv_and_parquet(spark: SparkSession, tmp_path: Path) -> None:
+    config = write_config(tmp_path / "csv", RULES, "memory", {"format": "csv", "path": "in"})
+    drop(tmp_path / "csv" / "in", 0, ["add,edge,1,b", '+,edge,b,"1"', "delete,edge,1,b", "-,edge"], "csv")
+    run_stream(spark, config)
+    edges = [("added", (name, '["b", "1"]')) for name in ("edge", "path")]
+    assert changes_in(tmp_path / "csv" / "sink") == {0: edges}
+    assert refused_in(tmp_path / "csv" / "refused") == [(0, "-,edge")]
+    config = write_config(tmp_path / "parquet", RULES, "memory", {"format": "parquet", "path": "in"})
+    (tmp_path / "parquet" / "in").mkdir()
+    rows = {"op": ["added", "removed"], "predicate": ["edge", "edge"], "arguments": ['["b", "1"]', '["x", "y"]']}
+    pq.write_table(pa.table(rows), tmp_path / "parquet" / "in" / "0.parquet")
+    run_stream(spark, config)
+    assert changes_in(tmp_path / "parquet" / "sink") == {0: edges}
+
+
+def test_keys_against_the_embedded_engine(spark: SparkSession, tmp_path: Path) -> None:
+    """A random program over the streams of several keys, with a restart after the first batches."""
+    program, batches = keyed_stream(3, ["a", 1, 1.0, True], length=3)
+    config = write_config(tmp_path, program, "keyed")
+    for number, batch in enumerate(batches[:3]):
+        drop(tmp_path / "in", number, batch)
+    run_stream(spark, config)
+    drop(tmp_path / "in", 3, [*batches[3], "poison"])
+    run_stream(spark, config)
+    assert replayed(changes_in(tmp_path / "sink")) == truth(program, *batches)
+    assert refused_in(tmp_path / "refused") == [(3, "poison")]
+
+
+def test_rules_for_all_keys(spark: SparkSession, tmp_path: Path) -> None:
+    """A change of rules holds from the next batch on, for each key from its next record on."""
+    cold = record("add_rules", "", "cold(F, T) :- temp(F, T, V), V < 0.")
+    across = record("add_rules", "", "same(F, T) :- temp(F, T, V), temp(G, T, V).")
+    first = [record("add", "temp", "f", "t", 12), record("add", "temp", "g", "t", -3), cold, across]
+    second = [record("add", "temp", "g", "u", 11), record("delete", "temp", "g", "t", -3)]
+    third = [record("add", "temp", "f", "u", -1), record("add", "temp", "g", "v", -9)]
+    gone = [record("remove_rules", "", "hottest(F, max(V)) :- temp(F, T, V).")]
+    config = write_config(tmp_path, KEYED, "keyed", more=KEYS)
+    for number, batch in enumerate((first, second, gone, third)):
+        drop(tmp_path / "in", number, batch)
+    run_stream(spark, config)
+    assert refused_in(tmp_path / "refused") == [(0, json.dumps({"add_rules": json.loads(across)["arguments"][0]}))]
+    good = [body for body in first if body != across]
+    common = {("limit", "[10]")}
+    found = replayed(changes_in(tmp_path / "sink"))
+    assert found == truth(KEYED, good, second, gone, third) - common
+    assert ("removed", ("hottest", '["f", 12]')) in changes_in(tmp_path / "sink")[3]
+
+
+def test_programs_and_configurations_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    across = "same(F, G) :- temp(F, T), temp(G, T)."
+    with pytest.raises(CrossKeyError, match="same"):
+        run_stream(spark, write_config(tmp_path / "keys", across, "keyed"))
+    for section, reason in (
+        ('engine = "fast"', "one of memory, spark, keyed"),
+        ('checkpoint = "c"\nquarantine = "q"\nspeed = 3', "`speed` is not known"),
+        ('quarantine = "q"', "`checkpoint` is missing"),
+    ):
+        path = tmp_path / "bad.toml"
+        (tmp_path / "rules.dlog").write_text(RULES)
+        path.write_text(f'program = "rules.dlog"\n[stream]\n{section}\n')
+        with pytest.raises(DataError, match=reason):
+            read_config(str(path))
+    config = write_config(tmp_path / "format", RULES, "memory", {"format": "nonesuch"})
+    with pytest.raises(DataError, match="Spark cannot read nonesuch"):
+        run_stream(spark, config)
+
+
+def wait_for(holds: object, seconds: float = 60.0) -> None:
+    assert callable(holds)
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+class Running:
+    """A stream in a thread, until it is asked to stop."""
+
+    def __init__(self, spark: SparkSession, config: str) -> None:
+        self.run = StreamRun(spark, read_config(config))
+        self._problems: list[BaseException] = []
+        self._thread = threading.Thread(target=self._go)
+        self._thread.start()
+
+    def _go(self) -> None:
+        try:
+            self.run.run()
+        except BaseException as problem:
+            self._problems.append(problem)
+
+    def stop(self) -> None:
+        self.run.stop()
+        self._thread.join()
+        assert not self._problems, self._problems
+
+
+# MQTT
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[int]:
+    """A broker of our own on a free port of this machine."""
+    program = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/sbin")
+    if program is None:
+        pytest.skip("Mosquitto is not installed")
+    pytest.importorskip("paho.mqtt")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (tmp_path / "mosquitto.conf").write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
+    process = subprocess.Popen([program, "-c", str(tmp_path / "mosquitto.conf")], stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: _answers(port))
+        yield port
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def publish(port: int, *bodies: str) -> None:
+    from paho.mqtt import publish as mqtt
+
+    mqtt.multiple([("farm/temp", body, 1, False) for body in bodies], "127.0.0.1", port)
+
+
+def begin_session(port: int, name: str, topic: str) -> None:
+    """Let the broker know a client, so that it keeps messages for it from now on."""
+    from paho.mqtt.client import Client
+    from paho.mqtt.enums import CallbackAPIVersion
+
+    subscribed = threading.Event()
+    client = Client(CallbackAPIVersion.VERSION2, name, clean_session=False)
+    client.on_subscribe = lambda *_: subscribed.set()
+    client.connect("127.0.0.1", port)
+    client.loop_start()
+    client.subscribe(topic, 1)
+    assert subscribed.wait(30)
+    client.disconnect()
+    client.loop_stop()
+
+
+def test_sensors_over_mqtt(spark: SparkSession, tmp_path: Path, broker: int) -> None:
+    """Messages of a real broker; what is sent while the stream does not run comes when it runs again."""
+    options = {"host": "127.0.0.1", "port": str(broker), "topics": "farm/#", "client": "tidelog-test"}
+    config = write_config(tmp_path, RULES, "memory", {"format": "mqtt", "options": options}, "100 milliseconds")
+    bodies = [record("add", "edge", number, number + 1) for number in range(8)]
+    begin_session(broker, options["client"], "farm/#")
+    running = Running(spark, config)
+    publish(broker, *bodies[:2], "poison")
+    wait_for(lambda: replayed(changes_in(tmp_path / "sink")) == truth(RULES, bodies[:2]))
+    running.stop()
+    publish(broker, *bodies[2:5])
+    running = Running(spark, config)
+    publish(broker, *bodies[5:])
+    wait_for(lambda: replayed(changes_in(tmp_path / "sink")) == truth(RULES, bodies))
+    running.stop()
+    assert [body for _, body in refused_in(tmp_path / "refused")] == ["poison"]
+
+
+# kill -9
+
+
+@pytest.mark.slow
+def test_the_driver_is_killed(tmp_path: Path) -> None:
+    """Dies twice, each time between effect, sink and commit; the third one finishes. Each change is there once."""
+    graph = [[record("add", "edge", n, n + 1), record("add", "edge", n, 7)] for n in range(3)]
+    farms = [[record("add", "temp", f, t, 7 * t + n) for f in "ab" for t in (1, 2)] for n in range(3)]
+    for name, program, batches in (("memory", RULES, graph), ("keyed", KEYED, farms)):
+        write_config(tmp_path / name, program, name, more=KEYS)
+        for number, batch in enumerate(batches):
+            drop(tmp_path / name / "in", number, batch)
+    assert drive(tmp_path, "applied, not in the sink") == -signal.SIGKILL
+    assert sorted(changes_in(tmp_path / "memory" / "sink")) == [0]
+    assert drive(tmp_path, "keys in the sink, not committed") == -signal.SIGKILL
+    assert sorted(changes_in(tmp_path / "keyed" / "sink")) == [0, 1]
+    assert drive(tmp_path, "nowhere") == 0
+    assert replayed(changes_in(tmp_path / "memory" / "sink")) == truth(RULES, *graph)
+    assert replayed(changes_in(tmp_path / "keyed" / "sink")) == truth(KEYED, *farms) - {("limit", "[10]")}
+
+
+def drive(folder: Path, point: str) -> int:
+    driver = Path(__file__).with_name("stream_driver.py")
+    command = [sys.executable, str(driver), str(folder), point]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr[-3000:]
+    return done.returncode
