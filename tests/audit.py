@@ -211,8 +211,9 @@ def _has_live_counters(engine: Engine, relation: Relation) -> bool:
     """Whether an algorithm keeps the counters: rules may have been counted once, and be counted anew when needed."""
     name = relation.name.removeprefix("#base ")
     producers = engine.graph.producers(name)
-    counted = [engine.counted.get(number, -1) for number in producers]
-    return relation.has_counters and bool(counted) and max(counted) >= 0 and not is_closure(engine, relation)
+    counters = [engine.counted.get(number) for number in producers]
+    counted = any(counter is not None and counter >= 0 for counter in counters)
+    return relation.has_counters and counted and not is_closure(engine, relation)
 
 
 def _counts(engine: Engine, relation: Relation) -> Counts:

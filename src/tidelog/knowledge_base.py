@@ -194,31 +194,25 @@ class KnowledgeBase:
     def _apply(self, request: Request, arities: dict[str, int], commit: Mapping[str, str] | None = None) -> Change:
         gone = tuple(map(self._engine.graph.rule, request.remove_rules))
         first_new = self._engine.graph.next_number
-        settled: list[tuple[Change, dict[object, list[int]]]] = []
+        settled: list[Change] = []
+        gone_keys = [rule_key(rule) for rule in gone]
+        new_keys = [rule_key(rule) for rule in request.add_rules]
 
         def settle(outcome: Outcome) -> None:
             """All that may fail comes before the engine commits, and the journal comes last."""
-            keys = self._keys_after(gone, first_new) if request.add_rules or gone else self._keys
-            settled.append((self._change(outcome, arities), keys))
+            settled.append(self._change(outcome, arities))
             if self._home is not None:
                 self._home.record(self._engine.store.terms, request, gone, self._prefixes, commit or {})
 
         outcome = self._engine.update(request, settle)
         self._arities = arities
         self._errors += outcome.errors
-        change, self._keys = settled[0]
+        for key in gone_keys:
+            self._keys.pop(key, None)
+        for number, key in enumerate(new_keys, start=first_new):
+            self._keys.setdefault(key, []).append(number)
         self._commit = commit or self._commit
-        return change
-
-    def _keys_after(self, gone: tuple[Rule, ...], first_new: int) -> dict[object, list[int]]:
-        """The numbers of rules by their keys, without the rules that are gone and with those from `first_new` on."""
-        keys = dict(self._keys)
-        for rule in gone:
-            keys.pop(rule_key(rule), None)
-        graph = self._engine.graph
-        for number in range(first_new, graph.next_number):
-            keys.setdefault(rule_key(graph.rule(number)), []).append(number)
-        return keys
+        return settled[0]
 
     def _rule_keys(self) -> dict[object, list[int]]:
         keys: dict[object, list[int]] = {}
@@ -228,13 +222,10 @@ class KnowledgeBase:
 
     def _new_rules(self, rules: tuple[Rule, ...], removed: list[int]) -> tuple[Rule, ...]:
         """The rules that are not there yet: a rule said twice is one rule."""
-        if not rules:
-            return ()
-        present = {key for key, numbers in self._keys.items() if not set(numbers) <= set(removed)}
         fresh: dict[object, Rule] = {}
         for rule in rules:
             key = rule_key(rule)
-            if key not in present:
+            if set(self._keys.get(key, ())).issubset(removed):
                 fresh.setdefault(key, rule)
         return tuple(fresh.values())
 

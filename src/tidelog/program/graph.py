@@ -121,14 +121,27 @@ class RuleGraph:
         self._attach(added)
         cycle = self._strict_cycle(added)
         if cycle is not None:
-            self._detach(added)
-            self._attach(removed)
-            self._rules = dict(sorted(self._rules.items()))
+            self._exchange(added, removed)
             self._forget_views(before, chain(added.values(), removed.values()))
             raise stratification_error(cycle)
         self._next += len(added)
         self._forget_views(before, chain(added.values(), removed.values()))
         return self._impact(before, added, removed)
+
+    def take_back(self, impact: Impact, removed: Mapping[int, Rule]) -> None:
+        """Undo the last update: its rules go, and those that it removed are there again under their numbers."""
+        added = {number: self._rules[number] for number in impact.added}
+        before = self._graph.start_record()
+        self._exchange(added, removed)
+        self._next -= len(added)
+        self._forget_views(before, chain(added.values(), removed.values()))
+
+    def _exchange(self, gone: Mapping[int, Rule], come: Mapping[int, Rule]) -> None:
+        """Put rules that were there once in the place of others; rules stand in the order of their numbers."""
+        self._detach(gone)
+        self._attach(come)
+        if come:
+            self._rules = dict(sorted(self._rules.items()))
 
     def copy(self) -> RuleGraph:
         """A graph of the same rules under the same numbers, to try an update on."""

@@ -251,7 +251,7 @@ class ClosureNode:
         """Take the change of the base into the closure, or begin from the whole of the base."""
         delta = transaction.deltas.get(self.base_predicate)
         if self.begins:
-            transaction.marking.release(self.relation)
+            # No fact is marked in an update that changes rules, so nobody knows the records by their numbers.
             self._records = self.relation.set_aside()
             self._former = StoredPairs(self._records.rows(F_IN))
         if self._former is not None:

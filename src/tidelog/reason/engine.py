@@ -26,7 +26,7 @@ from tidelog.reason.compiled import CompiledRule, Node, group_predicate, normal_
 from tidelog.reason.counting import recount
 from tidelog.reason.marking import NO_ENTRIES, CopyTable, is_copy_of, renumbered
 from tidelog.reason.modular import Closures
-from tidelog.reason.policy import Counters
+from tidelog.reason.policy import CountedRules, Counters
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.transaction import NOTHING, Appended, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
 from tidelog.store.jit import address, working_time
@@ -127,7 +127,7 @@ class Engine:
         # Time in updates, without compilation, by the first predicate of a component.
         self.seconds: dict[str, float] = {}
         # The counter that the derivations of each rule stand in.
-        self.counted: dict[int, int] = {}
+        self.counted = CountedRules()
 
     # --- rules --------------------------------------------------------------------------------------------------------
 
@@ -190,6 +190,7 @@ class Engine:
                 return self._update(request, before_commit)
             except ModuleUnfit as unfit:
                 self._closures.give_up(unfit.predicate)
+                self.counted.commit()
 
     def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
         for rows in list(self._unread):
@@ -197,19 +198,17 @@ class Engine:
         self._unread.clear()
         removed = {number: self._compile(number) for number in request.remove_rules}
         removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
-        rules_before, next_before = self.graph.rules, self.graph.next_number
-        impact, counted = None, self.counted
+        impact = None
         if request.remove_rules or request.add_rules:
-            rules_before = dict(rules_before)
-            counted = dict(self.counted)
+            gone = {number: self.graph.rule(number) for number in request.remove_rules}
             impact = self.graph.update(request.add_rules, request.remove_rules)
             # Other rules copy facts now, and facts may lie elsewhere: marks do not outlive a change of rules.
             self._expected, self._copies = NO_ENTRIES, CopyTable(self._copies_of)
             try:
                 self._closures.leave(self.graph, impact.heads)
             except BaseException:
-                self.graph = RuleGraph.of_numbered(rules_before, next_before)
-                self.counted = counted
+                self.graph.take_back(impact, gone)
+                self.counted.roll_back()
                 raise
             for rule in removed.values():
                 # A rule that reads a closure which ends here needs other plans.
@@ -221,7 +220,6 @@ class Engine:
         if impact is None:
             transaction.marking.begin(set(request.add))
         relation_count = len(self.store.relations)
-        explicit_counts = [(relation, relation.explicit_count) for relation in self.store.relations]
         try:
             added = impact.added if impact else ()
             self._declare(request)
@@ -234,11 +232,9 @@ class Engine:
         except BaseException:
             transaction.roll_back()
             self._closures.roll_back()
-            for relation, count in explicit_counts:
-                relation.explicit_count = count
             if impact:
-                self.graph = RuleGraph.of_numbered(rules_before, next_before)
-            self.counted = counted
+                self.graph.take_back(impact, gone)
+            self.counted.roll_back()
             self._forget_compiled(relation_count)
             self._tidy(self.store.relations)
             raise
@@ -252,7 +248,8 @@ class Engine:
         for number in removed:
             self._rules.pop(number, None)
             self._aggregates.pop(number, None)
-            self.counted.pop(number, None)
+            self.counted.forget(number)
+        self.counted.commit()
         return outcome
 
     def _declare(self, request: Request) -> None:
@@ -371,7 +368,7 @@ class Engine:
         else:
             self._maintain_base(transaction, closure, closure.base, request, removed, added)
         begins = closure.begins
-        delta = closure.maintain(transaction)
+        delta = self._closures.maintain(transaction, closure)
         if begins:
             self._forget_plans(predicate, removed.values())
         if delta:
@@ -414,13 +411,13 @@ class Engine:
             self._rules.pop(number, None)
             if number in self._aggregates:
                 self._aggregates[number].forget_plans()
-        self._nodes.clear()
+            self._nodes.pop(self.graph.component(self.graph.rule(number).head.predicate).predicates, None)
         self._copies = CopyTable(self._copies_of)
 
     def forget_counts(self, rules: Iterable[int]) -> None:
         """The derivations of these rules are no longer counted."""
         for number in rules:
-            self.counted.pop(number, None)
+            self.counted.forget(number)
 
     def _maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
         if self._starts_afresh(transaction, node, rules):
@@ -448,12 +445,11 @@ class Engine:
             for relation in node.relations:
                 relation.add_counters()
         recompute(transaction, node, explicit, rules, counters)
-        self.counted.update({rule.number: counters.of(rule.recursive, deleting=False) for rule in node.rules})
+        self._note_counters(node, counters)
 
     def _prepare_counters(self, transaction: Transaction, node: Node, rules: RuleChange) -> None:
         """Let the counters of a component be those that its algorithm keeps, as of before the update."""
         counters = self._algorithm.counters(node)
-        wanted = {rule.number: counters.of(rule.recursive, deleting=False) for rule in node.rules}
         if counters is not Counters.NONE:
             for relation in node.relations:
                 relation.add_counters()
@@ -461,7 +457,11 @@ class Engine:
             before.extend(rules.removed)
             if any(self.counted.get(rule.number) != counters.of(rule.recursive, deleting=False) for rule in before):
                 recount(transaction, node, before, counters)
-        self.counted.update(wanted)
+        self._note_counters(node, counters)
+
+    def _note_counters(self, node: Node, counters: Counters) -> None:
+        for rule in node.rules:
+            self.counted.count(rule.number, counters.of(rule.recursive, deleting=False))
 
     def _copies_of(self, relation: int) -> Iterator[tuple[CompiledRule, int]]:
         """The rules that only copy facts of a relation, and which facts pass their marks on through each."""
@@ -527,6 +527,7 @@ class Engine:
         if adding:
             relation.reserve(len(rows))
         count = kernel(self.store.machine, relation.number, address(rows), len(rows), address(result))
+        transaction.note_explicit_count(relation)
         relation.explicit_count += count if adding else -count
         return result[:count]
 

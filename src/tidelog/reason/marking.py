@@ -173,17 +173,6 @@ class Marking:
         machine[MARKED + 1] = 0
         return derived
 
-    def release(self, relation: Relation) -> None:
-        """Take the marks off the facts of one relation: its records are about to leave it."""
-        entries = self._transaction.store.list_entries(LIST_MARKED)
-        own = entries >> 32 == relation.number
-        if own.any():
-            facts = (entries[own] & 0xFFFFFFFF).astype(np.int32)
-            relation.cells[facts, relation.flags_column] &= ~F_MARKED
-            others = entries[~own]
-            entries[: len(others)] = others
-            self._machine[MARKED + 1] = len(others)
-
     def forget(self) -> None:
         """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""
         forget_marks(self._machine)

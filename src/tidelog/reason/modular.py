@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from tidelog.language.syntax import Aggregate, Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Module, recognise
-from tidelog.reason.closures import ClosureNode, ClosureState
+from tidelog.reason.closures import ClosureDelta, ClosureNode, ClosureState
+from tidelog.reason.transaction import Transaction
 
 if TYPE_CHECKING:
     from tidelog.reason.engine import Engine
@@ -35,6 +36,7 @@ class Closures:
         self._begun: list[str] = []
         self._followed: list[tuple[ClosureNode, ClosureState]] = []
         self._ended: dict[str, ClosureNode] = {}
+        self._maintained: list[ClosureNode] = []
 
     def get(self, predicate: str) -> ClosureNode | None:
         return self._nodes.get(predicate)
@@ -107,10 +109,15 @@ class Closures:
         """Whether one of these predicates was a closure until the update in work."""
         return not self._ended.keys().isdisjoint(predicates)
 
+    def maintain(self, transaction: Transaction, node: ClosureNode) -> ClosureDelta | None:
+        """Let a closure follow its base, which has been maintained."""
+        self._maintained.append(node)
+        return node.maintain(transaction)
+
     # --- after an update ----------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
-        for node in self._nodes.values():
+        for node in self._maintained:
             node.commit()
         for node in self._ended.values():
             node.forget_base()
@@ -136,6 +143,7 @@ class Closures:
         self._begun.clear()
         self._followed.clear()
         self._ended.clear()
+        self._maintained.clear()
 
     def give_up(self, predicate: str) -> None:
         """A predicate that met facts which its module cannot take is left to the general algorithms."""

@@ -1,7 +1,8 @@
-"""Which derivation counters an algorithm keeps."""
+"""Which derivation counters an algorithm keeps, and which rules are counted."""
 
 from __future__ import annotations
 
+from collections.abc import ItemsView, Iterable
 from enum import Enum
 
 # Which counter a derivation moves; the numbers are those of `reason.heads`.
@@ -27,3 +28,40 @@ class Counters(Enum):
         if self is Counters.ALL:
             return RECURSIVE
         return PROTECT_ONLY if deleting else NO_COUNTER
+
+
+class CountedRules:
+    """The counter that the derivations of each rule stand in: changed by the update in work, put back if it fails."""
+
+    def __init__(self, counters: Iterable[tuple[int, int]] = ()) -> None:
+        self._counters = dict(counters)
+        self._before: dict[int, int | None] = {}
+
+    def get(self, rule: int) -> int | None:
+        """The counter; None where the rule is not counted."""
+        return self._counters.get(rule)
+
+    def items(self) -> ItemsView[int, int]:
+        return self._counters.items()
+
+    def count(self, rule: int, counter: int) -> None:
+        """From now on the derivations of a rule stand in this counter."""
+        if self._counters.get(rule) != counter:
+            self._before.setdefault(rule, self._counters.get(rule))
+            self._counters[rule] = counter
+
+    def forget(self, rule: int) -> None:
+        """The derivations of a rule are no longer counted."""
+        if rule in self._counters:
+            self._before.setdefault(rule, self._counters.pop(rule))
+
+    def commit(self) -> None:
+        self._before.clear()
+
+    def roll_back(self) -> None:
+        for rule, counter in self._before.items():
+            if counter is None:
+                self._counters.pop(rule, None)
+            else:
+                self._counters[rule] = counter
+        self._before.clear()

@@ -182,6 +182,7 @@ class Transaction:
         self._began = time.monotonic()
         self.deltas: dict[str, Changed] = {}
         self._log_mark = 0
+        self._explicit_counts: dict[Relation, int] = {}
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_LOG_COUNT] = 0
         self.machine[M_ERRORS] = 0
@@ -189,6 +190,10 @@ class Transaction:
         table = store.relation_table
         table[:, R_START] = table[:, R_COUNT]
         self.marking = Marking(self, expected, attendant is not None and attendant.streams)
+
+    def note_explicit_count(self, relation: Relation) -> None:
+        """The number of a relation's explicit facts is about to change."""
+        self._explicit_counts.setdefault(relation, relation.explicit_count)
 
     # --- running kernels ----------------------------------------------------------------------------------------------
 
@@ -260,7 +265,7 @@ class Transaction:
                 )
 
     def _appended(self) -> int:
-        return int(sum(relation.count for relation in self.store.named().values()))
+        return int(self.store.relation_table[:, R_COUNT].sum())
 
     def _busiest_rule(self) -> str:
         before = self._rule_work_before
@@ -454,6 +459,8 @@ class Transaction:
     def roll_back(self) -> None:
         roll_back_log(self.machine)
         self.machine[M_REQUEST_COUNT] = 0
+        for relation, count in self._explicit_counts.items():
+            relation.explicit_count = count
         for relation in self._grown():
             relation.note_dead(relation.count - int(relation.fields[R_START]))
             roll_back_relation(self.machine, relation.number)

@@ -18,6 +18,7 @@ from tidelog.language.checks import BUILTIN_FUNCTIONS, OPERATORS
 from tidelog.language.syntax import Call, Comparison, Negation, Node, Rule, Term
 from tidelog.program.graph import RuleGraph
 from tidelog.reason.engine import Engine
+from tidelog.reason.policy import CountedRules
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD
 from tidelog.store.relation import Cells, Relation
@@ -98,7 +99,7 @@ def restore_engine(engine: Engine, image: Image) -> None:
     """Fill an empty engine. Nothing is derived: everything is in the image."""
     engine.store.terms.restore(dict(image.terms))
     engine.graph = RuleGraph.of_numbered({item.number: item.rule for item in image.rules}, image.next_rule)
-    engine.counted = {item.number: item.counter for item in image.rules if item.counter is not None}
+    engine.counted = CountedRules((item.number, item.counter) for item in image.rules if item.counter is not None)
     engine.store.ensure_rules(image.next_rule)
     for item in image.rules:
         engine.store.rule_work[item.number] = item.applications
