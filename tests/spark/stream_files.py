@@ -22,6 +22,7 @@ def write_config(
     trigger: str = "available-now",
     more: str = "",
     sink_format: str = "jsonl",
+    sources: Sequence[str] = (),
 ) -> str:
     """The configuration of a stream in a folder; its path."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -43,6 +44,7 @@ most_per_batch = 1
 [stream.sink]
 path = "sink"
 format = "{sink_format}"
+{chr(10).join(f'[[source]]{chr(10)}path = "{path}"' for path in sources)}
 """
     path = folder / "pipeline.toml"
     path.write_text(text, encoding="utf-8")

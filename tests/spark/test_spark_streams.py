@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,11 +20,13 @@ from pyspark.sql import SparkSession
 from stream_files import drop, run_stream, write_config
 
 from stream_util import changes_in, facts_of, keyed_stream, record, refused_in, replayed
-from tidelog import DataError, KnowledgeBase
+from tidelog import DataError, KnowledgeBase, TidelogError
+from tidelog.spark import Materialisation
 from tidelog.spark.config import read_config
 from tidelog.spark.streams.keys import CrossKeyError
 from tidelog.spark.streams.records import parse_entry
 from tidelog.spark.streams.run import StreamRun
+from tidelog.spark.streams.sink import Sink
 
 RULES = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
 KEYED = "hot(F, T) :- temp(F, T, V), limit(L), V > L. hottest(F, max(V)) :- temp(F, T, V). limit(10)."
@@ -60,6 +62,39 @@ def test_a_stream_in_memory(spark: SparkSession, tmp_path: Path) -> None:
     assert refused_in(tmp_path / "refused") == [(number, "poison") for number in range(3)]
     read = spark.read.parquet(str(tmp_path / "sink"))
     assert read.where("batch = 2 AND op = 'added' AND predicate = 'far'").count() == 1
+
+
+def test_a_stream_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Versions in Parquet, from facts of a table on; a driver that dies between a version and the sink, in a batch."""
+    batches = [
+        [record("add", "edge", "b", "c"), record("add", "edge", "c", 1.5), record("delete", "edge", "z", "z")],
+        [record("delete", "edge", "b", "c"), record("add_rules", "", "end(X) :- path(_, X), not edge(X, _).")],
+        [record("add", "edge", "b", "d"), record("add", "edge", 1, 2, 3)],
+    ]
+    good = [[body for body in batch if "3]" not in body] for batch in batches]
+    config = write_config(tmp_path, RULES, "spark", sink_format="parquet", sources=["edge.csv"])
+    (tmp_path / "edge.csv").write_text("a,b\nz,z\n")
+    for number, batch in enumerate(batches):
+        drop(tmp_path / "in", number, batch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sink, "write", _fails_for_batch(1, Sink.write))
+        with pytest.raises(TidelogError, match="killed"):
+            run_stream(spark, config)
+    assert sorted(changes_in(tmp_path / "sink")) == [0]
+    assert Materialisation.open(spark, str(tmp_path / "state" / "engine")).commit_info == {"batch": "1", "done": "2"}
+    run_stream(spark, config)
+    begun = [record("add", "edge", "a", "b"), record("add", "edge", "z", "z")]
+    assert replayed(changes_in(tmp_path / "sink"), truth(RULES, begun)) == truth(RULES, begun, *good)
+    assert refused_in(tmp_path / "refused") == [(2, batches[2][1])]
+
+
+def _fails_for_batch(batch: int, write: Callable[..., None]) -> Callable[..., None]:
+    def call(self: Sink, number: int, *arguments: object) -> None:
+        if number == batch:
+            raise TidelogError("killed")
+        write(self, number, *arguments)
+
+    return call
 
 
 def test_records_in_csv_and_parquet(spark: SparkSession, tmp_path: Path) -> None:

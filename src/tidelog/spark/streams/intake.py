@@ -7,6 +7,7 @@ change, then by name, and line by line: what those columns do not tell apart com
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,8 +18,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidelog.errors import DataError
+from tidelog.formats.updates import Facts
+from tidelog.spark.engine import refuse_bad_records
+from tidelog.spark.sources import Source
 from tidelog.spark.streams.config import StreamConfig, StreamSource
 from tidelog.spark.streams.records import Entry, parse_entry
+from tidelog.spark.terms import value_of
 
 _LIMITS = {"kafka": "maxOffsetsPerTrigger", "mqtt": "mostPerBatch"}
 _OPERATION = "op string, predicate string, arguments string"
@@ -95,6 +100,17 @@ def _ordered(columns: list[Column]) -> list[Column]:
 
 def order_columns(frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if name.startswith("o")]
+
+
+def facts_of_sources(spark: SparkSession, sources: Sequence[Source]) -> Facts:
+    """What a stream begins with, besides its program, here on the driver."""
+    facts: Facts = {}
+    for source in sources:
+        records = source.records(spark)
+        refuse_bad_records(records)
+        for predicate, arguments in records.select("predicate", "arguments").collect():
+            facts.setdefault(predicate, []).append(tuple(value_of(tuple(value)) for value in arguments))
+    return facts
 
 
 def entries_of(frame: DataFrame) -> list[Entry]:

@@ -26,10 +26,11 @@ from tidelog.spark.session import open_session
 from tidelog.spark.streams.batches import Batch
 from tidelog.spark.streams.checkpoint import Checkpoint
 from tidelog.spark.streams.config import AVAILABLE_NOW, StreamConfig
-from tidelog.spark.streams.intake import entries_of, open_intake, parser
+from tidelog.spark.streams.intake import entries_of, facts_of_sources, open_intake, parser
 from tidelog.spark.streams.keyed import KeyedEngine, KeyedProgram, changes_of_keys, split_by_key
 from tidelog.spark.streams.memory import MemoryEngine
 from tidelog.spark.streams.metrics import Metrics, Outcome, View, read_view
+from tidelog.spark.streams.on_spark import SparkStreamEngine
 from tidelog.spark.streams.sink import Quarantine, Sink
 
 _LOOK_EVERY = 0.2
@@ -50,9 +51,15 @@ class Taker(Protocol):
 class _Memory:
     def __init__(self, spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> None:
         self.frame = open_intake(spark, stream)
+
+        def begin() -> KnowledgeBase:
+            kb = KnowledgeBase(config.program)
+            kb.update(add=facts_of_sources(spark, config.sources))
+            return kb
+
         self._engine = MemoryEngine(
             run.checkpoint.engine,
-            lambda: KnowledgeBase(config.program),
+            begin,
             run.sink,
             run.quarantine,
             parser(stream.source),
@@ -74,8 +81,35 @@ def _figures(batch: Batch, change: Change) -> tuple[int, Outcome]:
     return batch.number, Outcome(batch.size, added, removed, len(batch.refused), batch.work)
 
 
+class _OnSpark:
+    def __init__(self, spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> None:
+        self.frame = open_intake(spark, stream)
+        self._engine = SparkStreamEngine(
+            spark,
+            run.checkpoint.engine,
+            config.program,
+            lambda: facts_of_sources(spark, config.sources),
+            config.options,
+            run.sink,
+            run.quarantine,
+            parser(stream.source),
+            run.finished,
+        )
+
+    def take(self, number: int, frame: DataFrame) -> None:
+        self._engine.take(number, entries_of(frame))
+
+    def waiting(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
 class _Keyed:
     def __init__(self, spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> None:
+        if config.sources:
+            raise DataError("[[source]]: the engine keyed takes facts from its program and from the stream only")
         program = KeyedProgram(run.checkpoint.engine / "programs", stream.key, stream.keys)
         KnowledgeBase(config.program)  # whatever else is wrong with it is told here; and workers find kernels compiled
         program.check(config.program)
@@ -96,6 +130,7 @@ class _Keyed:
 
 _ENGINES: dict[str, Callable[[SparkSession, PipelineConfig, StreamConfig, StreamRun], Taker]] = {
     "memory": _Memory,
+    "spark": _OnSpark,
     "keyed": _Keyed,
 }
 

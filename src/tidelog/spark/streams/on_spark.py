@@ -1,0 +1,106 @@
+"""The engine `spark`: a materialisation in Parquet that each batch moves on by a version (`Materialisation.update`).
+
+The number of the batch and how much of it is done are part of the version's manifest, and a version keeps what it
+changed. A batch that comes again after a crash finds the versions that it made, takes their changes for its own, and
+does what is left of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidelog.formats import Update, values_of
+from tidelog.formats.tables import KIND_KEY, columns_of_table
+from tidelog.formats.updates import Facts
+from tidelog.spark.maintenance.history import History
+from tidelog.spark.materialisation import Materialisation, SparkChange
+from tidelog.spark.materialise import Options
+from tidelog.spark.streams.batches import Batch, apply_batch
+from tidelog.spark.streams.metrics import Outcome
+from tidelog.spark.streams.records import Entry
+from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, changed_facts, net_facts
+from tidelog.values import Row
+
+# Versions that stay readable behind the one that a finished batch made.
+KEPT_VERSIONS = 10
+
+
+class SparkStreamEngine:
+    """Applies each batch exactly once, and writes each of their changes exactly once."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        program: str,
+        facts: Callable[[], Facts],
+        options: Options,
+        sink: Sink,
+        quarantine: Quarantine,
+        parse: Callable[[str], Update],
+        on_batch: Callable[[int, Outcome], None] = lambda *_: None,
+    ) -> None:
+        self._sink, self._quarantine, self._parse, self._on_batch = sink, quarantine, parse, on_batch
+        if History(folder.absolute()).current() is None:
+            Materialisation.create(spark, str(folder), program, facts(), options)
+        self.made = Materialisation.open(spark, str(folder), options)
+
+    @property
+    def last(self) -> int:
+        """The last batch of which anything was applied."""
+        return int(self.made.commit_info.get("batch", -1))
+
+    def take(self, number: int, entries: Sequence[Entry]) -> None:
+        """Work a batch off; where it came before, only what is left of that."""
+        if number < self.last or not entries:
+            return
+        batch = Batch(number, entries, self._parse)
+        if number == self.last:
+            made = self._versions_of(number)
+            batch.resume([one.commit_info for one in made], [one.change for one in made])
+        if not batch.is_done:
+            apply_batch(batch, lambda update: self.made.update(**update))
+        facts = _net(batch.changes)
+        self._sink.write(number, facts)
+        self._quarantine.write(number, batch.refused)
+        self.made.vacuum(keep=KEPT_VERSIONS)
+        added = sum(fact.op == "added" for fact in facts)
+        work = dict(batch.work)
+        self._on_batch(number, Outcome(batch.size, added, len(facts) - added, len(batch.refused), work))
+
+    def _versions_of(self, number: int) -> list[Materialisation]:
+        """The versions that a batch made, the oldest first."""
+        versions = (self.made.at(version) for version in reversed(self.made.versions))
+        return list(takewhile(lambda one: one.commit_info.get("batch") == str(number), versions))[::-1]
+
+
+def _net(changes: Sequence[SparkChange]) -> list[ChangedFact]:
+    told = [list(changed_facts(_Collected(change))) for change in changes]
+    return told[0] if len(told) == 1 else net_facts(told)
+
+
+class _Collected:
+    """A change whose facts are here, on the driver."""
+
+    def __init__(self, change: SparkChange) -> None:
+        self.added = {name: rows_of(frame) for name, frame in change.added.items()}
+        self.removed = {name: rows_of(frame) for name, frame in change.removed.items()}
+        self.work: Mapping[str, int] = change.work
+
+
+def rows_of(frame: DataFrame) -> list[Row]:
+    """The facts of a frame in the form in which a materialisation gives them."""
+    table = frame.toArrow().combine_chunks()
+    for place, field in enumerate(frame.schema):
+        kind = field.metadata.get(KIND_KEY.decode())
+        if kind is not None:
+            marked = table.schema.field(place).with_metadata({KIND_KEY: kind.encode()})
+            table = table.cast(table.schema.set(place, marked))
+    columns = columns_of_table(table, "a change")
+    if not columns:
+        return [()] * table.num_rows
+    return list(zip(*map(values_of, columns), strict=True))
