@@ -39,6 +39,7 @@ def _tiny_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays so small that every one of them grows."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", 64)
+    monkeypatch.setattr(tidelog.store.relation, "PAIRS_FROM", 2)
 
 
 def example(maintenance: str = "auto", **options: Any) -> KnowledgeBase:

@@ -5,30 +5,10 @@ The facts of a batch are N of DR2 and DR5: they carry F_CURRENT while their cons
 
 from __future__ import annotations
 
-from tidelog.reason.heads import (
-    INSERT,
-    OVERDELETE,
-    insert_head,
-)
-from tidelog.reason.policy import (
-    NO_COUNTER,
-)
-from tidelog.store.jit import (
-    device,
-    entry_point,
-    load_i32,
-    load_i64,
-    store_i32,
-    store_i64,
-)
-from tidelog.store.kernels import (
-    enqueue,
-    field,
-    flags_at,
-    record_of,
-    relation_row,
-    touch,
-)
+from tidelog.reason.heads import INSERT, OVERDELETE, insert_head
+from tidelog.reason.policy import NO_COUNTER
+from tidelog.store.jit import device, entry_point, load_i32, load_i64, store_i32, store_i64
+from tidelog.store.kernels import enqueue, field, flags_at, record_of, relation_row, touch
 from tidelog.store.layout import (
     DONE,
     F_CURRENT,

@@ -7,26 +7,10 @@ a fact) and counting.
 
 from __future__ import annotations
 
-from tidelog.reason.mark_kernels import (
-    MARKED_PLACES,
-    mark_buffered,
-    room_for_marks,
-)
-from tidelog.reason.policy import (
-    RECURSIVE,
-)
-from tidelog.reason.state import (
-    AT_BUFFERED,
-    AT_COUNTER,
-    AT_TARGET,
-)
-from tidelog.store.jit import (
-    device,
-    load_i32,
-    load_i64,
-    store_i32,
-    store_i64,
-)
+from tidelog.reason.mark_kernels import MARKED_PLACES, mark_buffered, room_for_marks
+from tidelog.reason.policy import RECURSIVE
+from tidelog.reason.state import AT_BUFFERED, AT_COUNTER, AT_TARGET
+from tidelog.store.jit import device, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import (
     append,
     enqueue,
@@ -73,6 +57,9 @@ from tidelog.store.layout import (
     R_INDEX_COUNT,
     R_KEYS,
     R_LIMIT,
+    R_PAIR_COLUMNS,
+    R_PAIR_ROWS,
+    R_PAIRS,
     R_QUEUE,
     R_QUEUE_CAPACITY,
     R_QUEUE_COUNT,
@@ -253,6 +240,18 @@ def absorb(m, action, target, buffered, counter):
     if m[MARKED_PLACES + 1] > 0:
         mark_buffered(m, target, arity)
     return DONE
+
+
+@device
+def known_pairs(action, counter, row):
+    """The bit matrix by which a plan may leave out heads that are known, its rows and columns; nothing where it must
+    not, or where there is none.
+
+    To insert a fact a second time does nothing unless it is counted.
+    """
+    if action != INSERT or counter >= 0 or field(row, R_PAIRS) == 0:
+        return 0, 0, 0
+    return field(row, R_PAIRS), field(row, R_PAIR_ROWS), field(row, R_PAIR_COLUMNS)
 
 
 @device

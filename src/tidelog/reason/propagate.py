@@ -12,23 +12,10 @@ called or when its budget is spent, and goes on at the next call.
 
 from __future__ import annotations
 
-from tidelog.reason.batches import (
-    begin_batch,
-    end_batch,
-    sort_batch,
-    waiting,
-)
-from tidelog.reason.heads import (
-    COUNT_DOWN,
-    INSERT,
-    OVERDELETE,
-    absorb,
-    flush,
-)
+from tidelog.reason.batches import begin_batch, end_batch, sort_batch, waiting
+from tidelog.reason.heads import COUNT_DOWN, INSERT, OVERDELETE, absorb, flush, known_pairs
 from tidelog.reason.mark_kernels import first_marked_step, note_marked, uses_marked
-from tidelog.reason.short_plans import (
-    run_short_plan,
-)
+from tidelog.reason.short_plans import run_short_plan
 from tidelog.reason.state import (
     AT_BUFFERED,
     AT_COUNTER,
@@ -40,28 +27,9 @@ from tidelog.reason.state import (
     AT_RELATION,
     AT_TARGET,
 )
-from tidelog.store.executor import (
-    drain_last,
-    head_relation,
-    next_match,
-    plan_word,
-    start,
-    write_head,
-)
-from tidelog.store.jit import (
-    clock,
-    device,
-    entry_point,
-    load_i32,
-    load_i64,
-    store_i32,
-    store_i64,
-)
-from tidelog.store.kernels import (
-    field,
-    flags_at,
-    relation_row,
-)
+from tidelog.store.executor import drain_last, head_relation, next_match, plan_word, start, write_head
+from tidelog.store.jit import clock, device, entry_point, load_i32, load_i64, store_i32, store_i64
+from tidelog.store.kernels import field, flags_at, relation_row
 from tidelog.store.layout import (
     DONE,
     F_SEEN,
@@ -102,7 +70,7 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     short = plan_word(m, plan, P_SHORT)
     marked_step = first_marked_step(m, plan) if action == INSERT and m[M_MARKING] != 0 else -1
     marking = m[M_MARKING] if marked_step >= 0 else 0
-    if short != 0 and not seen and pivots != 0:
+    if short != 0 and not seen:
         return run_short_plan(m, action, plan, m[M_CODE] + 4 * short, pivots, count, counter, pivot_row, marking)
     target = head_relation(m, plan)
     target_row = relation_row(m, target)
@@ -119,6 +87,7 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     buffered = m[M_STATE + AT_BUFFERED]
     position = m[M_STATE + AT_PIVOT]
     joining = m[M_STATE + AT_JOINING]
+    known_heads = known_pairs(action, counter, target_row)
     while position < count:
         if joining == 0:
             start(frame, plan, load_i32(pivots + 4 * position) if pivots != 0 else -1)
@@ -137,9 +106,8 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
             buffered += 1
             work += 1
             if marking == 0:
-                filled = drain_last(m, frame, m[M_HEADS], room, buffered)
-                work += filled - buffered
-                buffered = filled
+                matches, buffered = drain_last(m, frame, m[M_HEADS], room, buffered, known_heads)
+                work += matches
         elif status == DONE:
             joining = 0
             if seen:

@@ -1,46 +1,25 @@
-"""Plans in short form: a pivot and at most one atom joined to it by one column, the bulk of all work.
+"""Plans in short form: a pivot and at most two atoms, each joined by one column; the bulk of all work.
 
-They need no frame: the whole state of the join is a pivot's position and the next fact of a chain.
+They need no frame: the whole state of the join is a pivot's position and a fact of each chain.
 """
 
 from __future__ import annotations
 
-from tidelog.reason.heads import (
-    COUNT_DOWN,
-    OVERDELETE,
-    absorb,
-    flush,
-)
+from tidelog.reason.heads import COUNT_DOWN, OVERDELETE, absorb, flush, known_pairs
 from tidelog.reason.mark_kernels import note_marked
-from tidelog.reason.state import (
-    AT_BUFFERED,
-    AT_COUNTER,
-    AT_JOINING,
-    AT_PIVOT,
-    AT_TARGET,
-)
-from tidelog.store.executor import (
-    head_relation,
-    plan_word,
-)
-from tidelog.store.jit import (
-    device,
-    load_i32,
-    load_i64,
-    store_i32,
-    store_i64,
-)
-from tidelog.store.kernels import (
-    SEED,
-    field,
-    index_row,
-    mix,
-    relation_row,
-)
+from tidelog.reason.state import AT_BUFFERED, AT_COUNTER, AT_INNER, AT_JOINING, AT_PIVOT, AT_TARGET
+from tidelog.store.executor import drain_pairs, head_relation, plan_word
+from tidelog.store.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
+from tidelog.store.kernels import SEED, field, index_row, mix, relation_row
 from tidelog.store.layout import (
+    A_INDEX,
+    A_KEY,
+    A_RELATION,
+    A_ROLE,
     DONE,
     EMPTY,
-    FROM_OTHER,
+    FROM_LAST,
+    FROM_MIDDLE,
     FROM_PIVOT,
     M_BUDGET,
     M_HEADS,
@@ -58,9 +37,10 @@ from tidelog.store.layout import (
     R_FLAGS,
     R_WIDTH,
     SHORT_HEAD,
-    SHORT_INDEX,
-    SHORT_KEY,
-    SHORT_ROLE,
+    SHORT_LAST,
+    SHORT_MIDDLE,
+    SHORT_SCANNED,
+    SHORT_SCANNED_ROLE,
     W_DELETION,
     W_INSERTION,
     X_COLUMNS,
@@ -70,23 +50,55 @@ from tidelog.store.layout import (
 )
 
 
+@inlined
+def cell_value(cell, pivot, middle):
+    """The value of a cell that does not come from the last atom."""
+    value = load_i32(cell + 4)
+    origin = load_i32(cell)
+    if origin == FROM_PIVOT:
+        return load_i32(pivot + 4 * value)
+    if origin == FROM_MIDDLE:
+        return load_i32(middle + 4 * value)
+    return value
+
+
+@inlined
+def last_column(cell):
+    """The column of the last atom that a cell comes from, or -1."""
+    return load_i32(cell + 4) if load_i32(cell) == FROM_LAST else -1
+
+
 @device
-def short_head(short, width, record, other, target):
-    """Write a head from the records of the pivot and of the other atom."""
-    at = short + 4 * SHORT_HEAD
+def short_head(cells, width, pivot, middle, last, target):
+    """Write a head from the records of the pivot and of the other atoms."""
     for column in range(width):
-        origin = load_i32(at)
-        cell = load_i32(at + 4)
-        if origin == FROM_PIVOT:
-            cell = load_i32(record + 4 * cell)
-        elif origin == FROM_OTHER:
-            cell = load_i32(other + 4 * cell)
-        store_i32(target + 4 * column, cell)
-        at += 8
+        cell = cells + 8 * column
+        from_last = last_column(cell)
+        value = load_i32(last + 4 * from_last) if from_last >= 0 else cell_value(cell, pivot, middle)
+        store_i32(target + 4 * column, value)
 
 
 @device
-def first_with_key(m, index, cells, width, key):
+def atom_of(m, words):
+    """What a chain of an atom is walked by: address and width of the records, offsets of flags and link, the set that
+    the atom is matched in, and its index.
+    """
+    row = relation_row(m, load_i32(words + 4 * A_RELATION))
+    role = load_i32(words + 4 * A_ROLE)
+    index = index_row(m, load_i32(words + 4 * A_INDEX))
+    return (
+        field(row, R_CELLS),
+        field(row, R_WIDTH),
+        field(row, R_FLAGS),
+        field(index, X_LINK),
+        m[M_MASKS + 2 * role],
+        m[M_MASKS + 2 * role + 1],
+        index,
+    )
+
+
+@device
+def first_with_key(index, cells, width, key):
     """The newest fact with this value in the one column of an index, or -1."""
     column = 4 * load_i32(field(index, X_COLUMNS))
     slot_count = field(index, X_SLOT_COUNT)
@@ -103,83 +115,134 @@ def first_with_key(m, index, cells, width, key):
 
 @device
 def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, marking):
-    """`run_plan` for a pivot and at most one atom joined by one column: no frame, and everything in registers."""
+    """`run_plan` for a plan in short form, with everything in registers.
+
+    Where no pivots are given, all facts of the first atom are. An atom that is not there counts as one with a single
+    match. Facts with all flags of `marking`, unless that is 0, mark the heads that they derive.
+    """
+    pivot_care = 0
+    pivot_want = 0
+    if pivots == 0:
+        pivot_row = relation_row(m, load_i32(short + 4 * SHORT_SCANNED))
+        count = field(pivot_row, R_COUNT)
+        role = load_i32(short + 4 * SHORT_SCANNED_ROLE)
+        pivot_care = m[M_MASKS + 2 * role]
+        pivot_want = m[M_MASKS + 2 * role + 1]
     target = head_relation(m, plan)
     target_row = relation_row(m, target)
     arity = field(target_row, R_ARITY)
     known = field(target_row, R_COUNT)
     room = m[M_HEADS_CAPACITY] // (arity + 3)
     heads = m[M_HEADS]
-    relation = load_i32(short)
-    role = load_i32(short + 4 * SHORT_ROLE)
-    key_source = load_i32(short + 4 * SHORT_KEY)
-    care = m[M_MASKS + 2 * role]
-    want = m[M_MASKS + 2 * role + 1]
+    head_cells = short + 4 * SHORT_HEAD
     pivot_cells = field(pivot_row, R_CELLS)
     pivot_width = field(pivot_row, R_WIDTH)
     pivot_flags = field(pivot_row, R_FLAGS)
-    # The head's relation may be that of the pivot or of the other atom: arrays only move after this has returned.
-    row = relation_row(m, relation if relation >= 0 else target)
-    cells = field(row, R_CELLS)
-    width = field(row, R_WIDTH)
-    flags = field(row, R_FLAGS)
-    index = index_row(m, load_i32(short + 4 * SHORT_INDEX))
-    link = field(index, X_LINK) if relation >= 0 else 0
+    # The head's relation may be that of a body atom: arrays only move after this has returned.
+    atoms = load_i32(short)
+    last_words = short + 4 * SHORT_LAST
+    middle_words = short + 4 * SHORT_MIDDLE
+    cells, width, flags, link, care, want, index = atom_of(m, last_words)
+    middle_cells, middle_width, middle_flags, middle_link, middle_care, middle_want, middle_index = atom_of(
+        m, middle_words
+    )
     m[M_STATE + AT_TARGET] = target
     m[M_STATE + AT_COUNTER] = counter
     buffered = m[M_STATE + AT_BUFFERED]
     position = m[M_STATE + AT_PIVOT]
-    # While a chain is walked, AT_JOINING is its next fact + 2; 0 before it begins.
+    # In work: the fact of the middle atom + 2, and the next one of the last atom + 2; 0 before they are looked for.
     joining = m[M_STATE + AT_JOINING]
+    inner = m[M_STATE + AT_INNER]
+    known_heads = known_pairs(action, counter, target_row)
+    budget = m[M_BUDGET]
     work = 0
     status = DONE
     while position < count:
-        record = pivot_cells + load_i32(pivots + 4 * position) * pivot_width
-        marked = marking != 0 and load_i32(record + pivot_flags) & marking == marking
+        fact = load_i32(pivots + 4 * position) if pivots != 0 else position
+        pivot = pivot_cells + fact * pivot_width
+        pivot_marked = marking != 0 and load_i32(pivot + pivot_flags) & marking == marking
         if joining != 0:
-            fact = joining - 2
-        elif relation < 0:
-            fact = 0
+            outer = joining - 2
+        elif load_i32(pivot + pivot_flags) & pivot_care != pivot_want:
+            outer = -1
+        elif atoms == 2:
+            key = cell_value(middle_words + 4 * A_KEY, pivot, pivot)
+            outer = first_with_key(middle_index, middle_cells, middle_width, key)
         else:
-            key = load_i32(record + 4 * key_source) if key_source >= 0 else -1 - key_source
-            fact = first_with_key(m, index, cells, width, key)
-        joining = fact + 2
-        while fact >= 0:
-            if buffered == room:
-                m[M_STATE + AT_BUFFERED] = buffered
-                status = absorb(m, action, target, buffered, counter)
-                if status != DONE:
-                    break
-                buffered = 0
-            if relation < 0:
-                if marked:
-                    note_marked(m, buffered)
-                short_head(short, arity, record, record, heads + 4 * arity * buffered)
-                buffered += 1
-                work += 1
+            outer = 0
+        while outer >= 0:
+            middle = middle_cells + outer * middle_width if atoms == 2 else pivot
+            marked = pivot_marked
+            if marking != 0 and atoms == 2 and load_i32(middle + middle_flags) & marking == marking:
+                marked = True
+            budget -= 1
+            if inner != 0:
+                fact = inner - 2
+            elif atoms == 2 and load_i32(middle + middle_flags) & middle_care != middle_want:
                 fact = -1
+            elif atoms > 0:
+                fact = first_with_key(index, cells, width, cell_value(last_words + 4 * A_KEY, pivot, middle))
             else:
-                other = cells + fact * width
-                other_flags = load_i32(other + flags)
-                if other_flags & care == want:
-                    if marking != 0 and (marked or other_flags & marking == marking):
+                fact = 0
+            while fact >= 0:
+                if buffered == room:
+                    m[M_STATE + AT_BUFFERED] = buffered
+                    status = absorb(m, action, target, buffered, counter)
+                    if status != DONE:
+                        break
+                    buffered = 0
+                if atoms == 0:
+                    if marked:
                         note_marked(m, buffered)
-                    short_head(short, arity, record, other, heads + 4 * arity * buffered)
+                    short_head(head_cells, arity, pivot, pivot, pivot, heads + 4 * arity * buffered)
                     buffered += 1
                     work += 1
-                fact = load_i32(other + link)
-            joining = fact + 2
+                    fact = -1
+                elif arity == 2 and marking == 0:
+                    fact, seen, matches, buffered = drain_pairs(
+                        (fact, cells, width, flags, link),
+                        care,
+                        want,
+                        last_column(head_cells),
+                        cell_value(head_cells, pivot, middle),
+                        last_column(head_cells + 8),
+                        cell_value(head_cells + 8, pivot, middle),
+                        heads,
+                        room,
+                        buffered,
+                        known_heads,
+                    )
+                    work += matches
+                    budget -= seen
+                else:
+                    last = cells + fact * width
+                    last_flags = load_i32(last + flags)
+                    if last_flags & care == want:
+                        if marking != 0 and (marked or last_flags & marking == marking):
+                            note_marked(m, buffered)
+                        short_head(head_cells, arity, pivot, middle, last, heads + 4 * arity * buffered)
+                        buffered += 1
+                        work += 1
+                    fact = load_i32(last + link)
+                    budget -= 1
+            inner = fact + 2
+            if status == DONE and budget < 0:
+                status = PAUSED
+            if status != DONE:
+                break
+            inner = 0
+            outer = load_i32(middle + middle_link) if atoms == 2 else -1
+        joining = outer + 2
         if status != DONE:
             break
         joining = 0
         position += 1
-        if work > m[M_BUDGET]:
-            status = PAUSED
-            break
-    m[M_BUDGET] -= work
+        budget -= 1
+    m[M_BUDGET] = budget
     m[M_STATE + AT_BUFFERED] = buffered
     m[M_STATE + AT_PIVOT] = position
     m[M_STATE + AT_JOINING] = joining
+    m[M_STATE + AT_INNER] = inner
     kind = W_DELETION if action in (OVERDELETE, COUNT_DOWN) else W_INSERTION
     m[M_WORK + kind] += work
     rule_work = m[M_RULE_WORK] + 8 * plan_word(m, plan, P_RULE)

@@ -181,6 +181,8 @@ class Transaction:
         self._budget = BUDGET if attendant is None else attendant.budget
         self._began = time.monotonic()
         self.deltas: dict[str, Changed] = {}
+        self._dense: set[Relation] = set()
+        self._inserting = False
         self._log_mark = 0
         self._explicit_counts: dict[Relation, int] = {}
         self._rule_work_before = store.rule_work.copy()
@@ -245,6 +247,21 @@ class Transaction:
     def _make_room(self, relation: Relation, rows: int) -> None:
         # Ask for more than this batch needs, so that growth stays rare.
         relation.reserve(max(rows, min(relation.count, 1 << 20)))
+        if self._inserting:
+            relation.note_pairs()
+            self._dense.add(relation)
+
+    def _begin(self, action: int) -> None:
+        """Dense relations are known by their bits for as long as facts are only inserted."""
+        self._inserting = action == INSERT
+        if not self._inserting:
+            self._forget_pairs()
+
+    def _forget_pairs(self) -> None:
+        self._inserting = False
+        for relation in self._dense:
+            relation.forget_pairs()
+        self._dense.clear()
 
     def _call_functions(self) -> None:
         if self.machine[M_REQUEST_COUNT] == 0:
@@ -281,10 +298,12 @@ class Transaction:
         """Run jobs; `keep` holds the arrays whose addresses stand in them."""
         if not jobs:
             return
+        self._begin(action)
         sets.install(self.machine)
         table = np.array(jobs, np.int64).reshape(len(jobs), JOB_FIELDS)
         self._prepare_calls(run_jobs, action, address(table), len(jobs))
         self.run(run_jobs, action, address(table), len(jobs))
+        self._inserting = False
         del keep
 
     def _prepare_calls(self, kernel: Callable[..., int], *arguments: Any) -> None:
@@ -295,8 +314,10 @@ class Transaction:
     def rounds(self, action: int, sets: Sets, node: Node, counters: Counters, without: frozenset[int]) -> None:
         """Let what waits in a component spread to its end."""
         table = node.rounds(counters, action == OVERDELETE, without)
+        self._begin(action)
         sets.install(self.machine)
         self.run(run_rounds, action, *table.arguments())
+        self._forget_pairs()
 
     def seed(self, action: int, relation: Relation, facts: Cells, protect: bool = False) -> None:
         """Let facts wait in their relation's queue."""
@@ -451,12 +472,14 @@ class Transaction:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
+        self._forget_pairs()
         grown = self._grown()
         commit_log(self.machine)
         for relation in grown:
             commit_relation(self.machine, relation.number)
 
     def roll_back(self) -> None:
+        self._forget_pairs()
         roll_back_log(self.machine)
         self.machine[M_REQUEST_COUNT] = 0
         for relation, count in self._explicit_counts.items():

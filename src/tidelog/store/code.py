@@ -29,13 +29,16 @@ from tidelog.store.layout import (
     E_VARIABLE,
     FRAME_VARIABLES,
     FROM_CONSTANT,
-    FROM_OTHER,
+    FROM_LAST,
+    FROM_MIDDLE,
     FROM_PIVOT,
     M_CODE,
     ROLE_LOWER_AFTER,
     ROLE_LOWER_BEFORE,
     ROLE_OWN_AFTER,
     ROLE_OWN_BEFORE,
+    SHORT_LAST,
+    SHORT_SCANNED,
     STEP_ABSENT_CLOSURE_PROBE,
     STEP_ABSENT_PROBE,
     STEP_ASSIGN,
@@ -129,38 +132,55 @@ class Assembler:
 
     def _short_form(self) -> int:
         """The offset of the plan's short form, or 0 where it has none."""
-        steps = self._plan.steps
-        if (
-            not steps
-            or len(steps) > 2
-            or not isinstance(steps[0], Take)
-            or self._plan.pivot.start is not Start.POSITIVE
-        ):
+        if self._plan.pivot.start not in (Start.POSITIVE, Start.ALL) or not 1 <= len(self._plan.steps) <= 3:
             return 0
-        pivot = _distinct_columns(steps[0].atom)
+        first, *others = self._plan.steps
+        pivot = self._taken_or_scanned(first)
         if pivot is None:
             return 0
-        if len(steps) == 1:
-            words = [-1, 0, 0, 0]
-            other: dict[Variable, int] = {}
-        else:
-            step = steps[1]
-            if not isinstance(step, Match) or len(step.bound) != 1 or self._store.is_closure(step.atom.predicate):
+        cells = {variable: (FROM_PIVOT, column) for variable, column in pivot.items()}
+        atoms: list[int] = []
+        for place, step in enumerate(others):
+            free = self._joined_by_one_column(step)
+            if free is None:
                 return 0
-            free = _distinct_columns(step.atom, without=step.bound)
-            if free is None or step.atom.arity < 2:
-                return 0
-            other = free
-            relation = self._store.relation(step.atom.predicate, step.atom.arity)
-            key = step.atom.arguments[step.bound[0]]
-            source = pivot[key] if isinstance(key, Variable) else self._source(key)
-            words = [relation.number, _ROLES[step.side, step.own], relation.index_on(step.bound).number, source]
+            assert isinstance(step, Match)
+            atoms = self._short_atom(step, cells) + atoms
+            origin = FROM_LAST if place == len(others) - 1 else FROM_MIDDLE
+            cells |= {variable: (origin, column) for variable, column in free.items()}
+        words = [len(others), *atoms, *[0] * (SHORT_SCANNED - SHORT_LAST - len(atoms)), *self._scanned(first)]
         for term in self._head:
-            if isinstance(term, Variable):
-                words += [FROM_PIVOT, pivot[term]] if term in pivot else [FROM_OTHER, other[term]]
-            else:
-                words += [FROM_CONSTANT, -1 - self._source(term)]
+            words += self._short_cell(term, cells)
         return self._store.code.append(words)
+
+    def _taken_or_scanned(self, step: Step) -> dict[Variable, int] | None:
+        """The columns of the variables of a first step that takes every fact as it is, pivots or a whole relation."""
+        if isinstance(step, Match) and not step.bound and not self._store.is_closure(step.atom.predicate):
+            return _distinct_columns(step.atom)
+        return _distinct_columns(step.atom) if isinstance(step, Take) else None
+
+    def _scanned(self, step: Step) -> tuple[int, int]:
+        """The relation that a first step scans, and its role there."""
+        if not isinstance(step, Match):
+            return 0, 0
+        return self._store.relation(step.atom.predicate, step.atom.arity).number, _ROLES[step.side, step.own]
+
+    def _joined_by_one_column(self, step: Step) -> dict[Variable, int] | None:
+        """The columns of the variables that a step binds, if it is an atom of the short form."""
+        if not isinstance(step, Match) or len(step.bound) != 1 or step.atom.arity < 2:
+            return None
+        if self._store.is_closure(step.atom.predicate):
+            return None
+        return _distinct_columns(step.atom, without=step.bound)
+
+    def _short_atom(self, step: Match, cells: dict[Variable, tuple[int, int]]) -> list[int]:
+        relation = self._store.relation(step.atom.predicate, step.atom.arity)
+        index = relation.index_on(step.bound)
+        key = self._short_cell(step.atom.arguments[step.bound[0]], cells)
+        return [relation.number, _ROLES[step.side, step.own], index.number, *key]
+
+    def _short_cell(self, term: Term, cells: dict[Variable, tuple[int, int]]) -> tuple[int, int]:
+        return cells[term] if isinstance(term, Variable) else (FROM_CONSTANT, -1 - self._source(term))
 
     def _slot(self, variable: Variable) -> int:
         return self._slots.setdefault(variable, len(self._slots))

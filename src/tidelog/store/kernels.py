@@ -257,6 +257,19 @@ def enqueue(row, fact):
     store_i64(row + 8 * R_QUEUE_COUNT, count + 1)
 
 
+@inlined
+def note_pair(pairs, columns, first, second):
+    """Set the bit of a pair; whether it is new."""
+    bit = first * columns + second
+    place = pairs + 4 * (bit >> 5)
+    word = load_i32(place)
+    mask = 1 << (bit & 31)
+    if word & mask:
+        return False
+    store_i32(place, word | mask)
+    return True
+
+
 @device
 def prefetch_rows(m, relation, rows, count, slots):
     """Compute the home slots of many rows and ask for their cache lines; the probes then find them there."""

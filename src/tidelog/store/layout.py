@@ -116,8 +116,11 @@ R_INDEX_COUNT = 18
 R_CLEAN = 19  # 1: every record is in I or waits to be; a head that is found needs no second look
 R_CLOSURE = 20  # what a closure is read by, or 0; records are then only what changed in the update in work
 R_MARKS = 21  # how many facts pass a mark on to what they derive
-R_INDEX = 22  # from here on: the numbers of the relation's indexes
-R_MAX_INDEXES = 26
+R_PAIRS = 22  # address of the relation as a bit matrix, or 0: a bit that is set is a pair in I or waiting to be
+R_PAIR_ROWS = 23
+R_PAIR_COLUMNS = 24  # a multiple of 32
+R_INDEX = 25  # from here on: the numbers of the relation's indexes
+R_MAX_INDEXES = 23
 R_FIELDS = 48
 R_STRIDE = R_FIELDS * 8
 
@@ -158,15 +161,23 @@ P_WIDTH = 6  # cells of a head
 P_SHORT = 7  # offset of the plan's short form, or 0
 P_FIRST = 8  # offsets of the steps from here on
 
-# The short form of a plan that is a pivot and at most one atom joined to it by one column: the bulk of all work.
-SHORT_RELATION = 0  # of the other atom, or -1
-SHORT_ROLE = 1
-SHORT_INDEX = 2
-SHORT_KEY = 3  # the pivot's column, or -1 - a constant
-SHORT_HEAD = 4  # for each cell of the head: where from, and which column or constant
+# The short form of a plan that is a pivot and at most two atoms, each joined by one column: the bulk of all work.
+SHORT_ATOMS = 0  # how many are joined to the pivot; the last one's words come first, then those of the one before it
+SHORT_LAST = 1
+SHORT_MIDDLE = 6
+SHORT_SCANNED = 11  # the relation whose facts are the pivots where none are given
+SHORT_SCANNED_ROLE = 12
+SHORT_HEAD = 13  # for each cell of the head: where from, and which column or constant
+# words of an atom there
+A_RELATION = 0
+A_ROLE = 1
+A_INDEX = 2
+A_KEY = 3  # where the key is from, and which column or constant
+# where a cell is from
 FROM_PIVOT = 0
-FROM_OTHER = 1
-FROM_CONSTANT = 2
+FROM_MIDDLE = 1
+FROM_LAST = 2
+FROM_CONSTANT = 3
 
 # steps
 S_KIND = 0

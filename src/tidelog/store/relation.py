@@ -38,6 +38,9 @@ from tidelog.store.layout import (
     R_KEYS,
     R_LIMIT,
     R_MAX_INDEXES,
+    R_PAIR_COLUMNS,
+    R_PAIR_ROWS,
+    R_PAIRS,
     R_QUEUE,
     R_QUEUE_CAPACITY,
     R_QUEUE_COUNT,
@@ -52,7 +55,7 @@ from tidelog.store.layout import (
     X_SLOTS,
     X_USED,
 )
-from tidelog.store.relation_kernels import move_table, rebuild_index, rebuild_table
+from tidelog.store.relation_kernels import move_table, note_pairs, rebuild_index, rebuild_table
 
 if TYPE_CHECKING:
     from tidelog.store.closures import Closure
@@ -62,6 +65,12 @@ Row = npt.NDArray[np.int64]
 
 # The table grows at this load. Linear probing over groups of eight stays short, and a fact costs 15 to 22 bytes there.
 MAXIMUM_LOAD = 0.8
+
+# A relation of pairs is kept as a bit matrix while many are derived, if that takes so many bytes a fact, or so many in
+# all: to know a pair by a bit in a near cache is several times cheaper than by the hash table.
+PAIRS_FROM = 1 << 12
+PAIR_BYTES = 16
+PAIRS_AT_LEAST = 1 << 20
 
 # Dead records of smaller relations are not worth the work.
 COMPACT_FROM = 1024
@@ -127,6 +136,7 @@ class Relation:
         self._facts: Cells = np.empty(0, np.int32)
         self._queue: Cells = np.empty(capacity, np.int32)
         self._batch: Cells = np.empty(capacity, np.int32)
+        self._pairs: Cells | None = None
         self.fields[R_ARITY] = arity
         self.fields[R_COUNT] = 0
         self.fields[R_START] = 0
@@ -268,6 +278,24 @@ class Relation:
         """Kernels swap queue and batch by their addresses; do as they did."""
         if self.fields[R_QUEUE] == address(self._batch):
             self._queue, self._batch = self._batch, self._queue
+
+    def note_pairs(self) -> None:
+        """Keep the facts as bits too where they are dense enough, until `forget_pairs`: nothing may leave I before."""
+        if self._pairs is not None or self.arity != 2 or not self.clean or self.count < PAIRS_FROM:
+            return
+        rows, last = (int(self.cells[: self.count, column].max()) + 1 for column in (0, 1))
+        columns = -(-last // 32) * 32
+        size = rows * columns // 8
+        if size > max(PAIR_BYTES * self.count, PAIRS_AT_LEAST):
+            return
+        self._pairs = np.zeros(size // 4, np.int32)
+        fields = self.fields
+        fields[R_PAIRS], fields[R_PAIR_ROWS], fields[R_PAIR_COLUMNS] = address(self._pairs), rows, columns
+        note_pairs(self._store.machine, self.number)
+
+    def forget_pairs(self) -> None:
+        self._pairs = None
+        self.fields[R_PAIRS] = 0
 
     def clear_queues(self) -> None:
         self.fields[R_QUEUE_COUNT] = 0
@@ -438,11 +466,11 @@ class Relation:
     def rows(self, facts: Cells | None = None) -> Cells:
         """The arguments of the given facts, or of all in I."""
         if facts is None and self.closure is not None:
-            return self._pairs(self.closure)
+            return self._closure_pairs(self.closure)
         chosen = self.live() if facts is None else facts
         return self.cells[chosen, : self.arity]
 
-    def _pairs(self, closure: Closure) -> Cells:
+    def _closure_pairs(self, closure: Closure) -> Cells:
         pieces = [np.stack(pair, axis=1) for pair in closure.pairs(1 << 20)]
         return np.concatenate(pieces) if pieces else np.empty((0, 2), np.int32)
 

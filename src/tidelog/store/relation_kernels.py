@@ -10,6 +10,7 @@ from tidelog.store.kernels import (
     home_slot,
     index_row,
     index_slot_of_record,
+    note_pair,
     record_of,
     relation_row,
     row_key,
@@ -22,6 +23,8 @@ from tidelog.store.layout import (
     R_FACTS,
     R_GROUPS,
     R_KEYS,
+    R_PAIR_COLUMNS,
+    R_PAIRS,
     R_WIDTH,
     X_LINK,
     X_RELATION,
@@ -99,3 +102,14 @@ def find_rows(m, relation, rows, count, result):
     arity = field(relation_row(m, relation), R_ARITY)
     for position in range(count):
         store_i32(result + 4 * position, find(m, relation, rows + 4 * arity * position))
+
+
+@entry_point
+def note_pairs(m, relation):
+    """Set the bits of all pairs of a relation in its matrix, which is large enough."""
+    row = relation_row(m, relation)
+    pairs = field(row, R_PAIRS)
+    columns = field(row, R_PAIR_COLUMNS)
+    for fact in range(field(row, R_COUNT)):
+        record = record_of(row, fact)
+        note_pair(pairs, columns, load_i32(record), load_i32(record + 4))
