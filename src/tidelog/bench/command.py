@@ -23,6 +23,7 @@ BENCHMARKS = {
     "marking": "streams with and without marking: Tables 1–3 of B/F with Marking",
     "streams": "public update streams in every mode, under every algorithm, against materialising again",
     "modular": "closure modules: Tables 1 and 2 of Modular Materialisation",
+    "choice": "`auto` beside every fixed algorithm, for updates from one fact to all of E",
     "rules": "rule updates: Fig. 6–10 and Tables 2 and 3 of ZodiacEdge",
     "dynamic": "fully dynamic against one update at a time",
     "scale": "time and memory from 10⁴ to 10⁷ facts; a fixed update as the data grow",
