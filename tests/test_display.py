@@ -9,6 +9,7 @@ from rich.console import Console
 
 from tidelog import KnowledgeBase
 from tidelog.display import MOST_ROWS
+from tidelog.errors import CrossProductWarning
 
 PROGRAM = """
 path(X, Y) :- edge(X, Y).
@@ -108,3 +109,9 @@ def test_a_rule_that_looks_at_much_for_nothing_is_seen_to_be_slow() -> None:
     joins, copies = kb.rule_statistics()
     assert (joins.applications, copies.applications) == (0, 600)
     assert joins.seconds > copies.seconds
+
+
+def test_a_warning_names_the_line_that_called() -> None:
+    with pytest.warns(CrossProductWarning, match="have no variable in common") as found:
+        KnowledgeBase("pair(X, Y) :- left(X), right(Y).")
+    assert found[0].filename == __file__

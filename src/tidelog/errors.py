@@ -1,8 +1,11 @@
-"""Everything that tidelog raises. All derive from `TidelogError`; the message of each says where, what, and what to
-do.
+"""Everything that tidelog raises and warns of. Errors derive from `TidelogError`; the message of each says where, what,
+and what to do.
 """
 
 from __future__ import annotations
+
+import sys
+import warnings
 
 
 class TidelogError(Exception):
@@ -44,3 +47,15 @@ class DataError(TidelogError):
 
 class StorageError(TidelogError):
     """A saved knowledge base that cannot be read, written or locked."""
+
+
+class CrossProductWarning(UserWarning):
+    """A rule with atoms that have no variable in common, directly or through others."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn in the name of the line that called tidelog, whichever of our own functions are in between."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tidelog":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
@@ -12,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 
 from tidelog.display import MOST_ROWS, html_table, more_text, rich_table
-from tidelog.errors import ArityError, DataError, StorageError, TidelogError, UnknownRuleError
+from tidelog.errors import (
+    ArityError,
+    CrossProductWarning,
+    DataError,
+    StorageError,
+    TidelogError,
+    UnknownRuleError,
+    warn,
+)
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.tables import columns_of
 from tidelog.language import (
@@ -185,10 +192,10 @@ class KnowledgeBase:
         unjoined = normalise(rule).unjoined()
         if unjoined is not None:
             first, second = (render(atom, self._prefixes) for atom in unjoined)
-            warnings.warn(
+            warn(
                 f"`{render(rule, self._prefixes)}` matches every {first} with every {second}: "
                 "they have no variable in common",
-                stacklevel=2,
+                CrossProductWarning,
             )
 
     def _apply(self, request: Request, arities: dict[str, int], commit: Mapping[str, str] | None = None) -> Change:

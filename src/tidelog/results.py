@@ -7,6 +7,7 @@ all.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,15 +30,16 @@ def row_identity(row: Iterable[Value]) -> tuple[object, ...]:
     return tuple(identity(value) for value in row)
 
 
-class Table:
+class Table(ABC):
     """Rows of term numbers with names for their columns. Terminals and notebooks show the first rows of it."""
 
     def __init__(self, terms: Terms, names: Sequence[str]) -> None:
         self._terms = terms
         self._names = tuple(names)
 
+    @abstractmethod
     def _cells(self) -> Cells:
-        raise NotImplementedError
+        """All rows."""
 
     def __len__(self) -> int:
         return len(self._cells())

@@ -7,12 +7,14 @@ unchanged. The `literal` child of a column and Parquet columns of mixed kinds ho
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tidelog import language
 from tidelog.errors import DataError
-from tidelog.language.literals import unquote
+from tidelog.language.literals import integer, unquote
 from tidelog.language.names import escape_iri, unescape_iri
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal
+from tidelog.values import Literal
 
 # These are read by `re` and by RE2 alike. A character of IRI_UNSAFE stands in an IRI only as `\uXXXX`.
 INTEGER = r"[+-]?[0-9]+"
@@ -27,20 +29,25 @@ def iri_text(iri: str) -> str:
     return f"<{escape_iri(iri)}>"
 
 
-def parse_iri(text: str) -> str:
-    """The IRI between angle brackets."""
+@contextmanager
+def _told() -> Iterator[None]:
+    """What the language refuses, as an error of data."""
     try:
-        return unescape_iri(text[1:-1])
+        yield
     except ValueError as error:
         raise DataError(str(error)) from None
+
+
+def parse_iri(text: str) -> str:
+    """The IRI between angle brackets."""
+    with _told():
+        return unescape_iri(text[1:-1])
 
 
 def parse_string(text: str) -> str:
     """The string between quotes."""
-    try:
+    with _told():
         return unquote(text)
-    except ValueError as error:
-        raise DataError(str(error)) from None
 
 
 def literal_text(literal: Literal) -> str:
@@ -52,19 +59,13 @@ def literal_text(literal: Literal) -> str:
 
 def parse_literal(text: str) -> Literal:
     """The literal that `literal_text` wrote."""
-    try:
+    with _told():
         return language.parse_literal(text)
-    except ValueError as error:
-        raise DataError(str(error)) from None
 
 
 def parse_integer(text: str) -> int:
-    """An integer of 64 bits; a longer one raises `DataError`."""
-    # Python refuses to read thousands of digits, and leading zeros are no digits that count.
-    digits = text.lstrip("+-0")
-    if len(digits) <= 19:
-        number = int(digits or "0") * (-1 if text.startswith("-") else 1)
-        if INTEGER_MIN <= number <= INTEGER_MAX:
-            return number
-    shown = text if len(text) <= 40 else text[:40] + "…"
-    raise DataError(f"the integer {shown} needs more than 64 bits; quote it to keep it as a string")
+    """An integer of 64 bits."""
+    try:
+        return integer(text)
+    except ValueError as error:
+        raise DataError(f"{error}; quote it to keep it as a string") from None

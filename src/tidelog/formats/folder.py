@@ -8,7 +8,6 @@ them.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
@@ -16,7 +15,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from tidelog.errors import DataError, ParseError
+from tidelog.errors import DataError, ParseError, warn
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.dlog import dlog_lines, read_dlog
@@ -87,7 +86,7 @@ def fact_files(folder: str | Path) -> list[Path]:
         for entry in entries:
             if _suffix(entry) is None:
                 known = ", ".join(READ_SUFFIXES)
-                warnings.warn(f"{entry}: skipped, because its name does not end in {known}", stacklevel=2)
+                warn(f"{entry}: skipped, because its name does not end in {known}", UserWarning)
             else:
                 _refuse_outside(entry, root)
                 found.append(entry)

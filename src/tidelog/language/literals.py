@@ -45,7 +45,7 @@ def integer(text: str) -> int:
     """An integer of 64 bits; Python would take any."""
     if not _fits(text):
         raise ValueError(f"the integer {_shortened(text)} does not fit into 64 bits")
-    return int(text)
+    return _converted(text)
 
 
 def unquote(text: str) -> str:
@@ -114,7 +114,7 @@ def _plain(text: str, datatype: str) -> Value | None:
     if datatype == "string":
         return text
     if datatype == "integer" and _INTEGER.fullmatch(text) and _fits(text):
-        return int(text)
+        return _converted(text)
     if datatype == "decimal" and _DECIMAL.fullmatch(text):
         return float(text)
     if datatype == "double" and _DOUBLE.fullmatch(text):
@@ -125,8 +125,13 @@ def _plain(text: str, datatype: str) -> Value | None:
 
 
 def _fits(integer_text: str) -> bool:
-    # Python refuses to convert thousands of digits, so their number is looked at first.
-    return len(integer_text) <= 40 and INTEGER_MIN <= int(integer_text) <= INTEGER_MAX
+    # Python refuses to convert thousands of digits, so the number of those that count is looked at first.
+    return len(integer_text.lstrip("+-0")) <= 19 and INTEGER_MIN <= _converted(integer_text) <= INTEGER_MAX
+
+
+def _converted(integer_text: str) -> int:
+    value = int(integer_text.lstrip("+-0") or "0")
+    return -value if integer_text.startswith("-") else value
 
 
 def _unescaped(match: re.Match[str]) -> str:

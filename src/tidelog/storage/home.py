@@ -14,14 +14,13 @@ import json
 import os
 import re
 import shutil
-import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidelog.errors import StorageError
+from tidelog.errors import StorageError, warn
 from tidelog.language.syntax import Rule
 from tidelog.reason.engine import Request
 from tidelog.reason.interrupts import interruptible
@@ -137,11 +136,10 @@ def _read_generation(folder: Path, generation: Generation) -> tuple[Image, Conte
     image = read_snapshot(generation.snapshot(folder), generation.manifest)
     contents = read_journal(generation.journal(folder))
     if contents.torn:
-        warnings.warn(
+        warn(
             f"the last update in {generation.journal(folder)} was being written when its writer stopped; "
             "it never took place and is left out",
             StorageWarning,
-            stacklevel=2,
         )
     return image, contents
 
@@ -150,7 +148,7 @@ def warn_of_functions(names: Iterable[str]) -> None:
     """Say which Python functions must be registered before facts that they see change."""
     listed = ", ".join(f"`{name}`" for name in names)
     advice = "pass them to open as `functions`, or register them before the next update"
-    warnings.warn(f"rules call {listed}, and functions are not saved: {advice}", StorageWarning, stacklevel=3)
+    warn(f"rules call {listed}, and functions are not saved: {advice}", StorageWarning)
 
 
 def read_image(folder: Path) -> tuple[Image, list[bytes]]:
