@@ -15,12 +15,13 @@ from tidelog.program.graph import Component
 from tidelog.program.modules import Kind, Module, recognise
 from tidelog.spark.closures import symmetric_closure, transitive_closure, with_diagonal
 from tidelog.spark.maintenance.rules import RuleChanges
-from tidelog.spark.maintenance.work import Work
+from tidelog.spark.maintenance.touched import EXPLICIT, MOVED, Touched
+from tidelog.spark.maintenance.work import Difference, Work
 
 _PAIR = ["c0", "c1"]
 
 
-def closure_of(work: Work, rules: RuleChanges, component: Component, largest: int) -> Module | None:
+def closure_of(work: Work, rules: RuleChanges, component: Component, touched: Touched, largest: int) -> Module | None:
     """The closure that a component is, where it is nothing else and can be computed as one; `largest`: its input."""
     modules, _ = recognise({number: rules.graph.rule(number) for number in component.rules})
     if len(modules) != 1 or len(component.predicates) != 1:
@@ -30,22 +31,22 @@ def closure_of(work: Work, rules: RuleChanges, component: Component, largest: in
         return None
     if module.needs_distinct_values and work.dictionary.floats:
         return None
+    name = module.predicate
+    if module.needs_no_explicit_facts and (work.stored[name].explicit or touched.count(EXPLICIT, [name])):
+        return None
     if module.kind is Kind.SYMMETRIC_TRANSITIVE:
         return module
     return module if largest <= work.options.closure_edges else None
 
 
-def close_again(work: Work, module: Module, touched: DataFrame, whole: bool) -> tuple[DataFrame, DataFrame] | None:
-    """The pairs that go and those that come, where rules changed of the `whole` closure.
-
-    None where the form of the closure does not hold."""
+def close_again(work: Work, module: Module, touched: Touched, whole: bool) -> Difference:
+    """The pairs that go and those that come; where rules changed, of the `whole` closure."""
     name = module.predicate
+    if not whole and not touched.count(MOVED, [name]):
+        return None, None
     whole = whole or not work.old.count(name)
-    if module.needs_no_explicit_facts and (work.stored[name].explicit or not touched.where("e").isEmpty()):
-        return None
-    touched = touched.where(F.col("p") == work.number(name))
-    moved = work.cut(touched.where("b != b0").select(*_PAIR))
-    pairs = _pairs(work, name, touched)
+    moved = touched.rows(MOVED, [name], work).select(*_PAIR)
+    pairs = _pairs(work, name, touched.rows("true", [name], work))
     before = work.before(name)
     if module.kind is Kind.SYMMETRIC_TRANSITIVE:
         reached = None if whole else _touched_nodes(moved, before)

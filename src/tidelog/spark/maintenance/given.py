@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from tidelog.errors import ArityError, DataError
@@ -36,10 +36,12 @@ class Records:
         self._frames: list[DataFrame] = []
         self.arities = dict(arities)
         self.names: set[str] = set()
+        self._gives = False
         self.count = 0
 
     def add(self, facts: Given, kind: str) -> None:
         """Take in facts of a kind."""
+        self._gives = self._gives or (kind == GIVE and bool(facts))
         for name, rows in facts.items():
             predicate = resolve_predicate(name, dict(self._prefixes))
             if isinstance(rows, DataFrame):
@@ -65,8 +67,9 @@ class Records:
         records = self._records(work)
         if records is None:
             return None
-        values = records.where(F.col("source") == GIVE).select(F.explode("arguments").alias("value"))
-        work.dictionary.extend(values, large=self.count > MANY_VALUES)
+        if self._gives:
+            values = records.where(F.col("source") == GIVE).select(F.explode("arguments").alias("value"))
+            work.dictionary.extend(values, large=self.count > MANY_VALUES)
         numbers = {name: (work.number(name), arity) for name, arity in self.arities.items() if name in self.names}
         rows = encoded_records(records, numbers, work.dictionary, ["source"])
         columns = ["p", *keys(work.old_width(numbers))]
@@ -84,9 +87,11 @@ class Records:
             return None
         if not self._frames:
             return frames[0]
-        stored = work.stage(union_all(frames), RECORD_TYPE)
-        bad = stored.where("reason IS NOT NULL").select("reason").first()
-        if bad is not None:
-            raise DataError(bad["reason"])
-        self.count = stored.count()
+        found = Observation()
+        counted = F.sum(F.size("arguments")).alias("values")
+        stored = work.stage(union_all(frames).observe(found, counted, F.max("reason").alias("reason")), RECORD_TYPE)
+        reason, values = found.get["reason"], found.get["values"]
+        if reason is not None:
+            raise DataError(reason)
+        self.count = values or 0
         return stored

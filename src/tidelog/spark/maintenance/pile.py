@@ -47,9 +47,13 @@ class Pile:
         schema = ", ".join(["p int", *(f"{name} bigint" for name in self._columns[1:])])
         stored = self._work.stage(new.observe(counting, *counts), schema)
         step = Step(stored, {name: observed(counting, f"n{number}") for name, number in numbers.items()})
+        self.adopt(step)
+        return step.count > 0
+
+    def adopt(self, step: Step) -> None:
+        """Take in rows that lie in files and are not there yet, as one step."""
         if step.count:
             self.steps.append(step)
-        return step.count > 0
 
     @property
     def count(self) -> int:

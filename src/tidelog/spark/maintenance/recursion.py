@@ -22,9 +22,10 @@ from tidelog.program.graph import Component
 from tidelog.program.normal import NormalRule
 from tidelog.program.plan import ALL, HEAD, Pivot, Start
 from tidelog.spark.heads import encoded
-from tidelog.spark.maintenance.pile import Pile
+from tidelog.spark.maintenance.pile import Pile, Step
 from tidelog.spark.maintenance.rules import RuleChanges
 from tidelog.spark.maintenance.snapshot import keys, widened
+from tidelog.spark.maintenance.touched import FRESH, LOST, Touched
 from tidelog.spark.maintenance.work import SMALL, Facts, Sets, Work
 from tidelog.spark.materialise import RULES_IN_A_JOB, batched
 from tidelog.spark.relations import union_all
@@ -40,13 +41,14 @@ Found = Iterator[tuple[str, Head]]
 class Recursion:
     """The recursive components of one wave, all together."""
 
-    def __init__(self, work: Work, rules: RuleChanges, components: Sequence[Component], touched: DataFrame) -> None:
+    def __init__(self, work: Work, rules: RuleChanges, components: Sequence[Component], touched: Touched) -> None:
         self._work = work
         self._rules = rules
         self._names = [name for component in components for name in component.predicates]
         self._own = {number: component.predicates for component in components for number in component.recursive_rules}
         self._columns = ["p", *keys(work.old_width(self._names))]
-        self._touched = touched
+        self._counts = touched
+        self._touched = touched.frame
         self._before = [name for name in self._names if work.old.count(name)]
         self._few = work.few_before(self._names)
         self._deleted = self._pile()
@@ -150,37 +152,50 @@ class Recursion:
         """Delete what lost its proof, by the way that the options choose; what may be inserted again."""
         candidates = self._pile()
         lost = self._gathered(self._from_below(come=False), "deletion")
-        known = self._touched.where("h0 AND NOT b").select(*self._columns)
-        candidates.grow(known if lost is None else known.unionByName(self._unprotected(lost)))
+        known = self._step(LOST)
+        if lost is None:
+            candidates.adopt(known)
+        else:
+            candidates.grow(known.frame.unionByName(self._unprotected(lost)))
         if not candidates.count:
             return None
+        [first] = candidates.steps
         if self._work.options.maintenance != "dred" and self._prove_and_delete(candidates):
             return None
         self._deleted = self._pile()
-        self._overdelete(candidates)
+        self._overdelete(first)
         return self._gathered(self._backward(self._deleted, 0, self._rest, bodies=False), "rederivation")
 
-    def _prove_and_delete(self, candidates: Pile) -> bool:
-        """Backward/Forward; False where it looks at too much."""
-        checked, proved = self._pile(), self._pile()
-        rows = candidates.frame()
-        while rows is not None:
-            start, before = len(checked.steps), checked.count
-            if not checked.grow(rows):
-                return True
+    def _step(self, test: str) -> Step:
+        """The touched facts that fit a test."""
+        rows = self._wide(self._counts.rows(test, self._names, self._work))
+        return Step(rows, {name: self._counts.count(test, [name]) for name in self._names})
+
+    def _prove_and_delete(self, checked: Pile) -> bool:
+        """Backward/Forward from candidates, which become C; False where it looks at too much."""
+        proved, start = self._pile(), 0
+        while True:
             if not self._close_backwards(checked):
                 return False
-            self._work.counts["checked"] += checked.count - before
             self._prove(checked, start, proved)
-            unproved = checked.frame(start)
-            assert unproved is not None
-            done = proved.frame()
-            disproved = unproved if done is None else unproved.join(done, self._columns, "left_anti")
-            if not self._deleted.grow(disproved):
+            if not self._drop(checked, start, proved):
                 return True
             spread = self._forward(self._deleted, self._work.held(self._deleted.last), self._kept_rules())
             found = self._gathered(spread, "deletion")
-            rows = None if found is None else self._unprotected(found)
+            start = len(checked.steps)
+            if found is None or not checked.grow(self._unprotected(found)):
+                return True
+
+    def _drop(self, checked: Pile, since: int, proved: Pile) -> bool:
+        """D := D ∪ (C ∖ P); whether that was anything."""
+        latest = checked.steps[since:]
+        rows, done = checked.frame(since), proved.frame()
+        assert rows is not None
+        self._work.counts["checked"] += sum(step.count for step in latest)
+        if done is not None:
+            return self._deleted.grow(rows.join(done, self._columns, "left_anti"))
+        counts = {name: sum(step.counts[name] for step in latest) for name in self._names}
+        self._deleted.adopt(Step(rows, counts))
         return True
 
     def _close_backwards(self, checked: Pile) -> bool:
@@ -213,28 +228,33 @@ class Recursion:
             sets = replace(self._work.holding(holds), take=proved.last)
             found = self._gathered(self._forward(proved, sets, rules), "forward")
 
-    def _overdelete(self, candidates: Pile) -> None:
+    def _overdelete(self, candidates: Step) -> None:
         """DR1 and DR2."""
-        rows = candidates.frame()
-        while rows is not None and self._deleted.grow(rows):
+        self._deleted.adopt(candidates)
+        while True:
             spread = self._forward(self._deleted, self._work.held(self._deleted.last), self._kept_rules())
             found = self._gathered(spread, "deletion")
-            rows = None if found is None else self._unprotected(found)
+            if found is None or not self._deleted.grow(self._unprotected(found)):
+                break
         self._work.counts["overdeleted"] += self._deleted.count
 
     # ── insertion ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _insert(self, rederived: DataFrame | None) -> None:
         """DR5: what came from below, from new rules and back from overdeletion, and then round by round."""
-        first = [self._touched.where("b AND NOT h0").select(*self._columns)]
+        fresh = self._step(FRESH)
         found = self._gathered(self._from_below_and_new_rules(), "insertion")
-        first += [rows for rows in (rederived, found) if rows is not None]
+        others = [rows for rows in (rederived, found) if rows is not None]
+        if others:
+            self._inserted.grow(union_all([fresh.frame, self._unknown(union_all(others))]))
+        else:
+            self._inserted.adopt(fresh)
         rules = [(number, self._rules.normal[number]) for number in self._own]
-        fresh: DataFrame | None = self._unknown(union_all(first))
-        while fresh is not None and self._inserted.grow(fresh):
+        while self._inserted.steps:
             sets = replace(self._work.holding(self._current), take=self._inserted.last, own_before=self._earlier)
             found = self._gathered(self._forward(self._inserted, sets, rules), "insertion")
-            fresh = None if found is None else self._unknown(found)
+            if found is None or not self._inserted.grow(self._unknown(found)):
+                break
 
     def _from_below_and_new_rules(self) -> Found:
         yield from self._from_below(come=True)

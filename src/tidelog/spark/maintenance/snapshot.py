@@ -85,6 +85,7 @@ class Snapshot:
         self._folder = folder
         self.stored = stored
         self._facts: dict[str, DataFrame] = {}
+        self._rows: dict[tuple[str, ...], DataFrame] = {}
 
     def __contains__(self, predicate: str) -> bool:
         return predicate in self.stored
@@ -110,9 +111,16 @@ class Snapshot:
 
     def rows(self, predicates: Iterable[str]) -> DataFrame:
         """The rows of all that holds of some predicates, in one frame: number `p`, columns for the widest, state."""
-        names = list(predicates)
-        merged = self._merged([self.stored[name].folders for name in names], self.width(names))
-        return self._known_counts(merged.where("h"), names)
+        names = tuple(predicates)
+        if names not in self._rows:
+            merged = self._merged([self.stored[name].folders for name in names], self.width(names))
+            self._rows[names] = self._known_counts(merged.where("h"), names)
+        return self._rows[names]
+
+    def forget(self) -> None:
+        """Look at the files again: facts are written elsewhere now."""
+        self._rows.clear()
+        self._facts.clear()
 
     def layers(self, predicates: Iterable[str]) -> DataFrame:
         """What the layers of some predicates say together, also of facts that do not hold."""

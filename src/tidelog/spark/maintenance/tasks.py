@@ -23,13 +23,10 @@ from tidelog.spark.local import (
     with_ids,
 )
 from tidelog.spark.maintenance.rules import RuleChanges
-from tidelog.spark.maintenance.work import Work
+from tidelog.spark.maintenance.work import Difference, Work
 from tidelog.spark.records import RECORD_TYPE
 from tidelog.spark.relations import padded, union_all
 from tidelog.spark.rules import needs_values
-
-Difference = tuple[DataFrame, DataFrame]
-"""What goes and what comes, under the numbers of the predicates."""
 
 
 class Block:

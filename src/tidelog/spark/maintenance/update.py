@@ -16,13 +16,15 @@ from pyspark.sql import functions as F
 
 from tidelog.errors import LimitError
 from tidelog.program.graph import Component
+from tidelog.program.modules import Module
 from tidelog.spark.maintenance.closures import close_again, closure_of
 from tidelog.spark.maintenance.counting import Counting
 from tidelog.spark.maintenance.recursion import Recursion
 from tidelog.spark.maintenance.rules import RuleChanges
 from tidelog.spark.maintenance.snapshot import keys, widened
-from tidelog.spark.maintenance.tasks import Block, Difference, reads
-from tidelog.spark.maintenance.work import Work
+from tidelog.spark.maintenance.tasks import Block, reads
+from tidelog.spark.maintenance.touched import Touched, stage
+from tidelog.spark.maintenance.work import Difference, Work
 from tidelog.spark.materialise import OnProgress, waves_of
 from tidelog.spark.relations import union_all
 
@@ -83,7 +85,7 @@ class Maintenance:
         if difference is None:
             self._on_progress(f"more than {self._work.options.local_results:,} facts {how}; going on by sets")
             return
-        self._settle(self._given_alone(block.outputs), difference, block.outputs, counted=False)
+        self._settle(self._given_alone(block.outputs), [difference], block.outputs, counted=False)
         self._done.update(chosen)
         self._tell(block.outputs, how, started)
 
@@ -136,66 +138,45 @@ class Maintenance:
     def _recur(self, components: Sequence[Component]) -> None:
         started = time.monotonic()
         names = [name for component in components for name in component.predicates]
-        found = self._counting.touched(components)
-        touched = self._work.cut(self._nothing(names) if found is None else found)
-        differences: list[Difference] = []
-        general = []
-        for component in components:
-            closed = self._closed(component, touched)
-            if closed is None:
-                general.append(component)
-            else:
-                differences.append(closed)
+        touched = stage(self._work, self._counting.touched(components), names)
+        modules = {component: self._closure(component, touched) for component in components}
+        differences = [
+            close_again(self._work, module, touched, bool(set(component.predicates) & self._rules.heads))
+            for component, module in modules.items()
+            if module
+        ]
+        general = [component for component, module in modules.items() if not module]
         if general:
-            gone, come = Recursion(self._work, self._rules, general, touched).run()
-            empty = self._nothing(names).select("p", *keys(self._work.old_width(names)))
-            differences.append((empty if gone is None else gone, empty if come is None else come))
-        width = self._work.old_width(names)
-        merged = tuple(union_all([widened(side, width) for side in sides]) for sides in zip(*differences, strict=True))
-        self._settle(touched, (merged[0], merged[1]), names, counted=True)
+            differences.append(Recursion(self._work, self._rules, general, touched).run())
+        self._settle(touched.frame, differences, names, counted=True)
         self._tell(names, "recursive" if general else "closure", started)
 
-    def _closed(self, component: Component, touched: DataFrame) -> Difference | None:
+    def _closure(self, component: Component, touched: Touched) -> Module | None:
         largest = sum(self._work.count_after(name) for name in reads(self._rules, component))
-        module = closure_of(self._work, self._rules, component, largest)
-        if module is None:
-            return None
-        return close_again(self._work, module, touched, bool(set(component.predicates) & self._rules.heads))
+        return closure_of(self._work, self._rules, component, touched, largest)
 
     # ── settling ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _settle(self, touched: DataFrame | None, difference: Difference, names: Sequence[str], counted: bool) -> None:
+    def _settle(
+        self, touched: DataFrame | None, differences: Sequence[Difference], names: Sequence[str], counted: bool
+    ) -> None:
         """Settle predicates of which some facts were touched, some go and some come."""
         width = self._work.old_width(names)
-        gone, come = (widened(side, width) for side in difference)
-        no, zero = F.lit(False), F.lit(0).cast("bigint")
         columns = ["p", *keys(width)]
-        parts = [
-            side.select(
-                *columns,
-                no.alias("e0"),
-                F.lit(went).alias("h0"),
-                no.alias("e"),
-                zero.alias("n"),
-                F.lit(went).alias("went"),
-                F.lit(not went).alias("came"),
-            )
-            for side, went in ((gone, True), (come, False))
-        ]
+        parts = [_moved(widened(gone, width), columns, went=True) for gone, _ in differences if gone is not None]
+        parts += [_moved(widened(come, width), columns, went=False) for _, come in differences if come is not None]
         if touched is not None:
+            no = F.lit(False)
             state = widened(touched, width).select(*columns, "e0", "h0", "e", "n", no.alias("went"), no.alias("came"))
             parts.append(state)
+        if not parts:
+            return
         merged = (
             union_all(parts)
             .groupBy(*columns)
             .agg(*(F.max(name).alias(name) for name in ("e0", "h0", "e", "n", "went", "came")))
         )
         self._work.settle(merged.withColumn("h", F.expr("came OR (h0 AND NOT went)")), names, counted)
-
-    def _nothing(self, names: Sequence[str]) -> DataFrame:
-        columns = ", ".join(f"{name} bigint" for name in keys(self._work.old_width(names)))
-        state = "e0 boolean, h0 boolean, b0 boolean, e boolean, n bigint, b boolean, h boolean"
-        return self._work.spark.createDataFrame([], f"p int, {columns}, {state}")
 
     def _tell(self, names: Sequence[str], how: str, started: float) -> None:
         come = sum(self._work.has_come(name) for name in names)
@@ -210,3 +191,10 @@ class Maintenance:
             raise LimitError(f"more than {limit:,} facts; last evaluated: {shown}")
         if seconds is not None and time.monotonic() - self._started > seconds:
             raise LimitError(f"more than {seconds:g} seconds; last evaluated: {shown}")
+
+
+def _moved(rows: DataFrame, columns: Sequence[str], went: bool) -> DataFrame:
+    """Facts that went or came, with the state of a fact that nothing but recursion derives."""
+    state = {"e0": "false", "h0": str(went).lower(), "e": "false", "n": "0L"}
+    moved = {"went": str(went).lower(), "came": str(not went).lower()}
+    return rows.selectExpr(*columns, *(f"{value} AS {name}" for name, value in (state | moved).items()))

@@ -38,6 +38,10 @@ Facts = Callable[[str], DataFrame]
 """The facts of a predicate in some set."""
 
 
+Difference = tuple[DataFrame | None, DataFrame | None]
+"""What goes and what comes, under the numbers of the predicates; None for nothing."""
+
+
 @dataclass(frozen=True)
 class Sets:
     """A set for each role that an atom can have in a plan."""
@@ -268,6 +272,7 @@ class Work:
         for name in names:
             counted = replace(self.stored[name], base=layers.get(name), layers=(), counted=True)
             self.stored[name] = self._before[name] = counted
+        self.old.forget()
 
     def old_width(self, names: Iterable[str]) -> int:
         return max(self.stored[name].width for name in names)
