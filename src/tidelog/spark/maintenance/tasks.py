@@ -23,6 +23,7 @@ from tidelog.spark.local import (
     with_ids,
 )
 from tidelog.spark.maintenance.rules import RuleChanges
+from tidelog.spark.maintenance.snapshot import widened
 from tidelog.spark.maintenance.work import Difference, Work
 from tidelog.spark.records import RECORD_TYPE
 from tidelog.spark.relations import padded, union_all
@@ -55,7 +56,7 @@ class Block:
         before = work.old.rows([name]).where("e").select(*stored.columns)
         if self._given is None:
             return before
-        given = self._given.where(F.col("p") == stored.number)
+        given = widened(self._given.where(F.col("p") == stored.number), stored.width)
         kept = before.join(given.select(*stored.columns), stored.columns, "left_anti")
         return kept.unionByName(given.where("give").select(*stored.columns))
 
