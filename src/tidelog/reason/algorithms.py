@@ -81,7 +81,7 @@ def _lost_too_much(transaction: Transaction, node: Node, explicit: Explicit) -> 
     for predicate in node.readers:
         delta = transaction.deltas.get(predicate)
         if delta is not None:
-            gone = len(delta.removed)
+            gone = delta.removed_count
             lost.append((gone, transaction.store.relation(predicate, 0), gone))
     # The size comes last: to count a relation's facts takes as long as it is large, and small losses need it not.
     return any(gone > LEAST_LOSS and gone > LOST_SHARE * (len(relation) + out) for gone, relation, out in lost)

@@ -84,6 +84,10 @@ class ClosureDelta:
     def added(self) -> Cells:
         return self._listed()[1]
 
+    @property
+    def removed_count(self) -> int:
+        return self.gone.count
+
     def __bool__(self) -> bool:
         return self.gone.count > 0 or self.come.count > 0
 

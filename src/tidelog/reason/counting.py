@@ -20,7 +20,7 @@ def recount(transaction: Transaction, node: Node, rules: list[CompiledRule], cou
     """Count the derivations that held before the update anew: rules have come into a recursion or out of one."""
     work = transaction.work_registers().copy()
     for relation in node.relations:
-        transaction.reserve_log(relation.count)
+        transaction.keep_whole(relation)
         zero_counters(transaction.machine, relation.number)
     counted = [rule for rule in rules if counters.of(rule.recursive, deleting=False) != NO_COUNTER]
     transaction.list_changes(rule.normal for rule in counted)

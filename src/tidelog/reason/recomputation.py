@@ -9,7 +9,7 @@ from tidelog.reason.heads import INSERT
 from tidelog.reason.policy import Counters
 from tidelog.reason.sets import CREATED_IN_ROUND, HOLDING
 from tidelog.reason.transaction import Explicit, RuleChange, Transaction
-from tidelog.store.layout import F_EXPLICIT, F_IN
+from tidelog.store.layout import F_EXPLICIT
 from tidelog.store.update_kernels import empty_relation
 
 
@@ -17,9 +17,9 @@ def recompute(transaction: Transaction, node: Node, explicit: Explicit, rules: R
     """I := E on the component's relations; then every instance of its rules, and what follows."""
     for relation in node.relations:
         relation.mark_unclean()
-        flags = relation.cells[: relation.count, relation.flags_column]
-        transaction.reserve_log(int(np.count_nonzero(flags & F_IN)))
+        transaction.keep_whole(relation)
         empty_relation(transaction.machine, relation.number)
+        flags = relation.cells[: relation.count, relation.flags_column]
         facts = np.flatnonzero(flags & F_EXPLICIT).astype(np.int32)
         transaction.seed(INSERT, relation, facts)
     jobs = transaction.whole_rules([rule for rule in node.rules if not rule.recursive], False, counters)

@@ -31,6 +31,8 @@ from tidelog.store.jit import address
 from tidelog.store.layout import (
     DONE,
     F_IN,
+    F_OLD,
+    F_TOUCHED,
     FULL,
     FULL_FRAMES,
     FULL_LIST,
@@ -79,6 +81,10 @@ class Changed(Protocol):
     @property
     def added(self) -> Cells: ...
 
+    @property
+    def removed_count(self) -> int:
+        """How many left, known without listing them."""
+
     def __bool__(self) -> bool: ...
 
 
@@ -89,6 +95,10 @@ class Delta:
     removed: Cells
     added: Cells
 
+    @property
+    def removed_count(self) -> int:
+        return len(self.removed)
+
     def __bool__(self) -> bool:
         return len(self.removed) > 0 or len(self.added) > 0
 
@@ -97,6 +107,7 @@ class Appended:
     """What changed in a relation that only got new records, all of them in I; listed when somebody asks."""
 
     removed: Cells = NOTHING
+    removed_count = 0
 
     def __init__(self, relation: Relation, start: int, stop: int) -> None:
         self.relation = relation
@@ -185,6 +196,8 @@ class Transaction:
         self._inserting = False
         self._log_mark = 0
         self._explicit_counts: dict[Relation, int] = {}
+        # Relations of which most changes: flags and counters of all records, instead of entries in the log.
+        self._kept: dict[Relation, Cells] = {}
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_LOG_COUNT] = 0
         self.machine[M_ERRORS] = 0
@@ -196,6 +209,18 @@ class Transaction:
     def note_explicit_count(self, relation: Relation) -> None:
         """The number of a relation's explicit facts is about to change."""
         self._explicit_counts.setdefault(relation, relation.explicit_count)
+
+    def keep_whole(self, relation: Relation) -> None:
+        """Remember all records of a relation at once: most of them are about to change, and the log, which holds them
+        one by one, would take ten times as much.
+        """
+        if relation in self._kept:
+            return
+        before = relation.cells[: int(relation.fields[R_START])]
+        first = relation.flags_column
+        # What the log holds already is put back from there, afterwards.
+        self._kept[relation] = before[:, first : first + (3 if relation.has_counters else 1)].copy()
+        before[:, first] |= F_TOUCHED
 
     # --- running kernels ----------------------------------------------------------------------------------------------
 
@@ -447,6 +472,9 @@ class Transaction:
         self._log_mark = int(self.machine[M_LOG_COUNT])
 
     def _delta(self, relation: Relation) -> Changed:
+        if relation in self._kept:
+            places = relation.cells[: relation.count, relation.flags_column] & (F_IN | F_OLD)
+            return Delta(*(np.flatnonzero(places == place).astype(np.int32) for place in (F_OLD, F_IN)))
         entries = int(self.machine[M_LOG_COUNT]) - self._log_mark
         start = int(relation.fields[R_START])
         appended = relation.count - start
@@ -473,13 +501,18 @@ class Transaction:
 
     def commit(self) -> None:
         self._forget_pairs()
-        grown = self._grown()
+        for relation in self._kept:
+            relation.fields[R_START] = 0
+        changed = dict.fromkeys((*self._kept, *self._grown()))
         commit_log(self.machine)
-        for relation in grown:
+        for relation in changed:
             commit_relation(self.machine, relation.number)
 
     def roll_back(self) -> None:
         self._forget_pairs()
+        for relation, cells in self._kept.items():
+            first = relation.flags_column
+            relation.cells[: len(cells), first : first + cells.shape[1]] = cells
         roll_back_log(self.machine)
         self.machine[M_REQUEST_COUNT] = 0
         for relation, count in self._explicit_counts.items():
