@@ -239,6 +239,28 @@ def test_a_failed_update_leaves_closures_as_they_were(maintenance: str, monkeypa
 
 
 @every_algorithm
+def test_the_last_rule_of_a_predicate_goes(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all of its facts; they can be read off the change whenever one looks, and are back if the update fails."""
+    leaf = "leaf(X) :- p(X, _)."
+    kb = KnowledgeBase(f"{leaf} given(X) :- p(X, _). read(X) :- p(X, _). r(X) :- read(X).", maintenance=maintenance)
+    kb.update(add={"p": [(number, number) for number in range(9)], "given": [(1,), (20,)]})
+    with monkeypatch.context() as patch:
+        patch.setattr(KnowledgeBase, "_change", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            kb.remove_rules(leaf)
+    audit(kb)
+    change = kb.remove_rules(f"{leaf} given(X) :- p(X, _). read(X) :- p(X, _).")
+    assert {name: len(rows) for name, rows in change.removed.items()} == {"leaf": 9, "given": 8, "read": 9, "r": 9}
+    assert not change.added
+    assert kb.add_rules(leaf).added == {"leaf": {(number,) for number in range(9)}}
+    assert change.removed["leaf"] == {(number,) for number in range(9)}
+    assert set(kb.facts("given")) == {(1,), (20,)}
+    audit(kb)
+    assert kb.remove_rules("r(X) :- read(X).").removed == {}
+    audit(kb)
+
+
+@every_algorithm
 def test_a_refused_rule_leaves_everything_as_it_was(maintenance: str) -> None:
     kb = KnowledgeBase("p(X) :- q(X), not r(X).", maintenance=maintenance)
     kb.update(add={"q": [("a",)]})

@@ -24,6 +24,7 @@ from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
 from tidelog.reason.compiled import CompiledRule, Node, group_predicate, normal_form
 from tidelog.reason.counting import recount
+from tidelog.reason.dropping import Dropped, reads
 from tidelog.reason.marking import NO_ENTRIES, CopyTable, is_copy_of, renumbered
 from tidelog.reason.modular import Closures
 from tidelog.reason.policy import CountedRules, Counters
@@ -286,7 +287,7 @@ class Engine:
 
     def _changed_rows(self, predicate: str, delta: Changed) -> tuple[ChangedRows, ChangedRows]:
         """The rows that left and came, for whoever looks at the change later: facts get other numbers in time."""
-        if isinstance(delta, ClosureDelta):
+        if isinstance(delta, ClosureDelta | Dropped):
             return delta.gone, delta.come
         if isinstance(delta, Appended) and delta.stop - delta.start > LAZY_FROM:
             rows = AppendedRows(delta.relation, delta.start, delta.stop)
@@ -333,12 +334,24 @@ class Engine:
                     (rule for rule in removed.values() if rule.head in node.relations),
                     (rule for rule in node.rules if rule.number in fresh),
                 )
+            if self._can_drop(node, request, removed):
+                transaction.drop(node.relations[0])
+                self._spent(predicate, began)
+                continue
             self._maintain_groups(transaction, node, fresh)
             explicit = self._apply_explicit(transaction, node, request)
             self._maintain(transaction, node, explicit, changes)
             transaction.collect(node.relations)
             self._push_readers(agenda, transaction, node.predicates)
             self._spent(predicate, began)
+
+    def _can_drop(self, node: Node, request: Request, removed: dict[int, CompiledRule]) -> bool:
+        """Whether all facts of a predicate go, and nobody needs to know which: see `reason.dropping`."""
+        if node.rules or not removed or not self._algorithm.may_start_afresh:
+            return False
+        name = node.predicates[0]
+        mentioned = bool(self.graph.readers(name)) or any(reads(rule, name) for rule in removed.values())
+        return not mentioned and not node.relations[0].explicit_count and name not in request.add
 
     def _spent(self, predicate: str, began: float) -> None:
         self.seconds[predicate] = self.seconds.get(predicate, 0.0) + working_time() - began

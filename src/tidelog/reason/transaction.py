@@ -21,6 +21,7 @@ from tidelog.reason import interrupts
 from tidelog.reason.batches import queue_facts, queues_to_list, seed
 from tidelog.reason.calls import answer_requests
 from tidelog.reason.compiled import CompiledRule, Node
+from tidelog.reason.dropping import Dropped
 from tidelog.reason.heads import COUNT_DOWN, COUNT_UP, INSERT, OVERDELETE
 from tidelog.reason.marking import NO_ENTRIES, Entries, Marking
 from tidelog.reason.policy import Counters
@@ -54,7 +55,7 @@ from tidelog.store.layout import (
     R_START,
     WORK_KINDS,
 )
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.relation import Cells, Records, Relation
 from tidelog.store.store import LIST_COUNT, Store
 from tidelog.store.update_kernels import (
     changed_facts,
@@ -198,6 +199,7 @@ class Transaction:
         self._explicit_counts: dict[Relation, int] = {}
         # Relations of which most changes: flags and counters of all records, instead of entries in the log.
         self._kept: dict[Relation, Cells] = {}
+        self._dropped: dict[Relation, Records] = {}
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_LOG_COUNT] = 0
         self.machine[M_ERRORS] = 0
@@ -221,6 +223,13 @@ class Transaction:
         # What the log holds already is put back from there, afterwards.
         self._kept[relation] = before[:, first : first + (3 if relation.has_counters else 1)].copy()
         before[:, first] |= F_TOUCHED
+
+    def drop(self, relation: Relation) -> None:
+        """Take all records out of a relation that no rule derives or reads any more, and that has no explicit facts."""
+        self._dropped[relation] = relation.set_aside()
+        delta = Dropped(self._dropped[relation])
+        if delta:
+            self.deltas[relation.name] = delta
 
     # --- running kernels ----------------------------------------------------------------------------------------------
 
@@ -515,6 +524,8 @@ class Transaction:
             relation.cells[: len(cells), first : first + cells.shape[1]] = cells
         roll_back_log(self.machine)
         self.machine[M_REQUEST_COUNT] = 0
+        for relation, records in self._dropped.items():
+            relation.take_back(records)
         for relation, count in self._explicit_counts.items():
             relation.explicit_count = count
         for relation in self._grown():

@@ -109,6 +109,10 @@ class Records:
     dead: int
     explicit_count: int
 
+    def count_of(self, flag: int) -> int:
+        """How many facts have a flag."""
+        return int(np.count_nonzero(self.cells[: self.count, self.arity] & flag))
+
     def rows(self, flag: int) -> Cells:
         """The arguments of the facts that have a flag."""
         records = self.cells[: self.count]

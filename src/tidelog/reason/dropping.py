@@ -1,0 +1,55 @@
+"""A predicate that loses its last rule, has no explicit facts and is read by no rule: its facts go all together.
+
+Nobody asks which they were but whoever looks at the change, so the records are taken out as they are, in constant
+time, and put back if the update fails.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidelog.reason.compiled import CompiledRule
+from tidelog.store.layout import F_IN
+from tidelog.store.relation import Cells, Records
+
+_NOTHING: Cells = np.empty(0, np.int32)
+
+
+class DroppedRows:
+    """The rows of records that have been dropped, or none."""
+
+    def __init__(self, records: Records, gone: bool) -> None:
+        self._records: Records | None = records
+        self._flag = F_IN if gone else 0
+        self._rows: Cells | None = None
+        self.count = records.count_of(self._flag)
+
+    def read(self) -> Cells:
+        if self._rows is None:
+            assert self._records is not None
+            self._rows = self._records.rows(self._flag)
+            self._records = None
+        return self._rows
+
+
+class Dropped:
+    """What changed in a relation that has lost its records. They have no numbers any more, and no rule needs them."""
+
+    removed: Cells = _NOTHING
+    added: Cells = _NOTHING
+
+    def __init__(self, records: Records) -> None:
+        self.gone = DroppedRows(records, gone=True)
+        self.come = DroppedRows(records, gone=False)
+
+    @property
+    def removed_count(self) -> int:
+        return self.gone.count
+
+    def __bool__(self) -> bool:
+        return self.gone.count > 0
+
+
+def reads(rule: CompiledRule, predicate: str) -> bool:
+    """Whether a rule's body mentions a predicate."""
+    return any(atom.predicate == predicate for atom in (*rule.normal.positives, *rule.normal.negatives))
