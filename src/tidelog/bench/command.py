@@ -31,6 +31,7 @@ BENCHMARKS = {
     "spark_updates": "updates of LUBM against a materialisation in Parquet, beside materialising again",
     "pipeline": "LUBM through the pipeline on Spark, by stage, size and cores",
     "fixpoint": "a closure on Spark beside the plain DataFrame loop and WITH RECURSIVE",
+    "streaming": "update streams through Structured Streaming: memory, and keyed on one and two cores",
     "peers": "materialisation, and 1, 10 and 100 changed facts, beside the other engines",
 }
 SUCCESS, UNSOUND = 0, 1

@@ -53,6 +53,7 @@ class View:
     latency: float
     slowest: float
     backlog: Mapping[str, int]
+    state: Mapping[str, int]
     totals: Totals
     running: bool
     at: float
@@ -66,6 +67,7 @@ class View:
             f"{totals.updates:,} updates in {totals.batches:,} batches, {self.updates_per_second:,.0f}/s lately",
             f"latency {self.latency:.2f} s, at most {self.slowest:.2f} s",
             f"waiting: {waiting}",
+            *([f"state: {self.state['keys']:,} keys, {self.state['bytes'] / 1e6:,.1f} MB"] if self.state else []),
             f"facts: {totals.added:,} came, {totals.removed:,} went; {totals.refused:,} records refused",
             f"work: {work or 'none'}",
         ]
@@ -82,6 +84,7 @@ class Metrics:
         self._batch = -1
         self._arrived: dict[int, float] = {}
         self.backlog: dict[str, int] = {}
+        self.state: dict[str, int] = {}
 
     def arrived(self, batch: int) -> None:
         """Spark has handed a batch over, or is about to work on it."""
@@ -113,6 +116,7 @@ class Metrics:
             self._recent[-1][2] if self._recent else 0.0,
             self._slowest,
             dict(self.backlog),
+            dict(self.state),
             self._totals,
             running,
             time.time(),

@@ -159,7 +159,7 @@ class StreamRun:
         try:
             query = self._start()
             while not query.awaitTermination(_LOOK_EVERY):
-                self.metrics.backlog = self._backlog(query)
+                self._look(query)
                 if self._stopping.is_set():
                     self._halt(query)
         except StreamingQueryException as error:
@@ -169,6 +169,7 @@ class StreamRun:
                 raise TidelogError(_reason(error)) from None
         finally:
             self._engine.close()
+        self._look(query)
         self.metrics.backlog = {}
         return self.metrics.publish(running=False)
 
@@ -206,14 +207,17 @@ class StreamRun:
         self.metrics.finished(number, outcome)
         self._on_view(self.metrics.view(running=True))
 
-    def _backlog(self, query: StreamingQuery) -> dict[str, int]:
-        """What waits: batches in the inbox, and whatever the source says of itself."""
-        found = {"batches taken in": self._engine.waiting()} if self._engine.waiting() else {}
+    def _look(self, query: StreamingQuery) -> None:
+        """What waits, in the inbox and as the source says itself; and how large Spark's state is."""
+        waiting = self._engine.waiting()
+        backlog = {"batches taken in": waiting} if waiting else {}
         progress: Any = query.lastProgress
         for source in progress["sources"] if progress else ():
             for name, value in (source["metrics"] or {}).items():
-                found[name] = int(float(value))
-        return found
+                backlog[name] = int(float(value))
+        for state in progress["stateOperators"] if progress else ():
+            self.metrics.state = {"keys": state["numRowsTotal"], "bytes": state["memoryUsedBytes"]}
+        self.metrics.backlog = backlog
 
 
 class _Stopped(Exception):

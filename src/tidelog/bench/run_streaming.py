@@ -1,0 +1,140 @@
+"""Streams through Structured Streaming: small updates a second in memory; keys, rows a second and state on Spark.
+
+Files of records lie ready, a batch each. The first batches pay for what happens once (Java, plans, Python workers,
+kernels) and are not counted. Wall time is what a user waits for; CPU time is that of the driver, Java and all workers.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tidelog.bench.measure import Failed, isolated, tree_cpu
+from tidelog.bench.options import Options
+from tidelog.bench.report import Report, Table
+
+_MEMORY_RULES = """
+hot(X) :- reading(X, T), T > 30.
+near(X, Y) :- link(X, Y).
+near(X, Y) :- link(Y, X).
+alarm(X) :- hot(X), near(X, Y), hot(Y).
+"""
+_KEYED_RULES = """
+middle(F, median(T)) :- reading(F, X, T).
+anomaly(F, X) :- reading(F, X, T), middle(F, M), D = abs(T - M), D > 5.
+"""
+_WARM_UP = 3
+_BATCHES = 6
+_SENSORS = 2000
+_TURBINES = 10
+
+
+def run(options: Options) -> Report:
+    report = Report("Streams through Structured Streaming")
+    columns = ["engine", "cores", "keys", "rows a batch", "rows", "wall s", "rows/s", "CPU s", "rows/CPU s", "state MB"]
+    table = Table("files that lie ready, a batch each; after the first batches", columns)
+    report.tables.append(table)
+    if find_spec("pyspark") is None:
+        table.note = "PySpark is not installed: pip install 'tidelog[spark]'"
+        return report
+    keys = int(10_000 * options.scale(0.02))
+    rows = int(5_000 * options.scale(0.2))
+    for engine, cores, size in (("memory", 2, rows), ("keyed", 1, keys), ("keyed", 2, keys)):
+        options.progress(f"{engine} on {cores} cores")
+        found = isolated(stream, engine, cores, size, options.seed, timeout=options.timeout * 10)
+        count = size if engine == "keyed" else None
+        table.rows.append([engine, cores, count, *([found] if isinstance(found, Failed) else found)])
+    return report
+
+
+def stream(engine: str, cores: int, size: int, seed: int) -> list[Any]:
+    """Rows a batch, rows in all, wall seconds, rows a second, CPU seconds, rows a CPU second, megabytes of state."""
+    from tidelog.spark.config import read_config
+    from tidelog.spark.session import open_session
+    from tidelog.spark.streams.run import StreamRun
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        batches = memory_batches if engine == "memory" else keyed_batches
+        sizes = [_write(place / "in", number, batch) for number, batch in enumerate(batches(size, seed))]
+        config = read_config(_config(place, engine))
+        spark = open_session(
+            f"local[{cores}]", {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": str(cores)}
+        )
+        marks: list[tuple[float, float]] = []
+        run = StreamRun(spark, config, lambda _: marks.append((time.perf_counter(), tree_cpu())))
+        view = run.run()
+        spark.stop()
+    (begin, cpu_begin), (end, cpu_end) = marks[_WARM_UP - 1], marks[-1]
+    rows, wall, cpu = sum(sizes[_WARM_UP:]), end - begin, cpu_end - cpu_begin
+    state = view.state.get("bytes", 0) / 1e6 if view.state else None
+    return [sizes[-1], rows, wall, rows / wall, cpu, rows / cpu, state]
+
+
+def memory_batches(size: int, seed: int) -> Iterator[list[str]]:
+    """Small updates: a reading that replaces another one, or a link."""
+    dice = random.Random(seed)
+    shown = dict.fromkeys(range(_SENSORS), 20)
+    yield [_record("add", "reading", sensor, value) for sensor, value in shown.items()]
+    for _ in range(_WARM_UP - 1 + _BATCHES):
+        batch = []
+        for _ in range(size):
+            sensor, value = dice.randrange(_SENSORS), dice.randrange(15, 35)
+            old, shown[sensor] = shown[sensor], value
+            facts = {"delete": {"reading": [[sensor, old]]}, "add": {"reading": [[sensor, value]]}}
+            link = _record("add", "link", sensor, dice.randrange(_SENSORS))
+            batch.append(link if dice.random() < 0.2 else json.dumps(facts))
+        yield batch
+
+
+def keyed_batches(keys: int, seed: int) -> Iterator[list[str]]:
+    """Readings of every key, then two of each key that replace others."""
+    dice = random.Random(seed)
+    shown = {(key, turbine): round(dice.gauss(12, 1), 1) for key in range(keys) for turbine in range(_TURBINES)}
+    yield [_record("add", "reading", f"farm {key}", turbine, value) for (key, turbine), value in shown.items()]
+    for _ in range(_WARM_UP - 1 + _BATCHES):
+        batch = []
+        for key in range(keys):
+            turbine, value = dice.randrange(_TURBINES), round(dice.gauss(12, 3), 1)
+            batch.append(_record("delete", "reading", f"farm {key}", turbine, shown[key, turbine]))
+            batch.append(_record("add", "reading", f"farm {key}", turbine, value))
+            shown[key, turbine] = value
+        yield batch
+
+
+def _record(op: str, predicate: str, *arguments: Any) -> str:
+    return json.dumps({"op": op, "predicate": predicate, "arguments": arguments})
+
+
+def _write(folder: Path, number: int, batch: list[str]) -> int:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{number:03}.jsonl").write_text("\n".join(batch) + "\n", encoding="utf-8")
+    return len(batch)
+
+
+def _config(folder: Path, engine: str) -> str:
+    (folder / "rules.dlog").write_text(_MEMORY_RULES if engine == "memory" else _KEYED_RULES, encoding="utf-8")
+    path = folder / "stream.toml"
+    path.write_text(
+        f"""program = "rules.dlog"
+[stream]
+engine = "{engine}"
+checkpoint = "state"
+quarantine = "refused"
+trigger = "available-now"
+most_per_batch = 1
+[stream.source]
+format = "jsonl"
+path = "in"
+[stream.sink]
+path = "changes"
+""",
+        encoding="utf-8",
+    )
+    return str(path)
