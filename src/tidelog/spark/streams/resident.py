@@ -26,8 +26,9 @@ from tidelog.spark.streams.keys import Keys, facts_by_key
 from tidelog.spark.streams.records import ADD, operations
 from tidelog.values import Row
 
-# Constants are never forgotten by a knowledge base: with so many of them, a new one is begun.
+# A knowledge base forgets no constant, and keys that have moved to another worker stay: beyond this it is begun anew.
 MOST_TERMS = 5_000_000
+MOST_FACTS = 5_000_000
 
 Held = dict[str, dict[tuple[object, ...], Row]]
 
@@ -88,7 +89,7 @@ class Resident:
     def bring_in(self, key: str, facts: KeyFacts) -> Change:
         """Hold these facts of a key, and no others of it; all that follows from them."""
         self._let_go(key)
-        if len(self._kb._engine.store.terms) > MOST_TERMS:
+        if len(self._kb._engine.store.terms) > MOST_TERMS or len(self._kb) > MOST_FACTS:
             self._kb = self._begin()
         change = self._kb.update(add=facts.facts)
         self._known[key] = ("", facts)

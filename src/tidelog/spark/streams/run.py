@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -185,7 +185,10 @@ class StreamRun:
             writer = writer.trigger(availableNow=True)
         elif trigger is not None:
             writer = writer.trigger(processingTime=trigger)
-        return writer.start()
+        try:
+            return writer.start()
+        except PySparkException as error:
+            raise TidelogError(f"the stream does not start: {str(error).partition(chr(10))[0]}") from None
 
     def _take(self, frame: DataFrame, number: int) -> None:
         with self._in_batch:
@@ -257,6 +260,8 @@ def run_stream(config_path: str, master: str | None = None) -> int:
     run = StreamRun(spark, config, _print_progress if sys.stderr.isatty() else lambda _: None)
     with stopped_by_signals(run.stop):
         view = run.run()
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
     for line in view.lines():
         print(line)
     return 0
