@@ -13,7 +13,7 @@ from tidelog.reason.deletion import delete_and_rederive
 from tidelog.reason.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.reason.policy import Counters
 from tidelog.reason.recomputation import recompute
-from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+from tidelog.reason.transaction import Explicit, OutOfPatience, RuleChange, Transaction
 
 Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
 
@@ -62,20 +62,25 @@ class Algorithm:
     def maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
         choice = self.choice(node)
         transaction.marking.pass_on(choice.marks)
+        before = transaction.candidates
+        all_is_new = all(relation.is_new() for relation in node.relations)
         choice.run(transaction, node, explicit, rules, choice.counters)
+        if all_is_new:
+            _learn_effort(transaction, node, before)
 
 
-# `auto` measured: a proof step of B/F costs about three times a step of materialisation. So much of the facts of a
-# component, in candidates looked at, is what it spends on proofs before it materialises the component again; the
-# worst case is then within twice recomputation.
-PATIENCE = 0.2
-LEAST_PATIENCE = 2_000
-# From this share of lost input on, counting derivations down costs more than counting those that are left.
+# `auto` measured: a candidate of B/F costs up to ten times one of materialisation. So much of the candidates that it
+# takes to materialise a component is what it spends on proofs before it does that instead: about as long as that takes,
+# which bounds the loss at twice the better choice, and no rule that looks at nothing but the past can bound it lower.
+PATIENCE = 0.1
+LEAST_PATIENCE = 1_000
+# From this share of lost input on, counting derivations down costs more than counting those that are left; in a
+# recursion sooner, where many candidates are looked at for a fact.
 LOST_SHARE = 0.3
 LEAST_LOSS = 100
 
 
-def _lost_too_much(transaction: Transaction, node: Node, explicit: Explicit) -> bool:
+def _lost_too_much(transaction: Transaction, node: Node, explicit: Explicit, share: float = LOST_SHARE) -> bool:
     """Whether so much of what a component reads is gone that it is cheaper to start from what is left."""
     lost = [(len(explicit.deleted[relation.number]), relation, 0) for relation in node.relations]
     for predicate in node.readers:
@@ -84,7 +89,7 @@ def _lost_too_much(transaction: Transaction, node: Node, explicit: Explicit) -> 
             gone = delta.removed_count
             lost.append((gone, transaction.store.relation(predicate, 0), gone))
     # The size comes last: to count a relation's facts takes as long as it is large, and small losses need it not.
-    return any(gone > LEAST_LOSS and gone > LOST_SHARE * (len(relation) + out) for gone, relation, out in lost)
+    return any(gone > LEAST_LOSS and gone > share * (len(relation) + out) for gone, relation, out in lost)
 
 
 def _count_or_recompute(
@@ -96,14 +101,27 @@ def _count_or_recompute(
         count(transaction, node, explicit, rules)
 
 
+def _learn_effort(transaction: Transaction, node: Node, before: int) -> None:
+    """Note what it took to materialise a component: candidates looked at for each fact."""
+    facts = sum(len(relation) for relation in node.relations)
+    if facts:
+        node.effort = (transaction.candidates - before) / facts
+
+
 def _prove_or_recompute(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
     facts = sum(relation.count for relation in node.relations)
-    patience = max(LEAST_PATIENCE, int(PATIENCE * facts))
-    lost = _lost_too_much(transaction, node, explicit)
-    if lost or not backward_forward(transaction, node, explicit, rules, counters, patience):
-        recompute(transaction, node, explicit, rules, counters)
+    patience = max(LEAST_PATIENCE, int(PATIENCE * node.effort * facts))
+    if not _lost_too_much(transaction, node, explicit, LOST_SHARE / max(1.0, node.effort)):
+        try:
+            backward_forward(transaction, node, explicit, rules, counters, patience)
+            return
+        except OutOfPatience:
+            pass
+    before = transaction.candidates
+    recompute(transaction, node, explicit, rules, counters)
+    _learn_effort(transaction, node, before)
 
 
 def _prove(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:

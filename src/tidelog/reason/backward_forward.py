@@ -467,22 +467,29 @@ def backward_forward(
     rules: RuleChange,
     counters: Counters,
     patience: int | None = None,
-) -> bool:
+) -> None:
     """Maintain one component: B/F for what went, insertion for what came.
 
-    With `patience` it gives up after about so many candidates, and then has decided nothing: False.
+    With `patience` the deletion gives up after about so many candidates, by `OutOfPatience`.
     """
-    if find_candidates(transaction, node, explicit, rules, counters):
-        for number in (LIST_C, LIST_P):
-            transaction.clear_list(number)
-        without = rules.added_numbers
-        spreading = node.rounds(counters, deleting=True, without=without)
-        keeps_counters = int(counters is not Counters.NONE)
-        arguments = (*spreading.places(), *node.heads(without).arguments(), keeps_counters)
-        transaction.machine[M_EXPLICIT_FIRST] = any(relation.explicit_count for relation in node.relations)
-        if not transaction.run_with_patience(patience, backward_forward_delete, *arguments):
-            return False
-        # 11: for each F ∈ D ∖ P do I.delete(F)
-        drop_deleted(transaction.machine)
+    with transaction.patience(patience):
+        delete_by_proofs(transaction, node, explicit, rules, counters)
     insert(transaction, node, explicit, rules, counters)
-    return True
+
+
+def delete_by_proofs(
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
+) -> None:
+    """B/F on one component."""
+    if not find_candidates(transaction, node, explicit, rules, counters):
+        return
+    for number in (LIST_C, LIST_P):
+        transaction.clear_list(number)
+    without = rules.added_numbers
+    spreading = node.rounds(counters, deleting=True, without=without)
+    keeps_counters = int(counters is not Counters.NONE)
+    arguments = (*spreading.places(), *node.heads(without).arguments(), keeps_counters)
+    transaction.machine[M_EXPLICIT_FIRST] = any(relation.explicit_count for relation in node.relations)
+    transaction.run(backward_forward_delete, *arguments)
+    # 11: for each F ∈ D ∖ P do I.delete(F)
+    drop_deleted(transaction.machine)

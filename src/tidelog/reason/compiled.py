@@ -124,6 +124,8 @@ class Node:
         self._rounds: dict[tuple[Counters, bool, frozenset[int]], RoundTable] = {}
         self._heads: dict[frozenset[int], HeadTable] = {}
         self.readers = self._readers()
+        # Candidates for each fact when it was last materialised in full; a guess before that was seen.
+        self.effort = 3.0
 
     def _readers(self) -> dict[str, list[tuple[CompiledRule, Pivot]]]:
         """By predicate of a lower component: the atoms that read it."""

@@ -17,11 +17,13 @@ def recompute(transaction: Transaction, node: Node, explicit: Explicit, rules: R
     """I := E on the component's relations; then every instance of its rules, and what follows."""
     for relation in node.relations:
         relation.mark_unclean()
+        relation.clear_queues()
         transaction.keep_whole(relation)
         empty_relation(transaction.machine, relation.number)
         flags = relation.cells[: relation.count, relation.flags_column]
         facts = np.flatnonzero(flags & F_EXPLICIT).astype(np.int32)
         transaction.seed(INSERT, relation, facts)
+        transaction.expect_many(relation)
     jobs = transaction.whole_rules([rule for rule in node.rules if not rule.recursive], False, counters)
     transaction.spread(INSERT, HOLDING, *jobs)
     transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())

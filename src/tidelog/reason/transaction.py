@@ -7,7 +7,8 @@ knows which facts changed so far; and in the end it commits, or puts everything 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -157,6 +158,10 @@ class RuleChange:
         return cls(tuple(removed), come, frozenset(rule.number for rule in come))
 
 
+class OutOfPatience(Exception):
+    """A deletion has looked at more candidates than it may; nothing is decided by then."""
+
+
 class Attendant(Protocol):
     """Somebody who looks in while an update is in work: between components, and whenever a kernel pauses."""
 
@@ -193,6 +198,8 @@ class Transaction:
         self._budget = BUDGET if attendant is None else attendant.budget
         self._began = time.monotonic()
         self.deltas: dict[str, Changed] = {}
+        self.candidates = 0  # that kernels have looked at
+        self._patience: int | None = None
         self._dense: set[Relation] = set()
         self._inserting = False
         self._log_mark = 0
@@ -235,23 +242,29 @@ class Transaction:
 
     def run(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Run a kernel to its end."""
-        self.run_with_patience(None, kernel, *arguments)
-
-    def run_with_patience(self, most: int | None, kernel: Callable[..., int], *arguments: Any) -> bool:
-        """Run a kernel, but look at no more than about `most` candidates; whether it came to its end."""
         self.machine[M_STATE : M_STATE + STATE_SIZE] = 0
-        left = most
         while True:
-            budget = self._budget if left is None else min(self._budget, left)
+            budget = self._budget if self._patience is None else max(1, min(self._budget, self._patience))
             self.machine[M_BUDGET] = budget
             status = kernel(self.machine, *arguments)
+            used = budget - int(self.machine[M_BUDGET])
+            self.candidates += used
+            if self._patience is not None:
+                self._patience -= used
             if status == DONE:
-                return True
-            if left is not None:
-                left -= budget - int(self.machine[M_BUDGET])
-                if left <= 0:
-                    return False
+                return
+            if self._patience is not None and self._patience <= 0:
+                raise OutOfPatience
             self._attend(status)
+
+    @contextmanager
+    def patience(self, most: int | None) -> Iterator[None]:
+        """Within, kernels look at no more than about `most` candidates; then `OutOfPatience`."""
+        self._patience = most
+        try:
+            yield
+        finally:
+            self._patience = None
 
     def _attend(self, status: int) -> None:
         """Do what a kernel paused for."""
@@ -282,8 +295,12 @@ class Transaction:
         # Ask for more than this batch needs, so that growth stays rare.
         relation.reserve(max(rows, min(relation.count, 1 << 20)))
         if self._inserting:
-            relation.note_pairs()
-            self._dense.add(relation)
+            self.expect_many(relation)
+
+    def expect_many(self, relation: Relation) -> None:
+        """Many facts are about to come into a relation: let it be known by bits if it is dense."""
+        relation.note_pairs()
+        self._dense.add(relation)
 
     def _begin(self, action: int) -> None:
         """Dense relations are known by their bits for as long as facts are only inserted."""

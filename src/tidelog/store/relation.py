@@ -285,7 +285,7 @@ class Relation:
 
     def note_pairs(self) -> None:
         """Keep the facts as bits too where they are dense enough, until `forget_pairs`: nothing may leave I before."""
-        if self._pairs is not None or self.arity != 2 or not self.clean or self.count < PAIRS_FROM:
+        if self._pairs is not None or self.arity != 2 or self.count < PAIRS_FROM or self.closure is not None:
             return
         rows, last = (int(self.cells[: self.count, column].max()) + 1 for column in (0, 1))
         columns = -(-last // 32) * 32

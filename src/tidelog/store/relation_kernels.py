@@ -17,10 +17,13 @@ from tidelog.store.kernels import (
 )
 from tidelog.store.layout import (
     EMPTY,
+    F_IN,
+    F_PENDING,
     R_ARITY,
     R_CELLS,
     R_COUNT,
     R_FACTS,
+    R_FLAGS,
     R_GROUPS,
     R_KEYS,
     R_PAIR_COLUMNS,
@@ -106,10 +109,12 @@ def find_rows(m, relation, rows, count, result):
 
 @entry_point
 def note_pairs(m, relation):
-    """Set the bits of all pairs of a relation in its matrix, which is large enough."""
+    """Set the bits of all pairs in I, or that wait to be, in the relation's matrix, which is large enough."""
     row = relation_row(m, relation)
     pairs = field(row, R_PAIRS)
     columns = field(row, R_PAIR_COLUMNS)
+    flags = field(row, R_FLAGS)
     for fact in range(field(row, R_COUNT)):
         record = record_of(row, fact)
-        note_pair(pairs, columns, load_i32(record), load_i32(record + 4))
+        if load_i32(record + flags) & (F_IN | F_PENDING):
+            note_pair(pairs, columns, load_i32(record), load_i32(record + 4))
