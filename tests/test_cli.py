@@ -357,7 +357,7 @@ def test_graph_draws_rules(program: str, tmp_path: Path, format: str, sign: str,
     assert (tmp_path / "drawing").read_text() == shown
 
 
-def test_graph_shows_what_an_update_would_touch(program: str, capsys: Captured) -> None:
+def test_graph_shows_what_an_update_would_touch(program: str, tmp_path: Path, capsys: Captured) -> None:
     assert main(["graph", program]) == 0
     before = capsys.readouterr().out
     assert main(["graph", program, "--if-added", "far(X) :- path(a, X)."]) == 0
@@ -367,6 +367,13 @@ def test_graph_shows_what_an_update_would_touch(program: str, capsys: Captured) 
     assert main(["graph", program, "--if-removed", "path(A, B) :- edge(B, A)."]) == 2
     assert "no rule `path(A, B) :- edge(B, A).`" in capsys.readouterr().err
     assert main(["graph", program, "--if-added", "path(X, X) :- not path(a, b), edge(X, X)."]) == 2
+    rules = tmp_path / "rules.dlog"
+    rules.write_text("far(X) :- path(a, X).\nnear(X) :- edge(a, X).\n")
+    capsys.readouterr()
+    assert main(["graph", program, "--if-added", str(rules)]) == 0
+    assert "near(X) :- edge(a, X)." in capsys.readouterr().out
+    assert main(["graph", program, "--if-removed", str(tmp_path / "none.dlog")]) == 2
+    assert "none.dlog" in capsys.readouterr().err
 
 
 def test_an_unwritable_output_is_told(program: str, tmp_path: Path, capsys: Captured) -> None:

@@ -90,6 +90,10 @@ def test_rules_tell_what_they_did(modules: bool) -> None:
     kb.update(add={"edge": [(number, number + 1) for number in range(40)] + [(0, 2)]})
     by_rule = {item.rule: item for item in kb.rule_statistics()}
     assert list(by_rule) == kb.rules
+    assert [(rule.facts, rule.applications) for rule in kb.rules] == [
+        (item.facts, item.applications) for item in by_rule.values()
+    ]
+    assert all(rule.seconds > 0 for rule in kb.rules)
     assert all(item.seconds >= 0 for item in by_rule.values())
     two_steps = by_rule["near(X, Z) :- edge(X, Y), edge(Y, Z)."]
     one_step = by_rule["near(X, Y) :- edge(X, Y)."]

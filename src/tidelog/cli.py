@@ -167,8 +167,9 @@ def _add_graph(commands: Commands) -> None:
     _add_program(parser)
     parser.add_argument("--format", choices=("dot", "svg", "mermaid"), default="dot", help="default: dot")
     parser.add_argument("--out", metavar="FILE", help="write the drawing here (default: standard output)")
-    parser.add_argument("--if-added", metavar="RULES", default="", help="show what adding these rules would touch")
-    parser.add_argument("--if-removed", metavar="RULES", default="", help="show what removing these would touch")
+    what = "the rules of a file, or these rules,"
+    parser.add_argument("--if-added", metavar="FILE", default="", help=f"show what adding {what} would touch")
+    parser.add_argument("--if-removed", metavar="FILE", default="", help=f"show what removing {what} would touch")
 
 
 def _add_shell(commands: Commands) -> None:

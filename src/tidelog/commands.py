@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
 def read_program(path: str) -> tuple[str, Program]:
     """The text of a program and what it says; its queries are checked before any work is done for them."""
-    source = "<standard input>" if path == "-" else path
-    with failures_told(source):
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    text = decode(data, source, 1).removeprefix("\ufeff")
+    source, text = _read_text(path)
     program = parse_program(text, source)
     prefixes = dict(program.prefixes)
     with _told_of(source):
@@ -42,6 +39,14 @@ def read_program(path: str) -> tuple[str, Program]:
         for query in program.queries:
             check_query(query, prefixes=prefixes)
     return text, program
+
+
+def _read_text(path: str) -> tuple[str, str]:
+    """How a file is called in messages, and what it holds."""
+    source = "<standard input>" if path == "-" else path
+    with failures_told(source):
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    return source, decode(data, source, 1).removeprefix("\ufeff")
 
 
 @contextmanager
@@ -198,8 +203,8 @@ def graph(options: Namespace) -> int:
     prefixes = dict(program.prefixes)
     rules = RuleGraph(program.rules)
     if options.if_added or options.if_removed:
-        added = parse_rules(options.if_added, prefixes, "--if-added")
-        removed = parse_rules(options.if_removed, prefixes, "--if-removed")
+        added = _rules_of_option("--if-added", options.if_added, prefixes)
+        removed = _rules_of_option("--if-removed", options.if_removed, prefixes)
         picture = picture_of_update(rules, added, [_number(rules, rule) for rule in removed], prefixes)
     else:
         picture = picture_of_graph(rules, prefixes)
@@ -207,6 +212,14 @@ def graph(options: Namespace) -> int:
     with _output(options.out) as out:
         out.write(drawn)
     return 0
+
+
+def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple[Rule, ...]:
+    """The rules of a file, or those that stand on the command line."""
+    if not value or ":-" in value:
+        return parse_rules(value, prefixes, option)
+    source, text = _read_text(value)
+    return parse_rules(text, prefixes, source)
 
 
 def _number(graph: RuleGraph, wanted: Rule) -> int:

@@ -43,7 +43,7 @@ from tidelog.reason.transaction import Limits
 from tidelog.results import Answers, Change, Facts, FactSet
 from tidelog.settling import SettledLock
 from tidelog.sources import UpdateMapping
-from tidelog.statistics import RuleStatistics, rule_statistics
+from tidelog.statistics import ListedRule, RuleStatistics, rule_statistics
 from tidelog.store.relation import Cells, Relation
 from tidelog.streaming import AsyncStream, Stream, open_stream
 from tidelog.values import Row
@@ -329,9 +329,9 @@ class KnowledgeBase:
         return [name for name, relation in relations.items() if relation is not None and relation.explicit_count]
 
     @property
-    def rules(self) -> list[str]:
-        """The rules of the program, as text."""
-        return [render(rule, self._prefixes) for rule in self._engine.graph.rules.values()]
+    def rules(self) -> list[ListedRule]:
+        """The rules of the program as text, each with the `facts` it derived and the `seconds` it took so far."""
+        return list(map(ListedRule.of, self.rule_statistics()))
 
     def facts(self, predicate: str) -> Facts:
         """The facts of a predicate, as they are whenever one looks."""

@@ -14,6 +14,22 @@ from tidelog.reason.closures import ClosureNode
 from tidelog.reason.engine import Engine
 
 
+class ListedRule(str):
+    """A rule as text, which knows what the rule has done so far: see `RuleStatistics`."""
+
+    __slots__ = ("applications", "facts", "seconds")
+
+    applications: int
+    facts: int
+    seconds: float
+
+    @classmethod
+    def of(cls, found: RuleStatistics) -> ListedRule:
+        rule = cls(found.rule)
+        rule.applications, rule.facts, rule.seconds = found.applications, found.facts, found.seconds
+        return rule
+
+
 @dataclass(frozen=True, slots=True)
 class RuleStatistics:
     """The work of one rule since the knowledge base was made.
@@ -34,12 +50,15 @@ class RuleStatistics:
 def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> list[RuleStatistics]:
     """One entry for each rule, in the order of the rules."""
     found: list[RuleStatistics] = []
+    times: dict[Component, tuple[float, int]] = {}
     for number, rule in engine.graph.rules.items():
         component = engine.graph.component(rule.head.predicate)
+        if component not in times:
+            times[component] = _times(engine, component)
         found.append(
             RuleStatistics(
                 render(rule, prefixes),
-                _share(engine, component, number),
+                _share(engine, component, number, *times[component]),
                 _applications(engine, number),
                 _facts(engine, component, rule.head.predicate, number),
             )
@@ -55,10 +74,14 @@ def _entry(by_rule: npt.NDArray[np.int64], number: int) -> int:
     return int(by_rule[number]) if number < len(by_rule) else 0
 
 
-def _share(engine: Engine, component: Component, number: int) -> float:
-    """The part of its component's time that goes to a rule."""
+def _times(engine: Engine, component: Component) -> tuple[float, int]:
+    """The seconds of a component, and how long all joins of its rules ran."""
     seconds = sum(engine.seconds.get(predicate, 0.0) for predicate in component.predicates)
-    total = sum(_entry(engine.store.rule_time, other) for other in component.rules)
+    return seconds, sum(_entry(engine.store.rule_time, number) for number in component.rules)
+
+
+def _share(engine: Engine, component: Component, number: int, seconds: float, total: int) -> float:
+    """The part of its component's time that goes to a rule."""
     return seconds * _entry(engine.store.rule_time, number) / total if total else seconds / len(component.rules)
 
 
