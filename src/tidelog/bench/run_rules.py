@@ -183,7 +183,7 @@ def small_changes(size: float, more: int) -> tuple[float, float, float]:
     kb, whole = timed_materialise(turbines.text(turbines.RS2) + others, facts)
     rule = _LITTLE.format(last=last - 11)
     steps = [(timed(kb, add_rules=rule), timed(kb, remove_rules=rule)) for _ in range(20)]
-    assert all(addition.added == deletion.removed == 10 for addition, deletion in steps)
+    assert all(addition.added == deletion.removed > 0 for addition, deletion in steps)
     return whole.cpu, min(addition.cpu for addition, _ in steps), min(deletion.cpu for _, deletion in steps)
 
 
