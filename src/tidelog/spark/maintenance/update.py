@@ -24,7 +24,7 @@ from tidelog.spark.maintenance.rules import RuleChanges
 from tidelog.spark.maintenance.snapshot import keys, widened
 from tidelog.spark.maintenance.tasks import Block, reads
 from tidelog.spark.maintenance.touched import Touched, stage
-from tidelog.spark.maintenance.work import Difference, Work
+from tidelog.spark.maintenance.work import FEW, Difference, Work
 from tidelog.spark.materialise import OnProgress, waves_of
 from tidelog.spark.relations import union_all
 
@@ -91,7 +91,8 @@ class Maintenance:
 
     def _small(self, components: Sequence[Component]) -> list[Component]:
         """Those components, in order, that together read few enough facts for one task."""
-        budget = self._work.options.local_facts
+        # Whoever solves again reads all facts, so what is worth it is less than when one materialises.
+        budget = min(self._work.options.local_facts, FEW)
         if not budget:
             return []
         chosen: list[Component] = []
