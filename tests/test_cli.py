@@ -123,7 +123,7 @@ def test_run_says_what_to_do_next_when_there_is_nothing_to_print(tmp_path: Path,
     assert main(["run", str(program)]) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "2 facts hold" in captured.err
+    assert "2 facts in all" in captured.err
 
 
 @pytest.mark.parametrize("maintenance", ["auto", "recompute", "dred-counting"])

@@ -20,9 +20,12 @@ from engine_util import ALGORITHMS, knowledge_base
 from generate import EVERYTHING, soak
 from naive import without_empty
 from tidelog import IRI, DataError, KnowledgeBase, Literal, StorageError, TidelogError
+from tidelog.errors import BrokenError
+from tidelog.reason.closures import ClosureNode
 from tidelog.reason.transaction import Transaction
-from tidelog.storage.home import StorageWarning
+from tidelog.storage.home import Home, StorageWarning
 from tidelog.storage.journal import MAGIC, encode_record, read_journal
+from tidelog.store.closures import Closure
 
 RULES = """
     @prefix ex: <http://example.org/> .
@@ -493,3 +496,32 @@ def test_kill_9_at_every_step() -> None:
     assert saves > 30
     assert updates > 15
     assert random_ones > 0
+
+
+def test_what_cannot_be_taken_back_refuses_to_be_used_and_opens_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    kb = KnowledgeBase.open(home, journal=True)
+    before = set(kb.facts("path"))
+    monkeypatch.setattr(Home, "record", no_memory)
+    monkeypatch.setattr(Closure, "undo", no_memory)
+    monkeypatch.setattr(ClosureNode, "take_over", no_memory)
+    with pytest.raises(BrokenError, match="open its folder again"):
+        kb.update(add={"edge": [("new", "newer")]})
+    monkeypatch.undo()
+    uses = (
+        lambda: kb.update(add={"edge": [(1, 2)]}),
+        lambda: len(kb.facts("path")),
+        lambda: kb.query("path(X, Y)"),
+        lambda: "path(a, b)" in kb,
+        lambda: kb.save(home),
+    )
+    for use in uses:
+        with pytest.raises(BrokenError, match="of no use any more"):
+            use()
+    kb.close()
+    again = KnowledgeBase.open(home)
+    assert set(again.facts("path")) == before

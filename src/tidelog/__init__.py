@@ -2,6 +2,7 @@
 
 from tidelog.errors import (
     ArityError,
+    BrokenError,
     DataError,
     LimitError,
     ParseError,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "IRI",
     "ArityError",
+    "BrokenError",
     "Change",
     "DataError",
     "KnowledgeBase",

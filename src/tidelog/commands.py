@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tidelog.console import answer_lines, plan_lines
-from tidelog.display import rich_table
-from tidelog.errors import ArityError, DataError, StratificationError, UnknownRuleError, UnsafeRuleError
+from tidelog.display import counted, rich_table
+from tidelog.errors import ArityError, DataError, ParseError, StratificationError, UnknownRuleError, UnsafeRuleError
 from tidelog.feed import Feed
 from tidelog.formats import change_to_json, open_updates, read_facts, sorted_columns, total_bytes, write_facts
 from tidelog.formats.files import decode, failures_told
@@ -56,6 +56,8 @@ def _told_of(source: str) -> Iterator[None]:
         yield
     except (ArityError, StratificationError, UnsafeRuleError) as error:
         raise type(error)(f"{source}: {error}") from None
+    except ParseError as error:
+        raise ParseError(f"{source}: {error}", error.line, error.column) from None
 
 
 def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
@@ -112,7 +114,7 @@ def run(options: Namespace) -> int:
         _print_statistics(kb, materialised - started, worked)
     elif not (options.out or program.queries or options.explain_plan):
         print(
-            f"{len(kb):,} facts hold. Ask for some with `?- …` in the program, or write them with --out.",
+            f"{counted(len(kb), 'fact')} in all. Ask for some with `?- …` in the program, or write them with --out.",
             file=sys.stderr,
         )
     return 0

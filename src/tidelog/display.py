@@ -15,6 +15,11 @@ MOST_EXAMPLES = 3
 Cell = str | int | float
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 fact`, `2 facts`"""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def cell_text(cell: Cell) -> str:
     """A cell of a table: integers with separators, times in seconds with three digits."""
     if isinstance(cell, int):

@@ -49,6 +49,10 @@ class StorageError(TidelogError):
     """A saved knowledge base that cannot be read, written or locked."""
 
 
+class BrokenError(TidelogError):
+    """Memory was too short even to take a failed update back: the knowledge base refuses to be used any more."""
+
+
 class CrossProductWarning(UserWarning):
     """A rule with atoms that have no variable in common, directly or through others."""
 

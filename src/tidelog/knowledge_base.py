@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
-from tidelog.display import MOST_ROWS, html_table, more_text, rich_table
+from tidelog.display import MOST_ROWS, counted, html_table, more_text, rich_table
 from tidelog.errors import (
     ArityError,
+    BrokenError,
     CrossProductWarning,
     DataError,
     StorageError,
@@ -161,13 +162,14 @@ class KnowledgeBase:
                 known = arities.setdefault(predicate, len(batch.columns))
                 if known != len(batch.columns):
                     raise ArityError(
-                        f"{batch.source}:{batch.first_line}: {len(batch.columns)} values, but "
-                        f"`{self._display(predicate)}` has {known} arguments"
+                        f"{batch.source}, line {batch.first_line}: {counted(len(batch.columns), 'column')}, but "
+                        f"`{self._display(predicate)}` has {counted(known, 'argument')}"
                     )
                 with deferred():
                     rows.setdefault(predicate, []).append(self._encode_columns(batch.columns))
             with deferred():
-                encoded = {predicate: np.concatenate(parts) for predicate, parts in rows.items()}
+                # One predicate after the other, so that its rows are not there twice for long.
+                encoded = {predicate: np.concatenate(rows.pop(predicate)) for predicate in list(rows)}
                 return self._apply(Request(add=encoded), arities)
 
     def _run(
@@ -211,7 +213,11 @@ class KnowledgeBase:
             if self._home is not None:
                 self._home.record(self._engine.store.terms, request, gone, self._prefixes, commit or {})
 
-        outcome = self._engine.update(request, settle)
+        try:
+            outcome = self._engine.update(request, settle)
+        except BrokenError as broken:
+            self._lock.refuse(str(broken))
+            raise
         self._arities = arities
         self._errors += outcome.errors
         for key in gone_keys:
@@ -273,7 +279,9 @@ class KnowledgeBase:
                 continue
             known = arities.setdefault(predicate, cells.shape[1])
             if known != cells.shape[1]:
-                raise ArityError(f"`{name}` has {known} arguments, but a row has {cells.shape[1]} values")
+                raise ArityError(
+                    f"`{name}` has {counted(known, 'argument')}, but a row has {counted(cells.shape[1], 'value')}"
+                )
             encoded[predicate] = np.concatenate((encoded[predicate], cells)) if predicate in encoded else cells
         return encoded
 
@@ -422,7 +430,7 @@ class KnowledgeBase:
     def _ground_atom(self, text: str) -> Atom:
         atom = parse_atom(text, self._prefixes)
         if not all(isinstance(term, Constant) for term in atom.arguments):
-            raise TidelogError(f"`{text}` is no fact: it has variables")
+            raise TidelogError(f"`{text}` is no fact: it has variables; a query such as `?- {text}.` asks for all")
         return atom
 
     def query(self, text: str) -> Answers:

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
+from tidelog.errors import BrokenError
+
 
 class SettledLock:
     """A re-entrant lock. `condition` is the bare lock, without the promise that nothing is half done."""
@@ -20,12 +22,16 @@ class SettledLock:
         self.waiting = 0  # threads that want the lock, as a hint to be fair
         self._finish: Callable[[], None] | None = None
         self._owner = 0
+        self._refusal: str | None = None
 
     def __enter__(self) -> SettledLock:
         self.waiting += 1
         try:
             while True:
                 self.condition.acquire()
+                if self._refusal is not None:
+                    self.condition.release()
+                    raise BrokenError(self._refusal)
                 if self._finish is None or self._owner == threading.get_ident():
                     return self
                 finish = self._finish
@@ -38,6 +44,10 @@ class SettledLock:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.condition.release()
+
+    def refuse(self, reason: str) -> None:
+        """Let nobody in any more."""
+        self._refusal = reason
 
     def begin(self, finish: Callable[[], None]) -> None:
         """An update is half done from now on, for all but this thread; `finish` waits until it is whole."""

@@ -76,27 +76,29 @@ def _rows(stream: Readable, suffix: str, source: str, header: bool) -> Iterable[
 
 def fact_files(folder: str | Path) -> list[Path]:
     """The files of a folder that hold facts, in the order of their names; others are warned about."""
-    root = Path(folder)
+    found, others = _entries(Path(folder))
+    for entry in others:
+        warn(f"{entry}: skipped, because its name does not end in {', '.join(READ_SUFFIXES)}", UserWarning)
+    return found
+
+
+def _entries(root: Path) -> tuple[list[Path], list[Path]]:
+    """What lies in a folder: the files with facts, and all else that is not hidden."""
     with failures_told(str(root)):
         if not root.is_dir():
             what = "a file; give the folder it lies in" if root.exists() else "no such folder; check the path"
             raise data_error(str(root), None, what)
         entries = sorted(entry for entry in root.iterdir() if not entry.name.startswith("."))
-        found = []
-        for entry in entries:
-            if _suffix(entry) is None:
-                known = ", ".join(READ_SUFFIXES)
-                warn(f"{entry}: skipped, because its name does not end in {known}", UserWarning)
-            else:
-                _refuse_outside(entry, root)
-                found.append(entry)
-        return found
+    found = [entry for entry in entries if _suffix(entry) is not None]
+    for entry in found:
+        _refuse_outside(entry, root)
+    return found, [entry for entry in entries if _suffix(entry) is None]
 
 
 def total_bytes(folder: str | Path) -> int:
     """The size of all that `read_facts` will read, as a measure for its progress."""
     with failures_told(str(folder)):
-        return sum(part.stat().st_size for path in fact_files(folder) for part in _parts(path))
+        return sum(part.stat().st_size for path in _entries(Path(folder))[0] for part in _parts(path))
 
 
 def _parts(path: Path) -> list[Path]:

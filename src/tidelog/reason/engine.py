@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tidelog.errors import TidelogError
+from tidelog.errors import BrokenError, TidelogError
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.reason.aggregates import AggregateRule
@@ -230,13 +230,16 @@ class Engine:
             outcome = self._outcome(transaction)
             if before_commit is not None:
                 before_commit(outcome)
-        except BaseException:
-            transaction.roll_back()
-            self._closures.roll_back()
-            if impact:
-                self.graph.take_back(impact, gone)
-            self.counted.roll_back()
-            self._forget_compiled(relation_count)
+        except BaseException as problem:
+            try:
+                transaction.roll_back()
+                self._closures.roll_back()
+                if impact:
+                    self.graph.take_back(impact, gone)
+                self.counted.roll_back()
+                self._forget_compiled(relation_count)
+            except MemoryError:
+                raise BrokenError(BROKEN) from problem
             self._tidy(self.store.relations)
             raise
         transaction.commit()
@@ -572,6 +575,10 @@ class Engine:
 
 
 NO_RULE_CHANGE = RuleChange()
+BROKEN = (
+    "memory was too short to take a failed update back, and this knowledge base is of no use any more; "
+    "open its folder again, where it is as before that update, or build it anew with more memory"
+)
 
 
 class _Agenda:
