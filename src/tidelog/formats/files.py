@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import stat
@@ -16,6 +17,8 @@ from tidelog.errors import DataError
 
 BLOCK_BYTES = 8 << 20
 LONGEST_ROW_BYTES = 64 << 20
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 OnBytes = Callable[[int], None]
 
@@ -61,7 +64,8 @@ def failures_told(source: str) -> Iterator[None]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise data_error(source, None, f"damaged gzip data ({error}); fetch the file again") from None
     except OSError as error:
-        raise data_error(source, None, f"{error.strerror or error}; check the path and its permissions") from None
+        advice = "make room and try again" if error.errno in _NO_ROOM else "check the path and its permissions"
+        raise data_error(source, None, f"{error.strerror or error}; {advice}") from None
 
 
 @contextmanager
