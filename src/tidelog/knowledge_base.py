@@ -43,7 +43,7 @@ from tidelog.reason.queries import run_query
 from tidelog.reason.transaction import Limits
 from tidelog.results import Answers, Change, Facts, FactSet
 from tidelog.settling import SettledLock
-from tidelog.sources import UpdateMapping
+from tidelog.sources import EncodedFacts, UpdateMapping
 from tidelog.statistics import ListedRule, RuleStatistics, rule_statistics
 from tidelog.store.relation import Cells, Relation
 from tidelog.streaming import AsyncStream, Stream, open_stream
@@ -272,9 +272,9 @@ class KnowledgeBase:
 
     def _encode(self, facts: FactsByPredicate, arities: dict[str, int]) -> dict[str, Cells]:
         encoded: dict[str, Cells] = {}
+        ready = isinstance(facts, EncodedFacts)
         for name, rows in facts.items():
-            predicate = self._resolve(name)
-            cells = self._encode_rows(name, rows)
+            predicate, cells = (name, rows) if ready else (self._resolve(name), self._encode_rows(name, rows))
             if cells is None:
                 continue
             known = arities.setdefault(predicate, cells.shape[1])

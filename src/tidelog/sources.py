@@ -13,7 +13,13 @@ from concurrent.futures import Future
 from queue import Empty, Queue
 from typing import Any, Protocol
 
+from tidelog.store.relation import Cells
+
 UpdateMapping = Mapping[str, Any]
+
+
+class EncodedFacts(dict[str, Cells]):
+    """Facts of an update that has been looked at before its turn: rows of term numbers by resolved predicate."""
 
 
 class Source(Protocol):

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidelog.errors import DataError, TidelogError
-from tidelog.reason.engine import StoredRows
 from tidelog.reason.transaction import BUDGET, Attendant, Transaction
-from tidelog.results import Change, FactSet
-from tidelog.sources import Source, UpdateMapping, is_async, source_of
-from tidelog.store.relation import Cells
+from tidelog.results import Change
+from tidelog.sources import EncodedFacts, Source, UpdateMapping, is_async, source_of
 
 if TYPE_CHECKING:
     from tidelog.knowledge_base import KnowledgeBase
@@ -50,8 +48,12 @@ class Stream(Iterator[Change]):
             raise StopIteration
         if self._ahead is not None:
             update = self._ahead.prepared(update)
-        self._ahead = LookAhead(self._kb, self._source.peek if self._marking else _nothing_ahead)
-        return apply_attended(self._kb, update, self._ahead)
+        ahead = LookAhead(self._kb, self._source.peek if self._marking else _nothing_ahead)
+        # After a failure prefixes are as they were, and what was looked at may have other names.
+        self._ahead = None
+        change = apply_attended(self._kb, update, ahead)
+        self._ahead = ahead
+        return change
 
 
 class AsyncStream(AsyncIterator[Change]):
@@ -104,7 +106,7 @@ class LookAhead:
         self._kb = kb
         self._peek = peek
         self._seen: object = None
-        self._encoded: UpdateMapping = {}
+        self._encoded: dict[str, EncodedFacts] = {}
 
     def attend(self, transaction: Transaction) -> None:
         if self._seen is not None:
@@ -112,37 +114,41 @@ class LookAhead:
         update = self._peek()
         if update is not None:
             self._seen = update
-            deleted, added = self._encode(update)
-            transaction.marking.look(deleted, added, self._kb._engine.explicit_relation)
+            self._encoded = self._encode(update)
+            if self._encoded:
+                deleted, added = (self._encoded.get(key, NO_FACTS) for key in ("delete", "add"))
+                transaction.marking.look(deleted, added, self._kb._engine.explicit_relation)
 
-    def _encode(self, update: object) -> tuple[dict[str, Cells], dict[str, Cells]]:
-        """What an update deletes and adds. Nothing of a bad update: it is refused in its own place."""
-        deleted: dict[str, Cells] = {}
-        added: dict[str, Cells] = {}
-        if isinstance(update, Mapping):
-            try:
-                self._encoded = {
-                    key: {name: self._encode_rows(name, rows, found) for name, rows in update[key].items()}
-                    for key, found in (("delete", deleted), ("add", added))
-                    if update.get(key)
-                }
-            except (TidelogError, AttributeError, TypeError, ValueError):
-                return {}, {}
-        return deleted, added
+    def _encode(self, update: object) -> dict[str, EncodedFacts]:
+        """What an update deletes and adds. Nothing of a bad update, which is refused in its own place, of one whose
+        rows can be read only once, and of one with rules, whose prefixes may give names another meaning.
+        """
+        if not isinstance(update, Mapping) or update.get("add_rules") or update.get("remove_rules"):
+            return {}
+        try:
+            return {key: self._encode_facts(facts) for key in ("delete", "add") if (facts := update.get(key))}
+        except (TidelogError, AttributeError, TypeError, ValueError):
+            return {}
 
-    def _encode_rows(self, name: str, rows: Any, found: dict[str, Cells]) -> Any:
-        """Rows as they are kept for their update, encoded where they can be read twice."""
-        cells = self._kb._encode_rows(name, rows) if isinstance(rows, Collection) else None
-        if cells is None:
-            return rows
-        predicate = self._kb._resolve(name)
-        known = found.get(predicate)
-        found[predicate] = cells if known is None else np.concatenate((known, cells))
-        return FactSet(self._kb._engine.store.terms, cells.shape[1], StoredRows(cells))
+    def _encode_facts(self, facts: Mapping[str, Any]) -> EncodedFacts:
+        kb = self._kb
+        encoded = EncodedFacts()
+        for name, rows in facts.items():
+            if not isinstance(rows, Collection):
+                raise TypeError(f"the rows of `{name}` can be read only once")
+            cells = kb._encode_rows(name, rows)
+            if cells is not None:
+                predicate = kb._resolve(name)
+                known = encoded.get(predicate)
+                encoded[predicate] = cells if known is None else np.concatenate((known, cells))
+        return encoded
 
     def prepared(self, update: UpdateMapping) -> UpdateMapping:
         """The next update, now that it is taken: with its facts encoded, if they have been looked at."""
         return {**update, **self._encoded} if self._encoded and update is self._seen else update
+
+
+NO_FACTS = EncodedFacts()
 
 
 def apply_attended(kb: KnowledgeBase, update: object, attendant: Attendant | None) -> Change:

@@ -134,8 +134,9 @@ class Marking:
         machine = self._machine
         if machine[MARKED + 1] + len(rows) > machine[MARKED + 2]:
             self._transaction.store.grow_list(LIST_MARKED, int(machine[MARKED + 1]) + len(rows))
+        place = address(kept) if len(kept) else 0
         machine[M_WORK + W_MARKED_EXPLICIT] += mark_explicit(
-            machine, relation.number, address(rows), len(rows), address(kept), len(kept)
+            machine, relation.number, address(rows), len(rows), place, len(kept)
         )
 
     def pass_on(self, care: int) -> None:
