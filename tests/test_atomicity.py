@@ -321,3 +321,13 @@ def test_dead_records_are_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
     audit(kb)
     kb.update(add={"edge": [("a", number) for number in range(20)]})
     audit(kb)
+
+
+def test_an_update_that_fails_leaves_what_earlier_changes_say() -> None:
+    """The pairs of a closure are listed when somebody looks, also after another update has failed in between."""
+    kb = KnowledgeBase("path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z).", max_facts=20)
+    change = kb.update(add={"edge": [(1, 2), (2, 3)]})
+    with pytest.raises(LimitError):
+        kb.update(add={"edge": [(number, number + 1) for number in range(10, 50)]})
+    kb.update(delete={"edge": [(1, 2)]})
+    assert set(change.added["path"]) == {(1, 2), (2, 3), (1, 3)}

@@ -127,6 +127,7 @@ class ClosureNode:
         self.base = self._base_node() if module.kind is not Kind.LINEAR else None
         self._unread: weakref.WeakSet[ChangedPairs] = weakref.WeakSet()
         self._applied = False
+        self._told = False  # `_unread` are pairs that changed in the update in work
         # What the closure takes the place of in the update in work: records, or the closure of another module.
         self.begins = False
         self._records: Records | None = None
@@ -291,7 +292,7 @@ class ClosureNode:
         return count_common(former, present)
 
     def _delta(self, gone: ChangedPairs, come: ChangedPairs) -> ClosureDelta:
-        self._unread = weakref.WeakSet((gone, come))
+        self._unread, self._told = weakref.WeakSet((gone, come)), True
         return ClosureDelta(self._store, self.relation, gone, come)
 
     def _refuse_floats(self, rows: Cells) -> None:
@@ -300,7 +301,7 @@ class ClosureNode:
 
     def commit(self) -> None:
         self.relation.clear()
-        self._applied = False
+        self._applied = self._told = False
         self.begins = False
         self._records = self._former = self._former_module = None
 
@@ -309,8 +310,10 @@ class ClosureNode:
         self.relation.clear()
         if self._applied:
             self._undo()
-        self._unread.clear()
-        self._applied = False
+        if self._told:
+            # Nobody will see them. Those of an earlier update stay: somebody may still look.
+            self._unread.clear()
+        self._applied = self._told = False
         # Plans that the failed update made may speak of relations that are none any more.
         if self.base is not None:
             self.base = self._base_node()

@@ -29,6 +29,7 @@ from tidelog.reason.marking import NO_ENTRIES, CopyTable, is_copy_of, renumbered
 from tidelog.reason.modular import Closures
 from tidelog.reason.policy import CountedRules, Counters
 from tidelog.reason.recomputation import recompute
+from tidelog.reason.returning import NO_WORDS
 from tidelog.reason.transaction import NOTHING, Appended, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
 from tidelog.store.jit import address, working_time
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
@@ -115,8 +116,8 @@ class Engine:
         self.limits = limits or Limits()
         self.functions = functions if functions is not None else {}
         self.attendant: Attendant | None = None
-        # Facts that the last update marked, and the rules by which marks are shared.
-        self._expected = NO_ENTRIES
+        # Facts that the last update marked, instances that it kept, and the rules by which marks are shared.
+        self._expected, self._kept = NO_ENTRIES, NO_WORDS
         self._copies = CopyTable(self._copies_of)
         self._algorithm: Algorithm = algorithm_for(maintenance)
         self._rules: dict[int, CompiledRule] = {}
@@ -203,8 +204,7 @@ class Engine:
         if request.remove_rules or request.add_rules:
             gone = {number: self.graph.rule(number) for number in request.remove_rules}
             impact = self.graph.update(request.add_rules, request.remove_rules)
-            # Other rules copy facts now, and facts may lie elsewhere: marks do not outlive a change of rules.
-            self._expected, self._copies = NO_ENTRIES, CopyTable(self._copies_of)
+            self._forget_marks()
             try:
                 self._closures.leave(self.graph, impact.heads)
             except BaseException:
@@ -215,18 +215,18 @@ class Engine:
                 # A rule that reads a closure which ends here needs other plans.
                 rule.forget_plans()
         transaction = Transaction(
-            self.store, self.limits, self.functions, self.rule_text, self.attendant, self._expected
+            self.store, self.limits, self.functions, self.rule_text, self.attendant, self._expected, self._kept
         )
-        self._expected = NO_ENTRIES
+        self._expected, self._kept = NO_ENTRIES, NO_WORDS
         if impact is None:
-            transaction.marking.begin(set(request.add))
+            transaction.marking.begin(set(request.add), self._algorithm.overdeletes)
         relation_count = len(self.store.relations)
         try:
             added = impact.added if impact else ()
             self._declare(request)
             begun = self._closures.begin(impact.heads) if impact else ()
             self._pass(transaction, request, removed, added, removed_aggregates, begun)
-            expected = transaction.marking.finish(self._copies)
+            expected, kept = transaction.marking.finish(self._copies), transaction.returning.finish()
             outcome = self._outcome(transaction)
             if before_commit is not None:
                 before_commit(outcome)
@@ -243,7 +243,7 @@ class Engine:
             self._tidy(self.store.relations)
             raise
         transaction.commit()
-        self._expected = expected
+        self._expected, self._kept = expected, kept
         for predicate, delta in transaction.deltas.items():
             if not self.store.is_closure(predicate):
                 self._relation(predicate).note_dead(len(delta.removed))
@@ -266,8 +266,13 @@ class Engine:
         self._rules.clear()
         self._aggregates.clear()
         self._nodes.clear()
-        self._copies = CopyTable(self._copies_of)
+        self._forget_marks()
         self.store.forget_relations(relation_count)
+
+    def _forget_marks(self) -> None:
+        """Marks do not outlive a change of rules: other rules copy facts then, and facts may lie elsewhere."""
+        self._expected, self._kept = NO_ENTRIES, NO_WORDS
+        self._copies = CopyTable(self._copies_of)
 
     def _tidy(self, relations: Iterable[Relation]) -> None:
         """Close the gaps that deletions left. It can wait where memory is short."""
@@ -276,6 +281,8 @@ class Engine:
                 alive = relation.tidy()
                 if alive is not None:
                     self._expected = renumbered(self._expected, relation.number, alive)
+                    # The facts that would come back are gone for good.
+                    self._kept = NO_WORDS
 
     def _outcome(self, transaction: Transaction) -> Outcome:
         transaction.check_limits()
@@ -428,7 +435,7 @@ class Engine:
             if number in self._aggregates:
                 self._aggregates[number].forget_plans()
             self._nodes.pop(self.graph.component(self.graph.rule(number).head.predicate).predicates, None)
-        self._copies = CopyTable(self._copies_of)
+        self._forget_marks()
 
     def forget_counts(self, rules: Iterable[int]) -> None:
         """The derivations of these rules are no longer counted."""

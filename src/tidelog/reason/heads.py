@@ -33,6 +33,7 @@ from tidelog.store.layout import (
     F_IN,
     F_OLD,
     F_PENDING,
+    F_RESTORED,
     FULL,
     FULL_LIST,
     FULL_LOG,
@@ -41,6 +42,7 @@ from tidelog.store.layout import (
     M_KNOWN,
     M_LOG_CAPACITY,
     M_LOG_COUNT,
+    M_RESTORED,
     M_SAVED,
     M_STAGED,
     M_STATE,
@@ -108,6 +110,8 @@ def insert_head(m, relation, row, fact, counter):
         touch(m, relation, row, fact)
         flags = load_i32(place)
         move_counter(row, fact, counter, 1)
+    elif flags & F_RESTORED:
+        m[M_RESTORED] += 1
     if not flags & (F_IN | F_PENDING):
         touch(m, relation, row, fact)
         store_i32(place, load_i32(place) | F_PENDING)

@@ -19,6 +19,7 @@ def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: Rule
     """
     for relation in node.relations:
         transaction.seed(INSERT, relation, explicit.added[relation.number])
+        transaction.returning.restore(relation)
     jobs = transaction.jobs_from_below(node, rules, deleted=False, counters=counters)
     transaction.spread(INSERT, CREATED_FROM_BELOW, *jobs)
     transaction.spread(INSERT, HOLDING, *transaction.whole_rules(rules.added, False, counters))

@@ -84,6 +84,7 @@ class Marking:
         self._expecting = set((expected >> 32).tolist()) if len(expected) else ()
         self._streams = streams
         self._begun = False
+        self._positive = False
         self._coming: set[str] = set()
         self._deletions: Rows = {}
         self._additions: Rows = {}
@@ -94,9 +95,9 @@ class Marking:
         self._machine[MARKED + 1] = 0
         self._machine[MARKED_PLACES + 1] = 0
 
-    def begin(self, coming: set[str]) -> None:
-        """Facts may be marked in this update; it adds explicit ones of these predicates."""
-        self._begun, self._coming = True, coming
+    def begin(self, coming: set[str], positive: bool) -> None:
+        """Facts may be marked in this update, also positively; it adds explicit ones of these predicates."""
+        self._begun, self._coming, self._positive = True, coming, positive
 
     # --- the next update ---
 
@@ -114,6 +115,8 @@ class Marking:
         for predicate in deletions:
             if predicate not in self._coming:
                 self._mark(predicate, relation_of(predicate))
+        if self._positive:
+            self._transaction.returning.look(additions, relation_of)
 
     def came(self, predicate: str, relation: Relation, count: int) -> None:
         """So many explicit facts of a predicate have come."""
@@ -150,6 +153,8 @@ class Marking:
         machine[M_MARKING] = care if self._incoming < WORTH_WHILE * machine[MARKED + 1] else 0
         if care:
             machine[M_PASSING] = care
+        if self._positive:
+            self._transaction.returning.pass_on(care == ALL_MARKS)
 
     # --- the current update ---
 

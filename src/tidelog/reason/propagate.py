@@ -15,6 +15,7 @@ from __future__ import annotations
 from tidelog.reason.batches import begin_batch, end_batch, sort_batch, waiting
 from tidelog.reason.heads import COUNT_DOWN, INSERT, OVERDELETE, absorb, flush, known_pairs
 from tidelog.reason.mark_kernels import first_marked_step, note_marked, uses_marked
+from tidelog.reason.return_kernels import note_return
 from tidelog.reason.short_plans import run_short_plan
 from tidelog.reason.state import (
     AT_BUFFERED,
@@ -42,6 +43,7 @@ from tidelog.store.layout import (
     M_HEADS_CAPACITY,
     M_LISTS,
     M_MARKING,
+    M_RETURNING,
     M_RULE_FACTS,
     M_RULE_TIME,
     M_RULE_WORK,
@@ -70,7 +72,8 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     short = plan_word(m, plan, P_SHORT)
     marked_step = first_marked_step(m, plan) if action == INSERT and m[M_MARKING] != 0 else -1
     marking = m[M_MARKING] if marked_step >= 0 else 0
-    if short != 0 and not seen:
+    returning = action == OVERDELETE and m[M_RETURNING] != 0
+    if short != 0 and not seen and not returning:
         return run_short_plan(m, action, plan, m[M_CODE] + 4 * short, pivots, count, counter, pivot_row, marking)
     target = head_relation(m, plan)
     target_row = relation_row(m, target)
@@ -103,9 +106,11 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
             write_head(m, frame, m[M_HEADS] + 4 * arity * buffered)
             if marking != 0 and uses_marked(m, frame, marking, marked_step):
                 note_marked(m, buffered)
+            if returning:
+                note_return(m, frame, m[M_HEADS] + 4 * arity * buffered)
             buffered += 1
             work += 1
-            if marking == 0:
+            if marking == 0 and not returning:
                 matches, buffered = drain_last(m, frame, m[M_HEADS], room, buffered, known_heads)
                 work += matches
         elif status == DONE:

@@ -27,6 +27,7 @@ from tidelog.reason.heads import COUNT_DOWN, COUNT_UP, INSERT, OVERDELETE
 from tidelog.reason.marking import NO_ENTRIES, Entries, Marking
 from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
+from tidelog.reason.returning import NO_WORDS, Returning, Words
 from tidelog.reason.sets import Sets
 from tidelog.reason.state import STATE_SIZE
 from tidelog.store.jit import address
@@ -188,6 +189,7 @@ class Transaction:
         rule_text: Callable[[int], str],
         attendant: Attendant | None = None,
         expected: Entries = NO_ENTRIES,
+        kept: Words = NO_WORDS,
     ) -> None:
         self.store = store
         self.machine = store.machine
@@ -214,6 +216,7 @@ class Transaction:
         table = store.relation_table
         table[:, R_START] = table[:, R_COUNT]
         self.marking = Marking(self, expected, attendant is not None and attendant.streams)
+        self.returning = Returning(self, kept)
 
     def note_explicit_count(self, relation: Relation) -> None:
         """The number of a relation's explicit facts is about to change."""
@@ -551,6 +554,7 @@ class Transaction:
         for relation in self.store.relations:
             relation.clear_queues()
         self.marking.forget()
+        self.returning.forget()
 
     def _grown(self) -> list[Relation]:
         table = self.store.relation_table

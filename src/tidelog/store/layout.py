@@ -29,10 +29,11 @@ F_SPREAD = 1024  # V: proved, and its consequences have been proved
 F_DELAYED = 2048  # Y: proved before anybody asked
 F_DISPROVED = 4096  # S
 F_MARKED = 8192  # a negative mark: the next update deletes it or what it came from
-F_RESTORED = 16384  # a positive mark: the next update brings it back
+F_RETURNING = 16384  # a positive mark: if it goes now, the next update brings it back
 F_SEEN = 32768  # a changed fact of a negated atom that has been a pivot already
 F_EXPECTED = 65536  # in D because of a mark that the update before it left
-F_PERSISTENT = F_EXPLICIT | F_IN | F_OLD | F_MARKED | F_RESTORED
+F_RESTORED = 131072  # brought back because of a positive mark that the update before it left
+F_PERSISTENT = F_EXPLICIT | F_IN | F_OLD | F_MARKED
 
 # --- machine registers ------------------------------------------------------------------------------------------------
 M_RELATIONS = 0  # address of the relation table
@@ -77,6 +78,8 @@ M_LISTS = 70  # from here on: work lists, three registers each (address, count, 
 M_MARKING = 96  # the flags that a fact must have to mark the heads it derives here; 0: none are marked
 M_SAVED = 97  # instances that spread a deletion to a head with one of the flags in M_KNOWN
 M_KNOWN = 98
+M_RETURNING = 100  # 1: facts come back with the next update, and overdeleted instances that will hold again are kept
+M_RESTORED = 101  # instances that lead to a fact that was brought back
 M_PASSING = 99  # the flags of a fact that passes marks on somewhere; see R_MARKS
 M_SIZE = 128
 
