@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tidelog.bench import graphs, lubm, streams, turbines
+from tidelog.bench import graphs, lubm, run_streams, streams, turbines
 from tidelog.bench.cases import CASES, random_rows, scaled
 from tidelog.bench.command import BENCHMARKS, benchmark, run
 from tidelog.bench.floor import materialise as floor_materialise
 from tidelog.bench.measure import Failed, Measured, isolated, measure
+from tidelog.bench.options import Options
 from tidelog.bench.peers import PEERS, Souffle, Task, agreeing, count_facts, derived_predicates, installed, materialise
 from tidelog.bench.report import Check, Plot, Report, Table, cell_text, ratio, to_markdown, write_json
 from tidelog.bench.run_bf import equilibrium
 from tidelog.bench.translate import CLINGO, PROLOG, program_of, rule_text
 from tidelog.bench.work import percentile, without
 from tidelog.errors import DataError
+from tidelog.formats.updates import Update
+from tidelog.knowledge_base import KnowledgeBase
 from tidelog.language import parse_program
+from tidelog.results import Change
 
 # --- generators ---
 
@@ -122,6 +127,35 @@ def test_public_streams_are_read_from_a_folder(tmp_path: Path) -> None:
     assert found[0][1]["delete"] == {"edge": [(1, 2)]}
     with pytest.raises(DataError, match="--data"):
         streams.read_streams(tmp_path, "overlap", "path")
+
+
+def test_public_streams_come_with_their_rules(tmp_path: Path) -> None:
+    for kind, program, run_number in (("random", "path", 0), ("random", "path", 1), ("real", "ways", 0)):
+        folder = tmp_path / "updates" / kind / program / str(run_number) / "some"
+        folder.mkdir(parents=True)
+        (folder / "00.pl").write_text("add(edge(1, 2)).\n")
+    (tmp_path / "kb" / "path").mkdir(parents=True)
+    (tmp_path / "kb" / "path" / "path.dlog").write_text(streams.P_TRANS)
+    found = [(source.kind, source.program, source.run) for source in run_streams.sources(Options(data=tmp_path))]
+    assert found == [("random", "path", "0/some"), ("random", "path", "1/some"), ("real", "ways", "0/some")]
+    quick = [source.run for source in run_streams.sources(Options(data=tmp_path, quick=True))]
+    assert quick == ["0/some"]
+    with pytest.raises(DataError, match="--data"):
+        list(run_streams.sources(Options(data=tmp_path / "kb")))
+
+
+def test_streams_are_compared_in_every_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = run_streams.Source("drawn", "path", "0", streams.P_TRANS, streams.random_stream(20, 3, 1, 0.5)[:4])
+    monkeypatch.setattr(run_streams, "MAINTENANCE", ("auto", "dred"))
+    verdict = run_streams.verify(source, 0)
+    assert (verdict.ways, verdict.problems) == (2 * 2 * len(run_streams._MODES), [])
+    assert set(verdict.cpu) == set(run_streams._MODES)
+
+    def forgets_deletions(kb: KnowledgeBase, updates: list[Update], _: object) -> Iterator[tuple[int, Change]]:
+        return enumerate((kb.update(add=update["add"]) for update in updates), 1)
+
+    monkeypatch.setattr(run_streams, "_MODES", {"update": forgets_deletions})
+    assert len(run_streams.verify(source, 0).problems) == 4
 
 
 # --- peers ---

@@ -65,8 +65,42 @@ def test_examples_1_to_4(example: tuple[str, list[str], tuple, tuple, set[str]],
         live.submit(add=dict.fromkeys(add, FACT), delete=dict.fromkeys(delete, FACT))
         if units:
             live.step(units)
-    live.settle()
+    # No outcome is endless: deleting and adding again comes to its end in a bounded number of units.
+    for _ in range(100):
+        if not live.step():
+            break
+    assert live.pending == 0
     assert holds(kb, "a", "b", "c", "d") == expected
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("maintenance", ALGORITHMS)
+def test_in_examples_1_and_4_the_second_update_overtakes_the_first(maintenance: str) -> None:
+    """Where U2 takes back what U1 asked for before anything is done, nothing is done; later, nothing is done twice."""
+    for rules, before, (added, deleted), (added_then, deleted_then), _ in (EXAMPLES[0], EXAMPLES[4]):
+        kb = KnowledgeBase(rules, maintenance=maintenance)
+        kb.update(add=dict.fromkeys(before, FACT))
+        live = kb.live()
+        live.submit(add=dict.fromkeys(added, FACT), delete=dict.fromkeys(deleted, FACT))
+        live.submit(add=dict.fromkeys(added_then, FACT), delete=dict.fromkeys(deleted_then, FACT))
+        settled = live.settle()
+        assert not settled
+        assert not settled.work
+
+
+@pytest.mark.usefixtures("_tiny_slices")
+def test_steps_of_several_threads_add_up() -> None:
+    kb = KnowledgeBase(PATHS, modules=False)
+    live = kb.live()
+    for number in range(30):
+        live.submit(add=chain(3, first=10 * number))
+    threads = [threading.Thread(target=live.step, args=(40,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    live.settle()
+    assert len(kb.facts("edge")) == 90
 
 
 # --- cancelling
@@ -346,3 +380,27 @@ def test_submit_does_not_wait_for_what_is_in_work() -> None:
         assert live.pending == 2
         go_on.set()
         assert set(live.settle().added["p"]) == {(1,), (2,)}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_threads_that_submit_whatever_they_like(seed: int) -> None:
+    """Updates of a random program from several threads: the end is that of the order in which they were taken in."""
+    case, stream = soak(8000 + seed, EVERYTHING, length=24)
+    updates = [update for update in stream if not update.add_rules and not update.remove_rules]
+    kb = knowledge_base(case.state, ALGORITHMS[seed % len(ALGORITHMS)], modules=seed % 2 == 0)
+    taken: dict[int, Update] = {}
+
+    def write(share: list[Update]) -> None:
+        for update in share:
+            taken[live.submit(**update.mapping())] = update  # type: ignore[arg-type]
+
+    with kb.live(backlog=5) as live:
+        threads = [threading.Thread(target=write, args=(updates[start::3],)) for start in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    state = case.state
+    for number in sorted(taken):
+        state = state.apply(taken[number])
+    check_settled(kb, live, case.state, state)

@@ -29,8 +29,8 @@ from tidelog.streaming import check_update
 if TYPE_CHECKING:
     from tidelog.knowledge_base import KnowledgeBase
 
-# Candidates in a slice: well under a millisecond.
-SLICE = 20_000
+# Candidates in a slice: some tenths of a millisecond.
+SLICE = 5_000
 
 # Changes that are kept apart before they are folded into one.
 KEPT_CHANGES = 32
@@ -108,10 +108,11 @@ class Live:
     def step(self, n: int = 1) -> int:
         """Do at most `n` units of work; the number of updates that are still pending."""
         with self._changed:
-            self._units = n
+            self._units += n  # others may have asked as well
             self._call_worker()
             self._changed.wait_for(lambda: self._units <= 0 or self.pending == 0)
-            self._units = 0
+            if self.pending == 0:
+                self._units = 0
         self._raise_refused()
         return self.pending
 

@@ -13,7 +13,7 @@ from typing import Any
 from tidelog.bench.measure import Failed, isolated
 from tidelog.bench.options import Options
 from tidelog.bench.report import Check, Plot, Report, Table
-from tidelog.bench.streams import FIRST, P_SEQ, P_TRANS, UPDATES, WAYS, random_stream, read_stream
+from tidelog.bench.streams import FIRST, P_SEQ, P_TRANS, UPDATES, WAYS, random_stream, read_stream, read_streams
 from tidelog.bench.work import Step, summed
 from tidelog.formats.updates import Update
 from tidelog.knowledge_base import KnowledgeBase
@@ -75,8 +75,21 @@ def run(options: Options) -> Report:
         report.tables.append(table)
         report.plots.append(Plot(title, "facts an update", "rule applications of deletion", series, log_y=False))
     if options.data:
-        report.tables.append(_tracks(report, options))
+        report.tables += [_public_sequences(report, options), _tracks(report, options)]
     return report
+
+
+def _public_sequences(report: Report, options: Options) -> Table:
+    """Table 2 for updates of 10 facts on the authors' own streams."""
+    assert options.data is not None
+    table = Table("Table 2, public streams: P_seq, updates of 10", ["run", *_COLUMNS])
+    for number, stream in enumerate(read_streams(options.data, "random", "sequence")):
+        options.progress(f"random/sequence, run {number}")
+        pair = compare(P_SEQ, stream, options)
+        table.rows.append([number, *_cells(pair, _PAPER_SEQ[10])])
+        if not isinstance(pair, Failed):
+            report.checks += _sequence_checks(10, *pair)
+    return table
 
 
 def _tracks(report: Report, options: Options) -> Table:

@@ -15,12 +15,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
 
 from tidelog.bench.measure import Failed, isolated
 from tidelog.bench.options import Options
 from tidelog.bench.report import Cell, Check, Report, Table
-from tidelog.bench.streams import P_SEQ, P_TRANS, WAYS, random_stream, read_stream
+from tidelog.bench.streams import P_SEQ, P_TRANS, random_stream, read_rules, read_stream
 from tidelog.errors import DataError
 from tidelog.formats.updates import Update
 from tidelog.knowledge_base import KnowledgeBase
@@ -112,15 +111,8 @@ def sources(options: Options) -> Iterator[Source]:
         for folder in folders:
             found, program, number, name = folder.parts[-4:]
             if found == kind and not (options.quick and number != "0"):
-                rules = _rules(options.data, program)
+                rules = read_rules(options.data, program)
                 yield Source(kind, program, f"{number}/{name}", rules, read_stream(folder))
-
-
-def _rules(data: Path, program: str) -> str:
-    """The rules of a program; those of the GPS tracks are in the paper only."""
-    if program == "ways":
-        return WAYS
-    return (data / "kb" / program / f"{program}.dlog").read_text(encoding="utf-8")
 
 
 # --- the modes --------------------------------------------------------------------------------------------------------

@@ -25,6 +25,9 @@ connection(X, Z) :- connection(X, Y), connection(Y, Z).
 """
 """Figures 1 and 2 of B/F with Marking."""
 
+PROGRAMS = ("path", "sequence", "dbpedia", "lubm", "family", "claros", "relations")
+"""The rule sets of M-Illich/inc-mat-mark."""
+
 FIRST, UPDATES = 100, 50
 
 
@@ -54,6 +57,13 @@ def _fresh(rng: random.Random, nodes: int, count: int, taken: set[Row]) -> set[R
         if edge[0] != edge[1] and edge not in taken:
             found.add(edge)
     return found
+
+
+def read_rules(data: Path, program: str) -> str:
+    """The rules of a public stream; those of the GPS tracks are in the paper only."""
+    if program == "ways":
+        return WAYS
+    return (data / "kb" / program / f"{program}.dlog").read_text(encoding="utf-8")
 
 
 def read_stream(folder: Path) -> list[Update]:
