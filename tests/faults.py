@@ -37,7 +37,7 @@ PHASES = [(Transaction, "run"), (Transaction, "collect"), (Transaction, "check_l
 
 # What only happens when arrays are moved, committed or put back cannot fail by itself: it allocates nothing.
 _NEVER_FAIL = {
-    *("commit_log", "commit_relation", "roll_back_log", "roll_back_relation", "unmark"),
+    *("commit_log", "commit_relation", "roll_back_log", "roll_back_relation", "forget_marks", "take_returns"),
     *("move_table", "rebuild_table", "rebuild_index", "rebuild_term_slots", "hash_terms"),
 }
 _ALLOCATING = ("zeros", "empty", "full", "resize")

@@ -77,5 +77,6 @@ class Returning:
 
     def forget(self) -> None:
         """Take every mark off after a failure."""
-        take_returns(self._machine)
-        self._machine[RETURNS + 1] = 0
+        if self._machine[RETURNS + 1]:
+            take_returns(self._machine)
+            self._machine[RETURNS + 1] = 0
