@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tidelog.store.closures.compiling import device, inlined
 from tidelog.store.closures.layout import (
     CAPACITY,
     ENTRIES,
@@ -18,7 +17,7 @@ from tidelog.store.closures.layout import (
     USED,
 )
 from tidelog.store.closures.memory import Longs
-from tidelog.store.jit import load_i32, load_i64, load_u8, store_i32, store_i64, store_u8
+from tidelog.store.jit import device, inlined, load_i32, load_i64, load_u8, store_i32, store_i64, store_u8
 
 LAST_TOKEN = 2**31 - 1
 

@@ -18,7 +18,6 @@ from tidelog.store.closures.access import (
     size_of,
     start_of,
 )
-from tidelog.store.closures.compiling import device
 from tidelog.store.closures.graph import remove
 from tidelog.store.closures.layout import (
     BOUNDS,
@@ -43,7 +42,7 @@ from tidelog.store.closures.layout import (
 from tidelog.store.closures.memory import Longs
 from tidelog.store.closures.partition import absorb, bound_before, detach, largest_part, room_for, widen_list
 from tidelog.store.closures.search import find_gap
-from tidelog.store.jit import entry_point, load_i32
+from tidelog.store.jit import device, entry_point, load_i32
 
 
 @entry_point

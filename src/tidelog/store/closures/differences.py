@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from tidelog.store.closures.access import append, entry, flag, get, put, put_flag, set_size, size_of, start_of
 from tidelog.store.closures.bits import first_bit, population
-from tidelog.store.closures.compiling import device, inlined
 from tidelog.store.closures.layout import (
     COMPONENT,
     COMPONENTS,
@@ -40,7 +39,7 @@ from tidelog.store.closures.layout import (
 )
 from tidelog.store.closures.memory import Longs
 from tidelog.store.closures.rows import bit_of, count_of, key_at, word_at
-from tidelog.store.jit import entry_point, load_i32, store_i32
+from tidelog.store.jit import device, entry_point, inlined, load_i32, store_i32
 
 # When a pair (x, x) is in the closure: if it is a base edge; or if x has an edge; or if x lies on a cycle.
 GIVEN, LINKED, CYCLIC = 0, 1, 2

@@ -21,7 +21,6 @@ from tidelog.store.closures.access import (
     start_of,
     take_place,
 )
-from tidelog.store.closures.compiling import device, inlined
 from tidelog.store.closures.layout import (
     CAPACITY,
     DONE,
@@ -42,7 +41,7 @@ from tidelog.store.closures.layout import (
 )
 from tidelog.store.closures.memory import Longs
 from tidelog.store.closures.partition import found_component
-from tidelog.store.jit import entry_point, load_i32, store_i32
+from tidelog.store.jit import device, entry_point, inlined, load_i32, store_i32
 
 LOW_32 = 0xFFFFFFFF
 MULTIPLIER = 0x2C1B3C6D  # a term times it stays inside 62 bits, so that plain Python agrees with compiled code

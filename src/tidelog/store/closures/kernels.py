@@ -17,7 +17,6 @@ node. A view stays the same for the life of its closure; what is read through it
 from __future__ import annotations
 
 from tidelog.store.closures.bits import first_bit
-from tidelog.store.closures.compiling import device, inlined
 from tidelog.store.closures.graph import LOW_32, home_slot
 from tidelog.store.closures.layout import (
     BACKWARD,
@@ -39,7 +38,7 @@ from tidelog.store.closures.layout import (
     WIDTH,
     WORDS,
 )
-from tidelog.store.jit import entry_point, load_i32, load_i64, load_u8, store_i32, store_u8
+from tidelog.store.jit import device, entry_point, inlined, load_i32, load_i64, load_u8, store_i32, store_u8
 
 
 @inlined

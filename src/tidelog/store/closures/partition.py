@@ -23,7 +23,6 @@ from tidelog.store.closures.access import (
     start_of,
     take_place,
 )
-from tidelog.store.closures.compiling import device, inlined
 from tidelog.store.closures.layout import (
     BOUNDS,
     COMPONENT,
@@ -43,6 +42,7 @@ from tidelog.store.closures.layout import (
     UNTOUCHED,
 )
 from tidelog.store.closures.memory import Longs
+from tidelog.store.jit import device, inlined
 
 
 @inlined

@@ -30,7 +30,6 @@ from tidelog.store.closures.access import (
     start_of,
 )
 from tidelog.store.closures.bits import first_bit, population
-from tidelog.store.closures.compiling import device, inlined
 from tidelog.store.closures.layout import (
     BACKWARD,
     BOUNDS,
@@ -82,7 +81,7 @@ from tidelog.store.closures.rows import (
     word_at,
 )
 from tidelog.store.closures.search import find_gap, strong_components
-from tidelog.store.jit import entry_point, load_i32
+from tidelog.store.jit import device, entry_point, inlined, load_i32
 
 ENOUGH_TO_TELL = 16  # edges after which the cost of the others is foreseen
 

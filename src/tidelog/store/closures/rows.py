@@ -23,7 +23,6 @@ from tidelog.store.closures.access import (
     take_place,
 )
 from tidelog.store.closures.bits import first_bit, or_words, population, unite_words
-from tidelog.store.closures.compiling import device, inlined
 from tidelog.store.closures.layout import (
     BACKWARD,
     COMPONENT,
@@ -47,7 +46,7 @@ from tidelog.store.closures.layout import (
 )
 from tidelog.store.closures.memory import Longs
 from tidelog.store.closures.partition import touch
-from tidelog.store.jit import entry_point, store_i32, store_i64
+from tidelog.store.jit import device, entry_point, inlined, store_i32, store_i64
 
 ONE = np.int64(1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tidelog.store.closures.access import entry, fresh_tokens, get, put, size_of, start_of
-from tidelog.store.closures.compiling import device
 from tidelog.store.closures.layout import (
     BOUNDS,
     COMPONENT,
@@ -20,7 +19,7 @@ from tidelog.store.closures.layout import (
     WORK,
 )
 from tidelog.store.closures.memory import Longs
-from tidelog.store.jit import entry_point
+from tidelog.store.jit import device, entry_point
 
 FINISHED = 2**31 - 1  # a number above all others: an edge to a finished component lowers nothing
 NEAR_SIDE, FAR_SIDE = ORDER, OTHER  # the lists in which the search from both ends leaves what it found
