@@ -261,6 +261,26 @@ def test_the_last_rule_of_a_predicate_goes(maintenance: str, monkeypatch: pytest
 
 
 @every_algorithm
+def test_hyper_nodes_that_go_as_a_whole_need_no_reasoning(maintenance: str) -> None:
+    """ZodiacEdge, Figure 1 without r5, r6 and r7."""
+    tops = "p5(X, Y) :- p6(Y, Z), p0(X, _), not p2(X, Z). p6(X, Y) :- p5(X, Y). p7(X, Z) :- p3(X, Y), p5(Y, Z)."
+    kb = KnowledgeBase(
+        "p1(X, Y) :- p0(X, Y). p2(X, Z) :- p1(X, Y), p3(Y, Z). p3(X, Y) :- p4(X, Y). p4(X, Y) :- p2(X, Y)." + tops,
+        maintenance=maintenance,
+    )
+    kb.update(add={"p0": [(1, 2), (2, 3)], "p3": [(2, 4), (3, 5), (7, 1)], "p6": [(4, 1), (1, 6)]})
+    assert kb.facts("p5")
+    assert kb.facts("p7")
+    change = kb.remove_rules(tops)
+    assert not kb.facts("p5")
+    assert not kb.facts("p7")
+    assert set(kb.facts("p6")) == {(4, 1), (1, 6)}
+    audit(kb)
+    if maintenance in ("auto", "recompute"):
+        assert not any(change.work.values())
+
+
+@every_algorithm
 def test_a_refused_rule_leaves_everything_as_it_was(maintenance: str) -> None:
     kb = KnowledgeBase("p(X) :- q(X), not r(X).", maintenance=maintenance)
     kb.update(add={"q": [("a",)]})

@@ -57,9 +57,14 @@ class Algorithm:
         return self.recursive.marks == ALL_MARKS
 
     def starts_afresh(self, transaction: Transaction, node: Node, rules: RuleChange) -> bool:
-        """Whether rules go that gave more derivations than those that stay: a component is then materialised again."""
+        """Whether rules go that gave more derivations than those that stay: a component is then materialised again.
+
+        Without any rule left, that is no reasoning at all (ZodiacEdge: hyper-nodes that go as a whole).
+        """
         if not self.may_start_afresh or not rules.removed:
             return False
+        if not node.rules:
+            return True
         gone = sum(_applications(transaction, rule) for rule in rules.removed)
         left = sum(_applications(transaction, rule) for rule in node.rules)
         return gone > max(left, LEAST_LOSS)

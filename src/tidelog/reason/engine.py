@@ -360,7 +360,9 @@ class Engine:
         if node.rules or not removed or not self._algorithm.may_start_afresh:
             return False
         name = node.predicates[0]
-        mentioned = bool(self.graph.readers(name)) or any(reads(rule, name) for rule in removed.values())
+        # A removed rule is looked at only where its head has other rules; its facts go without reasoning otherwise.
+        followed = (rule for rule in removed.values() if self.graph.producers(rule.head.name))
+        mentioned = bool(self.graph.readers(name)) or any(reads(rule, name) for rule in followed)
         return not mentioned and not node.relations[0].explicit_count and name not in request.add
 
     def _spent(self, predicate: str, began: float) -> None:
