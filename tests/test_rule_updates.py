@@ -145,6 +145,25 @@ def test_a_removed_rule_reads_what_becomes_a_closure_in_the_same_update(maintena
 
 
 @every_algorithm
+def test_the_base_of_a_closure_reads_what_becomes_a_closure_and_back(maintenance: str) -> None:
+    """Facts that lie elsewhere from now on are found by all that reads them."""
+    step = "q(X, Z) :- q(X, Y), q(Y, Z)."
+    kb = KnowledgeBase("p(X, Z) :- p(X, Y), p(Y, Z). p(X, Z) :- q(X, Y), q(Y, Z).", maintenance=maintenance)
+    kb.update(add={"q": [(number, number + 1) for number in range(4)]})
+    kb.update(delete={"q": [(1, 2)]})
+    assert set(kb.facts("p")) == {(2, 4)}
+    for _ in range(2):
+        kb.update(add_rules=step, add={"q": [(1, 2)]})
+        assert len(kb.facts("p")) == 6
+        audit(kb)
+        kb.update(delete={"q": [(3, 4)]})
+        assert set(kb.facts("p")) == {(0, 2), (1, 3), (0, 3)}
+        kb.update(remove_rules=step, add={"q": [(3, 4)]}, delete={"q": [(1, 2)]})
+        assert set(kb.facts("p")) == {(2, 4)}
+        audit(kb)
+
+
+@every_algorithm
 def test_a_recursive_rule_goes_while_a_closure_below_changes(maintenance: str) -> None:
     """Counters that are counted anew see the closure as it was before the update."""
     kb = KnowledgeBase(

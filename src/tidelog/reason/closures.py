@@ -201,6 +201,11 @@ class ClosureNode:
             self.relation.become_closure(None)
             self.relation.take_back(self._records)
 
+    def forget_plans(self) -> None:
+        """What the rules of the base read lies elsewhere now."""
+        if self.base is not None:
+            self.base = self._base_node()
+
     @property
     def base_predicate(self) -> str:
         if self.base is not None:
@@ -315,8 +320,7 @@ class ClosureNode:
             self._unread.clear()
         self._applied = self._told = False
         # Plans that the failed update made may speak of relations that are none any more.
-        if self.base is not None:
-            self.base = self._base_node()
+        self.forget_plans()
 
     def _undo(self) -> None:
         """Take the change back; where that fails, build the closure anew from its base, which is as before already."""

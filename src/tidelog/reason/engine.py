@@ -436,7 +436,11 @@ class Engine:
             self._rules.pop(number, None)
             if number in self._aggregates:
                 self._aggregates[number].forget_plans()
-            self._nodes.pop(self.graph.component(self.graph.rule(number).head.predicate).predicates, None)
+            head = self.graph.rule(number).head.predicate
+            self._nodes.pop(self.graph.component(head).predicates, None)
+            closure = self._closures.get(head)
+            if closure is not None:
+                closure.forget_plans()
         self._forget_marks()
 
     def forget_counts(self, rules: Iterable[int]) -> None:

@@ -135,6 +135,7 @@ class Closures:
         for predicate, node in self._ended.items():
             node.relation.become_closure(node.closure)
             node.relation.explicit_count = 0
+            node.forget_plans()
             self._nodes[predicate] = node
             self._engine.forget_plans(predicate)
         self._settle()
