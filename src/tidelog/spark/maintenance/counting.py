@@ -29,8 +29,8 @@ from tidelog.spark.materialise import RULES_IN_A_JOB, batched
 from tidelog.spark.relations import padded, union_all
 from tidelog.spark.rules import Head
 
-UP, DOWN, TOUCH, GIVE, TAKE = range(5)
-_KINDS = 8
+UP, DOWN, TOUCH = range(3)
+_KINDS = 4
 _GROUPS = "#groups"
 
 

@@ -87,9 +87,6 @@ class Snapshot:
         self._facts: dict[str, DataFrame] = {}
         self._rows: dict[tuple[str, ...], DataFrame] = {}
 
-    def __contains__(self, predicate: str) -> bool:
-        return predicate in self.stored
-
     def count(self, predicate: str) -> int:
         found = self.stored.get(predicate)
         return found.facts if found else 0

@@ -100,7 +100,6 @@ class Block:
         reasons = {row["reason"] for row in solved.where("reason IS NOT NULL").select("reason").collect()}
         if BEYOND_LIMIT in reasons:
             return None
-        work.errors += sum(map(int, reasons))
         numbers = {name: (work.number(name), work.arity(name)) for name in self.outputs}
         came = solved.where(F.col("source") == CAME)
         work.dictionary.extend(came.select(F.explode("arguments").alias("value")))

@@ -91,7 +91,6 @@ class Work:
         self.old = Snapshot(spark, root, self._before)
         self.changed: dict[str, Changed] = {}
         self.counts: Counter[str] = Counter()
-        self.errors = 0
         self._observed: list[tuple[str, Observation]] = []
         self._new = Snapshot(spark, root, self.stored)
         self._folder = folder
