@@ -146,10 +146,12 @@ def _work_on_key(
     """All records of a key in a batch, at once."""
     import pandas
 
-    records = pandas.concat(list(frames)).sort_values(order)
-    entries = [Entry(place, body) for place, body in zip(records["place"], records["body"], strict=True)]
+    columns = [*order, "place", "body", "reason"]
+    found = [row for frame in frames for row in zip(*(frame[name].tolist() for name in columns), strict=True)]
+    found.sort(key=lambda row: row[: len(order)])
+    entries = [Entry(place, body) for *_, place, body, _ in found]
     if key[0] == _NOBODY:
-        rows = [_told(entry, reason) for entry, reason in zip(entries, records["reason"], strict=True)]
+        rows = [_told(entry, row[-1]) for entry, row in zip(entries, found, strict=True)]
     else:
         rows = apply_to_key(key[0], entries, state, program, _current(program))
     yield pandas.DataFrame(rows, columns=list(_OUTPUT))
@@ -182,7 +184,7 @@ def _brought_in(key: str, state: Any, program: KeyedProgram, number: int, reside
     before, token, facts = state.get
     if before == number:
         if not resident.holds(key, token):
-            resident.bring_in(key, KeyFacts.from_json(facts))
+            resident.catch_up(key, KeyFacts.from_json(facts))
         return []
     gone = changed_facts(program.resident(before).bring_in(key, KeyFacts.from_json(facts)))
     come = changed_facts(resident.bring_in(key, KeyFacts.from_json(facts)))

@@ -52,6 +52,13 @@ class KeyFacts:
     def facts(self) -> Facts:
         return {predicate: list(rows.values()) for predicate, rows in self._held.items() if rows}
 
+    def without(self, others: KeyFacts) -> Facts:
+        """The facts that are not among others."""
+        return {
+            predicate: [row for key, row in rows.items() if key not in others._held.get(predicate, {})]
+            for predicate, rows in self._held.items()
+        }
+
     def to_json(self) -> str:
         rows = {name: [[value_to_json(value) for value in row] for row in found] for name, found in self.facts.items()}
         return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
@@ -94,6 +101,15 @@ class Resident:
         change = self._kb.update(add=facts.facts)
         self._known[key] = ("", facts)
         return change
+
+    def catch_up(self, key: str, facts: KeyFacts) -> None:
+        """Hold these facts of a key, where others may be held from when it was here before."""
+        known = self._known.get(key)
+        if known is None:
+            self.bring_in(key, facts)
+            return
+        self._kb.update(delete=known[1].without(facts), add=facts.without(known[1]))
+        self._known[key] = ("", facts)
 
     def _let_go(self, key: str) -> None:
         known = self._known.pop(key, None)
