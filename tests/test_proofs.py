@@ -158,8 +158,8 @@ pairs = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
 depths = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 4)), max_size=6)
 
 
-def check_closure(rules: str, edges: Pairs, far: set[tuple[int, int, int]], given_pairs: Pairs, excess: int) -> None:
-    """Explain the pairs of a closure as if it were large; proofs may be higher than the lowest by the excess."""
+def check_closure(rules: str, edges: Pairs, far: set[tuple[int, int, int]], given_pairs: Pairs) -> None:
+    """Explain the pairs of a closure as if it were large."""
     program = parse_program(rules + "joined(X, Y) :- near(X, Y), near(Y, X).")
     state = State(program.rules, database({"edge": edges, "far": far, "near": given_pairs}))
     case = Case(state, (), ())
@@ -171,10 +171,10 @@ def check_closure(rules: str, edges: Pairs, far: set[tuple[int, int, int]], give
             proof = kb.explain(text_of(fact))
             assert proof is not None
             checker.check(proof, fact)
-            assert heights[fact] <= proof.height <= heights[fact] + excess
+            assert proof.height == heights[fact]
         for fact in some(heights, 2):
             found = list(kb.proofs(text_of(fact), limit=3))
-            assert found[0].height <= heights[fact] + excess
+            assert found[0].height == heights[fact]
             for proof in found:
                 checker.check(proof, fact)
 
@@ -184,15 +184,15 @@ def check_closure(rules: str, edges: Pairs, far: set[tuple[int, int, int]], give
 def test_proofs_of_large_closures_are_sound_and_lowest(
     closure: str, feed: str, edges: Pairs, far: set[tuple[int, int, int]], given_pairs: Pairs
 ) -> None:
-    check_closure(closure + feed, edges, far, given_pairs, excess=0)
+    check_closure(closure + feed, edges, far, given_pairs)
 
 
 @given(st.sampled_from(MIXED), st.sampled_from(FEEDS), pairs, depths, pairs)
 @settings(few, max_examples=30)
-def test_proofs_of_closures_of_mixed_orientation_are_nearly_lowest(
+def test_proofs_of_closures_of_mixed_orientation_are_lowest(
     closure: str, feed: str, edges: Pairs, far: set[tuple[int, int, int]], given_pairs: Pairs
 ) -> None:
-    check_closure(closure + feed, edges, far, given_pairs, excess=1)
+    check_closure(closure + feed, edges, far, given_pairs)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
+from tidelog.explain.transitivity import leads_one_way
 from tidelog.language.syntax import Aggregate, Atom, Term, Variable
 from tidelog.program.modules import Kind
 from tidelog.program.normal import NormalRule
@@ -93,10 +94,12 @@ class Backwards:
 
     def large_closure(self, predicate: str) -> ClosureNode | None:
         """The closure that a predicate is, where that has very many pairs. A linear one is searched as any rules are:
-        its rules offer as many stops as there are next nodes."""
+        its rules offer as many stops as there are next nodes; and so is one whose rules lead several ways."""
         closure = self.engine.closures.get(predicate)
-        large = closure is not None and closure.base is not None and len(closure.relation) > SEARCHED_PAIRS
-        return closure if large else None
+        if closure is None or closure.base is None or len(closure.relation) <= SEARCHED_PAIRS:
+            return None
+        rules = (normal_form(self.engine.graph.rule(number), number)[0] for number in closure.module.rules)
+        return closure if leads_one_way(rules) else None
 
     def _closure_over(self, predicate: str) -> ClosureNode | None:
         """The closure whose base a predicate is."""

@@ -3,23 +3,20 @@
 To search among all rule instances, as for other facts, would offer every node on every way between two others as a
 stop. Here a proof of least height comes from the heights of the base pairs alone. Where a rule of the base reads
 derived facts, those heights are measured, by a search of its own among what lies behind the base.
-
-With several transitive rules of different orientation next to a symmetric rule, or one that turns both parts round,
-one orientation is followed throughout, and the proof may be one step higher than the lowest.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelog.explain.backwards import Backwards
-from tidelog.explain.packing import Facing, Packing, Path, Step
+from tidelog.explain.packing import Packing, Path, Step
+from tidelog.explain.transitivity import transitivities
 from tidelog.language.syntax import Variable
 from tidelog.program.modules import Diagonal
 from tidelog.program.normal import NormalRule
@@ -43,40 +40,6 @@ class PairStep(NamedTuple):
     binding: Mapping[Variable, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Transitivity:
-    """A transitive rule: the variables of its head and the one between, and for each atom which end of the head it
-    holds and whether it leads on in the direction of the head."""
-
-    rule: NormalRule
-    head: tuple[Variable, Variable]
-    between: Variable
-    parts: tuple[tuple[int, bool], ...]
-
-    @classmethod
-    def of(cls, rule: NormalRule) -> _Transitivity:
-        first, last = rule.head.arguments
-        assert isinstance(first, Variable)
-        assert isinstance(last, Variable)
-        parts = []
-        for atom in rule.positives:
-            end = 0 if first in atom.arguments else 1
-            parts.append((end, atom.arguments[end] == (first, last)[end]))
-        between = next(term for term in rule.positives[0].arguments if term not in (first, last))
-        assert isinstance(between, Variable)
-        return cls(rule, (first, last), between, tuple(parts))
-
-    @property
-    def facing(self) -> Facing:
-        ends = dict(self.parts)
-        return Facing((ends[0], ends[1]))
-
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """A rule that does not compare yields every pair; then those that are followed exactly."""
-        return bool(self.rule.conditions), list(Facing).index(self.facing)
-
-
 class ClosedPairs:
     """The pairs of one closure during one search."""
 
@@ -85,9 +48,7 @@ class ClosedPairs:
         self._closure = closure
         self._measure = measure
         rules = [normal_form(backwards.engine.graph.rule(number), number)[0] for number in closure.module.rules]
-        self._transitivity = min(
-            (_Transitivity.of(rule) for rule in rules if len(rule.positives) == 2), key=lambda rule: rule.rank
-        )
+        self._transitivity = min(transitivities(rules), key=lambda rule: rule.rank)
         self._mirror = next((rule for rule in rules if len(rule.positives) == 1), None)
         self._rows, self._heights = self._base()
         self._by_first = np.argsort(self._rows[:, 0], kind="stable")
