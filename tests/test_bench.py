@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidelog.bench import graphs, lubm, run_streams, streams, turbines
+from tidelog.bench import graphs, lubm, run_choice, run_streams, streams, turbines
 from tidelog.bench.cases import CASES, random_rows, scaled
 from tidelog.bench.command import BENCHMARKS, benchmark, run
 from tidelog.bench.floor import materialise as floor_materialise
@@ -281,3 +281,17 @@ def test_names_are_listed_and_unknown_ones_refused(capsys: pytest.CaptureFixture
 def test_every_benchmark_has_a_module() -> None:
     for name in BENCHMARKS:
         assert callable(benchmark(name))
+
+
+def test_every_algorithm_changes_the_same_facts_at_every_size() -> None:
+    assert run_choice.sizes_up_to(2_500) == [1, 10, 100, 250, 750, 2_500]
+    found = [
+        [
+            (row.count, row.delete.removed, row.add.added)
+            for row in run_choice.measure_sizes("dag-right", 0, 0.02, maintenance, modules=False)
+        ]
+        for maintenance in ("auto", "recompute")
+    ]
+    assert found[0] == found[1]
+    assert [count for count, _, _ in found[0]] == [1, 10, 20, 60, 200]
+    assert all(removed == added >= count for count, removed, added in found[0])

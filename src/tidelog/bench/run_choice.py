@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelog.bench.cases import CASES, random_rows
+from tidelog.bench.cases import random_rows
 from tidelog.bench.measure import Failed, isolated
 from tidelog.bench.options import Options
 from tidelog.bench.report import Cell, Check, Plot, Report, Table
-from tidelog.bench.work import Step, summed, timed, timed_materialise, warm
+from tidelog.bench.work import Step, ready_for_updates, summed, timed
 from tidelog.reason.algorithms import MAINTENANCE
 
 # Small updates are over so soon that one alone says little.
@@ -125,15 +125,9 @@ def _checks(name: str, found: dict[str, list[Measurement] | Failed]) -> list[Che
 
 
 def measure_sizes(case: str, seed: int, size: float, maintenance: str, modules: bool) -> list[Measurement]:
-    """One row for each size of the update. Indexes that only deletions use are built before."""
-    chosen = CASES[case]
-    facts = chosen.facts(seed, size)
-    warm(chosen.rules, chosen.facts(seed, size / 20), maintenance, modules)
-    kb, _ = timed_materialise(chosen.rules, facts, maintenance, modules)
+    """One row for each size of the update."""
+    kb, facts = ready_for_updates(case, seed, size, maintenance, modules)
     explicit = sum(map(len, facts.values()))
-    first = random_rows(facts, 1, seed)
-    kb.update(delete=first)
-    kb.update(add=first)
     rows = []
     for count in sizes_up_to(explicit):
         repeats = _REPEATS if count < _REPEAT_BELOW else 1

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelog.bench.cases import CASES, random_rows
+from tidelog.bench.cases import random_rows
 from tidelog.bench.measure import Failed, Measured, isolated
 from tidelog.bench.options import Options
 from tidelog.bench.peers import run_tidelog
 from tidelog.bench.report import Cell, Check, Plot, Report, Table, ratio
-from tidelog.bench.work import Step, timed, timed_materialise, warm
+from tidelog.bench.work import Step, ready_for_updates, timed
 
 MODULAR, PLAIN = True, False
 
@@ -106,16 +106,9 @@ def _checks(name: str, modular: list[Step] | Failed, plain: list[Step] | Failed)
 
 
 def maintain(case: str, seed: int, size: float, maintenance: str, modules: bool) -> list[Step]:
-    """A small deletion, the insertion of the same facts, and a large deletion. The first deletion of all builds
-    indexes; one before it takes that out of the figures."""
-    chosen = CASES[case]
-    facts = chosen.facts(seed, size)
-    warm(chosen.rules, chosen.facts(seed, size / 20), maintenance, modules)
-    kb, _ = timed_materialise(chosen.rules, facts, maintenance, modules)
+    """A small deletion, the insertion of the same facts, and a large deletion."""
+    kb, facts = ready_for_updates(case, seed, size, maintenance, modules)
     explicit = sum(map(len, facts.values()))
-    first = random_rows(facts, 1, seed)
-    kb.update(delete=first)
-    kb.update(add=first)
     small = random_rows(facts, min(1000, max(1, explicit // 100)), seed + 1)
     large = random_rows(facts, explicit // 4, seed + 2)
     return [timed(kb, delete=small), timed(kb, add=small), timed(kb, delete=large)]

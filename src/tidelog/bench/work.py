@@ -67,6 +67,21 @@ def warm(rules: str, facts: Tables, maintenance: str = "auto", modules: bool = T
         kb.update(add=part)
 
 
+def ready_for_updates(
+    case: str, seed: int, size: float, maintenance: str, modules: bool
+) -> tuple[KnowledgeBase, Tables]:
+    """A case materialised, and its facts. The first deletion of all builds indexes; one here takes that out of the
+    figures."""
+    chosen = CASES[case]
+    facts = chosen.facts(seed, size)
+    warm(chosen.rules, chosen.facts(seed, size / 20), maintenance, modules)
+    kb, _ = timed_materialise(chosen.rules, facts, maintenance, modules)
+    first = random_rows(facts, 1, seed)
+    kb.update(delete=first)
+    kb.update(add=first)
+    return kb, facts
+
+
 def single_rows(facts: Tables) -> Iterable[dict[str, list[Row]]]:
     """Each fact as an update's part of its own."""
     for name, table in facts.items():
