@@ -88,6 +88,10 @@ class ClosureDelta:
     def removed_count(self) -> int:
         return self.gone.count
 
+    @property
+    def added_count(self) -> int:
+        return self.come.count
+
     def __bool__(self) -> bool:
         return self.gone.count > 0 or self.come.count > 0
 

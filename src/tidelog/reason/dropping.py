@@ -46,6 +46,10 @@ class Dropped:
     def removed_count(self) -> int:
         return self.gone.count
 
+    @property
+    def added_count(self) -> int:
+        return self.come.count
+
     def __bool__(self) -> bool:
         return self.gone.count > 0
 

@@ -1,8 +1,8 @@
-"""The aggregate functions on one group: `count sum min max avg median`.
+"""The aggregate functions on groups: `count sum min max avg median`.
 
 Integers stay integers (and a sum that leaves 64 bits fails the group); sums with floats are exactly rounded, so that
 they do not depend on the order of facts. Of `1` and `1.0`, equal in value, `min`, `max` and `median` take the
-integer.
+integer. Columns of integers, which most are, are folded for all groups at once.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.store.layout import K_INTEGER
+from tidelog.store.layout import FAILURE, K_INTEGER
 from tidelog.store.relation import Cells
 from tidelog.store.terms import Terms
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Value
+
+Integers = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 
 class GroupFailed(Exception):
@@ -84,27 +88,71 @@ _FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
 }
 
 
-def _fold_integers(function: str, numbers: npt.NDArray[np.int64]) -> Value | None:
-    """The common case without Python objects: a column of integers. None where it needs the long way."""
+def _of_integers(function: str, numbers: Integers, starts: Integers) -> tuple[Numbers, Mask] | None:
+    """The aggregate of each group of integers without Python objects, and the groups of which it is exact; None where
+    all need the long way.
+    """
+    sizes = _sizes(starts, len(numbers))
     if function == "min":
-        return int(numbers.min())
+        return np.minimum.reduceat(numbers, starts), np.ones(len(starts), np.bool_)
     if function == "max":
-        return int(numbers.max())
-    if function == "sum" and abs(float(np.abs(numbers.astype(np.float64)).sum())) < 2.0**62:
-        return int(numbers.sum())
-    if function == "median" and len(numbers) % 2:
-        return int(np.partition(numbers, len(numbers) // 2)[len(numbers) // 2])
+        return np.maximum.reduceat(numbers, starts), np.ones(len(starts), np.bool_)
+    if function == "median":
+        group = np.repeat(np.arange(len(starts)), sizes)
+        ordered = numbers[np.lexsort((numbers, group))]
+        return ordered[starts + sizes // 2], sizes % 2 == 1
+    total = np.add.reduceat(numbers, starts)
+    magnitude = np.add.reduceat(np.abs(numbers.astype(np.float64)), starts)
+    if function == "sum":
+        return total, magnitude < 2.0**62
+    if function == "avg":
+        return total / sizes, magnitude < 2.0**53
     return None
 
 
-def fold(function: str, terms: Terms, column: Cells, distinct: bool) -> Value:
-    """The aggregate of a column of terms."""
+def _fold_long(function: str, terms: Terms, column: Cells) -> Value | None:
+    """The aggregate of one group of terms; None where it cannot be."""
+    try:
+        return _FUNCTIONS[function](terms.decode_column(column))
+    except GroupFailed:
+        return None
+
+
+def _sizes(starts: Integers, count: int) -> Integers:
+    return np.diff(starts, append=count)
+
+
+def _without_repeats(column: Cells, starts: Integers) -> tuple[Cells, Integers]:
+    """Each term of a group once."""
+    group = np.repeat(np.arange(len(starts)), _sizes(starts, len(column)))
+    order = np.lexsort((column, group))
+    column, group = column[order], group[order]
+    first = np.ones(len(column), np.bool_)
+    first[1:] = (column[1:] != column[:-1]) | (group[1:] != group[:-1])
+    column, group = column[first], group[first]
+    return column, np.searchsorted(group, np.arange(len(starts)))
+
+
+def fold(function: str, terms: Terms, column: Cells, starts: Integers, distinct: bool) -> Cells:
+    """The aggregates of groups of terms, which begin at `starts` and of which none is empty, as terms; FAILURE where a
+    group has none.
+    """
     if distinct:
-        column = np.unique(column)
+        column, starts = _without_repeats(column, starts)
     if function == "count":
-        return len(column)
+        return terms.encode_numbers(_sizes(starts, len(column)))
+    result = np.full(len(starts), FAILURE, np.int32)
+    long = np.ones(len(starts), np.bool_)
     if (terms.kinds(column) == K_INTEGER).all():
-        result = _fold_integers(function, terms.payloads(column))
-        if result is not None:
-            return result
-    return _FUNCTIONS[function](terms.decode_column(column))
+        found = _of_integers(function, terms.payloads(column), starts)
+        if found is not None:
+            values, exact = found
+            result[exact] = terms.encode_numbers(values[exact])
+            long = ~exact
+    places = np.flatnonzero(long)
+    if len(places):
+        ends = starts + _sizes(starts, len(column))
+        folded = [_fold_long(function, terms, column[starts[place] : ends[place]]) for place in places.tolist()]
+        known = [number for number, value in enumerate(folded) if value is not None]
+        result[places[known]] = terms.encode_values([folded[number] for number in known])
+    return result

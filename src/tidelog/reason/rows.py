@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidelog.reason.sets import Sets
-from tidelog.store.executor import next_match, plan_word, start, write_head
+from tidelog.store.executor import drain_last, next_match, plan_word, start, write_head
 from tidelog.store.growth import grown
 from tidelog.store.jit import address, entry_point, load_i32
 from tidelog.store.layout import DONE, M_FRAMES, M_STATE, MATCH, P_WIDTH, PAUSED
@@ -28,22 +28,30 @@ def collect_rows(m, plan, pivots, count, rows, capacity):
     """Write the head of each match to `rows` until there is no match or no room left."""
     frame = m[M_FRAMES]
     width = plan_word(m, plan, P_WIDTH)
-    while m[M_STATE + AT_PIVOT] < count:
-        if m[M_STATE + AT_ROWS] == capacity:
-            return PAUSED
-        if m[M_STATE + AT_JOINING] == 0:
-            start(frame, plan, load_i32(pivots + 4 * m[M_STATE + AT_PIVOT]) if pivots != 0 else -1)
-            m[M_STATE + AT_JOINING] = 1
+    position = m[M_STATE + AT_PIVOT]
+    joining = m[M_STATE + AT_JOINING]
+    written = m[M_STATE + AT_ROWS]
+    status = DONE
+    while position < count:
+        if written == capacity:
+            status = PAUSED
+            break
+        if joining == 0:
+            start(frame, plan, load_i32(pivots + 4 * position) if pivots != 0 else -1)
+            joining = 1
         status = next_match(m, frame)
         if status == MATCH:
-            write_head(m, frame, rows + 4 * width * m[M_STATE + AT_ROWS])
-            m[M_STATE + AT_ROWS] += 1
+            write_head(m, frame, rows + 4 * width * written)
+            _, written = drain_last(m, frame, rows, capacity, written + 1, (0, 0, 0))
         elif status == DONE:
-            m[M_STATE + AT_JOINING] = 0
-            m[M_STATE + AT_PIVOT] += 1
+            joining = 0
+            position += 1
         else:
-            return status
-    return DONE
+            break
+    m[M_STATE + AT_PIVOT] = position
+    m[M_STATE + AT_JOINING] = joining
+    m[M_STATE + AT_ROWS] = written
+    return status
 
 
 def matches(transaction: Transaction, sets: Sets, plan: int, width: int, pivots: Cells | None = None) -> Cells:

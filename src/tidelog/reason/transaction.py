@@ -88,6 +88,10 @@ class Changed(Protocol):
     def removed_count(self) -> int:
         """How many left, known without listing them."""
 
+    @property
+    def added_count(self) -> int:
+        """How many came, known without listing them."""
+
     def __bool__(self) -> bool: ...
 
 
@@ -101,6 +105,10 @@ class Delta:
     @property
     def removed_count(self) -> int:
         return len(self.removed)
+
+    @property
+    def added_count(self) -> int:
+        return len(self.added)
 
     def __bool__(self) -> bool:
         return len(self.removed) > 0 or len(self.added) > 0
@@ -116,6 +124,7 @@ class Appended:
         self.relation = relation
         self.start = start
         self.stop = stop
+        self.added_count = stop - start
         self._facts: Cells | None = None
 
     @property

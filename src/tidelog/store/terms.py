@@ -151,6 +151,12 @@ class Terms:
             f"a fact cannot hold {values[0]!r} of type {kind.__name__}: use str, int, float, bool or tidelog.IRI"
         )
 
+    def encode_numbers(self, numbers: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> Ids:
+        """The numbers of a column of integers or floats."""
+        if numbers.dtype == np.float64:
+            return self._encode_floats(numbers.astype(np.float64, copy=False))
+        return self._encode_bits(numbers.astype(np.int64, copy=False), K_INTEGER)
+
     def _encode_texts(self, texts: Sequence[str], kind: int) -> Ids:
         try:
             encoded = [text.encode() for text in texts]
