@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import ArityError, StorageError, StratificationError, UnknownRuleError
 from tidelog.spark import Materialisation, Options
-from tidelog.spark.maintenance.compaction import MOST_LAYERS
+from tidelog.spark.maintenance import compaction
+from tidelog.spark.maintenance.compaction import FEW_ROWS, MOST_LAYERS
 from tidelog.spark.maintenance.history import MANIFEST, History
 from tidelog.storage.lock import FolderLock
 
@@ -118,7 +119,12 @@ def test_an_update_that_dies_leaves_the_version_before(
         made.update(add={"edge": [("q", "r")]})
 
 
-def test_layers_are_merged_compacted_and_vacuumed(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("few_rows", [FEW_ROWS, 0], ids=["by the driver", "by a job"])
+def test_layers_are_merged_compacted_and_vacuumed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_rows: int
+) -> None:
+    monkeypatch.setattr(compaction, "FEW_ROWS", few_rows)
+    monkeypatch.setattr(compaction, "LARGE_SHARE", 10)
     made = Materialisation.create(spark, str(tmp_path), "", {"p": [(number,) for number in range(20)]})
     for number in range(MOST_LAYERS + 1):
         made.update(add={"p": [(100 + number,)]}, delete={"p": [(number,), (100 + number - 1,)]})

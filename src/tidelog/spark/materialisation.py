@@ -23,8 +23,9 @@ from tidelog.language.checks import check_arities, check_rule
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Constant, Program, Rule
 from tidelog.program.graph import RuleGraph
+from tidelog.spark.lookups.task import GIVE, TAKE
 from tidelog.spark.maintenance.compaction import compacted
-from tidelog.spark.maintenance.given import GIVE, TAKE, Given, Records
+from tidelog.spark.maintenance.given import Given, Records
 from tidelog.spark.maintenance.history import History, Version, relative
 from tidelog.spark.maintenance.rules import RuleChanges, changed_rules
 from tidelog.spark.maintenance.snapshot import CAME, WENT, Snapshot, Stored
@@ -242,8 +243,7 @@ class Materialisation:
         rules = changed_rules(self._graph.copy(), self._new_rules(program.rules, numbers), numbers)
         with self._writing() as folder:
             work = self._work(folder, records.arities, rules)
-            rows = records.encoded(work)
-            Maintenance(work, rules, rows, records.names, self._on_progress).run()
+            Maintenance(work, rules, records, self._on_progress).run()
             self._commit(self._next_version(work, rules, folder, prefixes, commit))
         self._graph, self._ids = rules.graph, work.ids
         return self.change

@@ -61,7 +61,8 @@ class Options:
 
     Components that read at most `local_facts` facts are solved inside one task, unless they yield more than
     `local_results`; 0 forbids it. Transitive closures of at most `closure_edges` pairs are computed in tasks that each
-    hold all of these; 0 forbids that, too.
+    hold all of these; 0 forbids that, too. A small update is worked off in one task that looks up what it needs where
+    all that its rules read is at most `lookup_facts`; `local_facts` = 0 forbids this as well.
 
     `maintenance` says how updates delete in recursive components that are no closures: `backward-forward`, `dred`, or
     `auto`, which is the former until it has to look at a large part of the component."""
@@ -71,6 +72,7 @@ class Options:
     local_facts: int = 1_000_000
     local_results: int = 5_000_000
     closure_edges: int = 5_000_000
+    lookup_facts: int = 50_000_000
     maintenance: str = "auto"
 
     def __post_init__(self) -> None:

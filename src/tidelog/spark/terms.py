@@ -13,9 +13,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -116,7 +118,7 @@ class Dictionary:
             new = new.join(self.frame().select("value"), "value", "left_anti")
         numbered = self._numbered_in_buckets(new) if large else new.withColumn("id", _row_number() + self.size - 1)
         found = Observation()
-        path = f"{self.folder}/part-{len(self.parts):05d}-{self.size}"
+        path = self._next_part
         is_float = F.col("kind") == FLOAT
         numbered.select("id", "value.*").observe(
             found, F.count("*").alias("count"), F.count_if(is_float).alias("floats")
@@ -128,6 +130,25 @@ class Dictionary:
             self.size += count
             self.floats = self.floats or observed(found, "floats") > 0
         return count
+
+    def append(self, constants: Sequence[Fields]) -> None:
+        """Give the next ids to a handful of constants of which none has one, in their order, without a job."""
+        if not constants:
+            return
+        path = Path(self._next_part)
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(parents=True)
+        columns = zip(FIELDS, ARROW_VALUE, zip(*constants, strict=True), strict=True)
+        ids = pa.array(range(self.size, self.size + len(constants)), pa.int64())
+        table = pa.table({"id": ids} | {name: pa.array(cells, type_.type) for name, type_, cells in columns})
+        pq.write_table(table, path / "part-00000.parquet")
+        self.parts.append(str(path))
+        self.size += len(constants)
+        self.floats = self.floats or any(kind == FLOAT for kind, *_ in constants)
+
+    @property
+    def _next_part(self) -> str:
+        return f"{self.folder}/part-{len(self.parts):05d}-{self.size}"
 
     @property
     def _staging(self) -> str:

@@ -1,4 +1,7 @@
-"""Layers put together: into one where they are many, and into the base where they have grown to a part of it."""
+"""Layers put together: into one where they are many, and into the base where they have grown to a part of it.
+
+Layers of few rows, as small updates leave them, are merged by the driver: a job would cost more than the update did.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from tidelog.spark.maintenance.snapshot import Snapshot, Stored, write_rows
+from tidelog.spark.maintenance.snapshot import Layer, Snapshot, Stored, write_rows
 
 # More layers than this are merged into one.
 MOST_LAYERS = 4
@@ -28,13 +33,34 @@ def compacted(
     if folded:
         written = write_rows(snapshot.rows(folded), {name: stored[name] for name in folded}, root, folder / "base")
         result |= {name: replace(stored[name], base=written.get(name), layers=()) for name in folded}
-    if merged:
-        written = write_rows(snapshot.layers(merged), {name: stored[name] for name in merged}, root, folder / "merged")
-        result |= {name: replace(stored[name], layers=(written[name],)) for name in merged}
+    small = [name for name in merged if _rows(stored[name]) <= FEW_ROWS]
+    for name in small:
+        result[name] = replace(stored[name], layers=(_merged(stored[name], root, folder / "small"),))
+    large = [name for name in merged if name not in small]
+    if large:
+        written = write_rows(snapshot.layers(large), {name: stored[name] for name in large}, root, folder / "merged")
+        result |= {name: replace(stored[name], layers=(written[name],)) for name in large}
     return result
 
 
+def _merged(stored: Stored, root: Path, folder: Path) -> Layer:
+    """All layers as one: of each fact the row of the newest layer that has it."""
+    columns = ["q", *stored.columns, "e", "n", "h"]
+    paths = [path for layer in stored.layers for path in sorted((root / layer.path).glob("*.parquet"))]
+    whole = pa.concat_tables([pq.ParquetFile(path).read(columns) for path in paths])
+    numbered = whole.select(stored.columns).append_column("row", pa.array(range(whole.num_rows), pa.int64()))
+    newest = numbered.group_by(stored.columns).aggregate([("row", "max")]).column("row_max")
+    path = folder / f"p={stored.number}"
+    path.mkdir(parents=True)
+    pq.write_table(whole.take(newest), path / "part-00000.parquet")
+    return Layer(str(path.relative_to(root)), len(newest))
+
+
 def _has_grown(stored: Stored) -> bool:
-    rows = sum(layer.rows for layer in stored.layers)
+    rows = _rows(stored)
     base = stored.base.rows if stored.base else 0
     return rows > FEW_ROWS and rows > LARGE_SHARE * base
+
+
+def _rows(stored: Stored) -> int:
+    return sum(layer.rows for layer in stored.layers)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,13 +15,15 @@ from tidelog.formats.batch import FactBatch
 from tidelog.formats.tables import columns_of
 from tidelog.language import resolve_predicate
 from tidelog.spark.loading import MANY_VALUES, encoded_records
+from tidelog.spark.lookups.task import GIVE, TAKE
 from tidelog.spark.maintenance.snapshot import keys
 from tidelog.spark.maintenance.work import Work
 from tidelog.spark.records import ARROW_RECORD, RECORD_TYPE, record_batch
 from tidelog.spark.relations import union_all
 from tidelog.spark.sources import Source
 
-GIVE, TAKE = "give", "take"
+# What an update gives and takes fits one task up to so many values.
+FEW_VALUES = 50_000
 
 Given = Mapping[str, Any]
 """Facts by predicate: a Spark DataFrame, or rows in any form that `KnowledgeBase.update` takes."""
@@ -36,6 +39,7 @@ class Records:
         self._frames: list[DataFrame] = []
         self.arities = dict(arities)
         self.names: set[str] = set()
+        self._stored: str | None = None
         self._gives = False
         self.count = 0
 
@@ -62,9 +66,17 @@ class Records:
         if known != arity:
             raise ArityError(f"`{predicate}` has {known} arguments, but a row has {arity} values")
 
+    def few(self, work: Work) -> pa.Table | None:
+        """All records, where they are few enough for one task; None for none, or for more."""
+        self._gather(work)
+        if self._stored is None:
+            return pa.Table.from_batches(self._batches, ARROW_RECORD) if 0 < self.count <= FEW_VALUES else None
+        return pq.read_table(self._stored).cast(ARROW_RECORD) if self.count <= FEW_VALUES else None
+
     def encoded(self, work: Work) -> DataFrame | None:
         """Rows of ids under the numbers of their predicates, and whether each is to `give` or to `take`."""
-        records = self._records(work)
+        self._gather(work)
+        records = self._records()
         if records is None:
             return None
         if self._gives:
@@ -78,20 +90,23 @@ class Records:
         )
         return work.cut(marked)
 
-    def _records(self, work: Work) -> DataFrame | None:
-        frames = list(self._frames)
-        if self._batches:
-            table = pa.Table.from_batches(self._batches, ARROW_RECORD)
-            frames.append(self._spark.createDataFrame(table, RECORD_TYPE))
-        if not frames:
-            return None
-        if not self._frames:
-            return frames[0]
+    def _records(self) -> DataFrame | None:
+        if self._stored is not None:
+            return self._spark.read.schema(RECORD_TYPE).parquet(self._stored)
+        return self._local() if self._batches else None
+
+    def _local(self) -> DataFrame:
+        return self._spark.createDataFrame(pa.Table.from_batches(self._batches, ARROW_RECORD), RECORD_TYPE)
+
+    def _gather(self, work: Work) -> None:
+        """Write what lies in frames, once, and count it on the way."""
+        if not self._frames or self._stored is not None:
+            return
+        frames = [*self._frames, *([self._local()] if self._batches else [])]
         found = Observation()
         counted = F.sum(F.size("arguments")).alias("values")
-        stored = work.stage(union_all(frames).observe(found, counted, F.max("reason").alias("reason")), RECORD_TYPE)
+        self._stored = work.stage_path(union_all(frames).observe(found, counted, F.max("reason").alias("reason")))
         reason, values = found.get["reason"], found.get["values"]
         if reason is not None:
             raise DataError(reason)
         self.count = values or 0
-        return stored

@@ -9,7 +9,8 @@ ones go to a task together (`tasks.py`). The others count (`counting.py`); recur
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -17,8 +18,11 @@ from pyspark.sql import functions as F
 from tidelog.errors import LimitError
 from tidelog.program.graph import Component
 from tidelog.program.modules import Module
+from tidelog.spark.lookups.job import eligible, given_frame, settle, solve
+from tidelog.spark.lookups.task import Outcome
 from tidelog.spark.maintenance.closures import close_again, closure_of
 from tidelog.spark.maintenance.counting import Counting
+from tidelog.spark.maintenance.given import Records
 from tidelog.spark.maintenance.recursion import Recursion
 from tidelog.spark.maintenance.rules import RuleChanges
 from tidelog.spark.maintenance.snapshot import keys, widened
@@ -30,34 +34,41 @@ from tidelog.spark.relations import union_all
 
 
 class Maintenance:
-    """One update: explicit facts that are given and taken (`p`, columns, `give`, `take`), and changes of rules."""
+    """One update: records of explicit facts that are given and taken, and changes of rules."""
 
-    def __init__(
-        self,
-        work: Work,
-        rules: RuleChanges,
-        given: DataFrame | None,
-        given_to: Iterable[str],
-        on_progress: OnProgress,
-    ) -> None:
+    def __init__(self, work: Work, rules: RuleChanges, records: Records, on_progress: OnProgress) -> None:
         self._work = work
         self._rules = rules
-        self._given = given
-        self._given_to = set(given_to)
+        self._records = records
+        self._given_to = records.names
         self._on_progress = on_progress
-        self._counting = Counting(work, rules, given)
+        self._looked_up: Outcome | None = None
         self._done: set[Component] = set()
         self._started = time.monotonic()
+
+    @cached_property
+    def _given(self) -> DataFrame | None:
+        """What is given and taken of the predicates that are not settled yet: `p`, columns, `give`, `take`."""
+        if self._looked_up is None:
+            return self._records.encoded(self._work)
+        done = {name for component in self._done for name in component.predicates}
+        return given_frame(self._work, self._looked_up, self._given_to - done)
+
+    @cached_property
+    def _counting(self) -> Counting:
+        return Counting(self._work, self._rules, self._given)
 
     def run(self) -> None:
         """Settle every predicate that the update reaches."""
         ruled = {rule.head.predicate for rule in self._rules.normal.values()}
         touched = self._given_to | self._rules.heads
-        plain = sorted(touched - ruled)
-        if plain:
-            self._run_wave([Component((name,), (), ()) for name in plain])
+        plain = [Component((name,), (), ()) for name in sorted(touched - ruled)]
         reached = set(self._rules.graph.components_in_order(touched))
         waves = [[component for component in wave if component in reached] for wave in waves_of(self._rules.graph)]
+        self._run_lookups([*plain, *(component for wave in waves for component in wave)])
+        unsettled = [component for component in plain if component not in self._done]
+        if unsettled:
+            self._run_wave(unsettled)
         for number, wave in enumerate(waves):
             later = [component for next_wave in waves[number:] for component in next_wave]
             self._run_block([component for component in later if component not in self._done])
@@ -71,6 +82,21 @@ class Maintenance:
         if own & (self._given_to | self._rules.heads):
             return True
         return any(name in self._work.changed for name in reads(self._rules, component))
+
+    # ── by lookups ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _run_lookups(self, components: Sequence[Component]) -> None:
+        """Settle what a task can settle that looks up the facts it needs: as a rule all of a small update of facts."""
+        records = None if self._rules.heads else self._records.few(self._work)
+        chosen = [] if records is None else eligible(self._work, self._rules, records, components)
+        if not chosen:
+            return
+        started = time.monotonic()
+        outcome = self._looked_up = solve(self._work, self._rules, records, chosen)
+        settled = chosen[: outcome.settled]
+        settle(self._work, outcome, settled)
+        self._done.update(settled)
+        self._tell([name for component in settled for name in component.predicates], "by lookups", started)
 
     # ── in a task ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -8,10 +8,12 @@ of a plan, and which set each phase gives them, are those of the embedded engine
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -264,6 +266,18 @@ class Work:
             number = self.number(name)
             found = {what: observed(counting, f"{what}{number}") for what in _COUNTED}
             self._append(name, f"{path}/p={number}", found, counted)
+
+    def settle_tables(self, tables: Mapping[str, pa.Table], uncounted: Collection[str]) -> None:
+        """The same for the few touched facts of predicates that the driver has, a table each."""
+        folder = Path(self._next("facts"))
+        for name, table in tables.items():
+            path = folder / f"p={self.number(name)}"
+            path.mkdir(parents=True)
+            pq.write_table(table, path / "part-00000.parquet")
+            e0, h0, e, h = (table.column(flag).to_numpy() for flag in ("e0", "h0", "e", "h"))
+            masks = {"rows": h | h0, "come": h & ~h0, "gone": h0 & ~h, "given": e & ~e0, "taken": e0 & ~e}
+            found = {what: int(mask.sum()) for what, mask in masks.items()}
+            self._append(name, str(path), found, name not in uncounted)
 
     def rebase(self, rows: DataFrame, names: Sequence[str]) -> None:
         """Write all facts of predicates again, as they were before the update, with derivations counted."""

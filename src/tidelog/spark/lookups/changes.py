@@ -1,0 +1,161 @@
+"""The facts of an update in work: what lies in files, and what has come and gone since, in sets of tuples.
+
+The roles of atoms in plans, and which set each phase gives them, are those of `maintenance/work.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidelog.language.syntax import Atom, Constant
+from tidelog.program.normal import NormalRule
+from tidelog.program.plan import Absent, Match, Pivot, Side, Start, Take, make_plan
+from tidelog.spark.lookups.files import Files, Ids, State
+from tidelog.spark.lookups.matching import Facts, Matches, instances
+from tidelog.spark.maintenance.snapshot import Stored
+
+Fact = tuple[str, Ids]
+Choose = Callable[[str], Facts]
+"""The facts of a predicate in some set."""
+
+_NONE: frozenset[Ids] = frozenset()
+
+
+@dataclass(frozen=True)
+class Given:
+    """A set of facts that is here as a whole."""
+
+    facts: Collection[Ids]
+
+    def all(self) -> Iterable[Ids]:
+        return self.facts
+
+    def matching(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
+        return (fact for fact in self.facts if tuple([fact[column] for column in columns]) in keys)
+
+
+@dataclass(frozen=True)
+class View:
+    """What lies in files of a predicate, without some facts and with others; what comes is not in the files."""
+
+    files: Files
+    name: str
+    without: Collection[Ids] = _NONE
+    extra: Collection[Ids] = _NONE
+
+    def all(self) -> Iterable[Ids]:
+        return self.matching((), {()})
+
+    def matching(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
+        found = [fact for fact in self.files.matching(self.name, columns, keys) if fact not in self.without]
+        return [*found, *Given(self.extra).matching(columns, keys)]
+
+
+@dataclass(frozen=True)
+class Sets:
+    """A set for each role that an atom can have in a plan; negated atoms read what is below."""
+
+    take: Choose
+    below_before: Choose
+    below_after: Choose
+    own_before: Choose
+    own_after: Choose
+    absent_before: Choose
+
+    def lookup(self, step: Take | Match | Absent) -> Facts:
+        name = step.atom.predicate
+        match step:
+            case Take():
+                return self.take(name)
+            case Match(own=True, side=side):
+                return self.own_before(name) if side is Side.BEFORE else self.own_after(name)
+            case Match(side=side):
+                return self.below_before(name) if side is Side.BEFORE else self.below_after(name)
+            case Absent(side=side):
+                return self.absent_before(name) if side is Side.BEFORE else self.below_after(name)
+
+
+@dataclass
+class Changes:
+    """What is known of an update: its files, and what came and went of the predicates that are settled."""
+
+    files: Files
+    stored: Mapping[str, Stored]
+    ids: Mapping[Constant, int]
+    come: dict[str, set[Ids]] = field(default_factory=lambda: defaultdict(set))
+    gone: dict[str, set[Ids]] = field(default_factory=lambda: defaultdict(set))
+    work: Counter[str] = field(default_factory=Counter)
+    _states: dict[str, dict[Ids, State | None]] = field(default_factory=lambda: defaultdict(dict))
+
+    # ── sets ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def old(self, name: str) -> Facts:
+        return View(self.files, name)
+
+    def new(self, name: str) -> Facts:
+        return View(self.files, name, self.gone[name], self.come[name])
+
+    def unchanged(self, name: str) -> Facts:
+        return View(self.files, name, self.gone[name])
+
+    def either(self, name: str) -> Facts:
+        return View(self.files, name, extra=self.come[name])
+
+    def held(self, take: Choose) -> Sets:
+        """Instances that held before the update."""
+        return Sets(take, self.old, self.old, self.old, self.old, self.old)
+
+    def holding(self, take: Choose, own_before: Choose, own_after: Choose) -> Sets:
+        """Instances that hold after it, with the facts of the component in sets of their own."""
+        return Sets(take, self.new, self.new, own_before, own_after, self.new)
+
+    def created(self, negated: bool, own: Choose) -> Sets:
+        """Instances that hold now and use something new from below."""
+        changed = self.gone if negated else self.come
+        return Sets(lambda name: Given(changed[name]), self.unchanged, self.new, own, own, self.either)
+
+    def destroyed(self, negated: bool) -> Sets:
+        """Instances that held before and used something that is gone from below."""
+        changed = self.come if negated else self.gone
+        return Sets(lambda name: Given(changed[name]), self.unchanged, self.old, self.old, self.old, self.either)
+
+    # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def instances(self, rule: NormalRule, pivot: Pivot, own: Iterable[str], sets: Sets) -> Matches:
+        return instances(make_plan(rule, pivot, own, self._estimate), sets.lookup, self.ids)
+
+    def _estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
+        return float(self.stored[atom.predicate].facts * 0.1 ** len(bound))
+
+    def pivots_below(self, rule: NormalRule, own: Iterable[str], created: bool) -> list[tuple[Pivot, bool]]:
+        """From where a change below reaches a rule: each pivot, and whether it is negated."""
+        for_positive, for_negative = (self.come, self.gone) if created else (self.gone, self.come)
+        positive = [
+            (Pivot(Start.POSITIVE, position), False)
+            for position, atom in enumerate(rule.positives)
+            if atom.predicate not in own and for_positive[atom.predicate]
+        ]
+        negative = [
+            (Pivot(Start.NEGATIVE, position), True)
+            for position, atom in enumerate(rule.negatives)
+            if for_negative[atom.predicate]
+        ]
+        return positive + negative
+
+    # ── states before the update ─────────────────────────────────────────────────────────────────────────────────
+
+    def look_up(self, facts: Iterable[Fact]) -> None:
+        """See that the states of facts are known."""
+        missing: dict[str, set[Ids]] = defaultdict(set)
+        for name, ids in facts:
+            if ids not in self._states[name]:
+                missing[name].add(ids)
+        for name, wanted in missing.items():
+            found = self.files.matching(name, range(self.stored[name].arity), wanted)
+            self._states[name].update((ids, found.get(ids)) for ids in wanted)
+
+    def before(self, fact: Fact) -> State | None:
+        """The state of a fact that was looked up; None for one that did not hold."""
+        return self._states[fact[0]][fact[1]]

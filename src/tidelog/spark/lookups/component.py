@@ -1,0 +1,268 @@
+"""One component under a small update: derivations counted, deletions by Backward/Forward, insertions semi-naive.
+
+As in `maintenance/recursion.py`, a fact that is explicit or has a derivation by a rule that is not recursive is
+*protected*. Where derivations are not counted, every rule is looked at as if it were recursive. Backward/Forward (Motik
+et al., §4) keeps the instances that it finds when it looks backwards, so that proving forwards needs no facts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tidelog.language.syntax import Atom
+from tidelog.program.graph import Component
+from tidelog.program.normal import NormalRule
+from tidelog.program.plan import HEAD, Pivot, Start
+from tidelog.spark.lookups.changes import Changes, Choose, Fact, Given, Sets, View
+from tidelog.spark.lookups.files import Ids
+from tidelog.spark.lookups.matching import Facts, Matches
+
+
+@dataclass(frozen=True)
+class Row:
+    """A touched fact with its state before (`e0`, `h0`) and after, as a layer stores it."""
+
+    ids: Ids
+    e0: bool
+    h0: bool
+    e: bool
+    n: int
+    h: bool
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an update says about the explicit facts of a component."""
+
+    give: frozenset[Fact]
+    take: frozenset[Fact]
+
+
+class Touched:
+    """The facts that may have changed, with the state that all but recursion gives them."""
+
+    def __init__(self, changes: Changes, asked: Asked, gained: Mapping[Fact, int], counted: bool) -> None:
+        self._changes = changes
+        self._counted = counted
+        self._asked = asked
+        self._gained = gained
+        self.facts = set(gained) | asked.give | asked.take
+
+    def explicit(self, fact: Fact) -> bool:
+        before = self._changes.before(fact)
+        kept = before is not None and before.explicit and fact not in self._asked.take
+        return kept or fact in self._asked.give
+
+    def gained(self, fact: Fact) -> int:
+        return self._gained.get(fact, 0)
+
+    def derivations(self, fact: Fact) -> int:
+        before = self._changes.before(fact)
+        known = before.derivations if before and self._counted else 0
+        return known + self.gained(fact)
+
+    def protected(self, fact: Fact) -> bool:
+        return self.explicit(fact) or self.derivations(fact) > 0
+
+
+class Maintained:
+    """One component, which an update takes from one state to the next."""
+
+    def __init__(self, changes: Changes, component: Component, rules: Mapping[int, NormalRule], asked: Asked) -> None:
+        counted = all(changes.stored[name].counted for name in component.predicates)
+        checked = component.recursive_rules if counted else component.rules
+        self._changes = changes
+        self._names = component.predicates
+        self._checked = [rules[number] for number in checked]
+        self._counted = [rules[number] for number in component.rules if number not in checked]
+        self._is_counted = counted
+        self._asked = asked
+        self._deleted: dict[str, set[Ids]] = defaultdict(set)
+        self._inserted: dict[str, set[Ids]] = defaultdict(set)
+        self._touched = Touched(changes, asked, {}, counted)
+
+    def run(self) -> dict[str, list[Row]]:
+        """Settle the component; the rows of its touched facts by predicate."""
+        self._touched = Touched(self._changes, self._asked, self._count(), self._is_counted)
+        self._changes.look_up(self._touched.facts)
+        self._delete()
+        self._insert()
+        return self._settled()
+
+    # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _count(self) -> Counter[Fact]:
+        """How many derivations each fact gains, less those that it loses."""
+        gained: Counter[Fact] = Counter()
+        for rule in self._counted:
+            gained.subtract(self._from_below(rule, created=False, own=self._changes.old))
+            gained.update(self._from_below(rule, created=True, own=self._changes.old))
+        return gained
+
+    def _from_below(self, rule: NormalRule, created: bool, own: Choose) -> list[Fact]:
+        """Heads of the instances that what changed below creates or destroys."""
+        changes, found = self._changes, []
+        for pivot, negated in changes.pivots_below(rule, self._names, created):
+            sets = changes.created(negated, own) if created else changes.destroyed(negated)
+            found += _facts(rule.head, changes.instances(rule, pivot, self._names, sets))
+        changes.work["insertion" if created else "deletion"] += len(found)
+        return found
+
+    # ── sets ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _rest(self, name: str) -> Facts:
+        """What held before and has not been deleted."""
+        return View(self._changes.files, name, self._deleted[name])
+
+    def _current(self, name: str) -> Facts:
+        """What is left, and what has been inserted by now."""
+        return View(self._changes.files, name, self._deleted[name], self._inserted[name])
+
+    def _holds(self, fact: Fact) -> bool:
+        name, ids = fact
+        left = self._changes.before(fact) is not None and ids not in self._deleted[name]
+        return left or ids in self._inserted[name]
+
+    def _forward(self, latest: set[Fact], sets: Sets, kind: str) -> set[Fact]:
+        """Heads of instances of checked rules that use one of the latest facts."""
+        found: list[Fact] = []
+        present = {name for name, _ in latest}
+        for rule in self._checked:
+            for position, atom in enumerate(rule.positives):
+                if atom.predicate in present:
+                    pivot = Pivot(Start.POSITIVE, position)
+                    found += _facts(rule.head, self._changes.instances(rule, pivot, self._names, sets))
+        self._changes.work[kind] += len(found)
+        return set(found)
+
+    # ── deletion ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _delete(self) -> None:
+        candidates = {fact for rule in self._checked for fact in self._from_below(rule, False, self._changes.old)}
+        candidates |= {fact for fact in self._touched.facts if self._changes.before(fact) is not None}
+        checked: set[Fact] = set()
+        while True:
+            latest = self._unprotected(candidates) - checked
+            known = set(checked)
+            lost = self._lost(latest, checked)
+            self._changes.work["checked"] += len(checked) - len(known)
+            if not lost:
+                return
+            for name, ids in lost:
+                self._deleted[name].add(ids)
+            candidates = self._forward(lost, self._changes.held(_choose(lost)), "deletion")
+
+    def _unprotected(self, facts: Iterable[Fact]) -> set[Fact]:
+        """Those facts that held before and need a proof."""
+        asked = set(facts)
+        self._changes.look_up(asked)
+        return {fact for fact in asked if self._changes.before(fact) is not None and not self._touched.protected(fact)}
+
+    def _lost(self, latest: set[Fact], checked: set[Fact]) -> set[Fact]:
+        """C := all that the latest facts may rest on; those of it that have no proof."""
+        proofs: dict[Fact, list[frozenset[Fact]]] = defaultdict(list)
+        added: set[Fact] = set()
+        while latest:
+            added |= latest
+            bodies = self._backward(latest, proofs)
+            latest = self._unprotected(bodies) - added - checked
+        # What was proved before counts as protected does; what was not is deleted and in no body.
+        proved = _proved(proofs, added)
+        self._changes.work["forward"] += len(proved)
+        checked |= added
+        return added - proved
+
+    def _backward(self, latest: set[Fact], proofs: dict[Fact, list[frozenset[Fact]]]) -> set[Fact]:
+        """All instances of checked rules that derive one of the latest facts; the facts of the component they use."""
+        sets = self._changes.holding(_choose(latest), self._rest, self._rest)
+        present = {name for name, _ in latest}
+        used: set[Fact] = set()
+        for rule in self._checked:
+            if rule.head.predicate not in present:
+                continue
+            found = self._changes.instances(rule, HEAD, self._names, sets)
+            own = [atom for atom in rule.positives if atom.predicate in self._names]
+            bodies = [_facts(atom, found) for atom in own]
+            heads = _facts(rule.head, found)
+            self._changes.work["backward"] += len(heads)
+            for head, *body in zip(heads, *bodies, strict=True):
+                proofs[head].append(frozenset(body))
+                used.update(body)
+        return used
+
+    # ── insertion ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _insert(self) -> None:
+        """DR5: what came from below, and then round by round."""
+        heads = {fact for rule in self._checked for fact in self._from_below(rule, True, self._current)}
+        latest = self._fresh(heads | {fact for fact in self._touched.facts if self._touched.protected(fact)})
+        while latest:
+            earlier = {name: set(facts) for name, facts in self._inserted.items()}
+            for name, ids in latest:
+                self._inserted[name].add(ids)
+            sets = self._changes.holding(_choose(latest), self._before_last(earlier), self._current)
+            latest = self._fresh(self._forward(latest, sets, "insertion"))
+
+    def _fresh(self, facts: set[Fact]) -> set[Fact]:
+        self._changes.look_up(facts)
+        return {fact for fact in facts if not self._holds(fact)}
+
+    def _before_last(self, earlier: Mapping[str, set[Ids]]) -> Choose:
+        return lambda name: View(self._changes.files, name, self._deleted[name], earlier.get(name, set()))
+
+    # ── settling ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _settled(self) -> dict[str, list[Row]]:
+        moved = {(name, ids) for piles in (self._deleted, self._inserted) for name in piles for ids in piles[name]}
+        rows: dict[str, list[Row]] = defaultdict(list)
+        for fact in moved | self._touched.facts:
+            name, ids = fact
+            before = self._changes.before(fact)
+            explicit, derivations = self._touched.explicit(fact), self._touched.derivations(fact)
+            was, holds = before is not None, self._holds(fact)
+            was_explicit = bool(before and before.explicit)
+            same = (was_explicit, was) == (explicit, holds) and not self._touched.gained(fact)
+            if (was or holds) and not same:
+                rows[name].append(Row(ids, was_explicit, was, explicit, derivations, holds))
+            if was and not holds:
+                self._changes.gone[name].add(ids)
+            elif holds and not was:
+                self._changes.come[name].add(ids)
+        return rows
+
+
+def _facts(atom: Atom, found: Matches) -> list[Fact]:
+    return [(atom.predicate, ids) for ids in found.values(atom.arguments)]
+
+
+def _choose(facts: Iterable[Fact]) -> Choose:
+    by_name: dict[str, list[Ids]] = defaultdict(list)
+    for name, ids in facts:
+        by_name[name].append(ids)
+    return lambda name: Given(by_name[name])
+
+
+def _proved(proofs: Mapping[Fact, list[frozenset[Fact]]], open_: set[Fact]) -> set[Fact]:
+    """P: the open facts of which some instance uses none but facts that hold or are proved."""
+    waiting: dict[Fact, list[tuple[Fact, set[Fact]]]] = defaultdict(list)
+    ready: list[Fact] = []
+    for head, bodies in proofs.items():
+        for body in bodies:
+            missing = set(body & open_)
+            if not missing:
+                ready.append(head)
+            for fact in missing:
+                waiting[fact].append((head, missing))
+    proved: set[Fact] = set()
+    while ready:
+        fact = ready.pop()
+        if fact in proved:
+            continue
+        proved.add(fact)
+        for head, missing in waiting.pop(fact, ()):
+            missing.discard(fact)
+            if not missing:
+                ready.append(head)
+    return proved

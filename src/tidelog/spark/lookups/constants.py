@@ -1,0 +1,52 @@
+"""The ids of a handful of constants, straight from the files of the dictionary; those that have none get the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidelog.formats.batch import BOOL, FLOAT, INT
+from tidelog.spark.terms import FIELDS, Fields
+
+Key = tuple[Any, ...]
+
+_INTEGERS = (INT, BOOL)
+
+
+def key_of(fields: Sequence[Any]) -> Key:
+    """Fields of a constant that are equal exactly when the constants are: NaN is one constant."""
+    kind, text, integer, number = fields
+    return kind, text, integer, "nan" if number != number else number
+
+
+def ids_of(parts: Iterable[str], wanted: Iterable[Fields]) -> dict[Key, int]:
+    """The ids of those constants that have one."""
+    keys = {key_of(fields): fields for fields in wanted}
+    found: dict[Key, int] = {}
+    if not keys:
+        return found
+    for part in parts:
+        for path in sorted(Path(part).glob("*.parquet")):
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(columns=["id", *FIELDS]):
+                    rows = batch.filter(_fitting(batch, keys.values())).to_pydict()
+                    numbered = zip(zip(*(rows[name] for name in FIELDS), strict=True), rows["id"], strict=True)
+                    found.update((key, id_) for fields, id_ in numbered if (key := key_of(fields)) in keys)
+    return found
+
+
+def _fitting(batch: pa.RecordBatch, wanted: Iterable[Fields]) -> pa.Array:
+    """The rows that agree with some constant in the field that counts for it; a few others may be among them."""
+    kind = batch.column("kind")
+    is_integer, is_float = pc.is_in(kind, pa.array(_INTEGERS, pa.int8())), pc.equal(kind, FLOAT)
+    texts = pa.array((text for kind, text, _, _ in wanted if kind not in (*_INTEGERS, FLOAT)), pa.string())
+    integers = pa.array((integer for kind, _, integer, _ in wanted if kind in _INTEGERS), pa.int64())
+    numbers = pa.array((number for kind, _, _, number in wanted if kind == FLOAT), pa.float64())
+    by_number = pc.if_else(is_float, pc.is_in(batch.column("number"), numbers), False)
+    by_integer = pc.if_else(is_integer, pc.is_in(batch.column("integer"), integers), by_number)
+    return pc.if_else(pc.or_(is_integer, is_float), by_integer, pc.is_in(batch.column("text"), texts))

@@ -1,0 +1,117 @@
+"""A small update, seen from the driver: whether it is one, its one job, and the files that come of it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from tidelog.formats.batch import FLOAT
+from tidelog.program.graph import Component
+from tidelog.spark.lookups.component import Row
+from tidelog.spark.lookups.task import GIVE, TAKE, Job, Outcome, carry_out
+from tidelog.spark.maintenance.rules import RuleChanges
+from tidelog.spark.maintenance.snapshot import Stored, keys
+from tidelog.spark.maintenance.tasks import reads
+from tidelog.spark.maintenance.work import Work
+from tidelog.spark.records import RECORD_TYPE
+from tidelog.spark.rules import needs_values
+from tidelog.spark.terms import NOT_A_TERM
+
+# So many facts are brought into the task at most.
+MOST_FACTS = 500_000
+
+
+def eligible(work: Work, rules: RuleChanges, records: pa.Table, components: Iterable[Component]) -> list[Component]:
+    """Those components, in order, that need no values, nor anything that needs some, and are not too large to scan."""
+    by_identity = not work.dictionary.floats and not _has_floats(records)
+    budget = work.options.lookup_facts if work.options.local_facts else 0
+    chosen: list[Component] = []
+    missing: set[str] = set()
+    counted: set[str] = set()
+    for component in components:
+        read = reads(rules, component)
+        size = sum(work.old.count(name) for name in read - counted)
+        valued = any(needs_values(rules.normal[number], by_identity) for number in component.rules)
+        if valued or read & missing or size > budget:
+            missing.update(component.predicates)
+        else:
+            chosen.append(component)
+            budget -= size
+            counted |= read
+    return chosen
+
+
+def _has_floats(records: pa.Table) -> bool:
+    kinds = pc.struct_field(pc.list_flatten(records.column("arguments").combine_chunks()), "kind")
+    return bool(pc.any(pc.equal(kinds, FLOAT)).as_py())
+
+
+def solve(work: Work, rules: RuleChanges, records: pa.Table, components: Sequence[Component]) -> Outcome:
+    """Take the update through the components in one task."""
+    concerned = {name for component in components for name in reads(rules, component)}
+    dictionary = work.dictionary
+    job = Job(
+        work.root,
+        {name: work.stored[name] for name in concerned},
+        tuple(dictionary.parts),
+        dictionary.size,
+        work.ids,
+        {number: rules.normal[number] for component in components for number in component.rules},
+        components,
+        MOST_FACTS,
+    )
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        outcome = carry_out(job, pa.Table.from_batches(batches))
+        yield pa.RecordBatch.from_pydict({"outcome": [pickle.dumps(outcome)]})
+
+    frame = work.spark.createDataFrame(records, RECORD_TYPE).coalesce(1).mapInArrow(run, "outcome binary")
+    [row] = frame.collect()
+    outcome: Outcome = pickle.loads(row["outcome"])
+    dictionary.append(outcome.terms)
+    work.counts.update(outcome.work)
+    return outcome
+
+
+def settle(work: Work, outcome: Outcome, components: Iterable[Component]) -> None:
+    """Write what was touched, a file for each predicate."""
+    tables: dict[str, pa.Table] = {}
+    uncounted: set[str] = set()
+    for component in components:
+        if not all(work.stored[name].counted for name in component.predicates):
+            uncounted.update(component.predicates)
+        touched = [name for name in component.predicates if name in outcome.rows]
+        tables |= {name: rows_table(work.stored[name], outcome.rows[name]) for name in touched}
+    work.settle_tables(tables, uncounted)
+
+
+def rows_table(stored: Stored, rows: Sequence[Row]) -> pa.Table:
+    """Touched facts of one predicate as a layer lays them out."""
+    columns: dict[str, pa.Array] = {"q": pa.array([stored.number] * len(rows), pa.int32())}
+    for place, column in enumerate(stored.columns):
+        columns[column] = pa.array([row.ids[place] if stored.arity else 0 for row in rows], pa.int64())
+    for flag in ("e0", "h0", "e"):
+        columns[flag] = pa.array([getattr(row, flag) for row in rows], pa.bool_())
+    columns["n"] = pa.array([row.n for row in rows], pa.int64())
+    columns["h"] = pa.array([row.h for row in rows], pa.bool_())
+    return pa.table(columns)
+
+
+def given_frame(work: Work, outcome: Outcome, names: Iterable[str]) -> DataFrame | None:
+    """What is given and taken of some predicates, as `Records.encoded` lays it out."""
+    wanted = [name for name in names if any(fact[0] == name for fact in outcome.give | outcome.take)]
+    if not wanted:
+        return None
+    width = work.old_width(wanted)
+    facts = [(name, ids) for name, ids in outcome.give | outcome.take if name in wanted]
+    columns: dict[str, pa.Array] = {"p": pa.array([work.number(name) for name, _ in facts], pa.int32())}
+    padded = [(*(ids or (0,)), *[NOT_A_TERM] * width)[:width] for _, ids in facts]
+    for place, column in enumerate(keys(width)):
+        columns[column] = pa.array([ids[place] for ids in padded], pa.int64())
+    columns[GIVE] = pa.array([fact in outcome.give for fact in facts], pa.bool_())
+    columns[TAKE] = pa.array([fact in outcome.take for fact in facts], pa.bool_())
+    return work.spark.createDataFrame(pa.table(columns))

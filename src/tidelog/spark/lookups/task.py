@@ -1,0 +1,104 @@
+"""What the task of a small update does: ids for its constants, then each component that it reaches, in order.
+
+The task reads files and writes none, so that it can be run again anywhere: what it found goes back to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from tidelog.language.syntax import Constant
+from tidelog.program.graph import Component
+from tidelog.program.normal import NormalRule
+from tidelog.spark.lookups.changes import Changes, Fact
+from tidelog.spark.lookups.component import Asked, Maintained, Row
+from tidelog.spark.lookups.constants import Key, ids_of, key_of
+from tidelog.spark.lookups.files import Files, TooMuch
+from tidelog.spark.maintenance.snapshot import Stored
+from tidelog.spark.terms import FIELDS, Fields
+
+GIVE, TAKE = "give", "take"
+
+
+@dataclass(frozen=True)
+class Job:
+    """An update: where the version before it lies, and the components to be looked at, each after those it reads."""
+
+    root: Path
+    stored: Mapping[str, Stored]
+    terms: tuple[str, ...]
+    terms_count: int
+    ids: Mapping[Constant, int]
+    rules: Mapping[int, NormalRule]
+    components: Sequence[Component]
+    most: int
+
+
+@dataclass
+class Outcome:
+    """What came of it: new constants in the order of their ids, what was given and taken, and what was touched.
+
+    `settled` components are done; it is less than there were where too many facts would have been needed."""
+
+    terms: list[Fields]
+    give: frozenset[Fact]
+    take: frozenset[Fact]
+    settled: int = 0
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    work: Mapping[str, int] = field(default_factory=dict)
+
+
+def carry_out(job: Job, records: pa.Table) -> Outcome:
+    """Take an update through the components."""
+    outcome = _encoded(job, records)
+    files = Files(job.root, job.stored, job.terms_count + len(outcome.terms), job.most)
+    changes = Changes(files, job.stored, job.ids)
+    try:
+        for component in job.components:
+            asked = _asked(outcome, component)
+            if asked.give or asked.take or _is_reached(component, job.rules, changes):
+                outcome.rows |= Maintained(changes, component, job.rules, asked).run()
+            outcome.settled += 1
+    except TooMuch:
+        pass
+    outcome.work = changes.work
+    return outcome
+
+
+def _is_reached(component: Component, rules: Mapping[int, NormalRule], changes: Changes) -> bool:
+    read = (atom.predicate for n in component.rules for atom in (*rules[n].positives, *rules[n].negatives))
+    return any(changes.come[name] or changes.gone[name] for name in read)
+
+
+def _asked(outcome: Outcome, component: Component) -> Asked:
+    give, take = (
+        frozenset(fact for fact in facts if fact[0] in component.predicates) for facts in (outcome.give, outcome.take)
+    )
+    return Asked(give, take)
+
+
+def _encoded(job: Job, records: pa.Table) -> Outcome:
+    """Records as facts of ids. One to be deleted that has an unknown constant is none."""
+    rows = [
+        (predicate, source, [tuple(cell[name] for name in FIELDS) for cell in arguments])
+        for predicate, source, arguments in zip(
+            *(records.column(name).to_pylist() for name in ("predicate", "source", "arguments")), strict=True
+        )
+    ]
+    known = ids_of(job.terms, (fields for _, _, cells in rows for fields in cells))
+    new: dict[Key, Fields] = {}
+    for _, source, cells in rows:
+        for fields in cells:
+            if source == GIVE and (key := key_of(fields)) not in known:
+                known[key] = job.terms_count + len(new)
+                new[key] = fields
+    facts: dict[str, set[Fact]] = {GIVE: set(), TAKE: set()}
+    for predicate, source, cells in rows:
+        ids = [known.get(key_of(fields)) for fields in cells]
+        if None not in ids:
+            facts[source].add((predicate, tuple(id_ for id_ in ids if id_ is not None)))
+    return Outcome(list(new.values()), frozenset(facts[GIVE]), frozenset(facts[TAKE]))

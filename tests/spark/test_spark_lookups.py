@@ -1,0 +1,199 @@
+"""Small updates by lookups, without Spark: random programs and updates on Parquet files against the oracle."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from generate import Features, soak
+from naive import Database, State, Update, database, derivations, minus, plain, without_empty
+from tidelog.formats.batch import FactBatch
+from tidelog.formats.tables import columns_of
+from tidelog.language.checks import check_arities
+from tidelog.language.parser import parse_rules
+from tidelog.language.syntax import Constant, Rule
+from tidelog.program.graph import Component, RuleGraph
+from tidelog.program.normal import normalise
+from tidelog.spark.lookups.component import Row
+from tidelog.spark.lookups.constants import ids_of, key_of
+from tidelog.spark.lookups.files import Files, TooMuch
+from tidelog.spark.lookups.job import rows_table
+from tidelog.spark.lookups.task import GIVE, TAKE, Job, Outcome, carry_out
+from tidelog.spark.maintenance.snapshot import Layer, Stored
+from tidelog.spark.materialise import constants_of
+from tidelog.spark.records import ARROW_RECORD, record_batch
+from tidelog.spark.rules import needs_values
+from tidelog.spark.terms import Dictionary, Fields, fields_of, value_of
+from tidelog.values import IRI, Literal, Value
+
+PLAIN = Features(arithmetic=False, functions=False, aggregates=False, values=(0, 1, 2, 3, "a", "b", True, IRI("x:a")))
+
+
+class Folder:
+    """A materialisation in files that no Spark session ever sees."""
+
+    def __init__(self, root: Path, rules: Iterable[Rule], arities: Mapping[str, int], uncounted: set[str]) -> None:
+        self._root = root
+        self._graph = RuleGraph(rules)
+        self._normal = {number: normalise(rule) for number, rule in self._graph.rules.items()}
+        self.stored = {
+            name: Stored(number, arity, counted=name not in uncounted)
+            for number, (name, arity) in enumerate(arities.items())
+        }
+        self._dictionary = Dictionary(None, str(root / "terms"))  # type: ignore[arg-type]
+        self._terms: list[Fields] = []
+        constants = list(dict.fromkeys(constants_of(self._normal.values())))
+        self._ids = {constant: number for number, constant in enumerate(constants)}
+        self._extend([fields_of(constant.value) for constant in constants])
+        self._versions = 0
+
+    def _extend(self, terms: list[Fields]) -> None:
+        self._dictionary.append(terms)
+        self._terms += terms
+
+    def update(self, update: Update, most: int = 1_000_000) -> Outcome:
+        ruled = {name for component in self._graph.components_in_order() for name in component.predicates}
+        plain_ones = [Component((name,), (), ()) for name in self.stored if name not in ruled]
+        job = Job(
+            self._root,
+            self.stored,
+            tuple(self._dictionary.parts),
+            self._dictionary.size,
+            self._ids,
+            self._normal,
+            [*plain_ones, *self._graph.components_in_order()],
+            most,
+        )
+        outcome = carry_out(job, _records(update))
+        self._extend(outcome.terms)
+        for component in job.components:
+            counted = all(self.stored[name].counted for name in component.predicates)
+            for name in component.predicates:
+                self._write(name, outcome.rows.get(name, []), counted)
+        self._versions += 1
+        return outcome
+
+    def _write(self, name: str, rows: list[Row], counted: bool) -> None:
+        stored = self.stored[name]
+        if not rows:
+            return
+        path = f"{self._versions}/p={stored.number}"
+        (self._root / path).mkdir(parents=True)
+        pq.write_table(rows_table(stored, rows), self._root / path / "part.parquet")
+        facts = stored.facts + sum(row.h for row in rows) - sum(row.h0 for row in rows)
+        layers = (*stored.layers, Layer(path, len(rows)))
+        self.stored[name] = replace(stored, facts=facts, layers=layers, counted=counted)
+
+    def check(self, state: State) -> None:
+        """All that lies in the files is what the oracle says: facts, which are explicit, and derivations."""
+        expected = without_empty(state.materialise())
+        files = Files(self._root, self.stored, self._dictionary.size, 1_000_000)
+        for name, stored in self.stored.items():
+            found = files.matching(name, (), {()})
+            assert stored.facts == len(found)
+            held = {self._fact(ids): known for ids, known in found.items()}
+            assert held.keys() == expected.get(name, set()), f"{name}{state}"
+            assert {fact for fact, known in held.items() if known.explicit} == state.explicit.get(name, set())
+            if stored.counted:
+                counts = self._derivations(name, expected)
+                assert {fact: known.derivations for fact, known in held.items() if known.derivations} == counts
+
+    def _fact(self, ids: tuple[int, ...]) -> tuple[Constant, ...]:
+        return tuple(Constant(value_of(self._terms[id_])) for id_ in ids)
+
+    def _derivations(self, name: str, held: Database) -> Counter[tuple[Constant, ...]]:
+        return Counter(
+            found.head[1]
+            for number, rule in self._graph.rules.items()
+            if rule.head.predicate == name and not self._graph.recursive(number)
+            for found in derivations(rule, held)
+            if found is not None
+        )
+
+    def changed(self, outcome: Outcome) -> tuple[Database, Database]:
+        """What came and what went."""
+        return tuple(  # type: ignore[return-value]
+            without_empty(
+                {name: {self._fact(row.ids) for row in rows if test(row)} for name, rows in outcome.rows.items()}
+            )
+            for test in (lambda row: row.h and not row.h0, lambda row: row.h0 and not row.h)
+        )
+
+
+def _records(update: Update) -> pa.Table:
+    batches = [
+        record_batch(FactBatch(name, columns, kind, 1))
+        for facts, kind in ((update.add, GIVE), (update.delete, TAKE))
+        for name, rows in plain(facts).items()
+        if (columns := columns_of(rows, name)) is not None
+    ]
+    return pa.Table.from_batches(batches, ARROW_RECORD)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs_and_updates(tmp_path: Path, seed: int) -> None:
+    case, stream = soak(seed, PLAIN)
+    rules = [
+        rule
+        for rule in case.rules
+        if (normal := normalise(rule)).positives and not needs_values(normal, by_identity=True)
+    ]
+    arities = check_arities((*case.facts_as_atoms(), *rules), {})
+    uncounted = {name for name in arities if random.Random(f"{seed} {name}").random() < 0.2}
+    folder = Folder(tmp_path, rules, arities, uncounted)
+    state = State(tuple(rules), {})
+    for update in (Update(add=case.state.explicit), *stream):
+        facts = replace(update, add_rules=(), remove_rules=())
+        before, state = without_empty(state.materialise()), state.apply(facts)
+        outcome = folder.update(facts)
+        folder.check(state)
+        after = without_empty(state.materialise())
+        assert folder.changed(outcome) == (without_empty(minus(after, before)), without_empty(minus(before, after)))
+
+
+def test_an_update_that_needs_too_much_settles_what_it_can(tmp_path: Path) -> None:
+    rules = parse_rules("twin(X, Y) :- edge(A, X), edge(A, Y).", {})
+    folder = Folder(tmp_path, rules, {"edge": 2, "twin": 2}, set())
+    folder.update(Update(add=database({"edge": [("hub", number) for number in range(40)]})))
+    outcome = folder.update(Update(add=database({"edge": [("hub", 40)]})), most=30)
+    assert outcome.settled == 1
+    assert set(outcome.rows) == {"edge"}
+
+
+def test_constants_of_all_kinds_are_found(tmp_path: Path) -> None:
+    values: list[Value] = [
+        "1",
+        1,
+        1.0,
+        True,
+        IRI("1"),
+        Literal("1", language="en"),
+        0,
+        0.0,
+        False,
+        "",
+        float("nan"),
+        -7,
+    ]
+    dictionary = Dictionary(None, str(tmp_path))  # type: ignore[arg-type]
+    for value in values:
+        dictionary.append([fields_of(value)])
+    found = ids_of(dictionary.parts, [fields_of(value) for value in (*values, 2, "2", 2.0)])
+    assert [found[key_of(fields_of(value))] for value in values] == list(range(len(values)))
+    assert len(found) == len(values)
+
+
+def test_a_lookup_stops_at_its_limit(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, (), {"edge": 2}, set())
+    folder.update(Update(add=database({"edge": [(number, 0) for number in range(20)]})))
+    files = Files(tmp_path, folder.stored, 30, 10)
+    with pytest.raises(TooMuch):
+        files.matching("edge", (), {()})
