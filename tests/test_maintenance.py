@@ -52,3 +52,14 @@ def test_a_group_that_joins_a_base_with_its_closure(maintenance: str) -> None:
     kb.update(add={"edge": [(1, 2), (2, 2), (2, 3)]})
     assert set(kb.facts("n")) == {(1, 1), (2, 2)}
     assert kb.update(delete={"edge": [(1, 2)]}).removed["n"] == {(1, 1)}
+
+
+@pytest.mark.parametrize("maintenance", ["backward-forward", "backward-forward-counting"])
+def test_a_fact_left_without_a_proof_is_proved_when_what_it_waits_for_is(maintenance: str) -> None:
+    """The search for a(1) comes to b(1), which only a(1) derives, before it finds c(1)."""
+    rules = "a(X) :- b(X). b(X) :- a(X). a(X) :- c(X). c(X) :- a(X)."
+    kb = KnowledgeBase(rules, maintenance=maintenance)
+    kb.update(add={"a": [(1,)], "b": [(1,)], "c": [(1,)]})
+    change = kb.update(delete={"a": [(1,)], "b": [(1,)]})
+    assert not change.removed
+    assert (change.work["checked"], change.work["forward"]) == (3, 3)

@@ -91,7 +91,9 @@ class RoundTable:
 
 
 class HeadTable:
-    """The plans that look for a derivation of a given fact, by its relation: non-recursive rules first."""
+    """The plans that look for a derivation of a given fact, by its relation: non-recursive rules first. With each goes
+    how many facts of the component an instance has.
+    """
 
     def __init__(self, store: Store, relations: list[Relation], rules: list[CompiledRule]) -> None:
         starts: npt.NDArray[np.int32] = np.zeros(len(store.relations) + 1, np.int32)
@@ -102,7 +104,7 @@ class HeadTable:
             starts[relation.number] = len(words) // 2
             for rule in ordered:
                 if rule.head is relation:
-                    words += [rule.offset(HEAD), int(rule.recursive)]
+                    words += [rule.offset(HEAD), len(list(rule.own_positions()))]
             self._ends[relation.number] = len(words) // 2
         self._starts = starts
         self._plans = np.array(words or [0], np.int32)

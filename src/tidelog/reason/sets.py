@@ -23,8 +23,8 @@ from tidelog.store.layout import (
     F_IN,
     F_OLD,
     F_PROCESSED,
+    F_PROVED,
     F_SEEN,
-    F_SPREAD,
     M_ABSENT,
     M_MASKS,
 )
@@ -37,8 +37,8 @@ UNCHANGED: Masks = (F_IN | F_OLD, F_IN | F_OLD)
 NEW_BEFORE_BATCH: Masks = (F_IN | F_CURRENT, F_IN)
 OLD_UNPROCESSED: Masks = (F_OLD | F_PROCESSED, F_OLD)
 OLD_BEFORE_BATCH: Masks = (F_OLD | F_PROCESSED | F_CURRENT, F_OLD)
-SPREAD: Masks = (F_SPREAD, F_SPREAD)
-SPREAD_BEFORE_BATCH: Masks = (F_SPREAD | F_CURRENT, F_SPREAD)
+KNOWN: Masks = (F_PROVED, F_PROVED)
+KNOWN_BEFORE_BATCH: Masks = (F_PROVED | F_CURRENT, F_PROVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ DESTROYED_IN_ROUND = Sets(UNCHANGED, UNCHANGED, OLD_BEFORE_BATCH, OLD_UNPROCESSE
 HOLDING = Sets(NEW, NEW, NEW, NEW, F_IN, F_IN)
 HELD = Sets(OLD, OLD, OLD, OLD, F_OLD, F_OLD)
 # Instances all of whose own facts have been proved.
-PROVED = Sets(NEW, NEW, SPREAD_BEFORE_BATCH, SPREAD, F_IN, F_IN)
-# Instances that could derive a fact: their own facts are not disproved, or are all explicit.
+PROVED = Sets(NEW, NEW, KNOWN_BEFORE_BATCH, KNOWN, F_IN, F_IN)
+# Instances that could derive a fact: their own facts are not disproved, or are all explicit, or all proved.
 BACKWARD = Sets(NEW, NEW, UNDISPROVED, UNDISPROVED, F_IN, F_IN)
 BACKWARD_EXPLICIT = Sets(NEW, NEW, EXPLICIT, EXPLICIT, F_IN, F_IN)
+BACKWARD_PROVED = Sets(NEW, NEW, KNOWN, KNOWN, F_IN, F_IN)
