@@ -336,31 +336,30 @@ class State:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_keys_with_random_programs(seed: int, tmp_path: Path) -> None:
-    """Keys that move between workers, tasks that are done twice, and a change of rules, against one knowledge base."""
+    """Shards that move between workers, tasks done twice, and a change of rules, against one knowledge base."""
     text, batches = keyed_stream(seed, ["a", 1, 1.0, True], length=4)
     *kept, last = text.splitlines()
-    program = KeyedProgram(tmp_path, 1, {})
+    program = KeyedProgram(tmp_path, 1, {}, shards=3)
     program.programs.begin("\n".join(kept))
     program.programs.put(3, text)
     keys = program.check(text)
-    states: dict[str, State] = {}
+    states: dict[int, State] = {}
     facts: dict[int, list[tuple[str, tuple[str, str]]]] = {}
     dice = random.Random(seed)
     for number, batch in enumerate([*batches, [record("add", "key", key) for key in ("a", 1, 1.0, True)]]):
-        split: dict[str, list[str]] = {}
+        split: dict[int, list[str]] = {}
         for body in batch:
-            for key, update in keys.split(parse_entry(body)).items():
-                split.setdefault(key, []).append(body)
-                assert update
-        for key, bodies in split.items():
+            [key] = keys.split(parse_entry(body))
+            split.setdefault(program.shard(key), []).append(body)
+        for shard, bodies in split.items():
             if dice.random() < 0.3:
                 keyed._residents.clear()  # another worker
-            state = states.setdefault(key, State())
+            state = states.setdefault(shard, State())
             if dice.random() < 0.3:
                 task = State()
                 task._value = state._value  # a task whose state is not committed
-                keyed.apply_to_key(key, entries(*bodies), task, program, program.programs.number_for(number))
-            rows = keyed.apply_to_key(key, entries(*bodies), state, program, program.programs.number_for(number))
+                keyed.apply_to_shard(shard, entries(*bodies), task, program, program.programs.number_for(number))
+            rows = keyed.apply_to_shard(shard, entries(*bodies), state, program, program.programs.number_for(number))
             changes = [(str(row[1]), (str(row[2]), str(row[3]))) for row in rows if row[0] == keyed.CHANGE]
             facts.setdefault(number, []).extend(sorted(changes, key=lambda change: change[0] != "removed"))
     truth = KnowledgeBase("\n".join(kept))

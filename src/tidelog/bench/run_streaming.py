@@ -64,9 +64,7 @@ def stream(engine: str, cores: int, size: int, seed: int) -> list[Any]:
         batches = memory_batches if engine == "memory" else keyed_batches
         sizes = [_write(place / "in", number, batch) for number, batch in enumerate(batches(size, seed))]
         config = read_config(_config(place, engine))
-        spark = open_session(
-            f"local[{cores}]", {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": str(cores)}
-        )
+        spark = open_session(f"local[{cores}]", {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "4"})
         marks: list[tuple[float, float]] = []
         run = StreamRun(spark, config, lambda _: marks.append((time.perf_counter(), tree_cpu())))
         view = run.run()

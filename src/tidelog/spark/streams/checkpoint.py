@@ -24,9 +24,9 @@ class Checkpoint:
         self.metrics = folder / "metrics.json"
         self._path = folder / "stream.json"
 
-    def begin(self, program: str, engine: str, *outputs: BatchFolder) -> None:
-        """Begin a stream here, or make sure that it is the same one as before."""
-        wanted = {"format": _FORMAT, "program": checksum(program.encode()), "engine": engine}
+    def begin(self, program: str, engine: str, *outputs: BatchFolder, shards: int | None = None) -> None:
+        """Begin a stream here, or make sure that it is the same one as before; `shards` of keys, where it has them."""
+        wanted = {"format": _FORMAT, "program": checksum(program.encode()), "engine": engine, "shards": shards}
         if self._path.exists():
             self._compare(wanted)
             return
@@ -45,6 +45,7 @@ class Checkpoint:
         for what, advice in (
             ("format", "it is of another version of tidelog"),
             ("engine", f"its engine is {found.get('engine')}"),
+            ("shards", f"it has {found.get('shards')} shards"),
             ("program", "its program was another one: put that back and send the change of rules through the stream"),
         ):
             if found.get(what) != wanted[what]:

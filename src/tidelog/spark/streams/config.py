@@ -8,6 +8,7 @@ trigger = "2 seconds"            # how often; "available-now": take what there i
 most_per_batch = 100             # files, or messages of a broker, in a batch
 key = 1                          # keyed: the argument of every predicate that holds the key, from 1 on …
 keys = { limit = 0 }             # … unless it is another one; 0: a predicate without a key, the same for all keys
+shards = 32                      # keyed: the parts that keys are dealt to, each of which is written as a whole
 
 [stream.source]
 format = "jsonl"                 # jsonl, csv, parquet, mqtt, or any other source of Spark
@@ -34,9 +35,10 @@ ENGINES = ("memory", "spark", "keyed")
 FILE_FORMATS = ("jsonl", "csv", "parquet")
 SINK_FORMATS = ("jsonl", "parquet")
 AVAILABLE_NOW = "available-now"
+SHARDS = 32
 
 _STREAM = {
-    *("engine", "checkpoint", "quarantine", "trigger", "most_per_batch", "key", "keys", "source", "sink"),
+    *("engine", "checkpoint", "quarantine", "trigger", "most_per_batch", "key", "keys", "shards", "source", "sink"),
 }
 _SOURCE = {"format", "path", "options", "schema", "value", "order"}
 
@@ -68,6 +70,7 @@ class StreamConfig:
     most_per_batch: int | None
     key: int
     keys: Mapping[str, int]
+    shards: int
     source: StreamSource
     sink: Path
     sink_format: str
@@ -88,6 +91,7 @@ def stream_config(path: str, folder: Path, table: Mapping[str, Any]) -> StreamCo
         most_per_batch=read.number("most_per_batch"),
         key=read.number("key") or 1,
         keys=keys,
+        shards=read.number("shards") or SHARDS,
         source=_source(f"{path}, [stream.source]", folder, read.table("source")),
         sink=folder / sink.text("path"),
         sink_format=sink.one_of("format", SINK_FORMATS, "jsonl"),

@@ -1,11 +1,14 @@
-"""The engine `keyed`: the facts of each key in Spark's state, and what follows from them in the workers.
+"""The engine `keyed`: the facts of all keys in Spark's state, and what follows from them in the workers.
 
-Records are split by key on the executors, and grouped; `applyInPandasWithState` hands each key's records to its facts.
-Spark commits the states of all keys together with the batch, and works on a batch again from the states before it if
-it did not come to that: so the changes of a batch are the same each time, and the sink takes them once.
+Keys are dealt to *shards* by their hash. A call of Spark into Python costs milliseconds, and so does an update of a
+knowledge base, however few facts they are about: so it is shards that Spark's state holds, and all records of a batch
+for the keys of a shard are one update. Records are split by key on the executors, and grouped;
+`applyInPandasWithState` hands the records of each shard to its facts. Spark commits the states of all shards together
+with the batch, and works on a batch again from the states before it if it did not come to that: so the changes of a
+batch are the same each time, and the sink takes them once.
 
 Rules hold for all keys. A change of rules is told to the driver, checked there, and holds from the next batch on; a
-key changes over when it is next worked on, and its change then includes what the new rules add and remove.
+shard changes over when it is next worked on, and its change then includes what the new rules add and remove.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -34,13 +38,13 @@ from tidelog.spark.streams.keys import Keys
 from tidelog.spark.streams.metrics import Outcome
 from tidelog.spark.streams.programs import Programs
 from tidelog.spark.streams.records import Entry, Refused, changes_rules, parse_entry
-from tidelog.spark.streams.resident import KeyFacts, Resident, rules_text
+from tidelog.spark.streams.resident import Resident, ShardFacts, rules_text
 from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, changed_facts, net_facts
 
 CHANGE, REFUSED, RULES, WORK = "change", "refused", "rules", "work"
 STATE = "program bigint, token string, facts string"
 _OUTPUT = ("kind", "op", "predicate", "arguments", "place", "body", "reason")
-_NOBODY = ""  # the key of what belongs to no key: records that cannot be read, and changes of rules
+_NOBODY = -1  # the shard of what belongs to no key: records that cannot be read, and changes of rules
 _BATCH_ID = "streaming.sql.batchId"
 
 # By program folder and number: a worker lives longer than a task.
@@ -49,11 +53,12 @@ _residents: dict[tuple[str, int], Resident] = {}
 
 @dataclass(frozen=True)
 class KeyedProgram:
-    """What a task needs to know: where programs lie, and which arguments are keys."""
+    """What a task needs to know: where programs lie, which arguments are keys, and how many shards there are."""
 
     folder: Path
     key: int
     keys: Mapping[str, int]
+    shards: int
 
     @property
     def programs(self) -> Programs:
@@ -68,15 +73,19 @@ class KeyedProgram:
         place = (str(self.folder), number)
         if place not in _residents:
             text = self.programs.text(number)
-            _residents[place] = Resident(text, self.check(text))
+            _residents[place] = Resident(text, self.check(text), self.shard)
         return _residents[place]
+
+    def shard(self, key: str) -> int:
+        """The shard of a key: the same in every process, and for ever."""
+        return crc32(key.encode()) % self.shards
 
 
 # ── records to keys ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def split_by_key(frame: DataFrame, program: KeyedProgram, csv: bool) -> DataFrame:
-    """Records with the key that each of them, or each part of one, belongs to."""
+    """Records with the shard of the key that each of them, or each part of one, belongs to."""
     order = order_columns(frame)
     types = {field.name: field.dataType.simpleString() for field in frame.schema}
     kept = "".join(f"{name} {types[name]}, " for name in order)
@@ -87,15 +96,16 @@ def split_by_key(frame: DataFrame, program: KeyedProgram, csv: bool) -> DataFram
         count = 0
         for batch in batches:
             bodies = batch.column("body").to_pylist()
-            rows = [(row, *part) for row, body in enumerate(bodies) for part in _parts(body, keys, csv)]
+            rows = [(row, *part) for row, body in enumerate(bodies) for part in _parts(body, keys, program.shard, csv)]
             taken = batch.take(pa.array([row for row, *_ in rows], pa.int64()))
-            columns = [pa.array([part[place] for part in rows], pa.string()) for place in (1, 2, 3)]
+            columns = [pa.array([part[1] for part in rows], pa.int32())]
+            columns += [pa.array([part[place] for part in rows], pa.string()) for place in (2, 3)]
             columns += [taken.column(name) for name in ("place", *order)]
             columns.append(pa.array(range(count, count + len(rows)), pa.int64()))
             count += len(rows)
-            yield pa.RecordBatch.from_arrays(columns, names=["key", "body", "reason", "place", *order, last])
+            yield pa.RecordBatch.from_arrays(columns, names=["shard", "body", "reason", "place", *order, last])
 
-    return frame.mapInArrow(split, f"key string, body string, reason string, place string, {kept}{last} bigint")
+    return frame.mapInArrow(split, f"shard int, body string, reason string, place string, {kept}{last} bigint")
 
 
 def _current(program: KeyedProgram) -> int:
@@ -104,8 +114,8 @@ def _current(program: KeyedProgram) -> int:
     return program.programs.number_for(int(context.getLocalProperty(_BATCH_ID) or 0))
 
 
-def _parts(body: str, keys: Keys, csv: bool) -> Iterable[tuple[str, str, str | None]]:
-    """Key, text and, where it is refused, reason, for each key that a record is about."""
+def _parts(body: str, keys: Keys, shard: Callable[[str], int], csv: bool) -> Iterable[tuple[int, str, str | None]]:
+    """Shard, text and, where it is refused, reason, for each key that a record is about."""
     if not body.strip():
         return []
     try:
@@ -116,8 +126,8 @@ def _parts(body: str, keys: Keys, csv: bool) -> Iterable[tuple[str, str, str | N
     except DataError as problem:
         return [(_NOBODY, body, str(problem))]
     if len(found) == 1 and not csv:
-        return [(next(iter(found)), body, None)]
-    return [(key, _as_json(part), None) for key, part in found.items()]
+        return [(shard(next(iter(found))), body, None)]
+    return [(shard(key), _as_json(part), None) for key, part in found.items()]
 
 
 def _as_json(update: Update) -> str:
@@ -129,31 +139,31 @@ def _as_json(update: Update) -> str:
     return json.dumps({**written, **rules}, ensure_ascii=False)
 
 
-# ── a key ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── a shard ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def changes_of_keys(frame: DataFrame, program: KeyedProgram) -> DataFrame:
     """What the records of each batch change, as rows of several kinds."""
     order = order_columns(frame)
     schema = ", ".join(f"{name} string" for name in _OUTPUT)
-    work = partial(_work_on_key, program=program, order=order)
-    return frame.groupBy("key").applyInPandasWithState(work, schema, STATE, "update", "NoTimeout")
+    work = partial(_work_on_shard, program=program, order=order)
+    return frame.groupBy("shard").applyInPandasWithState(work, schema, STATE, "update", "NoTimeout")
 
 
-def _work_on_key(
-    key: tuple[Any, ...], frames: Iterator[Any], state: Any, program: KeyedProgram, order: list[str]
+def _work_on_shard(
+    shard: tuple[Any, ...], frames: Iterator[Any], state: Any, program: KeyedProgram, order: list[str]
 ) -> Iterator[Any]:
-    """All records of a key in a batch, at once."""
+    """All records of a shard in a batch, at once."""
     import pandas
 
     columns = [*order, "place", "body", "reason"]
     found = [row for frame in frames for row in zip(*(frame[name].tolist() for name in columns), strict=True)]
     found.sort(key=lambda row: row[: len(order)])
     entries = [Entry(place, body) for *_, place, body, _ in found]
-    if key[0] == _NOBODY:
+    if shard[0] == _NOBODY:
         rows = [_told(entry, row[-1]) for entry, row in zip(entries, found, strict=True)]
     else:
-        rows = apply_to_key(key[0], entries, state, program, _current(program))
+        rows = apply_to_shard(int(shard[0]), entries, state, program, _current(program))
     yield pandas.DataFrame(rows, columns=list(_OUTPUT))
 
 
@@ -161,15 +171,15 @@ def _told(entry: Entry, reason: str | None) -> tuple[str | None, ...]:
     return (RULES if reason is None else REFUSED, None, None, None, entry.place, entry.body, reason)
 
 
-def apply_to_key(
-    key: str, entries: list[Entry], state: Any, program: KeyedProgram, number: int
+def apply_to_shard(
+    shard: int, entries: list[Entry], state: Any, program: KeyedProgram, number: int
 ) -> list[tuple[str | None, ...]]:
-    """Apply records to the facts of a key under the program of a number; the rows that tell what changed."""
+    """Apply records to the facts of a shard under the program of a number; the rows that tell what changed."""
     resident = program.resident(number)
-    changes = [_brought_in(key, state, program, number, resident)]
+    changes = [_brought_in(shard, state, program, number, resident)]
     batch = Batch(0, entries, parse_entry)
-    token, facts = resident.apply(key, batch)
-    state.update((number, token, facts.to_json()))
+    token, facts = resident.apply(shard, batch)
+    state.update((number, token, facts.state))
     changes.extend(list(changed_facts(change)) for change in batch.changes)
     rows: list[tuple[str | None, ...]] = [(CHANGE, *fact, None, None, None) for fact in net_facts(changes)]
     rows.extend((REFUSED, None, None, None, one.entry.place, one.entry.body, one.reason) for one in batch.refused)
@@ -177,17 +187,17 @@ def apply_to_key(
     return [*rows, (WORK, None, None, None, None, json.dumps({**work, "records": len(entries)}), None)]
 
 
-def _brought_in(key: str, state: Any, program: KeyedProgram, number: int, resident: Resident) -> list[ChangedFact]:
-    """See that the facts of a key are here, and tell what is new about that, as under a new program."""
+def _brought_in(shard: int, state: Any, program: KeyedProgram, number: int, resident: Resident) -> list[ChangedFact]:
+    """See that the facts of a shard are here, and tell what is new about that, as under a new program."""
     if not state.exists:
-        return list(changed_facts(resident.bring_in(key, resident.first_facts(key))))
+        return list(changed_facts(resident.bring_in(shard, resident.first_facts(shard))))
     before, token, facts = state.get
     if before == number:
-        if not resident.holds(key, token):
-            resident.catch_up(key, KeyFacts.from_json(facts))
+        if not resident.holds(shard, token):
+            resident.catch_up(shard, ShardFacts.of_state(facts))
         return []
-    gone = changed_facts(program.resident(before).bring_in(key, KeyFacts.from_json(facts)))
-    come = changed_facts(resident.bring_in(key, KeyFacts.from_json(facts)))
+    gone = changed_facts(program.resident(before).bring_in(shard, ShardFacts.of_state(facts)))
+    come = changed_facts(resident.bring_in(shard, ShardFacts.of_state(facts)))
     return net_facts([[fact._replace(op="removed") for fact in gone], come])
 
 
@@ -206,7 +216,7 @@ class KeyedEngine:
         self._on_batch = on_batch
 
     def take(self, number: int, rows: pa.Table) -> None:
-        """The rows that the keys gave for a batch; the same if the batch is worked on again."""
+        """The rows that the shards gave for a batch; the same if the batch is worked on again."""
         facts: list[ChangedFact] = []
         refused: list[Refused] = []
         rules: list[Entry] = []

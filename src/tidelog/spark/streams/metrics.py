@@ -67,7 +67,11 @@ class View:
             f"{totals.updates:,} updates in {totals.batches:,} batches, {self.updates_per_second:,.0f}/s lately",
             f"latency {self.latency:.2f} s, at most {self.slowest:.2f} s",
             f"waiting: {waiting}",
-            *([f"state: {self.state['keys']:,} keys, {self.state['bytes'] / 1e6:,.1f} MB"] if self.state else []),
+            *(
+                [f"state: {self.state['shards']:,} shards of keys, {self.state['bytes'] / 1e6:,.1f} MB"]
+                if self.state
+                else []
+            ),
             f"facts: {totals.added:,} came, {totals.removed:,} went; {totals.refused:,} records refused",
             f"work: {work or 'none'}",
         ]

@@ -1,8 +1,8 @@
-"""The facts of many keys in one knowledge base of a Python worker.
+"""The facts of many shards of keys in one knowledge base of a Python worker.
 
-The state of a key, which Spark keeps, is its explicit facts. A worker that has worked on a key before need not
-materialise them again: it still has them, under the token that it gave that state. Any other token, as after a
-restart, a retry or when a key moves to another worker, makes it replace what it has by what the state says. No rule
+The state of a shard, which Spark keeps, is the explicit facts of its keys. A worker that has worked on a shard before
+need not materialise them again: it still has them, under the token that it gave that state. Any other token, as after a
+restart, a retry or when a shard moves to another worker, makes it replace what it has by what the state says. No rule
 joins two keys, so that one knowledge base holds all of them, its rules compiled once, and a change of a key's facts
 changes nothing of another key.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -18,116 +19,125 @@ from tidelog.formats import Update
 from tidelog.formats.jsonl import row_from_json, value_to_json
 from tidelog.formats.updates import Facts
 from tidelog.knowledge_base import KnowledgeBase
-from tidelog.language import parse_program
+from tidelog.language import parse_program, resolve_predicate
 from tidelog.language.syntax import Program
-from tidelog.results import Change, row_identity
+from tidelog.results import Change
 from tidelog.spark.streams.batches import Batch, apply_batch
 from tidelog.spark.streams.keys import Keys, facts_by_key
 from tidelog.spark.streams.records import ADD, operations
-from tidelog.values import Row
+from tidelog.values import canonical
 
-# A knowledge base forgets no constant, and keys that have moved to another worker stay: beyond this it is begun anew.
+# A knowledge base forgets no constant, and shards that have moved to another worker stay: beyond this it is begun anew.
 MOST_TERMS = 5_000_000
 MOST_FACTS = 5_000_000
 
-Held = dict[str, dict[tuple[object, ...], Row]]
 
+class ShardFacts:
+    """The explicit facts of a shard, each as a JSON array of its predicate and its arguments.
 
-class KeyFacts:
-    """The explicit facts of a key."""
+    The same constant has the same text, so texts tell facts apart, and two states are compared without reading them."""
 
-    def __init__(self, facts: Facts) -> None:
-        self._held: Held = {}
-        self.apply(Update(add=facts))
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._held = dict.fromkeys(texts)
 
-    def apply(self, update: Update) -> None:
-        for op, predicate, row in operations(update):
-            rows = self._held.setdefault(predicate, {})
+    @classmethod
+    def of_state(cls, state: str) -> ShardFacts:
+        return cls(state.splitlines())
+
+    @property
+    def state(self) -> str:
+        """What Spark keeps: a fact a line."""
+        return "\n".join(self._held)
+
+    def apply(self, update: Update, prefixes: Mapping[str, str]) -> None:
+        for op, name, row in operations(update):
+            cells = [resolve_predicate(name, dict(prefixes)), *(value_to_json(canonical(value)) for value in row)]
             if op == ADD:
-                rows[row_identity(row)] = row
+                self._held[json.dumps(cells)] = None
             else:
-                rows.pop(row_identity(row), None)
+                self._held.pop(json.dumps(cells), None)
+
+    def without(self, others: ShardFacts) -> Facts:
+        """The facts that are not among others."""
+        found: Facts = {}
+        for text in self._held:
+            if text not in others._held:
+                predicate, *row = json.loads(text)
+                found.setdefault(predicate, []).append(row_from_json(row))
+        return found
 
     @property
     def facts(self) -> Facts:
-        return {predicate: list(rows.values()) for predicate, rows in self._held.items() if rows}
-
-    def without(self, others: KeyFacts) -> Facts:
-        """The facts that are not among others."""
-        return {
-            predicate: [row for key, row in rows.items() if key not in others._held.get(predicate, {})]
-            for predicate, rows in self._held.items()
-        }
-
-    def to_json(self) -> str:
-        rows = {name: [[value_to_json(value) for value in row] for row in found] for name, found in self.facts.items()}
-        return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str) -> KeyFacts:
-        return cls({name: [row_from_json(row) for row in rows] for name, rows in json.loads(text).items()})
+        return self.without(ShardFacts())
 
 
 class Resident:
-    """A program, and the keys that this process has materialised under it."""
+    """A program, and the shards that this process has materialised under it."""
 
-    def __init__(self, text: str, keys: Keys) -> None:
+    def __init__(self, text: str, keys: Keys, shard: Callable[[str], int]) -> None:
         self._text = text
-        self._facts = facts_by_key(parse_program(text), keys)
-        self._known: dict[str, tuple[str, KeyFacts]] = {}
+        self._prefixes = keys.prefixes
+        self._common, by_key = facts_by_key(parse_program(text), keys)
+        self._first: dict[int, list[Facts]] = {}
+        for key, facts in by_key.items():
+            self._first.setdefault(shard(key), []).append(facts)
+        self._known: dict[int, tuple[str, ShardFacts]] = {}
         self._kb = self._begin()
 
     def _begin(self) -> KnowledgeBase:
         kb = KnowledgeBase()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of cross products: the driver has said so
-            kb.update(add=self._facts[0], add_rules=rules_text(parse_program(self._text)))
+            kb.update(add=self._common, add_rules=rules_text(parse_program(self._text)))
         self._known.clear()
         return kb
 
-    def holds(self, key: str, token: str) -> bool:
-        """Whether the facts of a key are here as that token says."""
-        return key in self._known and self._known[key][0] == token
+    def holds(self, shard: int, token: str) -> bool:
+        """Whether the facts of a shard are here as that token says."""
+        return shard in self._known and self._known[shard][0] == token
 
-    def first_facts(self, key: str) -> KeyFacts:
-        """The facts of a key that nothing was heard of yet."""
-        return KeyFacts(self._facts[1].get(key, {}))
+    def first_facts(self, shard: int) -> ShardFacts:
+        """The facts of a shard that nothing was heard of yet: those that the program has of its keys."""
+        facts = ShardFacts()
+        for of_key in self._first.get(shard, []):
+            facts.apply(Update(add=of_key), self._prefixes)
+        return facts
 
-    def bring_in(self, key: str, facts: KeyFacts) -> Change:
-        """Hold these facts of a key, and no others of it; all that follows from them."""
-        self._let_go(key)
+    def bring_in(self, shard: int, facts: ShardFacts) -> Change:
+        """Hold these facts of a shard, and no others of it; all that follows from them."""
+        self._let_go(shard)
         if len(self._kb._engine.store.terms) > MOST_TERMS or len(self._kb) > MOST_FACTS:
             self._kb = self._begin()
         change = self._kb.update(add=facts.facts)
-        self._known[key] = ("", facts)
+        self._known[shard] = ("", facts)
         return change
 
-    def catch_up(self, key: str, facts: KeyFacts) -> None:
-        """Hold these facts of a key, where others may be held from when it was here before."""
-        known = self._known.get(key)
+    def catch_up(self, shard: int, facts: ShardFacts) -> None:
+        """Hold these facts of a shard, where others may be held from when it was here before."""
+        known = self._known.get(shard)
         if known is None:
-            self.bring_in(key, facts)
+            self.bring_in(shard, facts)
             return
         self._kb.update(delete=known[1].without(facts), add=facts.without(known[1]))
-        self._known[key] = ("", facts)
+        self._known[shard] = ("", facts)
 
-    def _let_go(self, key: str) -> None:
-        known = self._known.pop(key, None)
+    def _let_go(self, shard: int) -> None:
+        known = self._known.pop(shard, None)
         if known is not None:
             self._kb.update(delete=known[1].facts)
 
-    def apply(self, key: str, batch: Batch) -> tuple[str, KeyFacts]:
-        """Apply a batch to the facts of a key, which are here; the new token and the new facts."""
-        facts = self._known.pop(key)[1]
+    def apply(self, shard: int, batch: Batch) -> tuple[str, ShardFacts]:
+        """Apply a batch to the facts of a shard, which are here; the new token and the new facts."""
+        facts = self._known.pop(shard)[1]
 
         def update(piece: dict[str, Any]) -> Change:
             change = self._kb.update(**piece)
-            facts.apply(Update(add=piece.get("add", {}), delete=piece.get("delete", {})))
+            facts.apply(Update(add=piece.get("add", {}), delete=piece.get("delete", {})), self._prefixes)
             return change
 
         apply_batch(batch, update)
         token = uuid4().hex
-        self._known[key] = (token, facts)
+        self._known[shard] = (token, facts)
         return token, facts
 
 

@@ -110,7 +110,7 @@ class _Keyed:
     def __init__(self, spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> None:
         if config.sources:
             raise DataError("[[source]]: the engine keyed takes facts from its program and from the stream only")
-        program = KeyedProgram(run.checkpoint.engine / "programs", stream.key, stream.keys)
+        program = KeyedProgram(run.checkpoint.engine / "programs", stream.key, stream.keys, stream.shards)
         KnowledgeBase(config.program)  # whatever else is wrong with it is told here; and workers find kernels compiled
         program.check(config.program)
         program.programs.begin(config.program)
@@ -148,7 +148,8 @@ class StreamRun:
         self.sink = Sink(stream.sink, stream.sink_format)
         self.quarantine = Quarantine(stream.quarantine)
         self.metrics = Metrics(self.checkpoint.metrics)
-        self.checkpoint.begin(config.program, stream.engine, self.sink, self.quarantine)
+        shards = stream.shards if stream.engine == "keyed" else None
+        self.checkpoint.begin(config.program, stream.engine, self.sink, self.quarantine, shards=shards)
         self._engine = _ENGINES[stream.engine](spark, config, stream, self)
         self._in_batch = threading.Lock()
         self._stopping = threading.Event()
@@ -219,7 +220,7 @@ class StreamRun:
             for name, value in (source["metrics"] or {}).items():
                 backlog[name] = int(float(value))
         for state in progress["stateOperators"] if progress else ():
-            self.metrics.state = {"keys": state["numRowsTotal"], "bytes": state["memoryUsedBytes"]}
+            self.metrics.state = {"shards": state["numRowsTotal"], "bytes": state["memoryUsedBytes"]}
         self.metrics.backlog = backlog
 
 
