@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +16,12 @@ from tidelog.bench.command import BENCHMARKS, benchmark, run
 from tidelog.bench.floor import materialise as floor_materialise
 from tidelog.bench.measure import Failed, Measured, isolated, measure
 from tidelog.bench.options import Options
-from tidelog.bench.peers import PEERS, Souffle, Task, agreeing, count_facts, derived_predicates, installed, materialise
+from tidelog.bench.peer import Task
+from tidelog.bench.peers import PEERS, Souffle, agreeing, count_facts, derived_predicates, installed, materialise
+from tidelog.bench.recursive_sql import in_spark
 from tidelog.bench.report import Check, Plot, Report, Table, cell_text, ratio, to_markdown, write_json
 from tidelog.bench.run_bf import equilibrium
+from tidelog.bench.run_peers import pathway_changes, tidelog_changes
 from tidelog.bench.translate import CLINGO, PROLOG, program_of, rule_text
 from tidelog.bench.work import percentile, without
 from tidelog.errors import DataError
@@ -170,7 +174,7 @@ def expected_count(case: str, size: float) -> int:
 
 
 @pytest.mark.parametrize("case", _SMALL)
-@pytest.mark.parametrize("peer", sorted(installed()))
+@pytest.mark.parametrize("peer", sorted(installed().keys() - {"Spark SQL", "Pathway"}))
 def test_peers_find_as_many_facts(peer: str, case: str) -> None:
     size = 0.001 if case == "lubm-plain" else 0.01
     if not PEERS[peer].takes(CASES[case]):
@@ -199,6 +203,44 @@ def test_souffle_gets_declarations_inputs_and_sizes() -> None:
     assert ".input p_edge" in text
     assert "p_path(VX, VZ) :- p_edge(VX, VY), p_path(VY, VZ)." in text
     assert text[-1] == ".printsize p_path"
+
+
+_FAKE_SOUFFLE = """#!{python}
+import sys
+from pathlib import Path
+if "--version" in sys.argv:
+    print("-" * 40); print("Version: 2.5"); sys.exit()
+assert sys.argv[1:] == ["-j1", "-F.", "program.dl"], sys.argv
+assert ".printsize p_path" in Path("program.dl").read_text().splitlines()
+rows = [line.split("\\t") for line in Path("p_edge.facts").read_text().splitlines()]
+assert all(len(row) == 2 and all(cell.isdigit() for cell in row) for row in rows), rows
+print("p_path", len(rows), sep="\\t")
+"""
+
+
+def test_souffle_is_found_and_given_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "souffle"
+    program.write_text(_FAKE_SOUFFLE.format(python=sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    task = Task.of(CASES["dag-right"], 1, 0.01)
+    assert installed()["Soufflé"] == "Version: 2.5"
+    assert Souffle().materialise(task).value == len(task.facts["p_edge"])
+
+
+def test_a_recursive_query_is_rewritten_for_spark() -> None:
+    assert " ".join(in_spark(CASES["dag-right"].query).split()) == (
+        "WITH RECURSIVE path(c0, c1) MAX RECURSION LEVEL 10000 AS ( SELECT c0, c1 FROM edge UNION ALL SELECT DISTINCT "
+        "edge.c0, path.c1 FROM edge JOIN path ON edge.c1 = path.c0) SELECT count(*) FROM (SELECT DISTINCT * FROM path)"
+    )
+
+
+@pytest.mark.parametrize("case", ["dag-right", "same-generation", "points-to"])
+def test_pathway_finds_as_many_facts_and_follows_changes(case: str) -> None:
+    pytest.importorskip("pathway")
+    found = isolated(pathway_changes, case, 1, 0.02)
+    assert found.facts == tidelog_changes(case, 1, 0.02, modules=True).facts
+    assert isolated(PEERS["Pathway"].materialise, Task.of(CASES[case], 1, 0.02)).value == expected_count(case, 0.02)
 
 
 def test_floor_handles_negation_and_repeated_variables() -> None:

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "PATHWAY_THREADS")
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,16 @@ def _run(sender: Connection, function: Callable[..., Any], arguments: tuple[Any,
 
 def tree_cpu() -> float:
     """Seconds of CPU time of this process and of all that it started, and that these started, and so on (Linux)."""
+    return sum(ticks for ticks in _tree().values()) / os.sysconf("SC_CLK_TCK")
+
+
+def tree_peak() -> float:
+    """The most memory that a process which this one started ever took, in megabytes (Linux)."""
+    return max((_status("VmHWM", process) for process in _tree() if process != os.getpid()), default=0.0)
+
+
+def _tree() -> dict[int, int]:
+    """This process and its descendants, with the ticks of the clock that each has worked."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -115,7 +125,7 @@ def tree_cpu() -> float:
     tree = {os.getpid()}
     while grown := {process for process, parent in parents.items() if parent in tree} - tree:
         tree |= grown
-    return sum(ticks.get(process, 0) for process in tree) / os.sysconf("SC_CLK_TCK")
+    return {process: ticks.get(process, 0) for process in tree}
 
 
 def _reset_peak() -> float:
@@ -127,10 +137,10 @@ def _reset_peak() -> float:
     return _status("VmRSS")
 
 
-def _status(key: str) -> float:
-    """A line of /proc/self/status in megabytes; elsewhere than on Linux the peak of the process."""
+def _status(key: str, process: int | str = "self") -> float:
+    """A line of a process's status in megabytes; elsewhere than on Linux the peak of this process."""
     try:
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(key))

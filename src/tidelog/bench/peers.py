@@ -1,4 +1,4 @@
-"""Other engines on the same input: clingo, DuckDB, Soufflé, SWI-Prolog, plain Python, and tidelog itself.
+"""Other engines on the same input: clingo, DuckDB, Soufflé, SWI-Prolog, Spark, Pathway, plain Python, and tidelog.
 
 Every engine gets the facts as Arrow tables and a program, and ends when it has counted the facts of the answer. Each
 runs in a process of its own, with one thread.
@@ -6,21 +6,18 @@ runs in a process of its own, with one thread.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import logging
 import tempfile
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 
-from tidelog.bench import floor, sql
+from tidelog.bench import dataflow, floor, recursive_sql, sql
 from tidelog.bench.cases import CASES, Case, Tables
 from tidelog.bench.measure import Failed, Measured, isolated, measure, measure_command
+from tidelog.bench.peer import Peer, Task, package_version, printed_version, rows_of
 from tidelog.bench.translate import (
     CLINGO,
     PROLOG,
@@ -29,59 +26,10 @@ from tidelog.bench.translate import (
     derived_names,
     facts_text,
     plain_name,
-    plain_tables,
     program_of,
     rule_text,
 )
 from tidelog.knowledge_base import KnowledgeBase
-from tidelog.language.syntax import Rule
-
-
-@dataclass(frozen=True)
-class Task:
-    """A case with its facts, as the peers see it."""
-
-    rules: tuple[Rule, ...]
-    facts: Tables
-    answer: tuple[str, ...]
-    query: str
-
-    @staticmethod
-    def of(case: Case, seed: int, size: float) -> Task:
-        rules, prefixes = program_of(case.rules)
-        facts = plain_tables(case.facts(seed, size), prefixes)
-        answer = tuple(map(plain_name, case.answer)) or tuple(derived_names(rules))
-        return Task(rules, facts, answer, case.query)
-
-
-class Peer(ABC):
-    """An engine. `materialise` measures it on a task; the value of the measurement is the number of facts."""
-
-    name: str
-
-    @abstractmethod
-    def version(self) -> str | None:
-        """None where it is not installed."""
-
-    @abstractmethod
-    def materialise(self, task: Task) -> Measured: ...
-
-    def takes(self, case: Case) -> bool:
-        """Whether the engine can run a case at all."""
-        return True
-
-
-def _package(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _first_line(*command: str) -> str | None:
-    if shutil.which(command[0]) is None:
-        return None
-    return subprocess.run(command, capture_output=True, text=True).stdout.strip().splitlines()[0]
 
 
 class Clingo(Peer):
@@ -90,7 +38,7 @@ class Clingo(Peer):
     name = "clingo"
 
     def version(self) -> str | None:
-        return _package("clingo")
+        return package_version("clingo")
 
     def materialise(self, task: Task) -> Measured:
         import clingo
@@ -126,7 +74,7 @@ class DuckDB(Peer):
     name = "DuckDB"
 
     def version(self) -> str | None:
-        return _package("duckdb")
+        return package_version("duckdb")
 
     def takes(self, case: Case) -> bool:
         return bool(case.query)
@@ -149,7 +97,7 @@ class DuckDBLoop(Peer):
     name = "DuckDB loop"
 
     def version(self) -> str | None:
-        return _package("duckdb")
+        return package_version("duckdb")
 
     def materialise(self, task: Task) -> Measured:
         connection = _connect(task.facts)
@@ -176,7 +124,7 @@ class Souffle(Peer):
     name = "Soufflé"
 
     def version(self) -> str | None:
-        return _first_line("souffle", "--version")
+        return printed_version("souffle", "--version")
 
     def program(self, task: Task) -> str:
         kind = "number" if pa.types.is_integer(_some_type(task.facts)) else "symbol"
@@ -207,7 +155,7 @@ class SwiProlog(Peer):
     OPTIONS = ("--stack-limit=8g", "--table-space=8g")
 
     def version(self) -> str | None:
-        return _first_line("swipl", "--version")
+        return printed_version("swipl", "--version")
 
     def program(self, task: Task, incremental: bool = False) -> str:
         known = arities(task.rules, task.facts)
@@ -240,6 +188,44 @@ class SwiProlog(Peer):
         return Measured(measured.cpu, measured.wall, measured.memory, int(measured.value))
 
 
+class SparkSQL(Peer):
+    """Spark's `WITH RECURSIVE`, where the case has a recursive query; memory is that of its Java process."""
+
+    name = "Spark SQL"
+
+    def version(self) -> str | None:
+        return package_version("pyspark")
+
+    def takes(self, case: Case) -> bool:
+        return bool(case.query)
+
+    def materialise(self, task: Task) -> Measured:
+        tables = {name.removeprefix("p_"): rows for name, rows in task.facts.items()}
+        return recursive_sql.measured(task.query, tables)
+
+
+class Pathway(Peer):
+    """A dataflow that maintains what it derived; the facts come through a connector in Python."""
+
+    name = "Pathway"
+
+    def version(self) -> str | None:
+        return package_version("pathway")
+
+    def follow(self, task: Task, deleted: list[Tables]) -> list[tuple[float, int]]:
+        """CPU seconds, and facts afterwards, of the materialisation and of each deletion after it."""
+        logging.disable(logging.WARNING)
+        updates = [
+            [(number == 0, *row) for row in rows_of(facts)] for number, facts in enumerate([task.facts, *deleted])
+        ]
+        return dataflow.follow(task.rules, task.facts, task.answer, updates)
+
+    def materialise(self, task: Task) -> Measured:
+        measured = measure(lambda: self.follow(task, []))
+        [(cpu, facts)] = measured.value
+        return Measured(cpu, measured.wall, measured.memory, facts)
+
+
 class PlainPython(Peer):
     """The floor."""
 
@@ -268,7 +254,8 @@ class PlainPython(Peer):
 
 
 PEERS: dict[str, Peer] = {
-    peer.name: peer for peer in (DuckDB(), DuckDBLoop(), Clingo(), Souffle(), SwiProlog(), PlainPython())
+    peer.name: peer
+    for peer in (DuckDB(), DuckDBLoop(), Clingo(), Souffle(), SwiProlog(), SparkSQL(), Pathway(), PlainPython())
 }
 
 

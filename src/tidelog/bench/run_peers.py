@@ -1,8 +1,8 @@
 """The other engines on the same inputs: materialisation, and what 1, 10 and 100 deleted facts cost afterwards.
 
-Only tidelog and SWI-Prolog (incremental tabling) maintain what they derived; for the others a change costs what the
-whole costs. Sizes of results are compared before times are shown: an engine that found another number of facts is
-named, not timed.
+Only tidelog, SWI-Prolog (incremental tabling) and Pathway maintain what they derived; for the others a change costs
+what the whole costs. Sizes of results are compared before times are shown: an engine that found another number of facts
+is named, not timed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from pathlib import Path
 from tidelog.bench.cases import CASES, Tables, random_rows
 from tidelog.bench.measure import Failed, Measured, isolated, measure_command
 from tidelog.bench.options import Options
+from tidelog.bench.peer import Task
 from tidelog.bench.peers import (
+    Pathway,
     SwiProlog,
-    Task,
     agreeing,
     count_facts,
     derived_predicates,
@@ -26,7 +27,7 @@ from tidelog.bench.peers import (
 )
 from tidelog.bench.report import Cell, Check, Plot, Report, Table
 from tidelog.bench.translate import PROLOG, derived_names, facts_text, plain_tables, program_of
-from tidelog.bench.work import timed, timed_materialise, warm
+from tidelog.bench.work import timed, timed_materialise, warm, without
 
 CHANGES = (1, 10, 100)
 _CASES = {"dag-right": 1.0, "same-generation": 0.3, "points-to": 0.3, "lubm-plain": 0.1}
@@ -66,8 +67,8 @@ def run(options: Options) -> Report:
             options.progress(f"{title}, {peer}")
             outcome = run_peer(peer, case, options.seed, size, options.timeout)
             found: Changes | Failed | None = None
-            if peer == SwiProlog.name and isinstance(outcome, Measured):
-                found = isolated(prolog_changes, case, options.seed, size, timeout=options.timeout)
+            if peer in _MAINTAINED and isinstance(outcome, Measured):
+                found = isolated(_MAINTAINED[peer], case, options.seed, size, timeout=options.timeout)
                 report.checks += _same_after_changes(title, followed, found)
             report.checks += _same(f"{title}: facts found by {peer}", expected, outcome)
             outcome = agreeing(expected, outcome)
@@ -157,3 +158,23 @@ def prolog_changes(case: str, seed: int, size: float) -> Changes:
         measured = measure_command(["swipl", *SwiProlog.OPTIONS, "-g", goal, "-t", "halt", "program.pl"], folder)
     pairs = [line.split() for line in measured.value.splitlines()]
     return Changes([float(cpu) for cpu, _ in pairs], [int(count) for _, count in pairs])
+
+
+def pathway_changes(case: str, seed: int, size: float) -> Changes:
+    """The same by Pathway, each deletion when the one before is done; a fact that is gone already is not deleted
+    again, which Pathway would take for a fact that is there less than never."""
+    task = Task.of(CASES[case], seed, size)
+    prefixes = program_of(CASES[case].rules)[1]
+    deletions = []
+    left = task.facts
+    for deleted in _deleted(CASES[case].facts(seed, size), seed):
+        gone = plain_tables(deleted, prefixes)
+        deletions.append(
+            {name: rows.join(left[name], rows.column_names, join_type="inner") for name, rows in gone.items()}
+        )
+        left = without(left, gone)
+    steps = Pathway().follow(task, deletions)[1:]
+    return Changes([cpu for cpu, _ in steps], [facts for _, facts in steps])
+
+
+_MAINTAINED = {SwiProlog.name: prolog_changes, Pathway.name: pathway_changes}
