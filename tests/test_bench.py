@@ -14,6 +14,7 @@ from tidelog.bench import graphs, lubm, run_choice, run_streams, streams, turbin
 from tidelog.bench.cases import CASES, random_rows, scaled
 from tidelog.bench.command import BENCHMARKS, benchmark, run
 from tidelog.bench.floor import materialise as floor_materialise
+from tidelog.bench.latency import latencies
 from tidelog.bench.measure import Failed, Measured, isolated, measure
 from tidelog.bench.options import Options
 from tidelog.bench.peer import Task
@@ -160,6 +161,12 @@ def test_streams_are_compared_in_every_way(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(run_streams, "_MODES", {"update": forgets_deletions})
     assert len(run_streams.verify(source, 0).problems) == 4
+
+
+def test_every_update_that_is_submitted_meanwhile_is_taken_in() -> None:
+    found = latencies("deletion of 2 %: same generation", 0, 0.05)
+    assert len(found.submit) == len(found.in_work) >= 1
+    assert all(seconds > 0 for seconds in (*found.submit, *found.in_work))
 
 
 # --- peers ---

@@ -50,7 +50,7 @@ class Batch:
     parts: list[Part] = field(default_factory=list)
     net: dict[Key, bool] = field(default_factory=dict)
     arities: dict[str, int] = field(default_factory=dict)
-    _before: dict[Key, bool] = field(default_factory=dict)
+    _effective: frozenset[Key] = frozenset()
 
     @property
     def last(self) -> int:
@@ -78,22 +78,22 @@ class Batch:
 
     def request(self, engine: Engine) -> Request:
         """The operations that change something, as things are now."""
-        self._before = _explicit_now(engine, self.net)
+        before = _explicit_now(engine, self.net)
+        self._effective = frozenset(key for key, wanted in self.net.items() if wanted != before[key])
         delete: dict[str, list[tuple[int, ...]]] = {}
         add: dict[str, list[tuple[int, ...]]] = {}
-        for key in self._effective():
-            (add if self.net[key] else delete).setdefault(key[0], []).append(key[1])
+        for key in self.net:
+            if key in self._effective:
+                (add if self.net[key] else delete).setdefault(key[0], []).append(key[1])
         return Request(_as_cells(delete, self.arities), _as_cells(add, self.arities))
-
-    def _effective(self) -> list[Key]:
-        return [key for key, wanted in self.net.items() if wanted != self._before[key]]
 
     def is_undone_by(self, later: Batch) -> bool:
         """Whether what comes after this batch, which is in work, makes it better to start again."""
-        effective = set(self._effective())
-        taken_back = sum(1 for key, wanted in later.net.items() if key in effective and wanted != self.net[key])
-        brought = sum(1 for key, wanted in later.net.items() if self.net.get(key) != wanted) - taken_back
-        return 2 * taken_back >= len(effective) and taken_back > brought
+        if 2 * len(later.net) < len(self._effective):
+            return False  # It cannot take half back; this is asked after every slice.
+        changed = [key for key, wanted in later.net.items() if self.net.get(key) != wanted]
+        taken_back = sum(1 for key in changed if key in self._effective)
+        return 2 * taken_back >= len(self._effective) and 2 * taken_back > len(changed)
 
 
 def _keys(rows: Mapping[str, Cells]) -> Iterable[Key]:

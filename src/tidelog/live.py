@@ -105,6 +105,11 @@ class Live:
         """How many submitted updates are not settled yet."""
         return self._submitted - self._settled
 
+    @property
+    def settled(self) -> int:
+        """The number of the last update that is settled; those before it are as well."""
+        return self._settled
+
     def step(self, n: int = 1) -> int:
         """Do at most `n` units of work; the number of updates that are still pending."""
         with self._changed:

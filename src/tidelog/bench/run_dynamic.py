@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 
+from tidelog.bench.latency import latency_table
 from tidelog.bench.measure import Failed, isolated
 from tidelog.bench.options import Options
 from tidelog.bench.report import Check, Plot, Report, Table
@@ -47,7 +48,7 @@ def run(options: Options) -> Report:
                     less = live[0].applications < one[0].applications
                     report.checks.append(Check(f"{claim}: less work than one at a time", True, less))
                 series.setdefault(f"{title}, {overlap}", []).append((ahead, one[0].cpu / live[0].cpu))
-    report.tables += [times, work]
+    report.tables += [times, work, latency_table(options)]
     report.plots.append(Plot("Times faster than one at a time", "updates ahead", "times faster", series, log_y=False))
     return report
 

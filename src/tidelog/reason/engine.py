@@ -540,9 +540,7 @@ class Engine:
             if add is not None and len(add):
                 come = self._change_explicit(transaction, relation, add, adding=True)
             if len(gone) and len(come):
-                both = np.intersect1d(gone, come)
-                gone = np.setdiff1d(gone, both).astype(np.int32)
-                come = np.setdiff1d(come, both).astype(np.int32)
+                gone, come = _apart(gone, come)
             transaction.marking.came(predicate, relation, len(come))
             explicit.deleted[relation.number] = gone
             explicit.added[relation.number] = come
@@ -585,6 +583,14 @@ class Engine:
             return bool(relation.closure.contains(row[:1], row[1:])[0])
         fact = int(self.store.find_facts(relation, row.reshape(1, -1))[0])
         return fact >= 0 and bool(relation.cells[fact, relation.flags_column] & (F_EXPLICIT if explicit else F_IN))
+
+
+def _apart(gone: Cells, come: Cells) -> tuple[Cells, Cells]:
+    """Facts that went and facts that came, each once, without those that did both."""
+    both = np.intersect1d(gone, come, assume_unique=True)
+    if not len(both):
+        return gone, come
+    return np.setdiff1d(gone, both, assume_unique=True), np.setdiff1d(come, both, assume_unique=True)
 
 
 NO_RULE_CHANGE = RuleChange()
