@@ -72,6 +72,13 @@ POSITIVE = Features(
     negation=False, comparisons=False, arithmetic=False, functions=False, aggregates=False, values=INTEGERS + STRINGS
 )
 
+WITHOUT_VALUES = Features(
+    arithmetic=False,
+    functions=False,
+    aggregates=False,
+    values=(0, 1, 2, 3, "a", "b", True, IRI("http://example.org/a")),
+)
+
 
 class Source(ABC):
     """Where choices come from."""

@@ -1,8 +1,8 @@
 """Works on a cluster of two workers that it loses in the middle, one way and the other; prints what came out, as JSON.
 
 While it materialises, a worker is killed, and its executor with it; during an update of a materialisation, the executor
-of the other worker, which starts another one. A process of its own, because a session, and with it the Java machine,
-lasts as long as its process.
+of the other worker, which starts another one; and this one dies in the task of a small update. A process of its own,
+because a session, and with it the Java machine, lasts as long as its process.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from pyspark.sql import SparkSession
 
 from tidelog.language import parse_program
 from tidelog.spark import Materialisation, Options, SparkEngine, open_session
+from tidelog.spark.lookups import job as lookups
+from tidelog.spark.lookups.task import Job, Outcome, carry_out
 from tidelog.spark.records import records_of_atoms
 from tidelog.spark.session import SHORT_JOB_JAVA_OPTIONS
 
@@ -28,13 +31,16 @@ PROGRAM = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z). odd(X
 BY_ROUNDS = Options(local_facts=0, closure_edges=0)
 
 
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def executors(spark: SparkSession) -> list[int]:
     """The process ids of the executors: each task asks for the parent of the daemon that forked it."""
 
     def ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
-            yield pa.RecordBatch.from_pydict({"pid": [int(daemon.rpartition(")")[2].split()[1])]})
+            yield pa.RecordBatch.from_pydict({"pid": [parent(os.getppid())]})
 
     found = spark.range(0, 64, 1, 16).mapInArrow(ask, "pid bigint").distinct().collect()
     return [row["pid"] for row in found]
@@ -69,6 +75,25 @@ def update(spark: SparkSession, folder: str, kill: Callable[[], None]) -> dict[s
     return {name: made.facts(name).count() for name in made.predicates}
 
 
+def small_update(spark: SparkSession, folder: str) -> dict[str, int]:
+    """Dies in the task that looks facts up, once it has found what there is to do: the task is run again elsewhere."""
+    mark = Path(folder) / "died"
+
+    def carry_out_and_die(job: Job, records: pa.Table) -> Outcome:
+        outcome = carry_out(job, records)
+        if not mark.exists():
+            mark.touch()
+            os.kill(parent(os.getppid()), signal.SIGKILL)
+            time.sleep(60)
+        return outcome
+
+    lookups.carry_out = carry_out_and_die
+    made = Materialisation.open(spark, folder)
+    made.update(delete={"edge": [(LENGTH - 2, LENGTH - 1)]})
+    assert mark.exists()
+    return {name: made.facts(name).count() for name in made.predicates}
+
+
 def main(folder: str) -> None:
     settings = {
         "spark.driver.memory": "512m",
@@ -86,6 +111,7 @@ def main(folder: str) -> None:
         counts = materialise(spark, f"{folder}/engine", when("round 3", cluster.workers[0].kill))
         between = executors(spark)
         updated = update(spark, f"{folder}/made", lambda: os.kill(between[0], signal.SIGKILL))
+        small = small_update(spark, f"{folder}/made")
         after = executors(spark)
         print(
             json.dumps(
@@ -94,6 +120,7 @@ def main(folder: str) -> None:
                     "new": after != between,
                     "counts": counts,
                     "updated": updated,
+                    "small": small,
                 }
             )
         )

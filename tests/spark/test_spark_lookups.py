@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from generate import Features, soak
+from generate import WITHOUT_VALUES, soak
 from naive import Database, State, Update, database, derivations, minus, plain, without_empty
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.tables import columns_of
@@ -32,8 +32,6 @@ from tidelog.spark.records import ARROW_RECORD, record_batch
 from tidelog.spark.rules import needs_values
 from tidelog.spark.terms import Dictionary, Fields, fields_of, value_of
 from tidelog.values import IRI, Literal, Value
-
-PLAIN = Features(arithmetic=False, functions=False, aggregates=False, values=(0, 1, 2, 3, "a", "b", True, IRI("x:a")))
 
 
 class Folder:
@@ -139,7 +137,7 @@ def _records(update: Update) -> pa.Table:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_and_updates(tmp_path: Path, seed: int) -> None:
-    case, stream = soak(seed, PLAIN)
+    case, stream = soak(seed, WITHOUT_VALUES)
     rules = [
         rule
         for rule in case.rules

@@ -1,4 +1,4 @@
-"""Two workers: one is killed in the middle of a materialisation, an executor in the middle of an update."""
+"""Two workers: one is killed in the middle of a materialisation, executors in the middle of updates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def pairs(length: int) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_a_worker_and_an_executor_are_lost(tmp_path: Path) -> None:
+def test_a_worker_and_executors_are_lost(tmp_path: Path) -> None:
     command = [sys.executable, str(Path(__file__).with_name("survivor.py")), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -25,3 +25,4 @@ def test_a_worker_and_an_executor_are_lost(tmp_path: Path) -> None:
     assert (found["executors"], found["new"]) == ([2, 1], True)
     assert found["counts"] == pairs(LENGTH)
     assert found["updated"] == pairs(LENGTH - 1)
+    assert found["small"] == pairs(LENGTH - 2)

@@ -18,11 +18,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import StorageError, UnknownRuleError
+from tidelog.formats.updates import Facts
 from tidelog.language import display_predicate, parse_program, parse_rules, render, resolve_predicate
 from tidelog.language.checks import check_arities, check_rule
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Constant, Program, Rule
 from tidelog.program.graph import RuleGraph
+from tidelog.spark.lookups.changed import changed_facts
 from tidelog.spark.lookups.task import GIVE, TAKE
 from tidelog.spark.maintenance.compaction import compacted
 from tidelog.spark.maintenance.given import Given, Records
@@ -76,6 +78,15 @@ class SparkChange:
     def __str__(self) -> str:
         counts = (("+", self.added_counts), ("-", self.removed_counts))
         return "\n".join(f"{sign} {name}: {count:,}" for sign, found in counts for name, count in found.items())
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What an update did, with its facts on the driver: for changes that are small, or have to come there anyway."""
+
+    added: Facts
+    removed: Facts
+    work: Mapping[str, int]
 
 
 class Materialisation:
@@ -169,6 +180,15 @@ class Materialisation:
     def change(self) -> SparkChange:
         """What the update that made this version did."""
         return self._change(self._version)
+
+    @property
+    def collected(self) -> Collected:
+        """The same, brought to the driver as values, by their names as programs write them, without a job."""
+        added, removed = (
+            {self._display(name): rows for name, rows in facts.items()}
+            for facts in changed_facts(self._history.folder, self._version)
+        )
+        return Collected(added, removed, self._version.work)
 
     def __len__(self) -> int:
         return sum(stored.facts for stored in self._version.stored.values())

@@ -7,23 +7,22 @@ does what is left of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from tidelog.formats import Update, values_of
-from tidelog.formats.tables import KIND_KEY, columns_of_table
+from tidelog.formats import Update
 from tidelog.formats.updates import Facts
 from tidelog.spark.maintenance.history import History
-from tidelog.spark.materialisation import Materialisation, SparkChange
+from tidelog.spark.materialisation import Collected, Materialisation
 from tidelog.spark.materialise import Options
 from tidelog.spark.streams.batches import Batch, apply_batch
 from tidelog.spark.streams.metrics import Outcome
 from tidelog.spark.streams.records import Entry
-from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, changed_facts, net_facts
-from tidelog.values import Row
+from tidelog.spark.streams.sink import Quarantine, Sink, changed_facts, net_facts
 
 # Versions that stay readable behind the one that a finished batch made.
 KEPT_VERSIONS = 10
@@ -61,10 +60,10 @@ class SparkStreamEngine:
         batch = Batch(number, entries, self._parse)
         if number == self.last:
             made = self._versions_of(number)
-            batch.resume([one.commit_info for one in made], [one.change for one in made])
+            batch.resume([one.commit_info for one in made], [one.collected for one in made])
         if not batch.is_done:
-            apply_batch(batch, lambda update: self.made.update(**update))
-        facts = _net(batch.changes)
+            apply_batch(batch, self._update)
+        facts = net_facts([list(changed_facts(change)) for change in batch.changes])
         self._sink.write(number, facts)
         self._quarantine.write(number, batch.refused)
         self.made.vacuum(keep=KEPT_VERSIONS)
@@ -72,35 +71,11 @@ class SparkStreamEngine:
         work = dict(batch.work)
         self._on_batch(number, Outcome(batch.size, added, len(facts) - added, len(batch.refused), work))
 
+    def _update(self, update: dict[str, Any]) -> Collected:
+        self.made.update(**update)
+        return self.made.collected
+
     def _versions_of(self, number: int) -> list[Materialisation]:
         """The versions that a batch made, the oldest first."""
         versions = (self.made.at(version) for version in reversed(self.made.versions))
         return list(takewhile(lambda one: one.commit_info.get("batch") == str(number), versions))[::-1]
-
-
-def _net(changes: Sequence[SparkChange]) -> list[ChangedFact]:
-    told = [list(changed_facts(_Collected(change))) for change in changes]
-    return told[0] if len(told) == 1 else net_facts(told)
-
-
-class _Collected:
-    """A change whose facts are here, on the driver."""
-
-    def __init__(self, change: SparkChange) -> None:
-        self.added = {name: rows_of(frame) for name, frame in change.added.items()}
-        self.removed = {name: rows_of(frame) for name, frame in change.removed.items()}
-        self.work: Mapping[str, int] = change.work
-
-
-def rows_of(frame: DataFrame) -> list[Row]:
-    """The facts of a frame in the form in which a materialisation gives them."""
-    table = frame.toArrow().combine_chunks()
-    for place, field in enumerate(frame.schema):
-        kind = field.metadata.get(KIND_KEY.decode())
-        if kind is not None:
-            marked = table.schema.field(place).with_metadata({KIND_KEY: kind.encode()})
-            table = table.cast(table.schema.set(place, marked))
-    columns = columns_of_table(table, "a change")
-    if not columns:
-        return [()] * table.num_rows
-    return list(zip(*map(values_of, columns), strict=True))

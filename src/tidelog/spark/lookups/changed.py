@@ -1,0 +1,66 @@
+"""What an update changed, read and decoded without a job: it is on its way to a sink that the driver writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidelog.formats.updates import Facts
+from tidelog.spark.lookups.files import Ids
+from tidelog.spark.maintenance.history import Version
+from tidelog.spark.terms import FIELDS, value_of
+from tidelog.values import Value
+
+Changed = Mapping[str, list[Ids]]
+
+
+def changed_facts(root: Path, version: Version) -> tuple[Facts, Facts]:
+    """The facts that came with a version and those that went, by predicate."""
+    tables = {name: _rows(root / changed.path) for name, changed in version.changed.items()}
+    came = {name: _facts(table, version.stored[name].arity, "h", "h0") for name, table in tables.items()}
+    went = {name: _facts(table, version.stored[name].arity, "h0", "h") for name, table in tables.items()}
+    wanted = {id_ for side in (came, went) for facts in side.values() for fact in facts for id_ in fact}
+    values = _values(root, version.terms, wanted)
+    return _decoded(came, values), _decoded(went, values)
+
+
+def _rows(path: Path) -> pa.Table:
+    return pa.concat_tables([pq.ParquetFile(part).read() for part in sorted(path.glob("*.parquet"))])
+
+
+def _facts(table: pa.Table, arity: int, has: str, lacks: str) -> list[Ids]:
+    """The facts of rows that have one flag and lack another."""
+    flags = table.column(has).to_numpy() & ~table.column(lacks).to_numpy()
+    chosen = table.filter(pa.array(flags))
+    columns = [chosen.column(f"c{place}").to_pylist() for place in range(arity)]
+    return list(zip(*columns, strict=True)) if arity else [()] * chosen.num_rows
+
+
+def _values(root: Path, parts: Iterable[str], wanted: set[int]) -> dict[int, Value]:
+    """The constants of ids, from one pass over the dictionary."""
+    ids = np.fromiter(sorted(wanted), np.int64)
+    found: dict[int, Value] = {}
+    for part in parts if wanted else ():
+        for path in sorted((root / part).glob("*.parquet")):
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(columns=["id", *FIELDS]):
+                    found |= _values_of_batch(batch, ids)
+    return found
+
+
+def _values_of_batch(batch: pa.RecordBatch, ids: np.ndarray[Any, Any]) -> dict[int, Value]:
+    numbers = batch.column("id").to_numpy()
+    places = np.searchsorted(ids, numbers)
+    places[places == len(ids)] = 0
+    rows = batch.filter(pa.array(ids[places] == numbers)).to_pydict()
+    fields = zip(*(rows[name] for name in FIELDS), strict=True)
+    return {id_: value_of(cells) for id_, cells in zip(rows["id"], fields, strict=True)}
+
+
+def _decoded(facts: Changed, values: Mapping[int, Value]) -> Facts:
+    return {name: [tuple(values[id_] for id_ in ids) for ids in found] for name, found in facts.items() if found}
