@@ -21,6 +21,7 @@ from generate import EVERYTHING, soak
 from naive import without_empty
 from tidelog import IRI, DataError, KnowledgeBase, Literal, StorageError, TidelogError
 from tidelog.errors import BrokenError
+from tidelog.persistence import image_of
 from tidelog.reason.closures import ClosureNode
 from tidelog.reason.transaction import Transaction
 from tidelog.storage.home import Home, StorageWarning
@@ -104,7 +105,7 @@ def test_every_value_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_options_and_numbers_of_rules(home: Path) -> None:
     kb = KnowledgeBase.open(home)
-    options = kb._image().options
+    options = image_of(kb).options
     assert options == {
         "maintenance": "backward-forward-counting",
         "modules": True,

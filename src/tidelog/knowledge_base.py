@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 
 from tidelog.display import MOST_ROWS, counted, html_table, more_text, rich_table
+from tidelog.encoding import encode_columns, encode_rows
 from tidelog.errors import (
     ArityError,
     BrokenError,
     CrossProductWarning,
     DataError,
-    StorageError,
     TidelogError,
     UnknownRuleError,
     warn,
 )
 from tidelog.formats.batch import FactBatch
-from tidelog.formats.tables import columns_of
 from tidelog.language import (
     display_predicate,
     parse_atom,
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from tidelog.explain.explainer import Explainer
     from tidelog.explain.proof import Proof
     from tidelog.storage.home import Home
-    from tidelog.storage.image import Image
     from tidelog.store.closures import Closure
 
 FactsByPredicate = Mapping[str, Any]
@@ -166,7 +164,7 @@ class KnowledgeBase:
                         f"`{self._display(predicate)}` has {counted(known, 'argument')}"
                     )
                 with deferred():
-                    rows.setdefault(predicate, []).append(self._encode_columns(batch.columns))
+                    rows.setdefault(predicate, []).append(encode_columns(self._engine.store.terms, batch.columns))
             with deferred():
                 # One predicate after the other, so that its rows are not there twice for long.
                 encoded = {predicate: np.concatenate(rows.pop(predicate)) for predicate in list(rows)}
@@ -286,36 +284,7 @@ class KnowledgeBase:
         return encoded
 
     def _encode_rows(self, name: str, rows: Any) -> Cells | None:
-        if isinstance(rows, FactSet):
-            if rows._terms is not self._engine.store.terms:
-                return self._encode_tuples(name, list(rows))
-            return rows._cells() if len(rows) else None
-        if isinstance(rows, set | frozenset | list | tuple):
-            return self._encode_tuples(name, list(rows))
-        columns = columns_of(rows, name)
-        return None if columns is None else self._encode_columns(columns)
-
-    def _encode_tuples(self, name: str, rows: list[Any]) -> Cells | None:
-        if not rows:
-            return None
-        if not all(isinstance(row, tuple | list) for row in rows):
-            columns_of(rows, name)  # says which row is none
-        arity = len(rows[0])
-        if any(len(row) != arity for row in rows):
-            columns_of(rows, name)  # says which row is longer or shorter
-        cells = np.empty((len(rows), arity), np.int32)
-        for column in range(arity):
-            try:
-                cells[:, column] = self._engine.store.terms.encode_values([row[column] for row in rows])
-            except DataError as problem:
-                raise DataError(f"`{name}`, value {column + 1}: {problem}") from None
-        return cells
-
-    def _encode_columns(self, columns: list[Any]) -> Cells:
-        if not columns:
-            return np.empty((1, 0), np.int32)
-        terms = self._engine.store.terms
-        return np.stack([terms.encode_arrow(column) for column in columns], axis=1)
+        return encode_rows(self._engine.store.terms, name, rows)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -483,13 +452,10 @@ class KnowledgeBase:
         """Save everything into a folder: afterwards, and after any crash on the way, it holds the old state or this
         one.
         """
-        from tidelog.storage.home import save_image
+        from tidelog.persistence import save
 
         with self._lock, deferred():
-            if self._home is not None and self._home.folder == Path(folder).resolve():
-                self._home.save(self._image())
-            else:
-                save_image(Path(folder), self._image())
+            save(self, Path(folder))
 
     @classmethod
     def open(
@@ -505,26 +471,9 @@ class KnowledgeBase:
         `update` returns. `functions` are registered before anything else: Python functions are not saved.
         `on_replay` is told of each update that the journal holds: its `commit` and its change.
         """
-        from tidelog.storage.home import Home, read_image, warn_of_functions
+        from tidelog.persistence import open_folder
 
-        home = Home(Path(folder)) if journal else None
-        try:
-            image, payloads = (home.image, home.payloads) if home else read_image(Path(folder))
-            kb = cls(**image.options)
-            for name, function in (functions or {}).items():
-                kb.register(name, function)
-            kb._restore(image)
-            kb._replay(payloads, on_replay)
-        except BaseException:
-            if home is not None:
-                home.close()
-            raise
-        if home is not None:
-            home.begin(kb._prefixes)
-            kb._home = home
-        if kb.missing_functions:
-            warn_of_functions(kb.missing_functions)
-        return kb
+        return open_folder(cls, Path(folder), journal, functions or {}, on_replay)
 
     @property
     def commit_info(self) -> Mapping[str, str]:
@@ -548,59 +497,6 @@ class KnowledgeBase:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _image(self) -> Image:
-        from tidelog.storage.image import Image, images_of_relations, images_of_rules
-
-        limits = self._engine.limits
-        return Image(
-            options={
-                "maintenance": self._maintenance,
-                "modules": self._modules,
-                "max_facts": limits.max_facts,
-                "timeout": limits.timeout,
-            },
-            prefixes=self._prefixes,
-            arities=self._arities,
-            errors=self._errors,
-            next_rule=self._engine.graph.next_number,
-            rules=images_of_rules(self._engine),
-            terms=self._engine.store.terms.to_arrays(),
-            relations=images_of_relations(self._engine.store),
-            closures=self._engine.closures.predicates,
-            commit=self._commit,
-        )
-
-    def _restore(self, image: Image) -> None:
-        from tidelog.storage.image import restore_engine
-
-        restore_engine(self._engine, image)
-        self._prefixes = dict(image.prefixes)
-        self._arities = dict(image.arities)
-        self._errors = image.errors
-        self._commit = image.commit
-        self._keys = self._rule_keys()
-
-    def _replay(self, payloads: Iterable[bytes], on_replay: Callable[[Mapping[str, str], Change], None] | None) -> None:
-        """Apply the updates of a journal again. They took place within their limits once."""
-        from tidelog.storage.record import from_json
-
-        limits, self._engine.limits = self._engine.limits, Limits()
-        for number, payload in enumerate(payloads, start=1):
-            record = from_json(payload, self._engine.store.terms)
-            self._prefixes.update(record.prefixes)
-            arities = check_arities(record.add_rules, self._arities, self._prefixes)
-            for predicate, rows in (*record.add.items(), *record.delete.items()):
-                arities.setdefault(predicate, rows.shape[1])
-            removed = tuple(self._numbers_of(record.remove_rules))
-            try:
-                request = Request(record.delete, record.add, removed, record.add_rules)
-                change = self._apply(request, arities, record.commit)
-            except TidelogError as problem:
-                raise StorageError(f"update {number} of the journal cannot be applied again: {problem}") from problem
-            if on_replay is not None:
-                on_replay(record.commit, change)
-        self._engine.limits = limits
 
     # --- functions ----------------------------------------------------------------------------------------------------
 

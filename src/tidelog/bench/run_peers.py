@@ -33,6 +33,10 @@ CHANGES = (1, 10, 100)
 _CASES = {"dag-right": 1.0, "same-generation": 0.3, "points-to": 0.3, "lubm-plain": 0.1}
 
 
+_SLOW_TO_START = ("Spark SQL", "Pathway")
+"""What a quick run has no time for."""
+
+
 @dataclass
 class Changes:
     """What it took to follow each change, and how many facts there were after it."""
@@ -43,7 +47,7 @@ class Changes:
 
 def run(options: Options) -> Report:
     report = Report("Peers: materialisation and changes, CPU seconds, one thread each")
-    peers = installed()
+    peers = {name: text for name, text in installed().items() if not (options.quick and name in _SLOW_TO_START)}
     versions = ", ".join(f"{name} {text}" for name, text in peers.items())
     for case, default in _CASES.items():
         size = default * options.scale(0.2)
