@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
+import tidelog.backlog
 import tidelog.live
 from engine_util import ALGORITHMS, explicit, facts_of, knowledge_base, materialisation
 from generate import EVERYTHING, soak
@@ -122,6 +123,17 @@ def test_what_is_added_and_deleted_again_costs_nothing() -> None:
 
 
 @pytest.mark.plain
+def test_an_update_that_is_alone_is_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Netting looks at facts one by one, which would cost more than a large load itself."""
+    monkeypatch.setattr(tidelog.backlog, "_keys", None)
+    kb = KnowledgeBase(PATHS)
+    kb.update(add=chain(1))
+    live = kb.live()
+    live.submit(add=chain(3), delete={"edge": [(0, 1), (7, 8)]})
+    assert live.settle().added["edge"] == {(1, 2), (2, 3)}
+    assert set(kb.facts("edge")) == {(0, 1), (1, 2), (2, 3)}
+
+
 def test_the_last_operation_on_a_fact_counts() -> None:
     kb = KnowledgeBase(PATHS)
     live = kb.live()

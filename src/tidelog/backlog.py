@@ -42,58 +42,75 @@ class Part:
     delete: Mapping[str, Cells]
     add: Mapping[str, Cells]
 
+    @property
+    def operations(self) -> int:
+        return sum(len(rows) for facts in (self.delete, self.add) for rows in facts.values())
+
 
 @dataclass(slots=True)
 class Batch:
-    """Parts that are worked on together. `net` says of each fact that they mention whether it is explicit then."""
+    """Parts that are worked on together.
+
+    Operations are netted one by one, in Python, and only where they have to be: a batch of one part, such as a large
+    load, is what it is, until something comes that could take half of it back.
+    """
 
     parts: list[Part] = field(default_factory=list)
-    net: dict[Key, bool] = field(default_factory=dict)
     arities: dict[str, int] = field(default_factory=dict)
-    _effective: frozenset[Key] = frozenset()
+    _net: dict[Key, bool] = field(default_factory=dict)
+    _netted: int = 0  # parts that `_net` knows of
+    _effective: frozenset[Key] | None = None
 
     @property
     def last(self) -> int:
         return self.parts[-1].number
 
+    @property
+    def operations(self) -> int:
+        return sum(part.operations for part in self.parts)
+
+    @property
+    def net(self) -> Mapping[Key, bool]:
+        """Of each fact that the parts mention, whether it is explicit after them."""
+        for part in self.parts[self._netted :]:
+            self._net.update((key, False) for key in _keys(part.delete))
+            self._net.update((key, True) for key in _keys(part.add))
+        self._netted = len(self.parts)
+        return self._net
+
     def append(self, part: Part) -> None:
         self.parts.append(part)
-        self.net.update((key, False) for key in _keys(part.delete))
-        self.net.update((key, True) for key in _keys(part.add))
 
     def merge(self, later: Batch) -> None:
         """Let a later batch be part of this one."""
-        for part in later.parts:
-            self.append(part)
+        self.parts += later.parts
         self.arities.update(later.arities)
 
     def split(self) -> list[Batch]:
         """A batch for each part."""
-        batches = []
-        for part in self.parts:
-            batch = Batch(arities=dict(self.arities))
-            batch.append(part)
-            batches.append(batch)
-        return batches
+        return [Batch([part], dict(self.arities)) for part in self.parts]
 
     def request(self, engine: Engine) -> Request:
-        """The operations that change something, as things are now."""
+        """The operations to work on; of several parts only those that change something, as things are now."""
+        if len(self.parts) == 1:
+            return Request(self.parts[0].delete, self.parts[0].add)
         before = _explicit_now(engine, self.net)
-        self._effective = frozenset(key for key, wanted in self.net.items() if wanted != before[key])
+        effective = [key for key, wanted in self.net.items() if wanted != before[key]]
+        self._effective = frozenset(effective)
         delete: dict[str, list[tuple[int, ...]]] = {}
         add: dict[str, list[tuple[int, ...]]] = {}
-        for key in self.net:
-            if key in self._effective:
-                (add if self.net[key] else delete).setdefault(key[0], []).append(key[1])
+        for key in effective:
+            (add if self.net[key] else delete).setdefault(key[0], []).append(key[1])
         return Request(_as_cells(delete, self.arities), _as_cells(add, self.arities))
 
     def is_undone_by(self, later: Batch) -> bool:
         """Whether what comes after this batch, which is in work, makes it better to start again."""
-        if 2 * len(later.net) < len(self._effective):
+        if 2 * later.operations < (self.operations if self._effective is None else len(self._effective)):
             return False  # It cannot take half back; this is asked after every slice.
+        effective = self.net.keys() if self._effective is None else self._effective
         changed = [key for key, wanted in later.net.items() if self.net.get(key) != wanted]
-        taken_back = sum(1 for key in changed if key in self._effective)
-        return 2 * taken_back >= len(self._effective) and 2 * taken_back > len(changed)
+        taken_back = sum(1 for key in changed if key in effective)
+        return 2 * taken_back >= len(effective) and 2 * taken_back > len(changed)
 
 
 def _keys(rows: Mapping[str, Cells]) -> Iterable[Key]:
