@@ -21,6 +21,7 @@ from tidelog.program.plan import Plan, make_plan
 from tidelog.reason.closures import ClosureNode
 from tidelog.reason.compiled import normal_form
 from tidelog.reason.engine import Engine
+from tidelog.reason.policy import NO_COUNTER
 from tidelog.results import row_identity
 from tidelog.store.closures import Closure
 from tidelog.store.jit import address
@@ -102,6 +103,7 @@ def audit(kb: KnowledgeBase, oracle: bool = True) -> None:
     if oracle:
         _audit_facts(kb)
         _audit_counters(kb)
+        _audit_ranks(kb)
 
 
 def _audit_arrays(relation: Relation) -> None:
@@ -124,7 +126,8 @@ def _audit_flags(engine: Engine, relation: Relation) -> None:
     assert not (flags[dead] & F_EXPLICIT).any(), f"{relation.name}: explicit, but not in I"
     assert relation.explicit_count == np.count_nonzero(flags & F_EXPLICIT), f"{relation.name}: count of explicit facts"
     if _has_live_counters(engine, relation):
-        counters = records[:, list(relation.counter_columns)]
+        kept = 1 if _keeps_ranks(engine, relation) else 2
+        counters = records[:, list(relation.counter_columns[:kept])]
         assert not counters[dead].any(), f"{relation.name}: a dead fact has derivations"
         assert (counters >= 0).all(), f"{relation.name}: a negative count"
 
@@ -258,6 +261,41 @@ def _audit_counters(kb: KnowledgeBase) -> None:
                 assert counts == (wanted[row, 0], wanted[row, 1]), (relation.name, row, counts)
 
 
+def _audit_ranks(kb: KnowledgeBase) -> None:
+    """Every fact of a recursion is explicit, or counted, or has a derivation from facts of lower ranks."""
+    engine = kb._engine
+    facts = all_facts(kb)
+    for component in {engine.graph.component(name) for name in engine.graph.predicates}:
+        relations = [found for name in component.predicates if (found := engine.store.find(name)) is not None]
+        if not all(relation.ranked and _keeps_ranks(engine, relation) for relation in relations):
+            continue
+        ranks = {(r.name, row): rank for r in relations for row, rank in _ranks(engine, r).items()}
+        needy = {fact for fact, rank in ranks.items() if rank is not None}
+        for number in component.recursive_rules:
+            for derivation in derivations(engine.graph.rule(number), facts, kb._functions):
+                if derivation is not None and derivation.head in needy:
+                    rank = ranks[derivation.head]
+                    if all((ranks[fact] or 0) < rank for fact in derivation.premises if fact in ranks):
+                        needy.remove(derivation.head)
+        assert not needy, f"without a derivation from lower ranks: {needy}"
+
+
+def _ranks(engine: Engine, relation: Relation) -> dict[tuple[Constant, ...], int | None]:
+    """The rank of each fact; None where it needs none."""
+    result: dict[tuple[Constant, ...], int | None] = {}
+    for record in relation.cells[relation.live()].tolist():
+        row = tuple(Constant(engine.store.terms.decode(cell)) for cell in record[: relation.arity])
+        counted, rank = (record[column] for column in relation.counter_columns)
+        result[row] = None if counted or record[relation.flags_column] & F_EXPLICIT else rank
+    return result
+
+
+def _keeps_ranks(engine: Engine, relation: Relation) -> bool:
+    """Whether ranks lie where the recursive counter would: the derivations of recursive rules are not counted."""
+    rules = engine.graph.producers(relation.name)
+    return relation.has_counters and any(engine.counted.get(number) == NO_COUNTER for number in rules)
+
+
 def _stored_as(engine: Engine, predicate: str) -> str:
     """The relation that derivations of a predicate are counted in: of a closure, its base."""
     return f"#base {predicate}" if engine.store.is_closure(predicate) else predicate
@@ -278,7 +316,7 @@ def _counts(engine: Engine, relation: Relation) -> Counts:
     for record in records.tolist():
         row = tuple(Constant(engine.store.terms.decode(cell)) for cell in record[: relation.arity])
         nonrecursive, recursive = (record[column] for column in relation.counter_columns)
-        result[row] = (nonrecursive, recursive)
+        result[row] = (nonrecursive, 0 if _keeps_ranks(engine, relation) else recursive)
     return result
 
 

@@ -12,6 +12,7 @@ from tidelog.reason.counting import count
 from tidelog.reason.deletion import delete_and_rederive
 from tidelog.reason.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.reason.policy import Counters
+from tidelog.reason.ranks import delete_by_ranks
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.transaction import Explicit, OutOfPatience, RuleChange, Transaction
 
@@ -79,10 +80,11 @@ class Algorithm:
             _learn_effort(transaction, node, before)
 
 
-# `auto` measured: a candidate of B/F costs up to ten times one of materialisation. So much of the candidates that it
-# takes to materialise a component is what it spends on proofs before it does that instead: about as long as that takes,
-# which bounds the loss at twice the better choice, and no rule that looks at nothing but the past can bound it lower.
-PATIENCE = 0.1
+# What a deletion may cost before the component is materialised again instead, as a share of what that costs: such an
+# attempt was in vain, so that it bounds the loss; the costs of earlier deletions tell most of those beforehand.
+PATIENCE = 0.6
+# A candidate of B/F costs up to ten times one of materialisation.
+PROOF_COST = 10
 LEAST_PATIENCE = 1_000
 # From this share of lost input on, counting derivations down costs more than counting those that are left; in a
 # recursion sooner, where many candidates are looked at for a fact.
@@ -115,17 +117,20 @@ def _learn_effort(transaction: Transaction, node: Node, before: int) -> None:
     """Note what it took to materialise a component: candidates looked at for each fact."""
     facts = sum(len(relation) for relation in node.relations)
     if facts:
-        node.effort = (transaction.candidates - before) / facts
+        node.costs.effort = (transaction.candidates - before) / facts
 
 
 def _prove_or_recompute(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
     facts = sum(relation.count for relation in node.relations)
-    patience = max(LEAST_PATIENCE, int(PATIENCE * node.effort * facts))
-    if not _lost_too_much(transaction, node, explicit, LOST_SHARE / max(1.0, node.effort)):
+    patience = max(LEAST_PATIENCE, int(PATIENCE * node.costs.effort * facts))
+    if not _lost_too_much(transaction, node, explicit, LOST_SHARE / max(1.0, node.costs.effort)):
         try:
-            backward_forward(transaction, node, explicit, rules, counters, patience)
+            if node.ranked:
+                delete_by_ranks(transaction, node, explicit, rules, counters, patience)
+            else:
+                backward_forward(transaction, node, explicit, rules, counters, patience // PROOF_COST)
             return
         except OutOfPatience:
             pass

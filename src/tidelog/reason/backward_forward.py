@@ -175,6 +175,9 @@ def delete_by_proofs(
         return
     for number in (LIST_C, LIST_P):
         transaction.clear_list(number)
+    for relation in node.relations:
+        # What stays has a proof, but maybe none that ranks rise along; see `reason.ranks`.
+        transaction.note_ranked(relation, False)
     without = rules.added_numbers
     spreading = node.rounds(counters, deleting=True, without=without)
     keeps_counters = int(counters is not Counters.NONE)

@@ -21,6 +21,8 @@ from tidelog.store.layout import (
     M_BUCKETS,
     M_FULL,
     M_LISTS,
+    M_RANK,
+    M_RANKING,
     M_STAGED,
     M_WORK,
     R_ARITY,
@@ -52,11 +54,15 @@ def begin_batch(m, action, row):
     store_i64(row + 8 * R_BATCH_CAPACITY, capacity)
     store_i64(row + 8 * R_QUEUE_COUNT, 0)
     store_i64(row + 8 * R_BATCH_COUNT, count)
+    rank = m[M_RANK] if action == INSERT and m[M_RANKING] != 0 else 0
+    recursive = field(row, R_COUNTERS) + 4 - field(row, R_FLAGS)
     for position in range(count):
         place = flags_at(row, load_i32(queue + 4 * position))
         flags = load_i32(place)
         if action == INSERT:
             store_i32(place, (flags | F_IN | F_CURRENT) & ~F_PENDING)
+            if rank != 0:
+                store_i32(place + recursive, rank)
         else:
             store_i32(place, flags | F_CURRENT)
     return count

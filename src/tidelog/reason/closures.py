@@ -253,6 +253,7 @@ class ClosureNode:
             self.relation.become_closure(self.closure)
             raise
         self.relation.explicit_count = len(explicit)
+        self.relation.ranked = False
         self.relation.settle_start()
 
     def forget_base(self) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tidelog.language.syntax import Atom, Rule, Variable
 from tidelog.program.normal import NormalRule, normalise
 from tidelog.program.plan import ALL, HEAD, Pivot, Plan, Start, make_plan
-from tidelog.reason.policy import Counters
+from tidelog.reason.policy import Costs, Counters
 from tidelog.store.jit import address
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
@@ -126,8 +126,7 @@ class Node:
         self._rounds: dict[tuple[Counters, bool, frozenset[int]], RoundTable] = {}
         self._heads: dict[frozenset[int], HeadTable] = {}
         self.readers = self._readers()
-        # Candidates for each fact when it was last materialised in full; a guess before that was seen.
-        self.effort = 3.0
+        self.costs = Costs()
 
     def _readers(self) -> dict[str, list[tuple[CompiledRule, Pivot]]]:
         """By predicate of a lower component: the atoms that read it."""
@@ -142,6 +141,11 @@ class Node:
     @property
     def recursive(self) -> bool:
         return bool(self.recursive_rules)
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the ranks of all of its facts say what they should; see `reason.ranks`."""
+        return all(relation.ranked for relation in self.relations)
 
     def rounds(self, counters: Counters, deleting: bool, without: frozenset[int] = frozenset()) -> RoundTable:
         """The plans of its recursion, without some rules."""

@@ -21,6 +21,7 @@ def recount(transaction: Transaction, node: Node, rules: list[CompiledRule], cou
     work = transaction.work_registers().copy()
     for relation in node.relations:
         transaction.keep_whole(relation)
+        transaction.note_ranked(relation, False)
         zero_counters(transaction.machine, relation.number)
     counted = [rule for rule in rules if counters.of(rule.recursive, deleting=False) != NO_COUNTER]
     transaction.list_changes(rule.normal for rule in counted)

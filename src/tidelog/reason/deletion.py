@@ -50,7 +50,7 @@ def delete_and_rederive(
         # DR3: I := I ∖ D, A := D ∩ E.
         drop_deleted(transaction.machine)
         for relation in node.relations:
-            relation.reserve(transaction.list_count(0))
+            relation.reserve_queue(transaction.list_count(0))
         # DR4: what has a derivation left comes back.
         HOLDING.install(transaction.machine)
         transaction.run(rederive, *node.heads(rules.added_numbers).arguments(), int(counters is Counters.ALL))

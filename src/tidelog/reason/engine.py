@@ -28,6 +28,7 @@ from tidelog.reason.dropping import Dropped, reads
 from tidelog.reason.marking import NO_ENTRIES, CopyTable, is_copy_of, renumbered
 from tidelog.reason.modular import Closures
 from tidelog.reason.policy import CountedRules, Counters
+from tidelog.reason.ranks import start_ranks_over
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.returning import NO_WORDS
 from tidelog.reason.transaction import NOTHING, Appended, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
@@ -198,6 +199,7 @@ class Engine:
         for rows in list(self._unread):
             rows.read()
         self._unread.clear()
+        start_ranks_over(self.store)
         removed = {number: self._compile(number) for number in request.remove_rules}
         removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
         impact = None

@@ -1,8 +1,10 @@
-"""Which derivation counters an algorithm keeps, and which rules are counted."""
+"""Which derivation counters an algorithm keeps, which rules are counted, and what `auto` knows of their costs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import ItemsView, Iterable
+from dataclasses import dataclass
 from enum import Enum
 
 # Which counter a derivation moves; the numbers are those of `reason.heads`.
@@ -28,6 +30,31 @@ class Counters(Enum):
         if self is Counters.ALL:
             return RECURSIVE
         return PROTECT_ONLY if deleting else NO_COUNTER
+
+
+# How soon `auto` tries again what was too dear before.
+FORGETTING = 1.05
+
+
+@dataclass(slots=True)
+class Costs:
+    """What it took to maintain a component, which `auto` learns from."""
+
+    # Candidates that materialisation looks at for each fact, as of the last time; a guess before that was seen.
+    effort: float = 3.0
+    # So many facts lost a derivation when deletion was last found too dear.
+    too_many: float = math.inf
+
+    def allow(self, lost: int) -> bool:
+        """Whether it may be worth while to delete what follows from so many facts that lost a derivation."""
+        if lost < self.too_many:
+            return True
+        self.too_many *= FORGETTING
+        return False
+
+    def refuse(self, lost: int) -> None:
+        """The deletion of what follows from so many was too dear."""
+        self.too_many = min(self.too_many, lost)
 
 
 class CountedRules:

@@ -1,4 +1,5 @@
-"""What the kernels of Backward/Forward share: work lists, flags of facts, where the machine is, and the sets of joins.
+"""What the kernels of Backward/Forward and of deletion by ranks share: work lists, flags of facts, where the machine
+is, and the sets of joins.
 
 Numbers in comments are lines of the paper (Motik, Nenov, Piro and Horrocks, Algorithms 1 to 3).
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidelog.reason.mark_kernels import first_marked_step
-from tidelog.reason.sets import BACKWARD, BACKWARD_EXPLICIT, BACKWARD_PROVED, DESTROYED_IN_ROUND, PROVED
+from tidelog.reason.sets import BACKWARD, BACKWARD_EXPLICIT, BACKWARD_PROVED, DESTROYED_IN_ROUND, PROVED, SUPPORTING
 from tidelog.store.executor import head_relation, next_match, plan_word, start, write_head
 from tidelog.store.jit import device, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import field, find, flags_at, record_of, relation_row, touch
@@ -38,10 +39,10 @@ LIST_P = 2
 
 # The sets of each kind of join, as the machine holds them.
 SETS = np.array(
-    [sets.words for sets in (DESTROYED_IN_ROUND, PROVED, BACKWARD, BACKWARD_EXPLICIT, BACKWARD_PROVED)],
+    [sets.words for sets in (DESTROYED_IN_ROUND, PROVED, BACKWARD, BACKWARD_EXPLICIT, BACKWARD_PROVED, SUPPORTING)],
     np.int64,
 )
-IN_DELETION, IN_FORWARD, IN_BACKWARD, IN_BACKWARD_EXPLICIT, IN_BACKWARD_PROVED = 0, 1, 2, 3, 4
+IN_DELETION, IN_FORWARD, IN_BACKWARD, IN_BACKWARD_EXPLICIT, IN_BACKWARD_PROVED, IN_SUPPORT = 0, 1, 2, 3, 4, 5
 
 # Where the machine is.
 MODE_NEXT, MODE_CHECK, MODE_SATURATE, MODE_VERDICT, MODE_SPREAD = 0, 1, 2, 3, 4

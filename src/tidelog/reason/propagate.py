@@ -43,6 +43,8 @@ from tidelog.store.layout import (
     M_HEADS_CAPACITY,
     M_LISTS,
     M_MARKING,
+    M_RANK,
+    M_RANKING,
     M_RETURNING,
     M_RULE_FACTS,
     M_RULE_TIME,
@@ -185,6 +187,7 @@ def run_rounds(m, action, relations, relation_count, starts, plans):
                 m[M_FULL] = 0
                 m[M_STAGED] = m[M_LISTS + 1] + total
                 return FULL_LIST
+            m[M_RANK] += m[M_RANKING]
             for position in range(relation_count):
                 begin_batch(m, action, relation_row(m, load_i32(relations + 4 * position)))
             m[M_STATE + AT_PHASE] = 1

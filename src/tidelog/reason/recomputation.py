@@ -27,3 +27,5 @@ def recompute(transaction: Transaction, node: Node, explicit: Explicit, rules: R
     jobs = transaction.whole_rules([rule for rule in node.rules if not rule.recursive], False, counters)
     transaction.spread(INSERT, HOLDING, *jobs)
     transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
+    for relation in node.relations:
+        transaction.note_ranked(relation, counters is Counters.NON_RECURSIVE)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tidelog.store.layout import (
     F_CURRENT,
+    F_DELETED,
     F_DISPROVED,
     F_EXPLICIT,
     F_IN,
@@ -68,6 +69,7 @@ class Sets:
 
 UNDISPROVED: Masks = (F_IN | F_DISPROVED, F_IN)
 EXPLICIT: Masks = (F_IN | F_EXPLICIT, F_IN | F_EXPLICIT)
+KEPT: Masks = (F_IN | F_DELETED, F_IN)
 EITHER = F_IN | F_OLD
 
 # Instances that hold now and use something new from below.
@@ -87,3 +89,6 @@ PROVED = Sets(NEW, NEW, KNOWN_BEFORE_BATCH, KNOWN, F_IN, F_IN)
 BACKWARD = Sets(NEW, NEW, UNDISPROVED, UNDISPROVED, F_IN, F_IN)
 BACKWARD_EXPLICIT = Sets(NEW, NEW, EXPLICIT, EXPLICIT, F_IN, F_IN)
 BACKWARD_PROVED = Sets(NEW, NEW, KNOWN, KNOWN, F_IN, F_IN)
+# Instances that held before, used nothing that changed below, and whose own facts have not been overdeleted: if one of
+# them is later, the instance is one of those destroyed in a round.
+SUPPORTING = Sets(UNCHANGED, UNCHANGED, KEPT, KEPT, EITHER, EITHER)

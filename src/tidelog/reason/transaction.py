@@ -47,6 +47,7 @@ from tidelog.store.layout import (
     M_FULL,
     M_LISTS,
     M_LOG_COUNT,
+    M_RANKING,
     M_REQUEST_COUNT,
     M_STAGED,
     M_STATE,
@@ -215,6 +216,7 @@ class Transaction:
         self._inserting = False
         self._log_mark = 0
         self._explicit_counts: dict[Relation, int] = {}
+        self._ranked: dict[Relation, bool] = {}
         # Relations of which most changes: flags and counters of all records, instead of entries in the log.
         self._kept: dict[Relation, Cells] = {}
         self._dropped: dict[Relation, Records] = {}
@@ -230,6 +232,11 @@ class Transaction:
     def note_explicit_count(self, relation: Relation) -> None:
         """The number of a relation's explicit facts is about to change."""
         self._explicit_counts.setdefault(relation, relation.explicit_count)
+
+    def note_ranked(self, relation: Relation, ranked: bool) -> None:
+        """From now on the ranks of a relation say what they should, or do not."""
+        self._ranked.setdefault(relation, relation.ranked)
+        relation.ranked = ranked
 
     def keep_whole(self, relation: Relation) -> None:
         """Remember all records of a relation at once: most of them are about to change, and the log, which holds them
@@ -379,6 +386,7 @@ class Transaction:
         table = node.rounds(counters, action == OVERDELETE, without)
         self._begin(action)
         sets.install(self.machine)
+        self.machine[M_RANKING] = action == INSERT and counters is Counters.NON_RECURSIVE
         self.run(run_rounds, action, *table.arguments())
         self._forget_pairs()
 
@@ -400,8 +408,7 @@ class Transaction:
         """Move what waits in a component's relations to a work list; how many there are."""
         waiting = sum(relation.queue_count for relation in node.relations)
         self.clear_list(number)
-        if waiting > self.machine[M_LISTS + 3 * number + 2]:
-            self.store.grow_list(number, waiting)
+        self.reserve_list(number, waiting)
         numbers = np.array([relation.number for relation in node.relations], np.int32)
         queues_to_list(self.machine, address(numbers), len(numbers), number)
         return waiting
@@ -413,6 +420,21 @@ class Transaction:
         for relation in np.unique(entries >> 32):
             facts = (entries[entries >> 32 == relation] & 0xFFFFFFFF).astype(np.int32)
             self.store.relations[relation].put_queue(facts)
+
+    def reserve_list(self, number: int, entries: int) -> None:
+        """Make room for so many entries in a work list."""
+        if entries > self.machine[M_LISTS + 3 * number + 2]:
+            self.store.grow_list(number, entries)
+
+    def move_list(self, source: int, target: int) -> int:
+        """Let a work list be what another one is, and that one empty; how many entries there are."""
+        entries = self.store.list_entries(source)
+        self.clear_list(source)
+        self.clear_list(target)
+        self.reserve_list(target, len(entries))
+        self.machine[M_LISTS + 3 * target + 1] = len(entries)
+        self.store.list_entries(target)[:] = entries
+        return len(entries)
 
     def list_count(self, number: int) -> int:
         return int(self.machine[M_LISTS + 3 * number + 1])
@@ -557,6 +579,8 @@ class Transaction:
             relation.take_back(records)
         for relation, count in self._explicit_counts.items():
             relation.explicit_count = count
+        for relation, ranked in self._ranked.items():
+            relation.ranked = ranked
         for relation in self._grown():
             relation.note_dead(relation.count - int(relation.fields[R_START]))
             roll_back_relation(self.machine, relation.number)

@@ -20,7 +20,7 @@ from tidelog.program.graph import RuleGraph
 from tidelog.reason.engine import Engine
 from tidelog.reason.policy import CountedRules
 from tidelog.store.jit import address
-from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD
+from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, M_RANK
 from tidelog.store.relation import Cells, Relation
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
@@ -80,6 +80,9 @@ def image_of_relation(relation: Relation) -> RelationImage:
     records = relation.cells[relation.live()]
     explicit = (records[:, relation.flags_column] & F_EXPLICIT) != 0
     counters = records[:, list(relation.counter_columns)] if relation.has_counters else None
+    if counters is not None and not relation.ranked:
+        # Ranks that say nothing; see `_has_ranks`.
+        counters[:, 1] = 0
     return RelationImage(relation.name, records[:, : relation.arity], explicit, counters)
 
 
@@ -125,7 +128,18 @@ def _restore_relation(store: Store, image: RelationImage, term_count: int) -> No
     records[:, relation.flags_column] |= np.where(image.explicit, F_EXPLICIT, 0).astype(np.int32)
     if image.counters is not None:
         records[:, list(relation.counter_columns)] = image.counters
+        relation.ranked = _has_ranks(image)
+        store.machine[M_RANK] = max(store.machine[M_RANK], image.counters[:, 1].max(initial=0))
     relation.explicit_count = int(np.count_nonzero(image.explicit))
+
+
+def _has_ranks(image: RelationImage) -> bool:
+    """Whether every fact that needs a rank has one, see `reason.ranks`. In a relation that keeps none, none needs one,
+    or none has one.
+    """
+    assert image.counters is not None
+    counted, ranks = image.counters.T
+    return bool((image.explicit | (counted > 0) | (ranks > 0)).all())
 
 
 def foreign_functions(rules: Iterable[Rule]) -> set[str]:

@@ -79,6 +79,8 @@ M_SAVED = 97  # instances that spread a deletion to a head with one of the flags
 M_KNOWN = 98
 M_RETURNING = 100  # 1: facts come back with the next update, and overdeleted instances that will hold again are kept
 M_RESTORED = 101  # instances that lead to a fact that was brought back
+M_RANK = 102  # the round of insertion, counted over all updates
+M_RANKING = 103  # 1: facts get the round that inserts them as their rank, in the place of their recursive counter
 M_PASSING = 99  # the flags of a fact that passes marks on somewhere; see R_MARKS
 M_SIZE = 128
 

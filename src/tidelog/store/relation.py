@@ -133,6 +133,8 @@ class Relation:
         # A closure whose pairs are the relation's facts; its records are then what changed in the update in work.
         self.closure: Closure | None = None
         self.was_empty = True
+        # Whether every fact that is neither explicit nor counted has a derivation from facts of lower ranks.
+        self.ranked = True
         self._dead = 0  # at most that many records are dead
         capacity = max(capacity, 2)
         self.cells: Cells = np.zeros((capacity, self._record_cells()), np.int32)
@@ -239,8 +241,12 @@ class Relation:
         for index in self.indexes:
             if index.distinct + more > 0.75 * len(index.slots):
                 self._grow_index(index, more)
-        queued = int(fields[R_QUEUE_COUNT]) + more
-        if queued > fields[R_QUEUE_CAPACITY]:
+        self.reserve_queue(more)
+
+    def reserve_queue(self, more: int) -> None:
+        """Make room for `more` facts in the queue, where they are known already."""
+        queued = self.queue_count + more
+        if queued > self.fields[R_QUEUE_CAPACITY]:
             self._follow_kernels()
             self._queue = grown(self._queue, max(queued, 2 * len(self._queue)))
             self._publish()

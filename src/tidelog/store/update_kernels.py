@@ -107,12 +107,13 @@ def set_facts(m, relation, facts, count, inside):
 
 @entry_point
 def empty_relation(m, relation):
-    """Take every fact out of I and set its counters to zero. There is room in the log for all that are there."""
+    """Take every fact out of I and set its counters to zero. There is room in the log for all that are there.
+
+    Of dead facts too: a rank may lie in the place of a counter.
+    """
     row = relation_row(m, relation)
     counters = field(row, R_COUNTERS)
     for fact in range(field(row, R_COUNT)):
-        if not load_i32(flags_at(row, fact)) & F_IN:
-            continue
         touch(m, relation, row, fact)
         place = flags_at(row, fact)
         store_i32(place, load_i32(place) & ~(F_IN | F_CURRENT | F_PENDING))

@@ -1,0 +1,135 @@
+"""Deletion by ranks: what it overdeletes, when ranks are lost, and what `auto` learns from its costs."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+import tidelog.reason.algorithms
+from audit import audit
+from engine_util import check_stream
+from generate import EVERYTHING, soak
+from tidelog.knowledge_base import KnowledgeBase
+from tidelog.reason.policy import Costs
+from tidelog.reason.ranks import LAST_RANK
+from tidelog.store.layout import M_RANK
+
+REACH = "reach(X) :- start(X). reach(Y) :- reach(X), edge(X, Y)."
+CLOSURE = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), path(Y, Z)."
+MUTUAL = "odd(X, Y) :- edge(X, Y). odd(X, Z) :- even(X, Y), edge(Y, Z). even(X, Z) :- odd(X, Y), edge(Y, Z)."
+
+
+@pytest.fixture
+def _never_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No component is ever materialised again: all deletions go by ranks."""
+    monkeypatch.setattr(tidelog.reason.algorithms, "LEAST_PATIENCE", 1 << 40)
+    monkeypatch.setattr(tidelog.reason.algorithms, "LEAST_LOSS", 1 << 40)
+
+
+def _is_ranked(kb: KnowledgeBase, predicate: str) -> bool:
+    return kb._engine._node(predicate).ranked
+
+
+@pytest.mark.usefixtures("_never_again")
+def test_random_programs_keep_their_ranks() -> None:
+    for seed in range(2000, 2040):
+        case, stream = soak(seed, EVERYTHING)
+        audit(check_stream(case.state, stream, "auto", modules=False))
+
+
+@pytest.mark.usefixtures("_never_again")
+@pytest.mark.parametrize(("predicate", "rules"), [("reach", REACH), ("path", CLOSURE), ("odd", MUTUAL)])
+def test_graphs_that_lose_and_gain_edges(predicate: str, rules: str) -> None:
+    source = random.Random(7)
+    kb = KnowledgeBase(rules, modules=False)
+    pairs = [(x, y) for x in range(9) for y in range(9)]
+    kb.update(add={"edge": source.sample(pairs, 16), "start": [(0,)]})
+    for _ in range(40):
+        kb.update(delete={"edge": source.sample(pairs, 12)}, add={"edge": source.sample(pairs, 2)})
+        audit(kb)
+    assert _is_ranked(kb, predicate)
+
+
+@pytest.mark.usefixtures("_never_again")
+def test_facts_that_only_hold_each_other_go() -> None:
+    kb = KnowledgeBase(REACH)
+    ring = [(node, (node + 1) % 10) for node in range(10)]
+    kb.update(add={"start": [("way in",)], "edge": [*ring, ("way in", 3)]})
+    change = kb.update(delete={"edge": [("way in", 3)]})
+    assert change.removed["reach"] == {(node,) for node in range(10)}
+
+
+@pytest.mark.usefixtures("_never_again")
+def test_a_clique_that_loses_an_edge_overdeletes_next_to_nothing() -> None:
+    overdeleted = {}
+    for maintenance in ("auto", "dred"):
+        kb = KnowledgeBase(CLOSURE, maintenance=maintenance, modules=False)
+        kb.update(add={"edge": [(x, y) for x in range(20) for y in range(20)]})
+        overdeleted[maintenance] = kb.update(delete={"edge": [(3, 4)]}).work["overdeleted"]
+        assert len(kb.facts("path")) == 400
+    assert overdeleted == {"auto": 1, "dred": 400}
+
+
+@pytest.mark.usefixtures("_never_again")
+def test_ranks_are_saved(tmp_path: Path) -> None:
+    kb = KnowledgeBase(REACH)
+    kb.update(add={"start": [(0,)], "edge": [(node, node + 1) for node in range(10)]})
+    kb.save(tmp_path / "kb")
+    again = KnowledgeBase.open(tmp_path / "kb")
+    assert _is_ranked(again, "reach")
+    again.update(add={"edge": [(0, 5)]}, delete={"edge": [(4, 5)]})
+    audit(again)
+    assert again.update(delete={"edge": [(0, 5)]}).work["overdeleted"] == 6
+    audit(again)
+
+
+def test_ranks_that_say_nothing_are_saved_as_none(tmp_path: Path) -> None:
+    kb = KnowledgeBase(REACH, maintenance="backward-forward-counting")
+    kb.update(add={"start": [(0,)], "edge": [(0, 1), (1, 2), (0, 2)]})
+    kb.update(delete={"edge": [(0, 1)]})
+    assert not _is_ranked(kb, "reach")
+    kb.save(tmp_path / "kb")
+    assert not _is_ranked(KnowledgeBase.open(tmp_path / "kb"), "reach")
+
+
+def test_a_rule_that_comes_into_a_recursion_loses_its_ranks() -> None:
+    kb = KnowledgeBase("p(X) :- q(X). q(X) :- e(X).")
+    kb.update(add={"e": [(1,), (2,)], "next": [(1, 3), (3, 4), (4, 3)]})
+    kb.update(add_rules="q(Y) :- p(X), next(X, Y).")
+    assert not _is_ranked(kb, "p")
+    kb.update(delete={"next": [(1, 3)]})
+    audit(kb)
+    assert set(kb.facts("p")) == {(1,), (2,)}
+
+
+@pytest.mark.usefixtures("_never_again")
+def test_rounds_are_counted_from_the_beginning_before_they_are_too_many() -> None:
+    kb = KnowledgeBase(REACH)
+    kb.update(add={"start": [(0,)], "edge": [(node, node + 1) for node in range(5)]})
+    kb._engine.store.machine[M_RANK] = LAST_RANK + 1
+    kb.update(add={"edge": [(5, 6), (6, 2)]})
+    assert not _is_ranked(kb, "reach")
+    kb.update(delete={"edge": [(1, 2)]})
+    assert set(kb.facts("reach")) == {(0,), (1,)}
+    audit(kb)
+
+
+def test_a_failed_update_leaves_ranks_as_they_were() -> None:
+    kb = KnowledgeBase(REACH, max_facts=40)
+    kb.update(add={"start": [(0,)], "edge": [(node, node + 1) for node in range(10)]})
+    with pytest.raises(tidelog.TidelogError, match="more than 40 facts"):
+        kb.update(delete={"edge": [(0, 1)]}, add={"edge": [(0, node) for node in range(50, 90)]})
+    assert _is_ranked(kb, "reach")
+    audit(kb)
+
+
+def test_what_was_too_dear_is_tried_again_in_time() -> None:
+    costs = Costs()
+    assert costs.allow(1_000_000)
+    costs.refuse(100)
+    assert costs.allow(99)
+    attempts = [costs.allow(120) for _ in range(10)]
+    assert attempts[0] is False
+    assert attempts[-1] is True
