@@ -162,10 +162,16 @@ def _audit_graph(graph: RuleGraph) -> None:
     assert set(graph.predicates) == set(fresh.predicates)
     assert {graph.component(name) for name in graph.predicates} == {fresh.component(name) for name in fresh.predicates}
     assert set(graph.hyper_nodes) == set(fresh.hyper_nodes)
+    assert graph.hyper_edges() == fresh.hyper_edges()
+    for name in graph.predicates:
+        assert set(graph.readers(name)) == set(fresh.readers(name)), name
+        assert set(graph.producers(name)) == set(fresh.producers(name)), name
     for number in graph.rules:
-        head = graph.rule(number).head.predicate
-        reads = {*graph.reads(number).positive, *graph.reads(number).strict}
-        assert all(graph.position(name) <= graph.position(head) for name in reads), "the order of components"
+        place = graph.position(graph.rule(number).head.predicate)
+        reads = graph.reads(number)
+        assert reads == fresh.reads(number)
+        assert all(graph.position(name) <= place for name in reads.positive), "the order of components"
+        assert all(graph.position(name) < place for name in reads.strict), "the order of strata"
 
 
 def _audit_modules(engine: Engine) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from naive import Database, State, Update, change, database, without_empty
 from tidelog.knowledge_base import KnowledgeBase
@@ -30,8 +30,14 @@ def facts_of(change: Mapping[str, Iterable[object]]) -> Database:
     return without_empty(database({name: list(rows) for name, rows in change.items()}))  # type: ignore[arg-type]
 
 
-def check_stream(state: State, stream: Sequence[Update], maintenance: str, **options: object) -> KnowledgeBase:
-    """Run a stream, holding everything against the oracle after each update."""
+def check_stream(
+    state: State,
+    stream: Sequence[Update],
+    maintenance: str,
+    also: Callable[[KnowledgeBase], None] = lambda kb: None,
+    **options: object,
+) -> KnowledgeBase:
+    """Run a stream, holding everything against the oracle after each update, and letting `also` look."""
     kb = knowledge_base(state, maintenance, **options)
     before = without_empty(state.materialise())
     assert materialisation(kb) == before
@@ -44,5 +50,6 @@ def check_stream(state: State, stream: Sequence[Update], maintenance: str, **opt
         added, removed = change(before, after)
         assert facts_of(result.added) == without_empty(added)
         assert facts_of(result.removed) == without_empty(removed)
+        also(kb)
         before = after
     return kb
