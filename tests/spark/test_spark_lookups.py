@@ -23,9 +23,10 @@ from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.normal import normalise
 from tidelog.spark.lookups.component import Row
 from tidelog.spark.lookups.constants import ids_of, key_of
+from tidelog.spark.lookups.encoding import GIVE, TAKE
 from tidelog.spark.lookups.files import Files, TooMuch
 from tidelog.spark.lookups.job import rows_table
-from tidelog.spark.lookups.task import GIVE, TAKE, Job, Outcome, carry_out
+from tidelog.spark.lookups.task import Job, Outcome, carry_out
 from tidelog.spark.maintenance.snapshot import Layer, Stored
 from tidelog.spark.materialise import constants_of
 from tidelog.spark.records import ARROW_RECORD, record_batch
@@ -70,7 +71,7 @@ class Folder:
             most,
         )
         outcome = carry_out(job, _records(update))
-        self._extend(outcome.terms)
+        self._extend(outcome.asked.terms)
         for component in job.components:
             counted = all(self.stored[name].counted for name in component.predicates)
             for name in component.predicates:

@@ -72,7 +72,7 @@ def measured(universities: int, seed: int) -> dict[str, Any]:
         whole = len(made)
         timed("delete", lambda: made.update(delete=some))
         timed("add", lambda: made.update(add=some))
-        engine = _engine(spark, facts, folder)
+        engine = _engine(spark, made, folder)
         timed("again", engine.materialise)
         total = engine.relations.total
         spark.stop()
@@ -94,14 +94,17 @@ def _sample(tables: dict[str, pa.Table], seed: int) -> dict[str, pa.Table]:
     }
 
 
-def _engine(spark: Any, facts: dict[str, Any], folder: str) -> Any:
-    """The batch engine with all facts encoded."""
+def _engine(spark: Any, made: Any, folder: str) -> Any:
+    """The batch engine over the explicit facts of a materialisation, which are encoded already."""
     from tidelog.language import parse_program
     from tidelog.spark import SparkEngine
-    from tidelog.spark.relations import union_all
-    from tidelog.spark.sources import Source
+    from tidelog.spark.relations import Part
 
-    engine = SparkEngine(spark, parse_program(rules(harder=False)), f"{folder}/again")
-    records = [Source(predicate=name, frame=frame).records(spark) for name, frame in facts.items()]
-    engine.load(union_all(records))
+    version, snapshot = made._version, made._snapshot()
+    engine = SparkEngine(spark, parse_program(rules(harder=False)), f"{folder}/again", made._dictionary(version))
+    for name, stored in version.stored.items():
+        if stored.explicit:
+            path = f"{folder}/explicit/{stored.number}"
+            snapshot.rows([name]).where("e").select(*stored.columns).write.parquet(path)
+            engine.relations.adopt(name, stored.arity, [Part(path, stored.explicit)])
     return engine

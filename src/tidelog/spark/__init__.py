@@ -1,7 +1,8 @@
 """The data pipeline and the distributed engine on Spark DataFrames: read, encode, materialise, maintain, publish."""
 
 from tidelog.spark.engine import SparkEngine
-from tidelog.spark.materialisation import Materialisation, SparkChange
+from tidelog.spark.maintenance.change import SparkChange
+from tidelog.spark.materialisation import Materialisation
 from tidelog.spark.materialise import Options
 from tidelog.spark.pipeline import Pipeline, Report
 from tidelog.spark.session import open_session

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidelog.spark.lookups.encoding import FEW_VALUES, encoded
+from tidelog.spark.lookups.files import Ids
 from tidelog.spark.relations import Relations, padded, union_all
 from tidelog.spark.terms import VALUE_TYPE, Dictionary
 
@@ -29,8 +32,13 @@ def shapes_of(records: DataFrame) -> Shapes:
 def load(
     records: DataFrame, arities: Mapping[str, int], counts: int, dictionary: Dictionary, relations: Relations
 ) -> int:
-    """Encode those records of these predicates that have the right arity, and add them; returns how many were new."""
+    """Encode those records of these predicates that have the right arity, and add them; returns how many were new.
+
+    `counts` is how many values they have, or 0 where nobody knows. A handful of them is encoded by the driver."""
     good = records.where(F.col("reason").isNull())
+    fresh = not any(relations.count(name) for name in arities)
+    if 0 < counts <= FEW_VALUES and fresh and dictionary.is_local:
+        return _load_few(good.toArrow(), arities, dictionary, relations)
     values = good.select(F.explode("arguments").alias("value"))
     dictionary.extend(values, large=counts > MANY_VALUES)
     for name, arity in arities.items():
@@ -39,6 +47,21 @@ def load(
         return 0
     numbers = {name: (number, arity) for number, (name, arity) in enumerate(arities.items())}
     return sum(relations.add_new(encoded_records(good, numbers, dictionary), list(arities)).values())
+
+
+def _load_few(records: pa.Table, arities: Mapping[str, int], dictionary: Dictionary, relations: Relations) -> int:
+    facts: dict[str, list[Ids]] = {name: [] for name in arities}
+    fitting = [
+        name in arities and len(arguments) == arities[name]
+        for name, arguments in zip(*(records.column(c).to_pylist() for c in ("predicate", "arguments")), strict=True)
+    ]
+    found = encoded(dictionary.parts, dictionary.size, records.filter(pa.array(fitting, pa.bool_())))
+    dictionary.append(found.terms)
+    for name, ids in sorted(found.give):
+        facts[name].append(ids)
+    for name, arity in arities.items():
+        relations.declare(name, arity)
+    return relations.add_few(facts)
 
 
 def encoded_records(

@@ -176,12 +176,10 @@ def solve_by_values(
 
     def solve(batches: Batches) -> Batches:
         facts = [found for batch in batches for found in _fact_batches(batch)]
-        try:
-            kb, failures = _solved(text, facts, functions, limit)
-        except LimitError:
-            yield rejected(_SOURCE, [None], [BEYOND_LIMIT])
+        kb, told = _solved_by_values(text, facts, functions, limit)
+        yield told
+        if kb is None:
             return
-        yield rejected(_SOURCE, [None], [str(failures)])
         for name in outputs:
             found = kb.facts(name)
             if len(found):
@@ -212,12 +210,10 @@ def differences_by_values(
             facts += _fact_batches(batch.filter(pa.array(~is_known)))
             for name, rows in _rows_by_predicate(batch.filter(pa.array(is_known))).items():
                 known[name].update(tuple(map(fields_of, row)) for row in rows)
-        try:
-            kb, failures = _solved(text, facts, functions, limit)
-        except LimitError:
-            yield rejected(_SOURCE, [None], [BEYOND_LIMIT])
+        kb, told = _solved_by_values(text, facts, functions, limit)
+        yield told
+        if kb is None:
             return
-        yield rejected(_SOURCE, [None], [str(failures)])
         for name in outputs:
             now = {tuple(map(fields_of, row)) for row in kb.facts(name)}
             for source, found in ((CAME, now - known[name]), (WENT, known[name] - now)):
@@ -226,6 +222,17 @@ def differences_by_values(
                     yield record_batch(FactBatch(name, columns, source, 1))
 
     return records.repartition(1).mapInArrow(solve, RECORD_TYPE)
+
+
+def _solved_by_values(
+    text: str, facts: list[FactBatch], functions: Functions, limit: int
+) -> tuple[Any | None, pa.RecordBatch]:
+    """A knowledge base of facts and rules, none beyond the limit, and the record that tells how it went."""
+    try:
+        kb, failures = _solved(text, facts, functions, limit)
+    except LimitError:
+        return None, rejected(_SOURCE, [None], [BEYOND_LIMIT])
+    return kb, rejected(_SOURCE, [None], [str(failures)])
 
 
 def _fact_batches(batch: pa.RecordBatch) -> Iterator[FactBatch]:

@@ -11,21 +11,22 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import StorageError, UnknownRuleError
-from tidelog.formats.updates import Facts
 from tidelog.language import display_predicate, parse_program, parse_rules, render, resolve_predicate
 from tidelog.language.checks import check_arities, check_rule
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Constant, Program, Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.spark.lookups.changed import changed_facts
-from tidelog.spark.lookups.task import GIVE, TAKE
+from tidelog.spark.lookups.constants import ids_of_constants
+from tidelog.spark.lookups.encoding import GIVE, TAKE
+from tidelog.spark.maintenance.change import Collected, Decoded, SparkChange
 from tidelog.spark.maintenance.compaction import compacted
 from tidelog.spark.maintenance.given import Given, Records
 from tidelog.spark.maintenance.history import History, Version, relative
@@ -40,53 +41,6 @@ from tidelog.storage.lock import FolderLock
 from tidelog.values import Row
 
 RuleTexts = str | Iterable[str]
-
-
-class Decoded(Mapping[str, DataFrame]):
-    """Facts by predicate as frames of decoded terms, each made when somebody looks at it."""
-
-    def __init__(self, names: Iterable[str], decode: Callable[[str], DataFrame]) -> None:
-        self._names = sorted(names)
-        self._decode = decode
-
-    def __getitem__(self, name: str) -> DataFrame:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._decode(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-@dataclass(frozen=True)
-class SparkChange:
-    """What an update did: the version it made, the facts that came and went by predicate, and the work it took."""
-
-    version: int
-    added: Mapping[str, DataFrame]
-    removed: Mapping[str, DataFrame]
-    added_counts: Mapping[str, int]
-    removed_counts: Mapping[str, int]
-    work: Mapping[str, int]
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed)
-
-    def __str__(self) -> str:
-        counts = (("+", self.added_counts), ("-", self.removed_counts))
-        return "\n".join(f"{sign} {name}: {count:,}" for sign, found in counts for name, count in found.items())
-
-
-@dataclass(frozen=True)
-class Collected:
-    """What an update did, with its facts on the driver: for changes that are small, or have to come there anyway."""
-
-    added: Facts
-    removed: Facts
-    work: Mapping[str, int]
 
 
 class Materialisation:
@@ -290,7 +244,7 @@ class Materialisation:
             stored.setdefault(name, Stored(len(stored), arity))
         dictionary = self._dictionary(self._version)
         wanted = set(constants_of([*rules.normal.values(), *rules.removed.values()]))
-        ids = self._ids | dictionary.ids_of(wanted - self._ids.keys())
+        ids = self._ids | ids_of_constants(dictionary, wanted - self._ids.keys())
         root = self._history.folder
         return Work(self._spark, root, folder, stored, dictionary, ids, self._functions, self._options)
 

@@ -30,6 +30,7 @@ from tidelog.spark.expressions import Functions
 from tidelog.spark.heads import encoded
 from tidelog.spark.loading import decoded_records, load
 from tidelog.spark.local import BEYOND_LIMIT, solve_by_ids, solve_by_values, with_ids
+from tidelog.spark.lookups.constants import ids_of_constants
 from tidelog.spark.records import RECORD_TYPE
 from tidelog.spark.relations import Relations
 from tidelog.spark.rules import Context, evaluate, needs_values
@@ -118,7 +119,7 @@ class Materialiser:
         self._started = time.monotonic()
         # Tasks read the pairs of a closure by themselves, which takes a path of the file system.
         self._remote = "://" in relations.folder
-        self._ids = dictionary.ids_of(constants_of(self._normal.values()))
+        self._ids = ids_of_constants(dictionary, constants_of(self._normal.values()))
         for rule in self._normal.values():
             for atom in (rule.head, *rule.positives, *rule.negatives):
                 relations.declare(atom.predicate, atom.arity)
@@ -149,7 +150,7 @@ class Materialiser:
         names = [variable.name for variable in asked]
         if not self._can_match(rule):
             return names, None
-        ids = self._ids | self._dictionary.ids_of(constants_of([rule]))
+        ids = self._ids | ids_of_constants(self._dictionary, constants_of([rule]))
         context = Context(self._spark, self._dictionary, ids, self._functions)
         for atom in (*rule.positives, *rule.negatives):
             self._relations.declare(atom.predicate, atom.arity)

@@ -194,6 +194,11 @@ class Dictionary:
         found = values.join(self.frame(), "value").select("id", "value.*").collect()
         return {Constant(value_of(row[1:])): row[0] for row in found}
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the files are where the driver reads and writes them without Spark."""
+        return "://" not in self.folder
+
 
 def _row_number(bucket: str | None = None) -> Column:
     window = Window.partitionBy(bucket) if bucket else Window.partitionBy()

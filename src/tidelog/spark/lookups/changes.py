@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from tidelog.language.syntax import Atom, Constant
 from tidelog.program.normal import NormalRule
 from tidelog.program.plan import Absent, Match, Pivot, Side, Start, Take, make_plan
+from tidelog.spark.lookups.encoding import Fact
 from tidelog.spark.lookups.files import Files, Ids, State
 from tidelog.spark.lookups.matching import Facts, Matches, instances
 from tidelog.spark.maintenance.snapshot import Stored
 
-Fact = tuple[str, Ids]
 Choose = Callable[[str], Facts]
 """The facts of a predicate in some set."""
 

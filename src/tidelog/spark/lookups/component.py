@@ -15,7 +15,8 @@ from tidelog.language.syntax import Atom
 from tidelog.program.graph import Component
 from tidelog.program.normal import NormalRule
 from tidelog.program.plan import HEAD, Pivot, Start
-from tidelog.spark.lookups.changes import Changes, Choose, Fact, Given, Sets, View
+from tidelog.spark.lookups.changes import Changes, Choose, Given, Sets, View
+from tidelog.spark.lookups.encoding import Fact
 from tidelog.spark.lookups.files import Ids
 from tidelog.spark.lookups.matching import Facts, Matches
 

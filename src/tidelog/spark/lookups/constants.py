@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.formats.batch import BOOL, FLOAT, INT
-from tidelog.spark.terms import FIELDS, Fields
+from tidelog.language.syntax import Constant
+from tidelog.spark.terms import FIELDS, Dictionary, Fields, fields_of
 
 Key = tuple[Any, ...]
 
@@ -38,6 +39,18 @@ def ids_of(parts: Iterable[str], wanted: Iterable[Fields]) -> dict[Key, int]:
                     numbered = zip(zip(*(rows[name] for name in FIELDS), strict=True), rows["id"], strict=True)
                     found.update((key, id_) for fields, id_ in numbered if (key := key_of(fields)) in keys)
     return found
+
+
+def ids_of_constants(dictionary: Dictionary, constants: Iterable[Constant]) -> dict[Constant, int]:
+    """The ids of the constants of rules, which get one where they have none; without a job, where that can be."""
+    if not dictionary.is_local:
+        return dictionary.ids_of(constants)
+    wanted = {constant: fields_of(constant.value) for constant in constants}
+    known = ids_of(dictionary.parts, wanted.values())
+    new = [fields for fields in wanted.values() if key_of(fields) not in known]
+    known |= {key_of(fields): dictionary.size + place for place, fields in enumerate(new)}
+    dictionary.append(new)
+    return {constant: known[key_of(fields)] for constant, fields in wanted.items()}
 
 
 def _fitting(batch: pa.RecordBatch, wanted: Iterable[Fields]) -> pa.Array:

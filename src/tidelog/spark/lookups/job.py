@@ -7,19 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from tidelog.formats.batch import FLOAT
 from tidelog.program.graph import Component
 from tidelog.spark.lookups.component import Row
-from tidelog.spark.lookups.task import GIVE, TAKE, Job, Outcome, carry_out
+from tidelog.spark.lookups.task import Job, Outcome, carry_out
 from tidelog.spark.maintenance.rules import RuleChanges
-from tidelog.spark.maintenance.snapshot import Stored, keys
+from tidelog.spark.maintenance.snapshot import Stored
 from tidelog.spark.maintenance.tasks import reads
 from tidelog.spark.maintenance.work import Work
 from tidelog.spark.records import RECORD_TYPE
 from tidelog.spark.rules import needs_values
-from tidelog.spark.terms import NOT_A_TERM
 
 # So many facts are brought into the task at most.
 MOST_FACTS = 500_000
@@ -27,8 +25,10 @@ MOST_FACTS = 500_000
 
 def eligible(work: Work, rules: RuleChanges, records: pa.Table, components: Iterable[Component]) -> list[Component]:
     """Those components, in order, that need no values, nor anything that needs some, and are not too large to scan."""
+    budget = work.options.lookup_facts
+    if not budget or not work.options.local_facts:
+        return []
     by_identity = not work.dictionary.floats and not _has_floats(records)
-    budget = work.options.lookup_facts if work.options.local_facts else 0
     chosen: list[Component] = []
     missing: set[str] = set()
     counted: set[str] = set()
@@ -72,7 +72,7 @@ def solve(work: Work, rules: RuleChanges, records: pa.Table, components: Sequenc
     frame = work.spark.createDataFrame(records, RECORD_TYPE).coalesce(1).mapInArrow(run, "outcome binary")
     [row] = frame.collect()
     outcome: Outcome = pickle.loads(row["outcome"])
-    dictionary.append(outcome.terms)
+    dictionary.append(outcome.asked.terms)
     work.counts.update(outcome.work)
     return outcome
 
@@ -99,19 +99,3 @@ def rows_table(stored: Stored, rows: Sequence[Row]) -> pa.Table:
     columns["n"] = pa.array([row.n for row in rows], pa.int64())
     columns["h"] = pa.array([row.h for row in rows], pa.bool_())
     return pa.table(columns)
-
-
-def given_frame(work: Work, outcome: Outcome, names: Iterable[str]) -> DataFrame | None:
-    """What is given and taken of some predicates, as `Records.encoded` lays it out."""
-    wanted = [name for name in names if any(fact[0] == name for fact in outcome.give | outcome.take)]
-    if not wanted:
-        return None
-    width = work.old_width(wanted)
-    facts = [(name, ids) for name, ids in outcome.give | outcome.take if name in wanted]
-    columns: dict[str, pa.Array] = {"p": pa.array([work.number(name) for name, _ in facts], pa.int32())}
-    padded = [(*(ids or (0,)), *[NOT_A_TERM] * width)[:width] for _, ids in facts]
-    for place, column in enumerate(keys(width)):
-        columns[column] = pa.array([ids[place] for ids in padded], pa.int64())
-    columns[GIVE] = pa.array([fact in outcome.give for fact in facts], pa.bool_())
-    columns[TAKE] = pa.array([fact in outcome.take for fact in facts], pa.bool_())
-    return work.spark.createDataFrame(pa.table(columns))

@@ -14,14 +14,11 @@ import pyarrow as pa
 from tidelog.language.syntax import Constant
 from tidelog.program.graph import Component
 from tidelog.program.normal import NormalRule
-from tidelog.spark.lookups.changes import Changes, Fact
+from tidelog.spark.lookups.changes import Changes
 from tidelog.spark.lookups.component import Asked, Maintained, Row
-from tidelog.spark.lookups.constants import Key, ids_of, key_of
+from tidelog.spark.lookups.encoding import Encoded, encoded
 from tidelog.spark.lookups.files import Files, TooMuch
 from tidelog.spark.maintenance.snapshot import Stored
-from tidelog.spark.terms import FIELDS, Fields
-
-GIVE, TAKE = "give", "take"
 
 
 @dataclass(frozen=True)
@@ -40,13 +37,11 @@ class Job:
 
 @dataclass
 class Outcome:
-    """What came of it: new constants in the order of their ids, what was given and taken, and what was touched.
+    """What came of it: what was given and taken, and what was touched.
 
     `settled` components are done; it is less than there were where too many facts would have been needed."""
 
-    terms: list[Fields]
-    give: frozenset[Fact]
-    take: frozenset[Fact]
+    asked: Encoded
     settled: int = 0
     rows: dict[str, list[Row]] = field(default_factory=dict)
     work: Mapping[str, int] = field(default_factory=dict)
@@ -54,12 +49,12 @@ class Outcome:
 
 def carry_out(job: Job, records: pa.Table) -> Outcome:
     """Take an update through the components."""
-    outcome = _encoded(job, records)
-    files = Files(job.root, job.stored, job.terms_count + len(outcome.terms), job.most)
+    outcome = Outcome(encoded(job.terms, job.terms_count, records))
+    files = Files(job.root, job.stored, job.terms_count + len(outcome.asked.terms), job.most)
     changes = Changes(files, job.stored, job.ids)
     try:
         for component in job.components:
-            asked = _asked(outcome, component)
+            asked = _asked(outcome.asked, component)
             if asked.give or asked.take or _is_reached(component, job.rules, changes):
                 outcome.rows |= Maintained(changes, component, job.rules, asked).run()
             outcome.settled += 1
@@ -74,31 +69,8 @@ def _is_reached(component: Component, rules: Mapping[int, NormalRule], changes: 
     return any(changes.come[name] or changes.gone[name] for name in read)
 
 
-def _asked(outcome: Outcome, component: Component) -> Asked:
+def _asked(whole: Encoded, component: Component) -> Asked:
     give, take = (
-        frozenset(fact for fact in facts if fact[0] in component.predicates) for facts in (outcome.give, outcome.take)
+        frozenset(fact for fact in facts if fact[0] in component.predicates) for facts in (whole.give, whole.take)
     )
     return Asked(give, take)
-
-
-def _encoded(job: Job, records: pa.Table) -> Outcome:
-    """Records as facts of ids. One to be deleted that has an unknown constant is none."""
-    rows = [
-        (predicate, source, [tuple(cell[name] for name in FIELDS) for cell in arguments])
-        for predicate, source, arguments in zip(
-            *(records.column(name).to_pylist() for name in ("predicate", "source", "arguments")), strict=True
-        )
-    ]
-    known = ids_of(job.terms, (fields for _, _, cells in rows for fields in cells))
-    new: dict[Key, Fields] = {}
-    for _, source, cells in rows:
-        for fields in cells:
-            if source == GIVE and (key := key_of(fields)) not in known:
-                known[key] = job.terms_count + len(new)
-                new[key] = fields
-    facts: dict[str, set[Fact]] = {GIVE: set(), TAKE: set()}
-    for predicate, source, cells in rows:
-        ids = [known.get(key_of(fields)) for fields in cells]
-        if None not in ids:
-            facts[source].add((predicate, tuple(id_ for id_ in ids if id_ is not None)))
-    return Outcome(list(new.values()), frozenset(facts[GIVE]), frozenset(facts[TAKE]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -15,15 +15,13 @@ from tidelog.formats.batch import FactBatch
 from tidelog.formats.tables import columns_of
 from tidelog.language import resolve_predicate
 from tidelog.spark.loading import MANY_VALUES, encoded_records
-from tidelog.spark.lookups.task import GIVE, TAKE
+from tidelog.spark.lookups.encoding import FEW_VALUES, GIVE, TAKE, Encoded, encoded
 from tidelog.spark.maintenance.snapshot import keys
 from tidelog.spark.maintenance.work import Work
 from tidelog.spark.records import ARROW_RECORD, RECORD_TYPE, record_batch
 from tidelog.spark.relations import union_all
 from tidelog.spark.sources import Source
-
-# What an update gives and takes fits one task up to so many values.
-FEW_VALUES = 50_000
+from tidelog.spark.terms import NOT_A_TERM
 
 Given = Mapping[str, Any]
 """Facts by predicate: a Spark DataFrame, or rows in any form that `KnowledgeBase.update` takes."""
@@ -75,7 +73,11 @@ class Records:
 
     def encoded(self, work: Work) -> DataFrame | None:
         """Rows of ids under the numbers of their predicates, and whether each is to `give` or to `take`."""
-        self._gather(work)
+        few = self.few(work)
+        if few is not None:
+            asked = encoded(work.dictionary.parts, work.dictionary.size, few)
+            work.dictionary.append(asked.terms)
+            return given_frame(work, asked, self.names)
         records = self._records()
         if records is None:
             return None
@@ -110,3 +112,19 @@ class Records:
         if reason is not None:
             raise DataError(reason)
         self.count = values or 0
+
+
+def given_frame(work: Work, asked: Encoded, names: Iterable[str]) -> DataFrame | None:
+    """What is given and taken of some predicates, as `Records.encoded` lays it out."""
+    wanted = set(names)
+    facts = [fact for fact in asked.give | asked.take if fact[0] in wanted]
+    if not facts:
+        return None
+    width = work.old_width({name for name, _ in facts})
+    columns: dict[str, pa.Array] = {"p": pa.array([work.number(name) for name, _ in facts], pa.int32())}
+    padded = [(*(ids or (0,)), *[NOT_A_TERM] * width)[:width] for _, ids in facts]
+    for place, column in enumerate(keys(width)):
+        columns[column] = pa.array([ids[place] for ids in padded], pa.int64())
+    columns[GIVE] = pa.array([fact in asked.give for fact in facts], pa.bool_())
+    columns[TAKE] = pa.array([fact in asked.take for fact in facts], pa.bool_())
+    return work.spark.createDataFrame(pa.table(columns))

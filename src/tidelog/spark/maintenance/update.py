@@ -18,11 +18,11 @@ from pyspark.sql import functions as F
 from tidelog.errors import LimitError
 from tidelog.program.graph import Component
 from tidelog.program.modules import Module
-from tidelog.spark.lookups.job import eligible, given_frame, settle, solve
+from tidelog.spark.lookups.job import eligible, settle, solve
 from tidelog.spark.lookups.task import Outcome
 from tidelog.spark.maintenance.closures import close_again, closure_of
 from tidelog.spark.maintenance.counting import Counting
-from tidelog.spark.maintenance.given import Records
+from tidelog.spark.maintenance.given import Records, given_frame
 from tidelog.spark.maintenance.recursion import Recursion
 from tidelog.spark.maintenance.rules import RuleChanges
 from tidelog.spark.maintenance.snapshot import keys, widened
@@ -52,7 +52,7 @@ class Maintenance:
         if self._looked_up is None:
             return self._records.encoded(self._work)
         done = {name for component in self._done for name in component.predicates}
-        return given_frame(self._work, self._looked_up, self._given_to - done)
+        return given_frame(self._work, self._looked_up.asked, self._given_to - done)
 
     @cached_property
     def _counting(self) -> Counting:

@@ -16,8 +16,9 @@ from pyspark.sql import SparkSession
 
 from tidelog.formats import Update
 from tidelog.formats.updates import Facts
+from tidelog.spark.maintenance.change import Collected
 from tidelog.spark.maintenance.history import History
-from tidelog.spark.materialisation import Collected, Materialisation
+from tidelog.spark.materialisation import Materialisation
 from tidelog.spark.materialise import Options
 from tidelog.spark.streams.batches import Batch, apply_batch
 from tidelog.spark.streams.metrics import Outcome
