@@ -102,9 +102,9 @@ def _engine(spark: Any, made: Any, folder: str) -> Any:
 
     version, snapshot = made._version, made._snapshot()
     engine = SparkEngine(spark, parse_program(rules(harder=False)), f"{folder}/again", made._dictionary(version))
-    for name, stored in version.stored.items():
-        if stored.explicit:
-            path = f"{folder}/explicit/{stored.number}"
-            snapshot.rows([name]).where("e").select(*stored.columns).write.parquet(path)
-            engine.relations.adopt(name, stored.arity, [Part(path, stored.explicit)])
+    given = {name: stored for name, stored in version.stored.items() if stored.explicit}
+    path = f"{folder}/explicit"
+    snapshot.rows(given).where("e").drop("e", "n", "h").write.partitionBy("p").parquet(path)
+    for name, stored in given.items():
+        engine.relations.adopt(name, stored.arity, [Part(f"{path}/p={stored.number}", stored.explicit)])
     return engine
