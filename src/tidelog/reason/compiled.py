@@ -127,6 +127,8 @@ class Node:
         self._heads: dict[frozenset[int], HeadTable] = {}
         self.readers = self._readers()
         self.costs = Costs()
+        # The version of `CountedRules` in which its rules were last seen to be counted as its algorithm wants.
+        self.counted = -1
 
     def _readers(self) -> dict[str, list[tuple[CompiledRule, Pivot]]]:
         """By predicate of a lower component: the atoms that read it."""

@@ -484,6 +484,9 @@ class Engine:
         if counters is not Counters.NONE:
             for relation in node.relations:
                 relation.add_counters()
+        if node.counted == self.counted.version and not rules.removed:
+            return  # As when it was last looked at.
+        if counters is not Counters.NONE:
             before = [rule for rule in node.rules if rule.number not in rules.added_numbers]
             before.extend(rules.removed)
             if any(self.counted.get(rule.number) != counters.of(rule.recursive, deleting=False) for rule in before):
@@ -493,6 +496,7 @@ class Engine:
     def _note_counters(self, node: Node, counters: Counters) -> None:
         for rule in node.rules:
             self.counted.count(rule.number, counters.of(rule.recursive, deleting=False))
+        node.counted = self.counted.version
 
     def _copies_of(self, relation: int) -> Iterator[tuple[CompiledRule, int]]:
         """The rules that only copy facts of a relation, and which facts pass their marks on through each."""

@@ -63,6 +63,7 @@ class CountedRules:
     def __init__(self, counters: Iterable[tuple[int, int]] = ()) -> None:
         self._counters = dict(counters)
         self._before: dict[int, int | None] = {}
+        self.version = 0  # another number whenever something is counted otherwise
 
     def get(self, rule: int) -> int | None:
         """The counter; None where the rule is not counted."""
@@ -76,16 +77,19 @@ class CountedRules:
         if self._counters.get(rule) != counter:
             self._before.setdefault(rule, self._counters.get(rule))
             self._counters[rule] = counter
+            self.version += 1
 
     def forget(self, rule: int) -> None:
         """The derivations of a rule are no longer counted."""
         if rule in self._counters:
             self._before.setdefault(rule, self._counters.pop(rule))
+            self.version += 1
 
     def commit(self) -> None:
         self._before.clear()
 
     def roll_back(self) -> None:
+        self.version += 1
         for rule, counter in self._before.items():
             if counter is None:
                 self._counters.pop(rule, None)
