@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tidelog.reason.engine import Engine, Request
+from tidelog.reason.engine import Engine
+from tidelog.reason.outcome import Request
 from tidelog.sources import UpdateMapping
 from tidelog.store.layout import F_EXPLICIT
 from tidelog.store.relation import Cells

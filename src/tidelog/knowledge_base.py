@@ -36,8 +36,9 @@ from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live import Live
 from tidelog.program.normal import normalise
-from tidelog.reason.engine import Engine, Outcome, Request
+from tidelog.reason.engine import Engine
 from tidelog.reason.interrupts import deferred, interruptible
+from tidelog.reason.outcome import Outcome, Request
 from tidelog.reason.queries import run_query
 from tidelog.reason.transaction import Limits
 from tidelog.results import Answers, Change, Facts, FactSet

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tidelog.backlog import Batch, Part, Submission
 from tidelog.errors import LimitError, TidelogError
 from tidelog.netting import net_change
-from tidelog.reason.engine import Request
+from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Transaction
 from tidelog.results import Change
 from tidelog.snapshot import Snapshot

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tidelog.reason.engine import StoredRows
+from tidelog.reason.outcome import StoredRows
 from tidelog.results import Change, FactSet
 from tidelog.store.terms import Terms
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import StorageError, TidelogError
 from tidelog.language.checks import check_arities
-from tidelog.reason.engine import Request
+from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Limits
 from tidelog.results import Change
 from tidelog.storage.home import Home, read_image, save_image, warn_of_functions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidelog.reason.engine import StoredRows
+from tidelog.reason.outcome import StoredRows
 from tidelog.results import Answers, FactSet
 
 if TYPE_CHECKING:

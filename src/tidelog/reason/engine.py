@@ -7,26 +7,25 @@ the components that read it.
 
 from __future__ import annotations
 
-import heapq
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from tidelog.errors import BrokenError, TidelogError
-from tidelog.language.syntax import Rule
 from tidelog.program.graph import Component, RuleGraph
+from tidelog.reason.agenda import Agenda
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
-from tidelog.reason.compiled import CompiledRule, Node, group_predicate, normal_form
+from tidelog.reason.compiled import CompiledRule, Node, normal_form
 from tidelog.reason.counting import recount
 from tidelog.reason.dropping import Dropped, reads
 from tidelog.reason.marking import NO_ENTRIES, CopyTable, is_copy_of, renumbered
 from tidelog.reason.modular import Closures
+from tidelog.reason.outcome import LAZY_FROM, AppendedRows, ChangedRows, Outcome, Request, StoredRows
 from tidelog.reason.policy import CountedRules, Counters
 from tidelog.reason.ranks import start_ranks_over
 from tidelog.reason.recomputation import recompute
@@ -37,69 +36,6 @@ from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
 from tidelog.store.relation import Cells, Relation
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import add_explicit, remove_explicit, set_facts
-
-Rows = Mapping[str, Cells]
-
-# From so many new rows on, a change copies them only when somebody looks.
-LAZY_FROM = 10_000
-
-
-class ChangedRows(Protocol):
-    """Rows that an update removed or added, and how many they are."""
-
-    @property
-    def count(self) -> int: ...
-
-    def read(self) -> Cells: ...
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRows:
-    rows: Cells
-
-    @property
-    def count(self) -> int:
-        return len(self.rows)
-
-    def read(self) -> Cells:
-        return self.rows
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What an update did: rows by predicate, rule applications by kind, instances that failed in an expression."""
-
-    removed: dict[str, ChangedRows]
-    added: dict[str, ChangedRows]
-    work: dict[str, int]
-    errors: int
-
-
-@dataclass(slots=True)
-class Request:
-    """What an update asks for, with rows encoded."""
-
-    delete: Rows = field(default_factory=dict)
-    add: Rows = field(default_factory=dict)
-    remove_rules: tuple[int, ...] = ()
-    add_rules: tuple[Rule, ...] = ()
-
-
-class AppendedRows:
-    """Rows of new records, copied when somebody looks, at the latest before the records change."""
-
-    def __init__(self, relation: Relation, start: int, stop: int) -> None:
-        self._place: tuple[Relation, int, int] | None = (relation, start, stop)
-        self._rows: Cells | None = None
-        self.count = stop - start
-
-    def read(self) -> Cells:
-        if self._rows is None:
-            assert self._place is not None
-            relation, start, stop = self._place
-            self._rows = relation.cells[start:stop, : relation.arity].copy()
-            self._place = None
-        return self._rows
 
 
 class Engine:
@@ -322,7 +258,7 @@ class Engine:
             aggregate.withdraw(transaction)
             transaction.collect([aggregate.relation])
         fresh = frozenset(added)
-        agenda = _Agenda(self.graph)
+        agenda = Agenda(self.graph)
         for predicate in (*request.delete, *request.add, *begun):
             agenda.push(predicate)
         for rule in removed.values():
@@ -370,7 +306,7 @@ class Engine:
     def _spent(self, predicate: str, began: float) -> None:
         self.seconds[predicate] = self.seconds.get(predicate, 0.0) + working_time() - began
 
-    def _push_readers(self, agenda: _Agenda, transaction: Transaction, predicates: tuple[str, ...]) -> None:
+    def _push_readers(self, agenda: Agenda, transaction: Transaction, predicates: tuple[str, ...]) -> None:
         """Let the components that read what changed have their turn."""
         for predicate in predicates:
             if predicate in transaction.deltas:
@@ -604,32 +540,3 @@ BROKEN = (
     "memory was too short to take a failed update back, and this knowledge base is of no use any more; "
     "open its folder again, where it is as before that update, or build it anew with more memory"
 )
-
-
-class _Agenda:
-    """Components that wait for their turn, in topological order."""
-
-    def __init__(self, graph: RuleGraph) -> None:
-        self._graph = graph
-        self._heap: list[tuple[int, str]] = []
-        self._waiting: set[str] = set()
-
-    def push(self, predicate: str) -> None:
-        component = self._graph.component(predicate)
-        name = component.predicates[0]
-        if name not in self._waiting:
-            self._waiting.add(name)
-            # A predicate that no rule mentions depends on nothing and nothing on it.
-            known = bool(component.rules) or bool(self._graph.readers(name))
-            heapq.heappush(self._heap, (self._graph.position(name) if known else -(1 << 62), name))
-
-    def pop(self) -> str:
-        name = heapq.heappop(self._heap)[1]
-        self._waiting.discard(name)
-        return name
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)
-
-
-__all__ = ["Engine", "Outcome", "Request", "group_predicate"]

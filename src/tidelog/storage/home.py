@@ -22,8 +22,8 @@ from typing import Any
 
 from tidelog.errors import StorageError, warn
 from tidelog.language.syntax import Rule
-from tidelog.reason.engine import Request
 from tidelog.reason.interrupts import interruptible
+from tidelog.reason.outcome import Request
 from tidelog.storage.files import force_folder, replace_file, storage_errors
 from tidelog.storage.image import Image
 from tidelog.storage.journal import Contents, Journal, create_journal, read_journal
