@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tidelog.store.growth
 import tidelog.store.relation
 import tidelog.store.store
 import tidelog.store.terms
@@ -106,7 +107,12 @@ class _Numpy:
 def faulty_memory(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
     """The n-th array that the store asks for is refused."""
     trigger = Trigger(number, error)
-    modules: tuple[ModuleType, ...] = (tidelog.store.relation, tidelog.store.store, tidelog.store.terms)
+    modules: tuple[ModuleType, ...] = (
+        tidelog.store.growth,
+        tidelog.store.relation,
+        tidelog.store.store,
+        tidelog.store.terms,
+    )
     with pytest.MonkeyPatch.context() as patch:
         for module in modules:
             patch.setattr(module, "np", _Numpy(trigger))

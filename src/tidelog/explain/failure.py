@@ -104,6 +104,7 @@ class Inquest:
         """The first match of some steps from the head."""
         bound = tuple(dict.fromkeys(variable for step in steps for variable in _bound_by(step)))
         offset = self._engine.store.assemble(Plan(plan.rule, plan.pivot, steps), shadow, bound, number)
+        self._engine.store.complete_tables()
         transaction = Transaction(
             self._engine.store, self._engine.limits, self._engine.functions, self._engine.rule_text
         )

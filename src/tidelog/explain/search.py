@@ -104,6 +104,7 @@ class Cone:
         self._plans: list[Backward] = []
         self._plan_table: list[list[int]] = []
         self._premise_table: list[int] = []
+        self._engine.store.complete_tables()
         self._transaction = Transaction(
             self._engine.store, self._engine.limits, self._engine.functions, self._engine.rule_text
         )

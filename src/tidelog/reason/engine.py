@@ -132,6 +132,7 @@ class Engine:
                 self.counted.commit()
 
     def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
+        self.store.complete_tables()
         for rows in list(self._unread):
             rows.read()
         self._unread.clear()

@@ -46,6 +46,7 @@ from tidelog.store.layout import (
     M_SAVED,
     M_STAGED,
     M_STATE,
+    NEED_TABLE,
     R_ARITY,
     R_CAPACITY,
     R_CELLS,
@@ -62,6 +63,7 @@ from tidelog.store.layout import (
     R_PAIR_COLUMNS,
     R_PAIR_ROWS,
     R_PAIRS,
+    R_POSTPONED,
     R_QUEUE,
     R_QUEUE_CAPACITY,
     R_QUEUE_COUNT,
@@ -148,10 +150,34 @@ def count_head(m, relation, row, fact, counter, step):
 
 
 @device
+def known_pairs(action, counter, row):
+    """The bit matrix by which a plan may leave out heads that are known, its rows and columns; nothing where it must
+    not, or where there is none.
+
+    To insert a fact a second time does nothing unless it is counted.
+    """
+    if action != INSERT or counter >= 0 or field(row, R_PAIRS) == 0:
+        return 0, 0, 0
+    return field(row, R_PAIRS), field(row, R_PAIR_ROWS), field(row, R_PAIR_COLUMNS)
+
+
+@device
+def in_matrix(row, rows, count):
+    """Whether all of these pairs have a place in the relation's bit matrix."""
+    largest_first = 0
+    largest_second = 0
+    for position in range(count):
+        largest_first = max(largest_first, load_i32(rows + 8 * position))
+        largest_second = max(largest_second, load_i32(rows + 8 * position + 4))
+    return largest_first < field(row, R_PAIR_ROWS) and largest_second < field(row, R_PAIR_COLUMNS)
+
+
+@device
 def insert_new_pairs(m, row, rows, count, slots):
     """The hot path of materialisation: insert keys of one or two cells where all that is known is in I or waits.
 
-    Then only the key decides, and a new fact has nothing to remember and no counter to move.
+    Then only the key decides, and a new fact has nothing to remember and no counter to move. Where the table is
+    postponed (`slots` 0) the bit matrix has decided.
     """
     arity = field(row, R_ARITY)
     keys = field(row, R_KEYS)
@@ -167,20 +193,21 @@ def insert_new_pairs(m, row, rows, count, slots):
     before = fact
     for position in range(count):
         at = rows + 4 * arity * position
-        key = load_i32(at)
-        if arity == 2:
-            key = (key << 32) | load_i32(at + 4)
-        slot = load_i64(slots + 8 * position)
-        found = load_i64(keys + 8 * slot)
-        while found != EMPTY and found != key:
-            slot += 1
-            if slot == slot_count:
-                slot = 0
+        if slots != 0:
+            key = load_i32(at)
+            if arity == 2:
+                key = (key << 32) | load_i32(at + 4)
+            slot = load_i64(slots + 8 * position)
             found = load_i64(keys + 8 * slot)
-        if found == key:
-            continue
-        store_i64(keys + 8 * slot, key)
-        store_i32(facts + 4 * slot, fact)
+            while found != EMPTY and found != key:
+                slot += 1
+                if slot == slot_count:
+                    slot = 0
+                found = load_i64(keys + 8 * slot)
+            if found == key:
+                continue
+            store_i64(keys + 8 * slot, key)
+            store_i32(facts + 4 * slot, fact)
         for column in range(arity):
             store_i32(record + 4 * column, load_i32(at + 4 * column))
         store_i32(record + flags, F_PENDING)
@@ -212,6 +239,12 @@ def absorb(m, action, target, buffered, counter):
         return FULL_LIST
     arity = field(row, R_ARITY)
     rows = m[M_HEADS]
+    if field(row, R_POSTPONED) == 1:
+        if known_pairs(action, counter, row)[0] == 0 or not in_matrix(row, rows, buffered):
+            m[M_FULL] = target
+            return NEED_TABLE
+        insert_new_pairs(m, row, rows, buffered, 0)
+        return DONE
     slots = rows + 4 * ((buffered * arity + 1) // 2 * 2)
     prefetch_rows(m, target, rows, buffered, slots)
     keys = field(row, R_KEYS)
@@ -244,18 +277,6 @@ def absorb(m, action, target, buffered, counter):
     if m[MARKED_PLACES + 1] > 0:
         mark_buffered(m, target, arity)
     return DONE
-
-
-@device
-def known_pairs(action, counter, row):
-    """The bit matrix by which a plan may leave out heads that are known, its rows and columns; nothing where it must
-    not, or where there is none.
-
-    To insert a fact a second time does nothing unless it is counted.
-    """
-    if action != INSERT or counter >= 0 or field(row, R_PAIRS) == 0:
-        return 0, 0, 0
-    return field(row, R_PAIRS), field(row, R_PAIR_ROWS), field(row, R_PAIR_COLUMNS)
 
 
 @device

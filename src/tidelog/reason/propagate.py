@@ -30,7 +30,7 @@ from tidelog.reason.state import (
 )
 from tidelog.store.executor import drain_last, head_relation, next_match, plan_word, start, write_head
 from tidelog.store.jit import clock, device, entry_point, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import field, flags_at, relation_row
+from tidelog.store.kernels import field, flags_at, is_known, relation_row
 from tidelog.store.layout import (
     DONE,
     F_SEEN,
@@ -105,13 +105,15 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
             buffered = 0
         status = next_match(m, frame)
         if status == MATCH:
-            write_head(m, frame, m[M_HEADS] + 4 * arity * buffered)
+            head = m[M_HEADS] + 4 * arity * buffered
+            write_head(m, frame, head)
             if marking != 0 and uses_marked(m, frame, marking, marked_step):
                 note_marked(m, buffered)
             if returning:
-                note_return(m, frame, m[M_HEADS] + 4 * arity * buffered)
-            buffered += 1
+                note_return(m, frame, head)
             work += 1
+            if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
+                buffered += 1
             if marking == 0 and not returning:
                 matches, buffered = drain_last(m, frame, m[M_HEADS], room, buffered, known_heads)
                 work += matches

@@ -5,12 +5,33 @@ They need no frame: the whole state of the join is a pivot's position and a fact
 
 from __future__ import annotations
 
+from tidelog.reason.bit_rows import (
+    GATHER,
+    PAIR_BY_PAIR,
+    SPREAD,
+    add_gathered,
+    forget_gathered,
+    gathered,
+    group_pivots,
+    note_walked,
+    shape_of,
+    spread,
+)
 from tidelog.reason.heads import COUNT_DOWN, OVERDELETE, absorb, flush, known_pairs
 from tidelog.reason.mark_kernels import note_marked
-from tidelog.reason.state import AT_BUFFERED, AT_COUNTER, AT_INNER, AT_JOINING, AT_PIVOT, AT_TARGET
+from tidelog.reason.state import (
+    AT_BUFFERED,
+    AT_COUNTER,
+    AT_INNER,
+    AT_JOINING,
+    AT_MEMBER,
+    AT_PIVOT,
+    AT_SHAPE,
+    AT_TARGET,
+)
 from tidelog.store.executor import drain_pairs, head_relation, plan_word
 from tidelog.store.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import SEED, field, index_row, mix, relation_row
+from tidelog.store.kernels import SEED, field, index_row, is_known, mix, relation_row
 from tidelog.store.layout import (
     A_INDEX,
     A_KEY,
@@ -154,6 +175,14 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
     joining = m[M_STATE + AT_JOINING]
     inner = m[M_STATE + AT_INNER]
     known_heads = known_pairs(action, counter, target_row)
+    shape = m[M_STATE + AT_SHAPE]
+    member = m[M_STATE + AT_MEMBER]
+    if position + joining + inner == 0:
+        shape = shape_of(short, pivots, count, known_heads) if arity == 2 and marking == 0 else PAIR_BY_PAIR
+        m[M_STATE + AT_SHAPE] = shape
+        if shape == GATHER:
+            forget_gathered(known_heads)
+    first_from_last = last_column(head_cells)
     budget = m[M_BUDGET]
     work = 0
     status = DONE
@@ -161,6 +190,13 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
         fact = load_i32(pivots + 4 * position) if pivots != 0 else position
         pivot = pivot_cells + fact * pivot_width
         pivot_marked = marking != 0 and load_i32(pivot + pivot_flags) & marking == marking
+        end, low, high = position + 1, 0, -1
+        if shape == SPREAD:
+            key_column = load_i32((middle_words if atoms == 2 else last_words) + 4 * A_KEY + 4)
+            records = pivot_cells, pivot_width
+            end, low, high = group_pivots(
+                known_heads, pivots, position, count, records, key_column, load_i32(head_cells + 12)
+            )
         if joining != 0:
             outer = joining - 2
         elif load_i32(pivot + pivot_flags) & pivot_care != pivot_want:
@@ -176,12 +212,14 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
             if marking != 0 and atoms == 2 and load_i32(middle + middle_flags) & marking == marking:
                 marked = True
             budget -= 1
+            key = cell_value(last_words + 4 * A_KEY, pivot, middle)
+            from_first = inner == 0
             if inner != 0:
                 fact = inner - 2
             elif atoms == 2 and load_i32(middle + middle_flags) & middle_care != middle_want:
                 fact = -1
             elif atoms > 0:
-                fact = first_with_key(index, cells, width, cell_value(last_words + 4 * A_KEY, pivot, middle))
+                fact = first_with_key(index, cells, width, key)
             else:
                 fact = 0
             while fact >= 0:
@@ -194,24 +232,59 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                 if atoms == 0:
                     if marked:
                         note_marked(m, buffered)
-                    short_head(head_cells, arity, pivot, pivot, pivot, heads + 4 * arity * buffered)
-                    buffered += 1
+                    head = heads + 4 * arity * buffered
+                    short_head(head_cells, arity, pivot, pivot, pivot, head)
+                    if not (arity == 2 and is_known(known_heads, load_i32(head), load_i32(head + 4))):
+                        buffered += 1
                     work += 1
                     fact = -1
-                elif arity == 2 and marking == 0:
-                    fact, seen, matches, buffered = drain_pairs(
+                elif shape == SPREAD:
+                    fact, member, seen, matches, buffered = spread(
+                        known_heads,
                         (fact, cells, width, flags, link),
                         care,
                         want,
-                        last_column(head_cells),
+                        first_from_last,
                         cell_value(head_cells, pivot, middle),
-                        last_column(head_cells + 8),
-                        cell_value(head_cells + 8, pivot, middle),
+                        (end - position, low, high),
+                        member,
                         heads,
                         room,
                         buffered,
-                        known_heads,
                     )
+                    work += matches
+                    budget -= seen * (1 + ((high - low) >> 3))
+                elif arity == 2 and marking == 0:
+                    chain = (fact, cells, width, flags, link)
+                    first = cell_value(head_cells, pivot, middle)
+                    second_from_last = last_column(head_cells + 8)
+                    if (
+                        shape == GATHER
+                        and from_first
+                        and first < known_heads[1]
+                        and gathered(known_heads, key, chain, care, want, second_from_last)
+                    ):
+                        seen = known_heads[2] >> 9
+                        matches, buffered = add_gathered(known_heads, first, key, heads, room, buffered)
+                        fact = -1 if matches > 0 else fact
+                    else:
+                        second = cell_value(head_cells + 8, pivot, middle)
+                        fact, seen, matches, buffered = drain_pairs(
+                            chain,
+                            care,
+                            want,
+                            first_from_last,
+                            first,
+                            second_from_last,
+                            second,
+                            heads,
+                            room,
+                            buffered,
+                            known_heads,
+                        )
+                        if shape == GATHER and from_first and fact < 0:
+                            note_walked(known_heads, key, matches)
+                        from_first = False
                     work += matches
                     budget -= seen
                 else:
@@ -236,13 +309,14 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
         if status != DONE:
             break
         joining = 0
-        position += 1
-        budget -= 1
+        budget -= end - position
+        position = end
     m[M_BUDGET] = budget
     m[M_STATE + AT_BUFFERED] = buffered
     m[M_STATE + AT_PIVOT] = position
     m[M_STATE + AT_JOINING] = joining
     m[M_STATE + AT_INNER] = inner
+    m[M_STATE + AT_MEMBER] = member
     kind = W_DELETION if action in (OVERDELETE, COUNT_DOWN) else W_INSERTION
     m[M_WORK + kind] += work
     rule_work = m[M_RULE_WORK] + 8 * plan_word(m, plan, P_RULE)

@@ -29,7 +29,7 @@ from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
 from tidelog.reason.returning import NO_WORDS, Returning, Words
 from tidelog.reason.sets import Sets
-from tidelog.reason.state import STATE_SIZE
+from tidelog.reason.state import AT_BUFFERED, STATE_SIZE
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     DONE,
@@ -47,12 +47,14 @@ from tidelog.store.layout import (
     M_FULL,
     M_LISTS,
     M_LOG_COUNT,
+    M_MARKING,
     M_RANKING,
     M_REQUEST_COUNT,
     M_STAGED,
     M_STATE,
     M_WORK,
     NEED_CALLS,
+    NEED_TABLE,
     PAUSED,
     R_COUNT,
     R_START,
@@ -213,6 +215,7 @@ class Transaction:
         self.candidates = 0  # that kernels have looked at
         self._patience: int | None = None
         self._dense: set[Relation] = set()
+        self._postponed: set[Relation] = set()
         self._inserting = False
         self._log_mark = 0
         self._explicit_counts: dict[Relation, int] = {}
@@ -298,6 +301,8 @@ class Transaction:
             self.store.grow_list(int(machine[M_FULL]), int(machine[M_STAGED]))
         elif status == FULL_FRAMES:
             self.store.grow_frames()
+        elif status == NEED_TABLE:
+            self.store.relations[machine[M_FULL]].complete_table()
         elif status == NEED_CALLS:
             self._call_functions()
         self.look_around()
@@ -311,10 +316,18 @@ class Transaction:
             self._began += time.monotonic() - before
 
     def _make_room(self, relation: Relation, rows: int) -> None:
-        # Ask for more than this batch needs, so that growth stays rare.
-        relation.reserve(max(rows, min(relation.count, 1 << 20)))
         if self._inserting:
             self.expect_many(relation)
+            self._postpone_table(relation)
+        # Ask for more than this batch needs, so that growth stays rare.
+        relation.reserve(max(rows, min(relation.count, 1 << 20)))
+
+    def _postpone_table(self, relation: Relation) -> None:
+        """A relation that is known by its bits needs no table, unless someone looks in meanwhile."""
+        if relation in self._postponed or self._attendant is not None or self.machine[M_MARKING]:
+            return
+        if relation.postpone_table(int(self.machine[M_STATE + AT_BUFFERED])):
+            self._postponed.add(relation)
 
     def expect_many(self, relation: Relation) -> None:
         """Many facts are about to come into a relation: let it be known by bits if it is dense."""
@@ -387,8 +400,10 @@ class Transaction:
         self._begin(action)
         sets.install(self.machine)
         self.machine[M_RANKING] = action == INSERT and counters is Counters.NON_RECURSIVE
-        self.run(run_rounds, action, *table.arguments())
-        self._forget_pairs()
+        try:
+            self.run(run_rounds, action, *table.arguments())
+        finally:
+            self._forget_pairs()
 
     def seed(self, action: int, relation: Relation, facts: Cells, protect: bool = False) -> None:
         """Let facts wait in their relation's queue."""
@@ -569,6 +584,8 @@ class Transaction:
             commit_relation(self.machine, relation.number)
 
     def roll_back(self) -> None:
+        for relation in self._postponed:
+            relation.drop_untabled()
         self._forget_pairs()
         for relation, cells in self._kept.items():
             first = relation.flags_column

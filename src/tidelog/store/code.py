@@ -228,6 +228,8 @@ class Assembler:
         self, atom: Atom, bound: tuple[int, ...], kinds: tuple[int, int, int], role: int, binds: bool
     ) -> list[int]:
         relation = self._store.relation(atom.predicate, atom.arity)
+        if len(bound) == atom.arity:
+            relation.serve_probes()
         keys = [self._source(atom.arguments[column]) for column in bound]
         outputs: list[int] = []
         checks: list[int] = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 from tidelog.store.closures.kernels import closure_contains, closure_next, closure_next_pair, closure_node
 from tidelog.store.expressions import BAD, compare, evaluate, intern_number, is_number
 from tidelog.store.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import SEED, field, find, index_row, mix, note_pair, record_of, relation_row
+from tidelog.store.kernels import SEED, field, find, index_row, is_known, mix, record_of, relation_row
 from tidelog.store.layout import (
     DONE,
     EMPTY,
@@ -590,7 +590,6 @@ def drain_pairs(chain, care, want, first_column, first, second_column, second, h
     how many heads are buffered then.
     """
     fact, cells, width, flags, link = chain
-    pairs, rows, columns = known
     seen = 0
     matches = 0
     while fact >= 0 and buffered < room:
@@ -603,7 +602,7 @@ def drain_pairs(chain, care, want, first_column, first, second_column, second, h
                 first = load_i32(record + 4 * first_column)
             if second_column >= 0:
                 second = load_i32(record + 4 * second_column)
-            if first < rows and second < columns and not note_pair(pairs, columns, first, second):
+            if is_known(known, first, second):
                 continue
             store_i32(heads + 8 * buffered, first)
             store_i32(heads + 8 * buffered + 4, second)

@@ -14,8 +14,9 @@ import numpy.typing as npt
 T = TypeVar("T", bound=np.generic)
 
 
-def grown(array: npt.NDArray[T], length: int) -> npt.NDArray[T]:
-    """A copy of an array with room for `length` elements, or rows."""
+def grown(array: npt.NDArray[T], length: int, used: int | None = None) -> npt.NDArray[T]:
+    """A copy of an array with room for `length` elements, or rows; of the old ones, all or those that are used."""
     longer = np.empty((length, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
+    kept = len(array) if used is None else used
+    longer[:kept] = array[:kept]
     return longer

@@ -270,6 +270,12 @@ def note_pair(pairs, columns, first, second):
     return True
 
 
+@inlined
+def is_known(known, first, second):
+    """Whether a pair is known by a bit matrix: its address, rows and columns. A pair that is not is noted there."""
+    return first < known[1] and second < known[2] and not note_pair(known[0], known[2], first, second)
+
+
 @device
 def prefetch_rows(m, relation, rows, count, slots):
     """Compute the home slots of many rows and ask for their cache lines; the probes then find them there."""

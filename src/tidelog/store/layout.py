@@ -122,9 +122,10 @@ R_CLOSURE = 20  # what a closure is read by, or 0; records are then only what ch
 R_MARKS = 21  # how many facts pass a mark on to what they derive
 R_PAIRS = 22  # address of the relation as a bit matrix, or 0: a bit that is set is a pair in I or waiting to be
 R_PAIR_ROWS = 23
-R_PAIR_COLUMNS = 24  # a multiple of 32
-R_INDEX = 25  # from here on: the numbers of the relation's indexes
-R_MAX_INDEXES = 23
+R_PAIR_COLUMNS = 24  # a multiple of 64
+R_POSTPONED = 25  # 1: new facts do not come into the hash table for now; the bit matrix tells which are known
+R_INDEX = 26  # from here on: the numbers of the relation's indexes
+R_MAX_INDEXES = 22
 R_FIELDS = 48
 R_STRIDE = R_FIELDS * 8
 
@@ -236,6 +237,7 @@ FULL_LIST = 6  # work list M_FULL must grow
 NEED_CALLS = 7  # functions in Python have to be called
 FULL_FRAMES = 8
 NEED_COPIES = 9  # which rules copy the facts of relation M_FULL has to be said
+NEED_TABLE = 10  # the hash table of relation M_FULL has to hold all facts
 
 WORK_KINDS = (
     "insertion",

@@ -41,6 +41,7 @@ from tidelog.store.layout import (
     R_PAIR_COLUMNS,
     R_PAIR_ROWS,
     R_PAIRS,
+    R_POSTPONED,
     R_QUEUE,
     R_QUEUE_CAPACITY,
     R_QUEUE_COUNT,
@@ -66,11 +67,19 @@ Row = npt.NDArray[np.int64]
 # The table grows at this load. Linear probing over groups of eight stays short, and a fact costs 15 to 22 bytes there.
 MAXIMUM_LOAD = 0.8
 
+# Room that a table gets which is made for all facts at once.
+TABLE_SLACK = 1.125
+
 # A relation of pairs is kept as a bit matrix while many are derived, if that takes so many bytes a fact, or so many in
 # all: to know a pair by a bit in a near cache is several times cheaper than by the hash table.
 PAIRS_FROM = 1 << 12
 PAIR_BYTES = 16
 PAIRS_AT_LEAST = 1 << 20
+
+NO_LIMIT = 1 << 62
+
+# Records are copied to grow below this size: fresh memory comes in large pages, a tenth of the cost.
+MOVES_FROM = 1 << 26
 
 # Dead records of smaller relations are not worth the work.
 COMPACT_FROM = 1024
@@ -130,6 +139,7 @@ class Relation:
         self.has_counters = counters
         self.indexes: list[Index] = []
         self.explicit_count = 0
+        self.probed = False  # whether a plan looks for single facts
         # A closure whose pairs are the relation's facts; its records are then what changed in the update in work.
         self.closure: Closure | None = None
         self.was_empty = True
@@ -142,7 +152,8 @@ class Relation:
         self._facts: Cells = np.empty(0, np.int32)
         self._queue: Cells = np.empty(capacity, np.int32)
         self._batch: Cells = np.empty(capacity, np.int32)
-        self._pairs: Cells | None = None
+        self._pairs: npt.NDArray[np.int64] | None = None
+        self._tabled: int | None = None  # how many facts are in the table, if not all
         self.fields[R_ARITY] = arity
         self.fields[R_COUNT] = 0
         self.fields[R_START] = 0
@@ -182,7 +193,8 @@ class Relation:
         fields[R_KEYS] = address(self._keys)
         fields[R_FACTS] = address(self._facts)
         fields[R_GROUPS] = len(self._keys) // 8
-        fields[R_LIMIT] = int(len(self._keys) * MAXIMUM_LOAD)
+        fields[R_LIMIT] = int(len(self._keys) * MAXIMUM_LOAD) if self._tabled is None else NO_LIMIT
+        fields[R_POSTPONED] = self._tabled is not None
         fields[R_QUEUE] = address(self._queue)
         fields[R_QUEUE_CAPACITY] = len(self._queue)
         fields[R_BATCH] = address(self._batch)
@@ -252,17 +264,20 @@ class Relation:
             self._publish()
 
     def _grow_records(self, needed: int) -> None:
-        # A small step when large: reallocation moves pages, not bytes, and slack is memory that a user pays for.
-        step = 2.0 if self.cells.shape[0] < 1 << 16 else 1.125
-        capacity = max(needed, int(self.cells.shape[0] * step))
-        if not self.cells.flags.owndata:
-            self.cells = self.cells.copy()
-        self.cells.resize((capacity, self.cells.shape[1]), refcheck=False)
+        # Large ones by small steps: reallocation moves pages, not bytes, and slack is memory that a user pays for.
+        if self.cells.nbytes >= MOVES_FROM and self.cells.flags.owndata:
+            capacity = max(needed, int(self.cells.shape[0] * 1.125))
+            self.cells.resize((capacity, self.cells.shape[1]), refcheck=False)
+        else:
+            self.cells = grown(self.cells, max(needed, 2 * self.cells.shape[0]), self.count)
         # At once: the memory may run out before the table and the indexes have grown as well.
         self._publish()
 
+    def _empty_table(self, groups: int) -> tuple[npt.NDArray[np.int64], Cells]:
+        return np.full(8 * groups, EMPTY, np.int64), np.empty(8 * groups, np.int32)
+
     def _new_table(self, groups: int) -> None:
-        self._keys, self._facts = np.full(8 * groups, EMPTY, np.int64), np.empty(8 * groups, np.int32)
+        self._keys, self._facts = self._empty_table(groups)
         self._publish()
 
     def _grow_table(self, groups: int) -> None:
@@ -291,21 +306,84 @@ class Relation:
 
     def note_pairs(self) -> None:
         """Keep the facts as bits too where they are dense enough, until `forget_pairs`: nothing may leave I before."""
-        if self._pairs is not None or self.arity != 2 or self.count < PAIRS_FROM or self.closure is not None:
+        if self.arity != 2 or self.count < PAIRS_FROM or self.closure is not None:
             return
         rows, last = (int(self.cells[: self.count, column].max()) + 1 for column in (0, 1))
-        columns = -(-last // 32) * 32
-        size = rows * columns // 8
-        if size > max(PAIR_BYTES * self.count, PAIRS_AT_LEAST):
-            return
-        self._pairs = np.zeros(size // 4, np.int32)
+        words = -(-last // 64)
         fields = self.fields
-        fields[R_PAIRS], fields[R_PAIR_ROWS], fields[R_PAIR_COLUMNS] = address(self._pairs), rows, columns
+        if self._pairs is not None and rows <= fields[R_PAIR_ROWS] and words <= fields[R_PAIR_COLUMNS] // 64:
+            return
+        if 8 * rows * words > max(PAIR_BYTES * self.count, PAIRS_AT_LEAST):
+            return
+        columns = 64 * words
+        # Behind the matrix lies what rules are joined by, row by row: as long, and used only where a rule does so.
+        pairs = np.zeros(2 * rows * words + 3 * rows + words + columns // 2, np.int64)
+        self._keep_bits(pairs[: rows * words].reshape(rows, words))
+        self._pairs = pairs
+        fields[R_PAIRS], fields[R_PAIR_ROWS], fields[R_PAIR_COLUMNS] = address(pairs), rows, columns
         note_pairs(self._store.machine, self.number)
+
+    def _matrix(self) -> npt.NDArray[np.int64]:
+        """The bits, a row for each first argument."""
+        rows, words = int(self.fields[R_PAIR_ROWS]), int(self.fields[R_PAIR_COLUMNS]) // 64
+        assert self._pairs is not None
+        return self._pairs[: rows * words].reshape(rows, words)
+
+    def _keep_bits(self, larger: npt.NDArray[np.int64]) -> None:
+        """Facts that are about to come have bits already."""
+        if self._pairs is not None:
+            matrix = self._matrix()
+            larger[: matrix.shape[0], : matrix.shape[1]] = matrix
 
     def forget_pairs(self) -> None:
         self._pairs = None
         self.fields[R_PAIRS] = 0
+
+    def postpone_table(self, coming: int) -> bool:
+        """Let new facts stay out of the hash table until somebody looks for one: their bits tell whether they are
+        known, and to enter all at once costs a third of entering them while the table grows.
+
+        Only if no plan looks for single facts, and if the bits that are set are those of all facts and of so many that
+        are about to come: whatever has no bit is then new. Whether that could be done.
+        """
+        if self._pairs is None or not self.clean or self.probed:
+            return False
+        note_pairs(self._store.machine, self.number)
+        if int(np.bitwise_count(self._matrix().view(np.uint64)).sum()) != self.count + coming:
+            return False
+        self._tabled = self.count
+        self._store.postponed.add(self)
+        self._publish()
+        return True
+
+    def complete_table(self) -> None:
+        """Enter what is not in the hash table yet. Where memory runs out, all stays as it is."""
+        if self._tabled is None:
+            return
+        keys, facts = self._empty_table(int(self.count * TABLE_SLACK / MAXIMUM_LOAD / 8) + 1)
+        self._keys, self._facts = keys, facts
+        self._all_tabled()
+        rebuild_table(self._store.machine, self.number)
+
+    def serve_probes(self) -> None:
+        """Plans look for single facts from now on."""
+        self.complete_table()
+        self.probed = True
+
+    def _all_tabled(self) -> None:
+        self._tabled = None
+        self._store.postponed.discard(self)
+        self._publish()
+
+    def drop_untabled(self) -> None:
+        """Take out the facts that are not in the hash table, all of them new in this update; needs no memory."""
+        if self._tabled is None:
+            return
+        self.fields[R_COUNT] = self._tabled
+        self._all_tabled()
+        for index in self.indexes:
+            index.slots.fill(EMPTY)
+            rebuild_index(self._store.machine, index.number)
 
     def clear_queues(self) -> None:
         self.fields[R_QUEUE_COUNT] = 0
@@ -389,7 +467,7 @@ class Relation:
         self.fields[R_COUNT] = len(alive)
         self.fields[R_START] = len(alive)
         self.fields[R_CLEAN] = 1
-        self._publish()
+        self._all_tabled()
         rebuild_table(self._store.machine, self.number)
         for index in self.indexes:
             self._build_index(index)
@@ -419,6 +497,7 @@ class Relation:
         self.fields[R_COUNT] = 0
         self.fields[R_START] = 0
         self._keys.fill(EMPTY)
+        self._all_tabled()
         for index in self.indexes:
             index.slots.fill(EMPTY)
             index.fields[X_USED] = 0
@@ -429,6 +508,7 @@ class Relation:
 
     def set_aside(self) -> Records:
         """Take all records out, between two updates. `take_back` needs no memory to put them in again."""
+        self.complete_table()
         found = Records(
             self.cells,
             self._keys,
@@ -467,7 +547,7 @@ class Relation:
         self.fields[R_CLEAN] = clean
         self._dead = dead
         self.explicit_count = explicit_count
-        self._publish()
+        self._all_tabled()
 
     def settle_start(self) -> None:
         """What lies here now was here before the next update."""

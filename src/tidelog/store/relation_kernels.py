@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.store.jit import entry_point, load_i32, load_i64, store_i32, store_i64
+from tidelog.store.jit import entry_point, load_i32, load_i64, prefetch, store_i32, store_i64
 from tidelog.store.kernels import (
     field,
     find,
@@ -10,7 +10,7 @@ from tidelog.store.kernels import (
     home_slot,
     index_row,
     index_slot_of_record,
-    note_pair,
+    is_known,
     record_of,
     relation_row,
     row_key,
@@ -27,6 +27,7 @@ from tidelog.store.layout import (
     R_GROUPS,
     R_KEYS,
     R_PAIR_COLUMNS,
+    R_PAIR_ROWS,
     R_PAIRS,
     R_WIDTH,
     X_LINK,
@@ -36,16 +37,23 @@ from tidelog.store.layout import (
     X_USED,
 )
 
+LOOK_AHEAD = 16
+
 
 @entry_point
 def rebuild_table(m, relation):
     """Enter every record into an empty hash table."""
     row = relation_row(m, relation)
     arity = field(row, R_ARITY)
-    for fact in range(field(row, R_COUNT)):
+    groups = field(row, R_GROUPS)
+    count = field(row, R_COUNT)
+    for fact in range(count):
+        # The cache line of a later record's slot is on its way while this one is entered.
+        later = row_key(record_of(row, min(fact + LOOK_AHEAD, count - 1)), arity)
+        prefetch(field(row, R_KEYS) + 8 * home_slot(later, groups))
         record = record_of(row, fact)
         key = row_key(record, arity)
-        slot = find_slot(row, record, key, home_slot(key, field(row, R_GROUPS)))
+        slot = find_slot(row, record, key, home_slot(key, groups))
         store_i64(field(row, R_KEYS) + 8 * slot, key)
         store_i32(field(row, R_FACTS) + 4 * slot, fact)
 
@@ -109,12 +117,11 @@ def find_rows(m, relation, rows, count, result):
 
 @entry_point
 def note_pairs(m, relation):
-    """Set the bits of all pairs in I, or that wait to be, in the relation's matrix, which is large enough."""
+    """Set the bits of all pairs in I, or that wait to be, in the relation's matrix."""
     row = relation_row(m, relation)
-    pairs = field(row, R_PAIRS)
-    columns = field(row, R_PAIR_COLUMNS)
+    known = field(row, R_PAIRS), field(row, R_PAIR_ROWS), field(row, R_PAIR_COLUMNS)
     flags = field(row, R_FLAGS)
     for fact in range(field(row, R_COUNT)):
         record = record_of(row, fact)
         if load_i32(record + flags) & (F_IN | F_PENDING):
-            note_pair(pairs, columns, load_i32(record), load_i32(record + 4))
+            is_known(known, load_i32(record), load_i32(record + 4))

@@ -64,6 +64,7 @@ class Store:
         self.relations: list[Relation] = []
         self._indexes: list[Index] = []
         self._by_name: dict[str, Relation] = {}
+        self.postponed: set[Relation] = set()  # those whose hash tables do not hold all facts
         self._memos: dict[tuple[str, int], Relation] = {}
         self.memo_functions: dict[int, str] = {}
         self.terms = Terms(self.machine, capacity, capacity)
@@ -248,10 +249,16 @@ class Store:
         """The entries of a work list."""
         return self._lists[number][: self.machine[M_LISTS + 3 * number + 1]]
 
+    def complete_tables(self) -> None:
+        """From now on single facts are looked for anywhere."""
+        for relation in tuple(self.postponed):
+            relation.complete_table()
+
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def find_facts(self, relation: Relation, rows: Cells) -> Cells:
         """The fact numbers of rows, -1 where there is none."""
+        relation.complete_table()
         rows = np.ascontiguousarray(rows, np.int32)
         result = np.empty(len(rows), np.int32)
         find_rows(self.machine, relation.number, address(rows), len(rows), address(result))

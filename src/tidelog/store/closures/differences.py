@@ -6,8 +6,8 @@ nodes, so the diagonal never shows in a difference of sets; whether it is in the
 
 from __future__ import annotations
 
+from tidelog.store.bits import bit_of, first_bit, population
 from tidelog.store.closures.access import append, entry, flag, get, put, put_flag, set_size, size_of, start_of
-from tidelog.store.closures.bits import first_bit, population
 from tidelog.store.closures.layout import (
     COMPONENT,
     COMPONENTS,
@@ -38,7 +38,7 @@ from tidelog.store.closures.layout import (
     WORK,
 )
 from tidelog.store.closures.memory import Longs
-from tidelog.store.closures.rows import bit_of, count_of, key_at, word_at
+from tidelog.store.closures.rows import count_of, key_at, word_at
 from tidelog.store.jit import device, entry_point, inlined, load_i32, store_i32
 
 # When a pair (x, x) is in the closure: if it is a base edge; or if x has an edge; or if x lies on a cycle.

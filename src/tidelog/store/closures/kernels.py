@@ -16,7 +16,7 @@ node. A view stays the same for the life of its closure; what is read through it
 
 from __future__ import annotations
 
-from tidelog.store.closures.bits import first_bit
+from tidelog.store.bits import first_bit
 from tidelog.store.closures.graph import LOW_32, home_slot
 from tidelog.store.closures.layout import (
     BACKWARD,

@@ -14,6 +14,7 @@ Modular Materialisation §5 (Algorithms 4–6) walks the pairs one by one, here 
 
 from __future__ import annotations
 
+from tidelog.store.bits import bit_of, first_bit, population
 from tidelog.store.closures.access import (
     entry,
     flag,
@@ -29,7 +30,6 @@ from tidelog.store.closures.access import (
     size_of,
     start_of,
 )
-from tidelog.store.closures.bits import first_bit, population
 from tidelog.store.closures.layout import (
     BACKWARD,
     BOUNDS,
@@ -67,7 +67,6 @@ from tidelog.store.closures.layout import (
 from tidelog.store.closures.memory import Longs
 from tidelog.store.closures.partition import absorb, bound_before, detach, largest_part, widen_list
 from tidelog.store.closures.rows import (
-    bit_of,
     clear_bit,
     count_of,
     gather,

@@ -7,8 +7,7 @@ not terabytes. Words that become empty stay in a sparse row until it is copied n
 
 from __future__ import annotations
 
-import numpy as np
-
+from tidelog.store.bits import bit_of, first_bit, or_words, population, unite_words
 from tidelog.store.closures.access import (
     entry,
     get,
@@ -22,7 +21,6 @@ from tidelog.store.closures.access import (
     start_of,
     take_place,
 )
-from tidelog.store.closures.bits import first_bit, or_words, population, unite_words
 from tidelog.store.closures.layout import (
     BACKWARD,
     COMPONENT,
@@ -47,14 +45,6 @@ from tidelog.store.closures.layout import (
 from tidelog.store.closures.memory import Longs
 from tidelog.store.closures.partition import touch
 from tidelog.store.jit import device, entry_point, inlined, store_i32, store_i64
-
-ONE = np.int64(1)
-
-
-@inlined
-def bit_of(node: int) -> int:
-    """The word in which only the bit of a node is set."""
-    return ONE << (node & 63)  # type: ignore[return-value]
 
 
 @inlined

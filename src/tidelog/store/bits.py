@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelog.store.jit import JIT_DISABLED, load_i64, store_i64
+import numpy as np
+
+from tidelog.store.jit import JIT_DISABLED, inlined, load_i64, store_i64
+
+# A number of 64 bits in plain Python too, where the last bit is the sign.
+ONE = np.int64(1)
+
 
 if JIT_DISABLED:
 
@@ -81,3 +87,9 @@ else:
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@inlined
+def bit_of(number: int) -> int:
+    """The word in which only this bit is set; numbers beyond 63 are those of later words."""
+    return ONE << (number & 63)  # type: ignore[return-value]
