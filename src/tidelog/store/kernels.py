@@ -41,6 +41,9 @@ from tidelog.store.layout import (
     X_USED,
 )
 
+# How far ahead of the row in work the slots of others are asked for.
+LOOK_AHEAD = 16
+
 MASK_32 = 0xFFFFFFFF
 MULTIPLIER = 0x2C1B3C6D  # odd and below 2**30: a 32-bit number times it stays inside 62 bits
 SEED = 0x297A2D39
@@ -274,6 +277,14 @@ def note_pair(pairs, columns, first, second):
 def is_known(known, first, second):
     """Whether a pair is known by a bit matrix: its address, rows and columns. A pair that is not is noted there."""
     return first < known[1] and second < known[2] and not note_pair(known[0], known[2], first, second)
+
+
+@device
+def prefetch_row(row, rows, position):
+    """Ask for the cache line of a row's home slot."""
+    arity = field(row, R_ARITY)
+    key = row_key(rows + 4 * arity * position, arity)
+    prefetch(field(row, R_KEYS) + 8 * home_slot(key, field(row, R_GROUPS)))
 
 
 @device

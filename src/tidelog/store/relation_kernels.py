@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidelog.store.jit import entry_point, load_i32, load_i64, prefetch, store_i32, store_i64
 from tidelog.store.kernels import (
+    LOOK_AHEAD,
     field,
     find,
     find_slot,
@@ -36,8 +37,6 @@ from tidelog.store.layout import (
     X_SLOTS,
     X_USED,
 )
-
-LOOK_AHEAD = 16
 
 
 @entry_point

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from tidelog.store.expressions import intern_number, number_hash, term_kind, term_payload
-from tidelog.store.jit import device, entry_point, load_i32, load_i64, load_u8, store_i32, store_i64, store_u8
-from tidelog.store.kernels import MASK_32, SEED, mix
+from tidelog.store.jit import (
+    device,
+    entry_point,
+    load_i32,
+    load_i64,
+    load_u8,
+    prefetch,
+    store_i32,
+    store_i64,
+    store_u8,
+)
+from tidelog.store.kernels import MASK_32, SECOND_SEED, SEED, mix
 from tidelog.store.layout import (
     EMPTY,
     FAILURE,
@@ -21,26 +31,64 @@ from tidelog.store.layout import (
     M_TERM_TEXT,
 )
 
+# Texts are looked up by blocks of so many: while one is compared, the cache lines of the others are on their way.
+BLOCK = 32
+
 
 @device
 def text_hash(at, size, kind):
+    # Two chains: the processor works on both at a time.
     hashed = mix(SEED, kind ^ (size << 3))
+    other = SECOND_SEED
     position = 0
-    while position + 4 <= size:
+    while position + 8 <= size:
         hashed = mix(hashed, load_i32(at + position) & MASK_32)
-        position += 4
+        other = mix(other, load_i32(at + position + 4) & MASK_32)
+        position += 8
     while position < size:
         hashed = mix(hashed, load_u8(at + position))
         position += 1
-    return hashed
+    return mix(hashed, other)
 
 
 @device
 def same_text(left, right, size):
-    for position in range(size):
+    position = 0
+    while position + 8 <= size:
+        if load_i64(left + position) != load_i64(right + position):
+            return False
+        position += 8
+    while position < size:
         if load_u8(left + position) != load_u8(right + position):
             return False
+        position += 1
     return True
+
+
+@device
+def copy_text(source, target, size):
+    position = 0
+    while position + 8 <= size:
+        store_i64(target + position, load_i64(source + position))
+        position += 8
+    while position < size:
+        store_u8(target + position, load_u8(source + position))
+        position += 1
+
+
+@device
+def size_at(offsets, position):
+    """The size of a text of an Arrow-like heap."""
+    return load_i64(offsets + 8 * (position + 1)) - load_i64(offsets + 8 * position)
+
+
+@device
+def hash_block(m, data, offsets, begin, end, kind, result):
+    """Write the hashes of texts to where their numbers will stand, and ask for their slots."""
+    for position in range(begin, end):
+        hashed = text_hash(data + load_i64(offsets + 8 * position), size_at(offsets, position), kind)
+        store_i32(result + 4 * position, hashed)
+        prefetch(m[M_TERM_SLOTS] + 4 * ((hashed * m[M_TERM_SLOT_COUNT]) >> 32))
 
 
 @entry_point
@@ -50,9 +98,11 @@ def encode_texts(m, data, offsets, begin, end, kind, result, text_used):
     slot_count = m[M_TERM_SLOT_COUNT]
     heap = m[M_TERM_TEXT]
     for position in range(begin, end):
+        if (position - begin) % BLOCK == 0:
+            hash_block(m, data, offsets, position, min(position + BLOCK, end), kind, result)
         at = data + load_i64(offsets + 8 * position)
-        size = load_i64(offsets + 8 * (position + 1)) - load_i64(offsets + 8 * position)
-        hashed = text_hash(at, size, kind)
+        size = size_at(offsets, position)
+        hashed = load_i32(result + 4 * position) & MASK_32
         slot = (hashed * slot_count) >> 32
         while True:
             term = load_i32(slots + 4 * slot)
@@ -64,8 +114,7 @@ def encode_texts(m, data, offsets, begin, end, kind, result, text_used):
                 store_i64(m[M_TERM_PAYLOADS] + 8 * term, text_used)
                 store_i32(m[M_TERM_SIZES] + 4 * term, size)
                 store_i32(m[M_TERM_HASHES] + 4 * term, hashed)
-                for byte in range(size):
-                    store_u8(heap + text_used + byte, load_u8(at + byte))
+                copy_text(at, heap + text_used, size)
                 text_used += size
                 break
             if (
@@ -97,8 +146,7 @@ def gather_texts(m, ids, count, data, offsets):
         term = load_i32(ids + 4 * position)
         source = heap + term_payload(m, term)
         target = data + load_i64(offsets + 8 * position)
-        for byte in range(load_i32(m[M_TERM_SIZES] + 4 * term)):
-            store_u8(target + byte, load_u8(source + byte))
+        copy_text(source, target, load_i32(m[M_TERM_SIZES] + 4 * term))
 
 
 @entry_point

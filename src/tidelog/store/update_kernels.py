@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from tidelog.store.jit import entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import (
+    LOOK_AHEAD,
     field,
     find,
     find_or_append,
     flags_at,
+    prefetch_row,
     record_of,
     relation_row,
     touch,
@@ -39,8 +41,10 @@ def settle_flags(place):
 @entry_point
 def load_rows(m, relation, rows, count, flags):
     """Add rows with these flags where they are not there yet. There is room for all of them."""
-    arity = field(relation_row(m, relation), R_ARITY)
+    row = relation_row(m, relation)
+    arity = field(row, R_ARITY)
     for position in range(count):
+        prefetch_row(row, rows, min(position + LOOK_AHEAD, count - 1))
         find_or_append(m, relation, rows + 4 * arity * position, flags)
 
 
@@ -53,6 +57,7 @@ def add_explicit(m, relation, rows, count, result):
     arity = field(row, R_ARITY)
     fresh = 0
     for position in range(count):
+        prefetch_row(row, rows, min(position + LOOK_AHEAD, count - 1))
         fact = find_or_append(m, relation, rows + 4 * arity * position, 0)
         if load_i32(flags_at(row, fact)) & F_EXPLICIT:
             continue
