@@ -1,9 +1,10 @@
 """Spark: an update of a part of LUBM against a materialisation in Parquet, beside materialising again.
 
 All of one size run in one session on `local[2]`: the materialisation is made; one fact in a thousand, of every
-predicate, is deleted; the same facts are added again; and the consequences of the facts, which are encoded already, are
-materialised again by the batch engine, without writing decoded results. CPU seconds are those of Spark's Java process
-and of the Python processes of its tasks. The facts after the two updates must be as many as before them.
+predicate, is deleted, given as Arrow tables; the same facts are added again; and the consequences of the facts, which
+are encoded already, are materialised again by the batch engine, without writing decoded results. CPU seconds are those
+of Spark's Java process and of the Python processes of its tasks. The facts after the two updates must be as many as
+before them.
 """
 
 from __future__ import annotations
@@ -58,7 +59,6 @@ def measured(universities: int, seed: int) -> dict[str, Any]:
         spark = open_session("local[2]", settings)
         facts = {name: spark.createDataFrame(rows) for name, rows in generate(universities, seed).items()}
         picked = {name: rows for name, rows in _sample(generate(universities, seed), seed).items() if rows.num_rows}
-        some = {name: spark.createDataFrame(rows) for name, rows in picked.items()}
         cpu: dict[str, float] = {}
         wall: dict[str, float] = {}
 
@@ -70,8 +70,8 @@ def measured(universities: int, seed: int) -> dict[str, Any]:
 
         made = timed("create", lambda: Materialisation.create(spark, f"{folder}/made", rules(harder=False), facts))
         whole = len(made)
-        timed("delete", lambda: made.update(delete=some))
-        timed("add", lambda: made.update(add=some))
+        timed("delete", lambda: made.update(delete=picked))
+        timed("add", lambda: made.update(add=picked))
         engine = _engine(spark, made, folder)
         timed("again", engine.materialise)
         total = engine.relations.total
