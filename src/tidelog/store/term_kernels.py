@@ -84,11 +84,25 @@ def size_at(offsets, position):
 
 @device
 def hash_block(m, data, offsets, begin, end, kind, result):
-    """Write the hashes of texts to where their numbers will stand, and ask for their slots."""
+    """Write the hashes of texts to where their numbers will stand, and ask for all that will be compared: the slots,
+    what is known of the terms there, and their texts.
+    """
+    slots = m[M_TERM_SLOTS]
+    slot_count = m[M_TERM_SLOT_COUNT]
     for position in range(begin, end):
         hashed = text_hash(data + load_i64(offsets + 8 * position), size_at(offsets, position), kind)
         store_i32(result + 4 * position, hashed)
-        prefetch(m[M_TERM_SLOTS] + 4 * ((hashed * m[M_TERM_SLOT_COUNT]) >> 32))
+        prefetch(slots + 4 * ((hashed * slot_count) >> 32))
+    for position in range(begin, end):
+        term = load_i32(slots + 4 * (((load_i32(result + 4 * position) & MASK_32) * slot_count) >> 32))
+        if term != EMPTY:
+            prefetch(m[M_TERM_HASHES] + 4 * term)
+            prefetch(m[M_TERM_SIZES] + 4 * term)
+            prefetch(m[M_TERM_PAYLOADS] + 8 * term)
+    for position in range(begin, end):
+        term = load_i32(slots + 4 * (((load_i32(result + 4 * position) & MASK_32) * slot_count) >> 32))
+        if term != EMPTY:
+            prefetch(m[M_TERM_TEXT] + term_payload(m, term))
 
 
 @entry_point
