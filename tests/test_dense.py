@@ -12,6 +12,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+import tidelog.reason.transaction
 import tidelog.store.relation
 import tidelog.store.store
 from audit import audit
@@ -58,9 +59,10 @@ def materialised(program: str, seed: int) -> tuple[KnowledgeBase, dict[str, int]
 
 @pytest.fixture(params=[64, 4096], ids=["small buffers", "large buffers"])
 def bits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Small arrays, and bits from the first growth on."""
+    """Small arrays and pauses, and bits from the first growth on."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 4)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", request.param)
+    monkeypatch.setattr(tidelog.reason.transaction, "BUDGET", request.param)
     monkeypatch.setattr(tidelog.store.relation, "PAIRS_FROM", 2)
     return monkeypatch
 

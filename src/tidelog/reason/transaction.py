@@ -29,7 +29,7 @@ from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
 from tidelog.reason.returning import NO_WORDS, Returning, Words
 from tidelog.reason.sets import Sets
-from tidelog.reason.state import AT_BUFFERED, STATE_SIZE
+from tidelog.reason.state import AT_BUFFERED, AT_TARGET, STATE_SIZE
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     DONE,
@@ -301,6 +301,8 @@ class Transaction:
             self.store.grow_list(int(machine[M_FULL]), int(machine[M_STAGED]))
         elif status == FULL_FRAMES:
             self.store.grow_frames()
+        elif status == PAUSED:
+            self._expect_long_work()
         elif status == NEED_TABLE:
             self.store.relations[machine[M_FULL]].complete_table()
         elif status == NEED_CALLS:
@@ -333,6 +335,14 @@ class Transaction:
         """Many facts are about to come into a relation: let it be known by bits if it is dense."""
         relation.note_pairs()
         self._dense.add(relation)
+
+    def _expect_long_work(self) -> None:
+        """Insertion that has used up a budget goes on for long: bits pay for the relation that facts come into now."""
+        if not self._inserting or self._attendant is not None:
+            return
+        relation = self.store.relations[self.machine[M_STATE + AT_TARGET]]
+        if relation not in self._dense:
+            self.expect_many(relation)
 
     def _begin(self, action: int) -> None:
         """Dense relations are known by their bits for as long as facts are only inserted."""
