@@ -92,6 +92,28 @@ def test_updates_after_bits(bits: pytest.MonkeyPatch, program: str, maintenance:
     audit(kb, oracle=False)
 
 
+def marked_stream(seed: int, maintenance: str) -> tuple[list[dict[str, int]], dict[str, set[tuple[object, ...]]]]:
+    """The work of each update of a marked stream in which two rules copy the same facts, and what holds in the end."""
+    copies = "p(X, Y) :- e(X, Y). p(X, Y) :- f(X, Y). q(X, Z) :- p(X, Y), p(Y, Z)."
+    kb = KnowledgeBase(copies, maintenance=maintenance, modules=False)
+    kb.update(add={"e": edges(8, seed, nodes=12)})
+    stream = [
+        {
+            "delete": {name: edges(15, 7 * step + place + seed, nodes=12) for place, name in enumerate("ef")},
+            "add": {name: edges(25, 7 * step + place + seed + 2, nodes=12) for place, name in enumerate("ef")},
+        }
+        for step in range(1, 7)
+    ]
+    return [change.work for change in kb.stream(stream, marking=True)], state(kb)
+
+
+@pytest.mark.parametrize("maintenance", ["backward-forward", "dred"])
+def test_marks_stay_with_their_facts(bits: pytest.MonkeyPatch, maintenance: str) -> None:
+    with_bits = [marked_stream(seed, maintenance) for seed in range(20)]
+    bits.setattr(tidelog.store.relation, "PAIRS_FROM", 1 << 60)
+    assert with_bits == [marked_stream(seed, maintenance) for seed in range(20)]
+
+
 def postponed(kb: KnowledgeBase) -> set[str]:
     return {relation.name for relation in kb._engine.store.postponed}
 

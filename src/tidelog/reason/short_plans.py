@@ -234,7 +234,8 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                         note_marked(m, buffered)
                     head = heads + 4 * arity * buffered
                     short_head(head_cells, arity, pivot, pivot, pivot, head)
-                    if not (arity == 2 and is_known(known_heads, load_i32(head), load_i32(head + 4))):
+                    # A mark belongs to the place that it was noted for, also where the head is known.
+                    if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
                         buffered += 1
                     work += 1
                     fact = -1
