@@ -69,6 +69,8 @@ ChangedPairs = LazyRows | MissingPairs
 class ClosureDelta:
     """How a closure's pairs changed. Records for them are made when a rule that reads the predicate first asks."""
 
+    dead_count = 0  # The records of a closure are gone when the update is done.
+
     def __init__(self, store: Store, relation: Relation, gone: ChangedPairs, come: ChangedPairs) -> None:
         self._store = store
         self._relation = relation

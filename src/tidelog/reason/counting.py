@@ -19,6 +19,7 @@ from tidelog.store.update_kernels import zero_counters
 def recount(transaction: Transaction, node: Node, rules: list[CompiledRule], counters: Counters) -> None:
     """Count the derivations that held before the update anew: rules have come into a recursion or out of one."""
     work = transaction.work_registers().copy()
+    transaction.look_up(node)
     for relation in node.relations:
         transaction.keep_whole(relation)
         transaction.note_ranked(relation, False)
@@ -31,6 +32,7 @@ def recount(transaction: Transaction, node: Node, rules: list[CompiledRule], cou
 
 def count(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
     """Maintain a component without recursion."""
+    transaction.look_up(node)
     for relation in node.relations:
         relation.mark_unclean()
     gone = transaction.jobs_from_below(node, rules, deleted=True, counters=Counters.ALL)

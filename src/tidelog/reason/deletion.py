@@ -27,6 +27,7 @@ def find_candidates(
     removed = transaction.whole_rules(rules.removed, deleted=True, counters=counters)
     if not jobs[0] and not removed[0] and not any(len(facts) for facts in explicit.deleted.values()):
         return 0
+    transaction.look_up(node)
     for relation in node.relations:
         relation.mark_unclean()
         transaction.marking.seed(relation, protect=counters is not Counters.NONE)

@@ -37,6 +37,7 @@ class Dropped:
 
     removed: Cells = _NOTHING
     added: Cells = _NOTHING
+    dead_count = 0
 
     def __init__(self, records: Records) -> None:
         self.gone = DroppedRows(records, gone=True)

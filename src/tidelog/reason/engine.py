@@ -29,6 +29,7 @@ from tidelog.reason.outcome import LAZY_FROM, AppendedRows, ChangedRows, Outcome
 from tidelog.reason.policy import CountedRules, Counters
 from tidelog.reason.ranks import start_ranks_over
 from tidelog.reason.recomputation import recompute
+from tidelog.reason.renewal import Renewed
 from tidelog.reason.returning import NO_WORDS
 from tidelog.reason.transaction import NOTHING, Appended, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
 from tidelog.store.jit import address, working_time
@@ -132,7 +133,9 @@ class Engine:
                 self.counted.commit()
 
     def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
-        self.store.complete_tables()
+        if self.attendant is not None:
+            # Whoever looks in may look for any fact.
+            self.store.complete_tables()
         for rows in list(self._unread):
             rows.read()
         self._unread.clear()
@@ -185,7 +188,7 @@ class Engine:
         self._expected, self._kept = expected, kept
         for predicate, delta in transaction.deltas.items():
             if not self.store.is_closure(predicate):
-                self._relation(predicate).note_dead(len(delta.removed))
+                self._relation(predicate).note_dead(delta.dead_count)
         self._closures.commit()
         self._tidy(map(self._relation, transaction.deltas))
         for number in removed:
@@ -236,7 +239,7 @@ class Engine:
 
     def _changed_rows(self, predicate: str, delta: Changed) -> tuple[ChangedRows, ChangedRows]:
         """The rows that left and came, for whoever looks at the change later: facts get other numbers in time."""
-        if isinstance(delta, ClosureDelta | Dropped):
+        if isinstance(delta, ClosureDelta | Dropped | Renewed):
             return delta.gone, delta.come
         if isinstance(delta, Appended) and delta.stop - delta.start > LAZY_FROM:
             rows = AppendedRows(delta.relation, delta.start, delta.stop)
@@ -467,7 +470,7 @@ class Engine:
 
     def _all_new(self, transaction: Transaction, aggregate: AggregateRule) -> bool:
         return len(aggregate.relation) == 0 and any(
-            atom.predicate in transaction.deltas and self._relation(atom.predicate).is_new()
+            atom.predicate in transaction.deltas and transaction.is_new(self._relation(atom.predicate))
             for atom in aggregate.normal.positives
         )
 
@@ -492,6 +495,7 @@ class Engine:
     def _change_explicit(self, transaction: Transaction, relation: Relation, rows: Cells, adding: bool) -> Cells:
         rows = np.ascontiguousarray(rows, np.int32)
         transaction.reserve_log(len(rows))
+        relation.complete_table()
         result = np.empty(len(rows), np.int32)
         kernel: Callable[..., int] = add_explicit if adding else remove_explicit
         if adding:

@@ -17,6 +17,7 @@ def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: Rule
     """Δ := E⁺, what new facts below yield, what new rules yield; then I := I ∪ Δ and Δ := Π[I ⋮ Δ] ∖ I until Δ is
     empty.
     """
+    transaction.look_up(node)
     for relation in node.relations:
         transaction.seed(INSERT, relation, explicit.added[relation.number])
         transaction.returning.restore(relation)

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tidelog.reason.compiled import Node
 from tidelog.reason.heads import INSERT
 from tidelog.reason.policy import Counters
 from tidelog.reason.sets import CREATED_IN_ROUND, HOLDING
 from tidelog.reason.transaction import Explicit, RuleChange, Transaction
-from tidelog.store.layout import F_EXPLICIT
-from tidelog.store.update_kernels import empty_relation
 
 
 def recompute(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:
     """I := E on the component's relations; then every instance of its rules, and what follows."""
     for relation in node.relations:
-        relation.mark_unclean()
-        relation.clear_queues()
-        transaction.keep_whole(relation)
-        empty_relation(transaction.machine, relation.number)
-        flags = relation.cells[: relation.count, relation.flags_column]
-        facts = np.flatnonzero(flags & F_EXPLICIT).astype(np.int32)
-        transaction.seed(INSERT, relation, facts)
+        transaction.seed(INSERT, relation, transaction.forget_derived(relation))
         transaction.expect_many(relation)
     jobs = transaction.whole_rules([rule for rule in node.rules if not rule.recursive], False, counters)
     transaction.spread(INSERT, HOLDING, *jobs)

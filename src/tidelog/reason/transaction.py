@@ -27,12 +27,14 @@ from tidelog.reason.heads import COUNT_DOWN, COUNT_UP, INSERT, OVERDELETE
 from tidelog.reason.marking import NO_ENTRIES, Entries, Marking
 from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
+from tidelog.reason.renewal import Renewed
 from tidelog.reason.returning import NO_WORDS, Returning, Words
 from tidelog.reason.sets import Sets
 from tidelog.reason.state import AT_BUFFERED, AT_TARGET, STATE_SIZE
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     DONE,
+    F_EXPLICIT,
     F_IN,
     F_OLD,
     F_TOUCHED,
@@ -66,6 +68,8 @@ from tidelog.store.update_kernels import (
     changed_facts,
     commit_log,
     commit_relation,
+    empty_relation,
+    load_rows,
     roll_back_log,
     roll_back_relation,
 )
@@ -95,6 +99,10 @@ class Changed(Protocol):
     def added_count(self) -> int:
         """How many came, known without listing them."""
 
+    @property
+    def dead_count(self) -> int:
+        """How many dead records lie in the relation because of it."""
+
     def __bool__(self) -> bool: ...
 
 
@@ -113,6 +121,10 @@ class Delta:
     def added_count(self) -> int:
         return len(self.added)
 
+    @property
+    def dead_count(self) -> int:
+        return len(self.removed)
+
     def __bool__(self) -> bool:
         return len(self.removed) > 0 or len(self.added) > 0
 
@@ -122,6 +134,7 @@ class Appended:
 
     removed: Cells = NOTHING
     removed_count = 0
+    dead_count = 0
 
     def __init__(self, relation: Relation, start: int, stop: int) -> None:
         self.relation = relation
@@ -223,6 +236,8 @@ class Transaction:
         # Relations of which most changes: flags and counters of all records, instead of entries in the log.
         self._kept: dict[Relation, Cells] = {}
         self._dropped: dict[Relation, Records] = {}
+        # Relations that are derived again: the records of before, and how many of them the update began with.
+        self._renewed: dict[Relation, tuple[Records, int]] = {}
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_LOG_COUNT] = 0
         self.machine[M_ERRORS] = 0
@@ -252,6 +267,57 @@ class Transaction:
         # What the log holds already is put back from there, afterwards.
         self._kept[relation] = before[:, first : first + (3 if relation.has_counters else 1)].copy()
         before[:, first] |= F_TOUCHED
+
+    def look_up(self, node: Node) -> None:
+        """From now on single facts of a component are looked for."""
+        for relation in node.relations:
+            relation.complete_table()
+
+    def forget_derived(self, relation: Relation) -> Cells:
+        """Take all facts out of I, for the component to be materialised again; the explicit ones, which come first."""
+        relation.clear_queues()
+        if self._attendant is None and relation not in self._kept:
+            return self._renew(relation)
+        # Whoever looks in may know facts by their numbers: they keep them.
+        relation.mark_unclean()
+        self.keep_whole(relation)
+        empty_relation(self.machine, relation.number)
+        flags = relation.cells[: relation.count, relation.flags_column]
+        return np.flatnonzero(flags & F_EXPLICIT).astype(np.int32)
+
+    def _renew(self, relation: Relation) -> Cells:
+        """Set the records aside, and give a relation that holds the explicit ones only; see `reason.renewal`."""
+        start = int(relation.fields[R_START])
+        former = relation.set_aside()
+        self._renewed[relation] = (former, start)
+        rows = np.ascontiguousarray(former.explicit_rows())
+        self._put_back(relation, former)
+        relation.expect_as_many_as(former)
+        relation.reserve(len(rows))
+        load_rows(self.machine, relation.number, address(rows), len(rows), F_EXPLICIT)
+        relation.explicit_count = len(rows)
+        return np.arange(len(rows), dtype=np.int32)
+
+    def _put_back(self, relation: Relation, former: Records) -> None:
+        """Let records that have been set aside be as they were when the update began, and the log forget them: their
+        numbers mean other facts from now on.
+        """
+        log = self.store.log()
+        count = int(self.machine[M_LOG_COUNT])
+        own = log[:count, 0] == relation.number
+        if not own.any():
+            return
+        former.restore(log[:count][own])
+        self._log_mark = int(np.count_nonzero(~own[: self._log_mark]))
+        others = log[:count][~own]
+        log[: len(others)] = others
+        self.machine[M_LOG_COUNT] = len(others)
+
+    def is_new(self, relation: Relation) -> bool:
+        """Whether all facts of a relation came with this update."""
+        if relation in self._renewed:
+            return self._renewed[relation][1] == 0
+        return relation.is_new()
 
     def drop(self, relation: Relation) -> None:
         """Take all records out of a relation that no rule derives or reads any more, and that has no explicit facts."""
@@ -506,7 +572,7 @@ class Transaction:
         return {
             rule
             for name, pivots in node.readers.items()
-            if name in self.deltas and self.store.relation(name, 0).is_new()
+            if name in self.deltas and self.is_new(self.store.relation(name, 0))
             for rule, pivot in pivots
             if pivot.start is Start.POSITIVE and not rule.recursive
         }
@@ -557,6 +623,8 @@ class Transaction:
         self._log_mark = int(self.machine[M_LOG_COUNT])
 
     def _delta(self, relation: Relation) -> Changed:
+        if relation in self._renewed:
+            return Renewed(self.store, relation, self._renewed[relation][0])
         if relation in self._kept:
             places = relation.cells[: relation.count, relation.flags_column] & (F_IN | F_OLD)
             return Delta(*(np.flatnonzero(places == place).astype(np.int32) for place in (F_OLD, F_IN)))
@@ -597,6 +665,9 @@ class Transaction:
         for relation in self._postponed:
             relation.drop_untabled()
         self._forget_pairs()
+        for relation, (records, start) in self._renewed.items():
+            relation.take_back(records)
+            relation.fields[R_START] = start
         for relation, cells in self._kept.items():
             first = relation.flags_column
             relation.cells[: len(cells), first : first + cells.shape[1]] = cells

@@ -18,6 +18,7 @@ from tidelog.store.growth import grown
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     EMPTY,
+    F_EXPLICIT,
     F_IN,
     R_ARITY,
     R_BATCH,
@@ -81,6 +82,9 @@ NO_LIMIT = 1 << 62
 # Records are copied to grow below this size: fresh memory comes in large pages, a tenth of the cost.
 MOVES_FROM = 1 << 26
 
+# Slots for each record from which on a table is made smaller.
+SPARSE = 4
+
 # Dead records of smaller relations are not worth the work.
 COMPACT_FROM = 1024
 
@@ -111,6 +115,7 @@ class Records:
     keys: npt.NDArray[np.int64]
     facts: Cells
     indexes: tuple[tuple[Index, Cells, int], ...]
+    tabled: int | None
     count: int
     arity: int
     has_counters: bool
@@ -126,6 +131,15 @@ class Records:
         """The arguments of the facts that have a flag."""
         records = self.cells[: self.count]
         return records[(records[:, self.arity] & flag) != 0, : self.arity]
+
+    def explicit_rows(self) -> Cells:
+        """The arguments of the explicit facts."""
+        return self.rows(F_EXPLICIT) if self.explicit_count else np.empty((0, self.arity), np.int32)
+
+    def restore(self, entries: Row) -> None:
+        """Put facts back to what entries of the undo log say."""
+        facts, cells = entries[:, 1], 3 if self.has_counters else 1
+        self.cells[facts, self.arity : self.arity + cells] = entries[:, 2 : 2 + cells]
 
 
 class Relation:
@@ -481,6 +495,8 @@ class Relation:
 
     def tidy(self) -> Cells | None:
         """Compact where more than half of the records are dead; looks at the records only when that is likely."""
+        if len(self._keys) > SPARSE * max(self.count, COMPACT_FROM) and self._tabled is None:
+            self._grow_table(int(self.count / MAXIMUM_LOAD / 8) + 1)
         if self.count <= COMPACT_FROM or 2 * self._dead <= self.count:
             return None
         self._dead = self.count - len(self)
@@ -507,13 +523,13 @@ class Relation:
                 self.compact()
 
     def set_aside(self) -> Records:
-        """Take all records out, between two updates. `take_back` needs no memory to put them in again."""
-        self.complete_table()
+        """Take all records out. `take_back` needs no memory to put them in again."""
         found = Records(
             self.cells,
             self._keys,
             self._facts,
             tuple((index, index.slots, index.distinct) for index in self.indexes),
+            self._tabled,
             self.count,
             self.arity,
             self.has_counters,
@@ -531,6 +547,12 @@ class Relation:
         self._hold(0, clean=True, dead=0, explicit_count=0)
         return found
 
+    def expect_as_many_as(self, former: Records) -> None:
+        """Give an empty relation a table as large as that of its former records: one that need not grow is filled in
+        half the time. `tidy` sees to it that it is not too large for long.
+        """
+        self._new_table(len(former.keys) // 8)
+
     def take_back(self, records: Records) -> None:
         """Let these be the records again, instead of what lies here now."""
         self.cells, self._keys, self._facts = records.cells, records.keys, records.facts
@@ -540,6 +562,10 @@ class Relation:
             index.slots = slots
             index.fields[X_USED] = distinct
         self._hold(records.count, records.clean, records.dead, records.explicit_count)
+        if records.tabled is not None:
+            self._tabled = records.tabled
+            self._store.postponed.add(self)
+            self._publish()
 
     def _hold(self, count: int, clean: bool, dead: int, explicit_count: int) -> None:
         self.fields[R_COUNT] = count

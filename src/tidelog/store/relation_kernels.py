@@ -19,6 +19,7 @@ from tidelog.store.kernels import (
 from tidelog.store.layout import (
     EMPTY,
     F_IN,
+    F_OLD,
     F_PENDING,
     R_ARITY,
     R_CELLS,
@@ -112,6 +113,25 @@ def find_rows(m, relation, rows, count, result):
     arity = field(relation_row(m, relation), R_ARITY)
     for position in range(count):
         store_i32(result + 4 * position, find(m, relation, rows + 4 * arity * position))
+
+
+@entry_point
+def find_old(m, relation, records, width, count, result):
+    """For each of some records that lie elsewhere, the fact of the relation with the same arguments: -1 where there is
+    none, -2 for a record that was not in I before the update.
+    """
+    row = relation_row(m, relation)
+    arity = field(row, R_ARITY)
+    groups = field(row, R_GROUPS)
+    empty = field(row, R_COUNT) == 0
+    for position in range(count):
+        record = records + width * position
+        if empty or not load_i32(record + 4 * arity) & F_OLD:
+            store_i32(result + 4 * position, -1 if load_i32(record + 4 * arity) & F_OLD else -2)
+            continue
+        later = row_key(records + width * min(position + LOOK_AHEAD, count - 1), arity)
+        prefetch(field(row, R_KEYS) + 8 * home_slot(later, groups))
+        store_i32(result + 4 * position, find(m, relation, record))
 
 
 @entry_point

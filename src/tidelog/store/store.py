@@ -38,8 +38,8 @@ from tidelog.store.layout import (
     M_SIZE,
     SORT_BUCKETS,
 )
-from tidelog.store.relation import Cells, Index, Relation, index_fields, relation_fields
-from tidelog.store.relation_kernels import find_rows
+from tidelog.store.relation import Cells, Index, Records, Relation, index_fields, relation_fields
+from tidelog.store.relation_kernels import find_old, find_rows
 from tidelog.store.terms import Terms
 from tidelog.store.update_kernels import load_rows
 
@@ -262,6 +262,14 @@ class Store:
         rows = np.ascontiguousarray(rows, np.int32)
         result = np.empty(len(rows), np.int32)
         find_rows(self.machine, relation.number, address(rows), len(rows), address(result))
+        return result
+
+    def find_old(self, relation: Relation, former: Records) -> Cells:
+        """For each former record of a relation its fact now: -1 where there is none, -2 where it was none before."""
+        relation.complete_table()
+        cells = former.cells
+        result = np.empty(former.count, np.int32)
+        find_old(self.machine, relation.number, address(cells), 4 * cells.shape[1], former.count, address(result))
         return result
 
     def remember(self, memo: Relation, rows: Cells) -> None:

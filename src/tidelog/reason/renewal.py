@@ -1,0 +1,102 @@
+"""A component that is materialised again: its records are set aside, and what is left is derived into fresh ones.
+
+To clear facts one by one and to find each again costs as much as to derive them, and the gaps of those that do not
+come back have to be closed afterwards. Records that are set aside cost nothing, and go back as they were if the
+update fails. Which facts went and came is then told by looking the old ones up among the new. Components that read the
+relation and follow its changes fact by fact need both in one place: the old ones that are gone become dead records
+when the first of them asks; where all of them start again as well, nobody does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidelog.reason.outcome import StoredRows
+from tidelog.store.jit import address
+from tidelog.store.layout import F_OLD
+from tidelog.store.relation import Cells, Records, Relation
+from tidelog.store.store import Store
+from tidelog.store.update_kernels import load_rows
+
+GONE = -1  # what is found in the place of a fact that is not there any more
+
+_NOTHING: Cells = np.empty(0, np.int32)
+
+
+class GoneRows:
+    """Rows of former records that are not among the present ones; copied when somebody looks."""
+
+    def __init__(self, former: Records, found: Cells) -> None:
+        self._former: tuple[Records, Cells] | None = former, found
+        self._rows: Cells | None = None
+        self.count = int(np.count_nonzero(found == GONE))
+
+    def read(self) -> Cells:
+        if self._rows is None:
+            assert self._former is not None
+            former, found = self._former
+            self._rows = former.cells[np.flatnonzero(found == GONE), : former.arity]
+            self._former = None
+        return self._rows
+
+
+class Renewed:
+    """What changed in a relation whose facts were all derived again."""
+
+    def __init__(self, store: Store, relation: Relation, former: Records) -> None:
+        self._store = store
+        self._relation = relation
+        found = store.find_old(relation, former)
+        self._kept = found[found >= 0]
+        self._added = self._new_facts()
+        self._removed: Cells | None = None
+        self.gone = GoneRows(former, found)
+        self.come = StoredRows(relation.rows(self._added))
+        if not self:
+            # What did not change is no delta, and nobody will ask.
+            self._listed()
+
+    def _new_facts(self) -> Cells:
+        """The facts that were not there before."""
+        if len(self._kept) == self._relation.count:
+            return _NOTHING
+        new = np.ones(self._relation.count, np.bool_)
+        new[self._kept] = False
+        return np.flatnonzero(new).astype(np.int32)
+
+    @property
+    def removed(self) -> Cells:
+        return self._listed()
+
+    @property
+    def added(self) -> Cells:
+        self._listed()
+        return self._added
+
+    @property
+    def removed_count(self) -> int:
+        return self.gone.count
+
+    @property
+    def added_count(self) -> int:
+        return len(self._added)
+
+    @property
+    def dead_count(self) -> int:
+        return 0 if self._removed is None else len(self._removed)
+
+    def __bool__(self) -> bool:
+        return self.removed_count > 0 or self.added_count > 0
+
+    def _listed(self) -> Cells:
+        """Let the records tell what was there before, and give those that are gone."""
+        if self._removed is None:
+            relation, rows = self._relation, np.ascontiguousarray(self.gone.read())
+            relation.cells[self._kept, relation.flags_column] |= F_OLD
+            first = relation.count
+            if len(rows):
+                relation.mark_unclean()
+                relation.reserve(len(rows))
+                load_rows(self._store.machine, relation.number, address(rows), len(rows), F_OLD)
+            self._removed = np.arange(first, relation.count, dtype=np.int32)
+        return self._removed
