@@ -3,7 +3,7 @@
 from tidelog.spark.engine import SparkEngine
 from tidelog.spark.maintenance.change import SparkChange
 from tidelog.spark.materialisation import Materialisation
-from tidelog.spark.materialise import Options
+from tidelog.spark.options import Options
 from tidelog.spark.pipeline import Pipeline, Report
 from tidelog.spark.session import open_session
 from tidelog.spark.versions import Versions

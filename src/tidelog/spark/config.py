@@ -31,7 +31,7 @@ from typing import Any
 
 from tidelog.errors import DataError
 from tidelog.formats.files import failures_told
-from tidelog.spark.materialise import Options
+from tidelog.spark.options import Options
 from tidelog.spark.sources import Source
 from tidelog.spark.streams.config import StreamConfig, stream_config
 

@@ -12,7 +12,8 @@ from tidelog.language.checks import check_arities
 from tidelog.language.syntax import Program, Query
 from tidelog.spark.expressions import Functions
 from tidelog.spark.loading import Shapes, load, shapes_of
-from tidelog.spark.materialise import Materialiser, OnProgress, Options, Statistics
+from tidelog.spark.materialise import Materialiser
+from tidelog.spark.options import OnProgress, Options, Statistics
 from tidelog.spark.relations import Relations
 from tidelog.spark.terms import Dictionary, value_of
 from tidelog.values import Value

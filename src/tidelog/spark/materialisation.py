@@ -34,7 +34,8 @@ from tidelog.spark.maintenance.rules import RuleChanges, changed_rules
 from tidelog.spark.maintenance.snapshot import CAME, WENT, Snapshot, Stored
 from tidelog.spark.maintenance.update import Maintenance
 from tidelog.spark.maintenance.work import Work
-from tidelog.spark.materialise import OnProgress, Options, constants_of
+from tidelog.spark.materialise import constants_of
+from tidelog.spark.options import OnProgress, Options
 from tidelog.spark.terms import Dictionary
 from tidelog.spark.writing import native_columns
 from tidelog.storage.lock import FolderLock

@@ -11,26 +11,27 @@ everything (the extended atoms of Backward/Forward, §3), so that no instance is
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidelog.errors import DataError, LimitError
+from tidelog.errors import LimitError
 from tidelog.language.syntax import Atom, Constant, Query, Rule, Term, variables
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Kind, Module, recognise
 from tidelog.program.normal import NormalRule, normalise
 from tidelog.program.plan import ALL, Absent, Match, Pivot, Plan, Side, Start, Take, make_plan
 from tidelog.spark.closures import symmetric_closure, transitive_closure, with_diagonal
+from tidelog.spark.doubling import closure_by_doubling
 from tidelog.spark.expressions import Functions
 from tidelog.spark.heads import encoded
 from tidelog.spark.loading import decoded_records, load
 from tidelog.spark.local import BEYOND_LIMIT, solve_by_ids, solve_by_values, with_ids
 from tidelog.spark.lookups.constants import ids_of_constants
+from tidelog.spark.options import OnProgress, Options, Round, Statistics
 from tidelog.spark.records import RECORD_TYPE
 from tidelog.spark.relations import Relations
 from tidelog.spark.rules import Context, evaluate, needs_values
@@ -38,60 +39,6 @@ from tidelog.spark.terms import Dictionary, observed
 
 # A job of hundreds of joins takes more memory for its plan than for its data.
 RULES_IN_A_JOB = 16
-
-MAINTENANCE = ("auto", "backward-forward", "dred")
-
-OnProgress = Callable[[str], None]
-
-
-@dataclass
-class Round:
-    """What one round of one wave did."""
-
-    wave: int
-    number: int
-    predicates: tuple[str, ...]
-    how: str
-    new_facts: int
-    seconds: float
-
-
-@dataclass
-class Options:
-    """How to materialise. A limit of `None` is no limit.
-
-    Components that read at most `local_facts` facts are solved inside one task, unless they yield more than
-    `local_results`; 0 forbids it. Transitive closures of at most `closure_edges` pairs are computed in tasks that each
-    hold all of these; 0 forbids that, too. A small update is worked off in one task that looks up what it needs where
-    all that its rules read is at most `lookup_facts`; `local_facts` = 0 forbids this as well.
-
-    `maintenance` says how updates delete in recursive components that are no closures: `backward-forward`, `dred`, or
-    `auto`, which is the former until it has to look at a large part of the component."""
-
-    max_facts: int | None = None
-    timeout: float | None = None
-    local_facts: int = 1_000_000
-    local_results: int = 5_000_000
-    closure_edges: int = 5_000_000
-    lookup_facts: int = 50_000_000
-    maintenance: str = "auto"
-
-    def __post_init__(self) -> None:
-        if self.maintenance not in MAINTENANCE:
-            raise DataError(f"maintenance {self.maintenance!r} is not known on Spark; use {', '.join(MAINTENANCE)}")
-
-
-@dataclass
-class Statistics:
-    """What was done, and how many rule instances failed for want of a value: by rule, and inside tasks."""
-
-    rounds: list[Round] = field(default_factory=list)
-    failures: dict[Rule, int] = field(default_factory=lambda: defaultdict(int))
-    failures_in_tasks: int = 0
-
-    @property
-    def total_failures(self) -> int:
-        return sum(self.failures.values()) + self.failures_in_tasks
 
 
 class Materialiser:
@@ -269,10 +216,11 @@ class Materialiser:
         names = ", ".join(done.predicates[:3]) + (", …" if len(done.predicates) > 3 else "")
         self._on_progress(f"{title} ({names}), {done.how}: {done.new_facts:,} new facts, {done.seconds:.1f} s")
 
-    def _check_limits(self, rules: list[Rule]) -> None:
+    def _check_limits(self, rules: list[Rule], more: int = 0) -> None:
+        """Stop where there are too many facts, `more` of them in no relation yet, or where it takes too long."""
         shown = "; ".join(dict.fromkeys(map(str, rules)))
         limit = self._options.max_facts
-        if limit is not None and self._relations.total > limit:
+        if limit is not None and self._relations.total + more > limit:
             raise LimitError(f"more than {limit:,} facts; last evaluated: {shown}")
         seconds = self._options.timeout
         if seconds is not None and time.monotonic() - self._started > seconds:
@@ -292,15 +240,13 @@ class Materialiser:
             return None
         if module.needs_no_explicit_facts and self._relations.count(module.predicate):
             return None
-        if module.kind is not Kind.SYMMETRIC_TRANSITIVE:
-            fits = sum(self._relations.count(name) for name in self._reads(component)) <= self._options.closure_edges
-            return module if fits and not self._remote else None
         return module
 
     def _close(self, title: str, wave: int, component: Component, module: Module) -> None:
         started = time.monotonic()
         name = module.predicate
         source = module.base or name
+        rules = [self._graph.rule(number) for number in component.rules]
         if not self._relations.count(source):
             return
         pairs = self._relations.frame(source)
@@ -309,16 +255,30 @@ class Materialiser:
         if module.kind is Kind.SYMMETRIC_TRANSITIVE:
             closed = symmetric_closure(pairs, self._cut)
             how = "connected components"
-        else:
+        elif self._relations.count(source) <= self._options.closure_edges and not self._remote:
             paths = [part.path for part in self._relations[source].parts]
             tasks = self._spark.sparkContext.defaultParallelism
             sources = pairs.select("c0").distinct()
             closed = transitive_closure(sources, paths, module.inverse, tasks)
             how = f"a share of the sources in each of {tasks} tasks"
+        else:
+            closed, how = self._double(title, pairs, rules)
         candidates = {name: with_diagonal(closed, pairs, module.diagonal)}
         [found] = self._relations.add_new(self._relations.wide(candidates), [name]).values()
         self._note(Round(wave, 1, component.predicates, how, found, time.monotonic() - started), title)
-        self._check_limits([self._graph.rule(number) for number in component.rules])
+        self._check_limits(rules)
+
+    def _double(self, title: str, pairs: DataFrame, rules: list[Rule]) -> tuple[DataFrame, str]:
+        """A closure by doubling, which stops where there are too many facts already, and how it was done."""
+        found: list[int] = []
+
+        def told(new: int) -> None:
+            found.append(new)
+            self._on_progress(f"{title}, doubling, round {len(found)}: {new:,} new pairs")
+            self._check_limits(rules, sum(found))
+
+        closed = closure_by_doubling(pairs, self._cut, told)
+        return closed, f"condensation and doubling, {len(found)} rounds"
 
     def _cut(self, frame: DataFrame) -> DataFrame:
         return self._relations.staged(frame, ", ".join(f"{name} {type_}" for name, type_ in frame.dtypes))

@@ -25,7 +25,7 @@ from tidelog.language import display_predicate, parse_program, resolve_predicate
 from tidelog.spark.config import PipelineConfig, read_config
 from tidelog.spark.engine import SparkEngine
 from tidelog.spark.loading import Shapes, shapes_of
-from tidelog.spark.materialise import OnProgress, Options
+from tidelog.spark.options import OnProgress, Options
 from tidelog.spark.records import RECORD_TYPE, records_of_atoms
 from tidelog.spark.relations import union_all
 from tidelog.spark.session import open_session

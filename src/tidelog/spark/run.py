@@ -18,7 +18,7 @@ from tidelog.language import display_predicate
 from tidelog.language.syntax import Program
 from tidelog.spark.engine import SparkEngine, refuse_bad_records
 from tidelog.spark.loading import Shapes, shapes_of
-from tidelog.spark.materialise import Options, Statistics
+from tidelog.spark.options import Options, Statistics
 from tidelog.spark.records import records_of_atoms, records_of_files
 from tidelog.spark.session import open_session
 from tidelog.spark.writing import write_predicate

@@ -1,7 +1,4 @@
-"""The facts of an update in work: what lies in files, and what has come and gone since, in sets of tuples.
-
-The roles of atoms in plans, and which set each phase gives them, are those of `maintenance/work.py`.
-"""
+"""The facts of an update in work: what lies in files, and what has come and gone since, in sets of tuples."""
 
 from __future__ import annotations
 
@@ -11,10 +8,11 @@ from dataclasses import dataclass, field
 
 from tidelog.language.syntax import Atom, Constant
 from tidelog.program.normal import NormalRule
-from tidelog.program.plan import Absent, Match, Pivot, Side, Start, Take, make_plan
+from tidelog.program.plan import Pivot, Start, make_plan
 from tidelog.spark.lookups.encoding import Fact
 from tidelog.spark.lookups.files import Files, Ids, State
 from tidelog.spark.lookups.matching import Facts, Matches, instances
+from tidelog.spark.maintenance.sets import Phases, Sets
 from tidelog.spark.maintenance.snapshot import Stored
 
 Choose = Callable[[str], Facts]
@@ -53,30 +51,6 @@ class View:
         return [*found, *Given(self.extra).matching(columns, keys)]
 
 
-@dataclass(frozen=True)
-class Sets:
-    """A set for each role that an atom can have in a plan; negated atoms read what is below."""
-
-    take: Choose
-    below_before: Choose
-    below_after: Choose
-    own_before: Choose
-    own_after: Choose
-    absent_before: Choose
-
-    def lookup(self, step: Take | Match | Absent) -> Facts:
-        name = step.atom.predicate
-        match step:
-            case Take():
-                return self.take(name)
-            case Match(own=True, side=side):
-                return self.own_before(name) if side is Side.BEFORE else self.own_after(name)
-            case Match(side=side):
-                return self.below_before(name) if side is Side.BEFORE else self.below_after(name)
-            case Absent(side=side):
-                return self.absent_before(name) if side is Side.BEFORE else self.below_after(name)
-
-
 @dataclass
 class Changes:
     """What is known of an update: its files, and what came and went of the predicates that are settled."""
@@ -103,27 +77,19 @@ class Changes:
     def either(self, name: str) -> Facts:
         return View(self.files, name, extra=self.come[name])
 
-    def held(self, take: Choose) -> Sets:
-        """Instances that held before the update."""
-        return Sets(take, self.old, self.old, self.old, self.old, self.old)
+    @property
+    def sets(self) -> Phases[Facts]:
+        return Phases(self.old, self.new, self.unchanged, self.either, self._came, self._went)
 
-    def holding(self, take: Choose, own_before: Choose, own_after: Choose) -> Sets:
-        """Instances that hold after it, with the facts of the component in sets of their own."""
-        return Sets(take, self.new, self.new, own_before, own_after, self.new)
+    def _came(self, name: str) -> Facts:
+        return Given(self.come[name])
 
-    def created(self, negated: bool, own: Choose) -> Sets:
-        """Instances that hold now and use something new from below."""
-        changed = self.gone if negated else self.come
-        return Sets(lambda name: Given(changed[name]), self.unchanged, self.new, own, own, self.either)
-
-    def destroyed(self, negated: bool) -> Sets:
-        """Instances that held before and used something that is gone from below."""
-        changed = self.come if negated else self.gone
-        return Sets(lambda name: Given(changed[name]), self.unchanged, self.old, self.old, self.old, self.either)
+    def _went(self, name: str) -> Facts:
+        return Given(self.gone[name])
 
     # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def instances(self, rule: NormalRule, pivot: Pivot, own: Iterable[str], sets: Sets) -> Matches:
+    def instances(self, rule: NormalRule, pivot: Pivot, own: Iterable[str], sets: Sets[Facts]) -> Matches:
         return instances(make_plan(rule, pivot, own, self._estimate), sets.lookup, self.ids)
 
     def _estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidelog.language.syntax import Atom
 from tidelog.program.graph import Component
 from tidelog.program.normal import NormalRule
 from tidelog.program.plan import HEAD, Pivot, Start
-from tidelog.spark.lookups.changes import Changes, Choose, Given, Sets, View
+from tidelog.spark.lookups.changes import Changes, Choose, Given, View
 from tidelog.spark.lookups.encoding import Fact
 from tidelog.spark.lookups.files import Ids
 from tidelog.spark.lookups.matching import Facts, Matches
+from tidelog.spark.maintenance.sets import Sets
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Maintained:
         """Heads of the instances that what changed below creates or destroys."""
         changes, found = self._changes, []
         for pivot, negated in changes.pivots_below(rule, self._names, created):
-            sets = changes.created(negated, own) if created else changes.destroyed(negated)
+            sets = changes.sets.created(negated, own) if created else changes.sets.destroyed(negated)
             found += _facts(rule.head, changes.instances(rule, pivot, self._names, sets))
         changes.work["insertion" if created else "deletion"] += len(found)
         return found
@@ -126,7 +127,7 @@ class Maintained:
         left = self._changes.before(fact) is not None and ids not in self._deleted[name]
         return left or ids in self._inserted[name]
 
-    def _forward(self, latest: set[Fact], sets: Sets, kind: str) -> set[Fact]:
+    def _forward(self, latest: set[Fact], sets: Sets[Facts], kind: str) -> set[Fact]:
         """Heads of instances of checked rules that use one of the latest facts."""
         found: list[Fact] = []
         present = {name for name, _ in latest}
@@ -153,7 +154,7 @@ class Maintained:
                 return
             for name, ids in lost:
                 self._deleted[name].add(ids)
-            candidates = self._forward(lost, self._changes.held(_choose(lost)), "deletion")
+            candidates = self._forward(lost, self._changes.sets.held(_choose(lost)), "deletion")
 
     def _unprotected(self, facts: Iterable[Fact]) -> set[Fact]:
         """Those facts that held before and need a proof."""
@@ -177,7 +178,7 @@ class Maintained:
 
     def _backward(self, latest: set[Fact], proofs: dict[Fact, list[frozenset[Fact]]]) -> set[Fact]:
         """All instances of checked rules that derive one of the latest facts; the facts of the component they use."""
-        sets = self._changes.holding(_choose(latest), self._rest, self._rest)
+        sets = self._changes.sets.holding(self._rest, _choose(latest))
         present = {name for name, _ in latest}
         used: set[Fact] = set()
         for rule in self._checked:
@@ -203,7 +204,8 @@ class Maintained:
             earlier = {name: set(facts) for name, facts in self._inserted.items()}
             for name, ids in latest:
                 self._inserted[name].add(ids)
-            sets = self._changes.holding(_choose(latest), self._before_last(earlier), self._current)
+            sets = self._changes.sets.holding(self._current, _choose(latest))
+            sets = replace(sets, own_before=self._before_last(earlier))
             latest = self._fresh(self._forward(latest, sets, "insertion"))
 
     def _fresh(self, facts: set[Fact]) -> set[Fact]:

@@ -105,7 +105,7 @@ class Counting:
 
     def _whole(self, rule: NormalRule, kind: int, before: bool) -> Iterable[Contribution]:
         if self._work.could_hold(rule, before):
-            sets = self._work.held() if before else self._work.holding()
+            sets = self._work.sets.held() if before else self._work.sets.holding()
             plan = self._work.plan(rule, ALL)
             yield Contribution(kind, rule.head.predicate, self._work.heads(plan, sets, small=False))
 
@@ -115,7 +115,7 @@ class Counting:
         if not self._work.could_hold(rule, before=not come):
             return
         for pivot, negated, count in self._work.pivots_below(rule, (), come):
-            sets = self._work.created(negated) if come else self._work.destroyed(negated)
+            sets = self._work.sets.created(negated) if come else self._work.sets.destroyed(negated)
             plan = self._work.plan(rule, pivot)
             yield Contribution(kind, rule.head.predicate, self._work.heads(plan, sets, count <= SMALL))
 
@@ -159,7 +159,7 @@ class Counting:
 
     def _group_heads(self, rule: NormalRule, kind: int, groups: DataFrame, before: bool) -> Contribution:
         """The aggregates of the touched groups, over what held before or what holds now."""
-        sets = self._work.held(lambda _: groups) if before else self._work.holding(take=lambda _: groups)
+        sets = self._work.sets.held(lambda _: groups) if before else self._work.sets.holding(take=lambda _: groups)
         variables_bound = _bound_group(rule)
         if variables_bound:
             guarded = replace(rule, positives=(Atom(_GROUPS, variables_bound), *rule.positives))

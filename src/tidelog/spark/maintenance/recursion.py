@@ -24,9 +24,10 @@ from tidelog.program.plan import ALL, HEAD, Pivot, Start
 from tidelog.spark.heads import encoded
 from tidelog.spark.maintenance.pile import Pile, Step
 from tidelog.spark.maintenance.rules import RuleChanges
+from tidelog.spark.maintenance.sets import Sets
 from tidelog.spark.maintenance.snapshot import keys, widened
 from tidelog.spark.maintenance.touched import FRESH, LOST, Touched
-from tidelog.spark.maintenance.work import SMALL, Facts, Sets, Work
+from tidelog.spark.maintenance.work import SMALL, Facts, Work
 from tidelog.spark.materialise import RULES_IN_A_JOB, batched
 from tidelog.spark.relations import union_all
 from tidelog.spark.rules import Head
@@ -106,11 +107,11 @@ class Recursion:
         work = self._work
         for number, rule in self._kept_rules():
             for pivot, negated, count in work.pivots_below(rule, self._own[number], come):
-                sets = work.created(negated, self._current) if come else work.destroyed(negated)
+                sets = work.sets.created(negated, self._current) if come else work.sets.destroyed(negated)
                 plan = work.plan(rule, pivot, self._own[number])
                 yield rule.head.predicate, work.heads(plan, sets, count <= SMALL)
 
-    def _forward(self, pile: Pile, sets: Sets, rules: Iterable[tuple[int, NormalRule]]) -> Found:
+    def _forward(self, pile: Pile, sets: Sets[DataFrame], rules: Iterable[tuple[int, NormalRule]]) -> Found:
         """Heads of instances that use a fact of the last step of a pile."""
         for number, rule in rules:
             for position, atom in enumerate(rule.positives):
@@ -121,7 +122,7 @@ class Recursion:
 
     def _backward(self, pile: Pile, since: int, own: Facts, bodies: bool) -> Found:
         """Instances that derive a fact of the last steps of a pile: their heads or, with `bodies`, their own facts."""
-        sets = self._work.holding(own, lambda name: pile.facts(name, pile.steps[since:]))
+        sets = self._work.sets.holding(own, lambda name: pile.facts(name, pile.steps[since:]))
         for number in self._own:
             rule = self._rules.normal[number]
             count = pile.count_of(rule.head.predicate, since)
@@ -180,7 +181,7 @@ class Recursion:
             self._prove(checked, start, proved)
             if not self._drop(checked, start, proved):
                 return True
-            spread = self._forward(self._deleted, self._work.held(self._deleted.last), self._kept_rules())
+            spread = self._forward(self._deleted, self._work.sets.held(self._deleted.last), self._kept_rules())
             found = self._gathered(spread, "deletion")
             start = len(checked.steps)
             if found is None or not checked.grow(self._unprotected(found)):
@@ -225,14 +226,14 @@ class Recursion:
         assert whole is not None
         rules = [(number, self._rules.normal[number]) for number in self._own]
         while found is not None and proved.grow(found.join(whole, self._columns, "left_semi")):
-            sets = replace(self._work.holding(holds), take=proved.last)
+            sets = replace(self._work.sets.holding(holds), take=proved.last)
             found = self._gathered(self._forward(proved, sets, rules), "forward")
 
     def _overdelete(self, candidates: Step) -> None:
         """DR1 and DR2."""
         self._deleted.adopt(candidates)
         while True:
-            spread = self._forward(self._deleted, self._work.held(self._deleted.last), self._kept_rules())
+            spread = self._forward(self._deleted, self._work.sets.held(self._deleted.last), self._kept_rules())
             found = self._gathered(spread, "deletion")
             if found is None or not self._deleted.grow(self._unprotected(found)):
                 break
@@ -251,7 +252,7 @@ class Recursion:
             self._inserted.adopt(fresh)
         rules = [(number, self._rules.normal[number]) for number in self._own]
         while self._inserted.steps:
-            sets = replace(self._work.holding(self._current), take=self._inserted.last, own_before=self._earlier)
+            sets = replace(self._work.sets.holding(self._current), take=self._inserted.last, own_before=self._earlier)
             found = self._gathered(self._forward(self._inserted, sets, rules), "insertion")
             if found is None or not self._inserted.grow(self._unknown(found)):
                 break
@@ -262,7 +263,7 @@ class Recursion:
             if number in self._rules.added:
                 rule = self._rules.normal[number]
                 plan = self._work.plan(rule, ALL, self._own[number])
-                yield rule.head.predicate, self._work.heads(plan, self._work.holding(self._current), small=False)
+                yield rule.head.predicate, self._work.heads(plan, self._work.sets.holding(self._current), small=False)
 
     def _unknown(self, rows: DataFrame) -> DataFrame:
         """Those rows that are not among what is left of before."""

@@ -29,7 +29,8 @@ from tidelog.spark.maintenance.snapshot import keys, widened
 from tidelog.spark.maintenance.tasks import Block, reads
 from tidelog.spark.maintenance.touched import Touched, stage
 from tidelog.spark.maintenance.work import FEW, Difference, Work
-from tidelog.spark.materialise import OnProgress, waves_of
+from tidelog.spark.materialise import waves_of
+from tidelog.spark.options import OnProgress
 from tidelog.spark.relations import union_all
 
 

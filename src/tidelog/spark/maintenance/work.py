@@ -1,15 +1,14 @@
-"""An update in work: the facts before it and, as far as they are settled, after it; and the sets that plans match in.
+"""An update in work: the facts before it and, as far as they are settled, after it.
 
 Components are settled in the order of their dependencies. Once one is, all that others need to know of it is which of
-its facts have come and which have gone; these lie in the one file that becomes its next layer. The roles of the atoms
-of a plan, and which set each phase gives them, are those of the embedded engine (`reason/sets.py`).
+its facts have come and which have gone; these lie in the one file that becomes its next layer.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,11 +18,12 @@ from pyspark.sql import functions as F
 
 from tidelog.language.syntax import Atom, Constant
 from tidelog.program.normal import NormalRule
-from tidelog.program.plan import Absent, Match, Pivot, Plan, Side, Start, Take, make_plan
+from tidelog.program.plan import Pivot, Plan, Start, make_plan
 from tidelog.spark.expressions import Functions
 from tidelog.spark.maintenance.history import Changed
+from tidelog.spark.maintenance.sets import Phases, Sets
 from tidelog.spark.maintenance.snapshot import CAME, WENT, Layer, Snapshot, Stored, keys, write_rows
-from tidelog.spark.materialise import Options
+from tidelog.spark.options import Options
 from tidelog.spark.rules import Context, Head, evaluate
 from tidelog.spark.terms import Dictionary, observed
 
@@ -42,31 +42,6 @@ Facts = Callable[[str], DataFrame]
 
 Difference = tuple[DataFrame | None, DataFrame | None]
 """What goes and what comes, under the numbers of the predicates; None for nothing."""
-
-
-@dataclass(frozen=True)
-class Sets:
-    """A set for each role that an atom can have in a plan."""
-
-    take: Facts
-    lower_before: Facts
-    lower_after: Facts
-    own_before: Facts
-    own_after: Facts
-    absent_before: Facts
-    absent_after: Facts
-
-    def lookup(self, step: Take | Match | Absent) -> DataFrame:
-        name = step.atom.predicate
-        match step:
-            case Take():
-                return self.take(name)
-            case Match(own=True, side=side):
-                return self.own_before(name) if side is Side.BEFORE else self.own_after(name)
-            case Match(side=side):
-                return self.lower_before(name) if side is Side.BEFORE else self.lower_after(name)
-            case Absent(side=side):
-                return self.absent_before(name) if side is Side.BEFORE else self.absent_after(name)
 
 
 class Work:
@@ -98,6 +73,7 @@ class Work:
         self._folder = folder
         self._jobs = 0
         self._frames: dict[tuple[str, str], DataFrame] = {}
+        self.sets = Phases(self.before, self.after, self.unchanged, self.either, self.come, self.gone)
 
     def told(self) -> dict[str, int]:
         """The work by kind, as `KnowledgeBase.update` tells it."""
@@ -187,28 +163,6 @@ class Work:
             self._frames[name, what] = make()
         return self._frames[name, what]
 
-    # ── sets ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def held(self, take: Facts | None = None) -> Sets:
-        """Instances that held before the update."""
-        old = self.before
-        return Sets(take or old, old, old, old, old, old, old)
-
-    def holding(self, own: Facts | None = None, take: Facts | None = None) -> Sets:
-        """Instances that hold after it, with the facts of the component in a set of their own."""
-        new = self.after
-        return Sets(take or new, new, new, own or new, own or new, new, new)
-
-    def created(self, negated: bool, own: Facts | None = None) -> Sets:
-        """Instances that hold now and use something new from below."""
-        new, own = self.after, own or self.after
-        return Sets(self.gone if negated else self.come, self.unchanged, new, own, own, self.either, new)
-
-    def destroyed(self, negated: bool) -> Sets:
-        """Instances that held before and used something that is gone from below."""
-        old = self.before
-        return Sets(self.come if negated else self.gone, self.unchanged, old, old, old, self.either, old)
-
     # ── plans ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def plan(self, rule: NormalRule, pivot: Pivot, own: Iterable[str] = ()) -> Plan:
@@ -217,7 +171,7 @@ class Work:
     def _estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
         return float(self._new.count(atom.predicate) * 0.1 ** len(bound)) if atom.predicate in self.stored else 0.0
 
-    def heads(self, plan: Plan, sets: Sets, small: bool) -> Head:
+    def heads(self, plan: Plan, sets: Sets[DataFrame], small: bool) -> Head:
         """The heads of the instances that a plan finds."""
         context = Context(self.spark, self.dictionary, self.ids, self.functions)
         return evaluate(plan, sets.lookup, context, small)

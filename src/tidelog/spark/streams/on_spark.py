@@ -19,7 +19,7 @@ from tidelog.formats.updates import Facts
 from tidelog.spark.maintenance.change import Collected
 from tidelog.spark.maintenance.history import History
 from tidelog.spark.materialisation import Materialisation
-from tidelog.spark.materialise import Options
+from tidelog.spark.options import Options
 from tidelog.spark.streams.batches import Batch, apply_batch
 from tidelog.spark.streams.metrics import Outcome
 from tidelog.spark.streams.records import Entry

@@ -1,0 +1,65 @@
+"""How to materialise and maintain on Spark, and what was done."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidelog.errors import DataError
+from tidelog.language.syntax import Rule
+
+MAINTENANCE = ("auto", "backward-forward", "dred")
+
+OnProgress = Callable[[str], None]
+
+
+@dataclass
+class Round:
+    """What one round of one wave did."""
+
+    wave: int
+    number: int
+    predicates: tuple[str, ...]
+    how: str
+    new_facts: int
+    seconds: float
+
+
+@dataclass
+class Options:
+    """How to materialise. A limit of `None` is no limit.
+
+    Components that read at most `local_facts` facts are solved inside one task, unless they yield more than
+    `local_results`; 0 forbids it. Transitive closures of at most `closure_edges` pairs are computed in tasks that each
+    hold all of these; larger ones by doubling, as all are where it is 0. A small update is worked off in one task that
+    looks up what it needs where all that its rules read is at most `lookup_facts`; `local_facts` = 0 forbids this as
+    well.
+
+    `maintenance` says how updates delete in recursive components that are no closures: `backward-forward`, `dred`, or
+    `auto`, which is the former until it has to look at a large part of the component."""
+
+    max_facts: int | None = None
+    timeout: float | None = None
+    local_facts: int = 1_000_000
+    local_results: int = 5_000_000
+    closure_edges: int = 5_000_000
+    lookup_facts: int = 50_000_000
+    maintenance: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.maintenance not in MAINTENANCE:
+            raise DataError(f"maintenance {self.maintenance!r} is not known on Spark; use {', '.join(MAINTENANCE)}")
+
+
+@dataclass
+class Statistics:
+    """What was done, and how many rule instances failed for want of a value: by rule, and inside tasks."""
+
+    rounds: list[Round] = field(default_factory=list)
+    failures: dict[Rule, int] = field(default_factory=lambda: defaultdict(int))
+    failures_in_tasks: int = 0
+
+    @property
+    def total_failures(self) -> int:
+        return sum(self.failures.values()) + self.failures_in_tasks
