@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from generate import WITHOUT_VALUES, soak
+from generate import EVERYTHING, WITHOUT_VALUES, Features, soak
 from naive import Database, State, Update, database, derivations, minus, plain, without_empty
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.tables import columns_of
@@ -30,7 +30,6 @@ from tidelog.spark.lookups.task import Job, Outcome, carry_out
 from tidelog.spark.maintenance.snapshot import Layer, Stored
 from tidelog.spark.materialise import constants_of
 from tidelog.spark.records import ARROW_RECORD, record_batch
-from tidelog.spark.rules import needs_values
 from tidelog.spark.terms import Dictionary, Fields, fields_of, value_of
 from tidelog.values import IRI, Literal, Value
 
@@ -69,9 +68,10 @@ class Folder:
             self._normal,
             [*plain_ones, *self._graph.components_in_order()],
             most,
+            self._dictionary.floats,
         )
         outcome = carry_out(job, _records(update))
-        self._extend(outcome.asked.terms)
+        self._extend(outcome.terms)
         for component in job.components:
             counted = all(self.stored[name].counted for name in component.predicates)
             for name in component.predicates:
@@ -136,14 +136,11 @@ def _records(update: Update) -> pa.Table:
     return pa.Table.from_batches(batches, ARROW_RECORD)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_random_programs_and_updates(tmp_path: Path, seed: int) -> None:
-    case, stream = soak(seed, WITHOUT_VALUES)
-    rules = [
-        rule
-        for rule in case.rules
-        if (normal := normalise(rule)).positives and not needs_values(normal, by_identity=True)
-    ]
+@pytest.mark.parametrize("features", [WITHOUT_VALUES, EVERYTHING], ids=["ids", "values"])
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_and_updates(tmp_path: Path, seed: int, features: Features) -> None:
+    case, stream = soak(seed, features)
+    rules = [rule for rule in case.rules if normalise(rule).positives]
     arities = check_arities((*case.facts_as_atoms(), *rules), {})
     uncounted = {name for name in arities if random.Random(f"{seed} {name}").random() < 0.2}
     folder = Folder(tmp_path, rules, arities, uncounted)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 import signal
 import socket
@@ -25,16 +24,15 @@ from stream_files import drop, run_stream, write_config
 
 from generate import EVERYTHING, WITHOUT_VALUES, soak
 from naive import Update
-from stream_util import changes_in, entries, facts_of, keyed_stream, record, refused_in, replayed
+from stream_util import changes_in, facts_of, keyed_stream, record, refused_in, replayed
 from tidelog import DataError, KnowledgeBase, TidelogError
 from tidelog.formats.jsonl import value_to_json
-from tidelog.spark import Materialisation, Options
+from tidelog.spark import Materialisation
 from tidelog.spark.config import read_config
 from tidelog.spark.streams.keys import CrossKeyError
-from tidelog.spark.streams.on_spark import SparkStreamEngine
 from tidelog.spark.streams.records import parse_entry
 from tidelog.spark.streams.run import StreamRun
-from tidelog.spark.streams.sink import Quarantine, Sink
+from tidelog.spark.streams.sink import Sink
 
 RULES = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
 KEYED = "hot(F, T) :- temp(F, T, V), limit(L), V > L. hottest(F, max(V)) :- temp(F, T, V). limit(10)."
@@ -97,34 +95,38 @@ def test_a_stream_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_random_streams_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """Several random programs as one, with restarts, and batches that come twice, against the embedded engine."""
-    streams = [soak(seed, WITHOUT_VALUES, length=3) for seed in range(5)] + [soak(0, EVERYTHING, length=1)]
+    """Several random programs as one, with a poison in each batch and a driver that dies, against the embedded one."""
+    streams = [soak(seed, WITHOUT_VALUES, length=3) for seed in range(5)] + [soak(0, EVERYTHING, length=2)]
     merged = Merged(Part(str(number), case.state.rules, {}) for number, (case, _) in enumerate(streams))
     program = "\n".join(map(str, merged.program().rules))
-    truth = KnowledgeBase(program)
-    sink, quarantine = Sink(tmp_path / "sink", "jsonl"), Quarantine(tmp_path / "refused")
-
-    def begin() -> SparkStreamEngine:
-        folder = tmp_path / "state"
-        return SparkStreamEngine(spark, folder, program, dict, Options(), sink, quarantine, parse_entry)
-
-    begun = facts_of(truth)
-    engine = begin()
+    kb = KnowledgeBase(program)
+    config = write_config(tmp_path, program, "spark")
     first = [Update(add=case.state.explicit) for case, _ in streams]
-    dice = random.Random(0)
-    for number, updates in enumerate([first, *zip_longest(*(updates for _, updates in streams), fillvalue=Update())]):
-        bodies = []
-        for part, update in enumerate(updates):
-            plain = replace(update, add_rules=(), remove_rules=()).mapping()
-            for op in ("delete", "add"):
-                named = {merged.name(part, name): rows for name, rows in plain[op].items()}  # type: ignore[attr-defined]
-                truth.update(**{op: named})
-                bodies += [record(op, name, *map(value_to_json, row)) for name, rows in named.items() for row in rows]
-        for _ in range(dice.randint(1, 2)):
-            engine.take(number, entries(*bodies, "poison"))
-        engine = begin() if dice.random() < 0.5 else engine
-        assert replayed(changes_in(tmp_path / "sink"), begun) == facts_of(truth)
-    assert len(refused_in(tmp_path / "refused")) == number + 1
+    later = zip_longest(*(updates for _, updates in streams), fillvalue=Update())
+    expected = [facts_of(kb)]
+    for number, updates in enumerate([first, *later]):
+        bodies = [body for part, update in enumerate(updates) for body in _operations(merged, part, update)]
+        for body in bodies:
+            kb.update(**parse_entry(body))
+        expected.append(facts_of(kb))
+        drop(tmp_path / "in", number, [*bodies, "poison"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sink, "write", _fails_for_batch(2, Sink.write))
+        with pytest.raises(TidelogError, match="killed"):
+            run_stream(spark, config)
+    run_stream(spark, config)
+    changes = changes_in(tmp_path / "sink")
+    for number, facts in enumerate(expected):
+        assert replayed({batch: changes[batch] for batch in changes if batch < number}, expected[0]) == facts
+    assert refused_in(tmp_path / "refused") == [(number, "poison") for number in range(len(expected) - 1)]
+
+
+def _operations(merged: Merged, part: int, update: Update) -> Iterator[str]:
+    """The facts of an update of one of the programs as records."""
+    plain = replace(update, add_rules=(), remove_rules=()).mapping()
+    for op in ("delete", "add"):
+        for name, rows in plain[op].items():  # type: ignore[attr-defined]
+            yield from (record(op, merged.name(part, name), *map(value_to_json, row)) for row in rows)
 
 
 def _fails_for_batch(batch: int, write: Callable[..., None]) -> Callable[..., None]:

@@ -15,6 +15,9 @@ from tidelog.spark.maintenance.compaction import FEW_ROWS, MOST_LAYERS
 from tidelog.spark.maintenance.history import MANIFEST, History
 from tidelog.storage.lock import FolderLock
 
+# One worker runs them all, as they share what a fixture makes.
+pytestmark = pytest.mark.xdist_group("versions")
+
 RULES = """
 @prefix ex: <http://example.org/> .
 path(X, Y) :- edge(X, Y).
@@ -143,3 +146,22 @@ def test_layers_are_merged_compacted_and_vacuumed(
     assert made.vacuum(keep=1) == [before]
     assert rows(Materialisation.open(spark, str(tmp_path)).facts("p")) == expected
     assert len(list(tmp_path.glob("data/*/*/*"))) == 1
+
+
+def test_values_are_looked_up_as_well(spark: SparkSession, tmp_path: Path) -> None:
+    """Aggregates, arithmetic, order and a registered function in a small update: one task, and nothing else."""
+    rules = """
+    middle(F, median(T)) :- temp(F, _, T).
+    odd(F, X, D) :- temp(F, X, T), middle(F, M), D = twice(abs(T - M)), D > 5.
+    worst(max(D)) :- odd(_, _, D).
+    """
+    functions = {"twice": lambda number: 2 * number}
+    facts = [("f", 1, 10), ("f", 2, 11), ("f", 3, 12), ("g", 1, 40), ("g", 2, 40)]
+    Materialisation.create(spark, str(tmp_path), rules, {"temp": facts}, functions=functions)
+    told: list[str] = []
+    made = Materialisation.open(spark, str(tmp_path), functions=functions, on_progress=told.append)
+    change = made.update(add={"temp": [("f", 4, 30.5), ("g", 3, 41)]}, delete={"temp": [("f", 1, 10)]})
+    assert ["by lookups" in line for line in told] == [True]
+    assert rows(made.facts("middle")) == {("f", 12), ("g", 40)}
+    assert rows(change.added["odd"]) == {("f", 4, 37.0)}
+    assert rows(change.added["worst"]) == {(37.0,)}

@@ -69,7 +69,7 @@ def solve_by_ids(
         given = _tables_by_predicate(list(batches), {name: number for number, name in enumerate(inputs)}, arities)
         facts = [FactBatch(name, _columns(table, arities[name]), _SOURCE, 1) for name, table in given.items()]
         try:
-            kb, _ = _solved(text, facts, {}, limit)
+            kb, _ = solved(text, facts, {}, limit)
         except LimitError:
             yield _padded(schema, -1, pa.table({"c0": pa.array([0], pa.int64())}))
             return
@@ -104,7 +104,7 @@ def differences_by_ids(
         known = _tables_by_predicate(held, {name: numbers[name] * 2 + 1 for name in outputs}, arities)
         facts = [FactBatch(name, _columns(table, arities[name]), _SOURCE, 1) for name, table in given.items()]
         try:
-            kb, _ = _solved(text, facts, {}, limit)
+            kb, _ = solved(text, facts, {}, limit)
         except LimitError:
             yield _padded(schema, -1, pa.table({"c0": pa.array([0], pa.int64())}))
             return
@@ -229,7 +229,7 @@ def _solved_by_values(
 ) -> tuple[Any | None, pa.RecordBatch]:
     """A knowledge base of facts and rules, none beyond the limit, and the record that tells how it went."""
     try:
-        kb, failures = _solved(text, facts, functions, limit)
+        kb, failures = solved(text, facts, functions, limit)
     except LimitError:
         return None, rejected(_SOURCE, [None], [BEYOND_LIMIT])
     return kb, rejected(_SOURCE, [None], [str(failures)])
@@ -256,7 +256,7 @@ def _one_array_each(table: pa.Table) -> list[pa.Array]:
     return [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in table.columns]
 
 
-def _solved(text: str, facts: list[FactBatch], functions: Functions, limit: int) -> tuple[Any, int]:
+def solved(text: str, facts: list[FactBatch], functions: Functions, limit: int) -> tuple[Any, int]:
     """A knowledge base of facts and rules, and how many rule instances failed for want of a value."""
     from tidelog.knowledge_base import KnowledgeBase
 

@@ -58,12 +58,13 @@ def evaluate(plan: Plan, lookup: Lookup, context: Context, small: bool = False) 
 
 def needs_values(rule: NormalRule, by_identity: bool) -> bool:
     """Whether a rule looks at more of its constants than which is which."""
-    comparisons = [item for item in rule.conditions if not (by_identity and _is_plain(item))]
+    comparisons = [item for item in rule.conditions if not (by_identity and is_plain(item))]
     computed = [item for item in rule.definitions if isinstance(item.expression, Call)]
     return bool(comparisons or computed or rule.aggregates)
 
 
-def _is_plain(item: Comparison) -> bool:
+def is_plain(item: Comparison) -> bool:
+    """Whether a comparison asks, while no constant is a float, only whether two constants are the same."""
     return item.operator in ("=", "!=") and not isinstance(item.left, Call) and not isinstance(item.right, Call)
 
 
@@ -193,7 +194,7 @@ class _Evaluation:
     # ── expressions ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _holds(self, item: Comparison) -> Column:
-        if self._context.by_identity and _is_plain(item) and self._have_ids(item):
+        if self._context.by_identity and is_plain(item) and self._have_ids(item):
             left, right = self._term_id(item.left), self._term_id(item.right)
             return left == right if item.operator == "=" else left != right
         self._need_values(variables(item))

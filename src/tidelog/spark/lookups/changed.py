@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelog.formats.updates import Facts
+from tidelog.spark.lookups.constants import values_of_ids
 from tidelog.spark.lookups.files import Ids
 from tidelog.spark.maintenance.history import Version
-from tidelog.spark.terms import FIELDS, value_of
 from tidelog.values import Value
 
 Changed = Mapping[str, list[Ids]]
@@ -25,7 +23,7 @@ def changed_facts(root: Path, version: Version) -> tuple[Facts, Facts]:
     came = {name: _facts(table, version.stored[name].arity, "h", "h0") for name, table in tables.items()}
     went = {name: _facts(table, version.stored[name].arity, "h0", "h") for name, table in tables.items()}
     wanted = {id_ for side in (came, went) for facts in side.values() for fact in facts for id_ in fact}
-    values = _values(root, version.terms, wanted)
+    values = values_of_ids([str(root / part) for part in version.terms], wanted)
     return _decoded(came, values), _decoded(went, values)
 
 
@@ -39,27 +37,6 @@ def _facts(table: pa.Table, arity: int, has: str, lacks: str) -> list[Ids]:
     chosen = table.filter(pa.array(flags))
     columns = [chosen.column(f"c{place}").to_pylist() for place in range(arity)]
     return list(zip(*columns, strict=True)) if arity else [()] * chosen.num_rows
-
-
-def _values(root: Path, parts: Iterable[str], wanted: set[int]) -> dict[int, Value]:
-    """The constants of ids, from one pass over the dictionary."""
-    ids = np.fromiter(sorted(wanted), np.int64)
-    found: dict[int, Value] = {}
-    for part in parts if wanted else ():
-        for path in sorted((root / part).glob("*.parquet")):
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(columns=["id", *FIELDS]):
-                    found |= _values_of_batch(batch, ids)
-    return found
-
-
-def _values_of_batch(batch: pa.RecordBatch, ids: np.ndarray[Any, Any]) -> dict[int, Value]:
-    numbers = batch.column("id").to_numpy()
-    places = np.searchsorted(ids, numbers)
-    places[places == len(ids)] = 0
-    rows = batch.filter(pa.array(ids[places] == numbers)).to_pydict()
-    fields = zip(*(rows[name] for name in FIELDS), strict=True)
-    return {id_: value_of(cells) for id_, cells in zip(rows["id"], fields, strict=True)}
 
 
 def _decoded(facts: Changed, values: Mapping[int, Value]) -> Facts:

@@ -12,6 +12,7 @@ from tidelog.program.plan import Pivot, Start, make_plan
 from tidelog.spark.lookups.encoding import Fact
 from tidelog.spark.lookups.files import Files, Ids, State
 from tidelog.spark.lookups.matching import Facts, Matches, instances
+from tidelog.spark.lookups.values import Values
 from tidelog.spark.maintenance.sets import Phases, Sets
 from tidelog.spark.maintenance.snapshot import Stored
 
@@ -58,6 +59,7 @@ class Changes:
     files: Files
     stored: Mapping[str, Stored]
     ids: Mapping[Constant, int]
+    values: Values
     come: dict[str, set[Ids]] = field(default_factory=lambda: defaultdict(set))
     gone: dict[str, set[Ids]] = field(default_factory=lambda: defaultdict(set))
     work: Counter[str] = field(default_factory=Counter)
@@ -90,7 +92,7 @@ class Changes:
     # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def instances(self, rule: NormalRule, pivot: Pivot, own: Iterable[str], sets: Sets[Facts]) -> Matches:
-        return instances(make_plan(rule, pivot, own, self._estimate), sets.lookup, self.ids)
+        return instances(make_plan(rule, pivot, own, self._estimate), sets.lookup, self.ids, self.values)
 
     def _estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
         return float(self.stored[atom.predicate].facts * 0.1 ** len(bound))

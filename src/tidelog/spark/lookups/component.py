@@ -18,6 +18,7 @@ from tidelog.program.plan import HEAD, Pivot, Start
 from tidelog.spark.lookups.changes import Changes, Choose, Given, View
 from tidelog.spark.lookups.encoding import Fact
 from tidelog.spark.lookups.files import Ids
+from tidelog.spark.lookups.groups import Groups
 from tidelog.spark.lookups.matching import Facts, Matches
 from tidelog.spark.maintenance.sets import Sets
 
@@ -84,6 +85,7 @@ class Maintained:
         self._deleted: dict[str, set[Ids]] = defaultdict(set)
         self._inserted: dict[str, set[Ids]] = defaultdict(set)
         self._touched = Touched(changes, asked, {}, counted)
+        self._touched_groups: dict[NormalRule, set[Ids]] = {}
 
     def run(self) -> dict[str, list[Row]]:
         """Settle the component; the rows of its touched facts by predicate."""
@@ -104,13 +106,25 @@ class Maintained:
         return gained
 
     def _from_below(self, rule: NormalRule, created: bool, own: Choose) -> list[Fact]:
-        """Heads of the instances that what changed below creates or destroys."""
-        changes, found = self._changes, []
-        for pivot, negated in changes.pivots_below(rule, self._names, created):
+        """Heads of the instances that what changed below creates or destroys; of aggregates, those of all touched
+        groups."""
+        changes: Changes = self._changes
+        found: list[Fact] = []
+        if rule.aggregates:
+            found += self._of_groups(rule, self._groups(rule), before=not created)
+        for pivot, negated in () if rule.aggregates else changes.pivots_below(rule, self._names, created):
             sets = changes.sets.created(negated, own) if created else changes.sets.destroyed(negated)
             found += _facts(rule.head, changes.instances(rule, pivot, self._names, sets))
         changes.work["insertion" if created else "deletion"] += len(found)
         return found
+
+    def _groups(self, rule: NormalRule) -> set[Ids]:
+        if rule not in self._touched_groups:
+            self._touched_groups[rule] = Groups(self._changes, rule).touched()
+        return self._touched_groups[rule]
+
+    def _of_groups(self, rule: NormalRule, groups: set[Ids], before: bool) -> list[Fact]:
+        return [(rule.head.predicate, ids) for ids in Groups(self._changes, rule).heads(groups, before)]
 
     # ── sets ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -184,6 +198,9 @@ class Maintained:
         for rule in self._checked:
             if rule.head.predicate not in present:
                 continue
+            if rule.aggregates:
+                self._prove_by_groups(rule, latest, proofs)
+                continue
             found = self._changes.instances(rule, HEAD, self._names, sets)
             own = [atom for atom in rule.positives if atom.predicate in self._names]
             bodies = [_facts(atom, found) for atom in own]
@@ -193,6 +210,14 @@ class Maintained:
                 proofs[head].append(frozenset(body))
                 used.update(body)
         return used
+
+    def _prove_by_groups(self, rule: NormalRule, latest: set[Fact], proofs: dict[Fact, list[frozenset[Fact]]]) -> None:
+        """An aggregate rests on what is below alone: a fact that its group yields is proved."""
+        wanted = (ids for name, ids in latest if name == rule.head.predicate)
+        heads = self._of_groups(rule, Groups(self._changes, rule).of_facts(wanted), before=False)
+        self._changes.work["backward"] += len(heads)
+        for head in latest.intersection(heads):
+            proofs[head].append(frozenset())
 
     # ── insertion ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,4 +1,4 @@
-"""The ids of a handful of constants, straight from the files of the dictionary; those that have none get the next."""
+"""A handful of constants and their ids, straight from the files of the dictionary."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.formats.batch import BOOL, FLOAT, INT
 from tidelog.language.syntax import Constant
-from tidelog.spark.terms import FIELDS, Dictionary, Fields, fields_of
+from tidelog.spark.terms import FIELDS, Dictionary, Fields, fields_of, value_of
+from tidelog.values import Value
 
 Key = tuple[Any, ...]
 
@@ -39,6 +41,27 @@ def ids_of(parts: Iterable[str], wanted: Iterable[Fields]) -> dict[Key, int]:
                     numbered = zip(zip(*(rows[name] for name in FIELDS), strict=True), rows["id"], strict=True)
                     found.update((key, id_) for fields, id_ in numbered if (key := key_of(fields)) in keys)
     return found
+
+
+def values_of_ids(parts: Iterable[str], wanted: set[int]) -> dict[int, Value]:
+    """The constants of ids, from one pass over the dictionary."""
+    ids = np.fromiter(sorted(wanted), np.int64)
+    found: dict[int, Value] = {}
+    for part in parts if wanted else ():
+        for path in sorted(Path(part).glob("*.parquet")):
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(columns=["id", *FIELDS]):
+                    found |= _values_of_batch(batch, ids)
+    return found
+
+
+def _values_of_batch(batch: pa.RecordBatch, ids: np.ndarray[Any, Any]) -> dict[int, Value]:
+    numbers = batch.column("id").to_numpy()
+    places = np.searchsorted(ids, numbers)
+    places[places == len(ids)] = 0
+    rows = batch.filter(pa.array(ids[places] == numbers)).to_pydict()
+    fields = zip(*(rows[name] for name in FIELDS), strict=True)
+    return {id_: value_of(cells) for id_, cells in zip(rows["id"], fields, strict=True)}
 
 
 def ids_of_constants(dictionary: Dictionary, constants: Iterable[Constant]) -> dict[Constant, int]:

@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 
 class Files:
-    """The facts of all predicates of a version; `most` bounds how many are brought in."""
+    """The facts of all predicates of a version, whose ids are below `terms`; `most` bounds how many are brought in."""
 
     def __init__(self, root: Path, stored: Mapping[str, Stored], terms: int, most: int) -> None:
         self._root = root
@@ -45,7 +45,9 @@ class Files:
     def matching(self, name: str, columns: Sequence[int], wanted: Collection[Ids]) -> dict[Ids, State]:
         """The facts of a predicate that have, in some columns, one of the wanted keys."""
         stored = self._stored[name]
-        keys = set(wanted)
+        known = len(self._flags)
+        # What a rule has computed just now is in no file.
+        keys = {key for key in wanted if not key or max(key) < known}
         found: dict[Ids, State] = {}
         if not keys or not stored.facts:
             return found

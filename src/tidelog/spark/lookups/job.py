@@ -6,9 +6,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidelog.formats.batch import FLOAT
 from tidelog.program.graph import Component
 from tidelog.spark.lookups.component import Row
 from tidelog.spark.lookups.task import Job, Outcome, carry_out
@@ -17,37 +15,29 @@ from tidelog.spark.maintenance.snapshot import Stored
 from tidelog.spark.maintenance.tasks import reads
 from tidelog.spark.maintenance.work import Work
 from tidelog.spark.records import RECORD_TYPE
-from tidelog.spark.rules import needs_values
 
 # So many facts are brought into the task at most.
 MOST_FACTS = 500_000
 
 
-def eligible(work: Work, rules: RuleChanges, records: pa.Table, components: Iterable[Component]) -> list[Component]:
-    """Those components, in order, that need no values, nor anything that needs some, and are not too large to scan."""
+def eligible(work: Work, rules: RuleChanges, components: Iterable[Component]) -> list[Component]:
+    """Those components, in order, that are not too large to scan, nor read any that is."""
     budget = work.options.lookup_facts
     if not budget or not work.options.local_facts:
         return []
-    by_identity = not work.dictionary.floats and not _has_floats(records)
     chosen: list[Component] = []
     missing: set[str] = set()
     counted: set[str] = set()
     for component in components:
         read = reads(rules, component)
         size = sum(work.old.count(name) for name in read - counted)
-        valued = any(needs_values(rules.normal[number], by_identity) for number in component.rules)
-        if valued or read & missing or size > budget:
+        if read & missing or size > budget:
             missing.update(component.predicates)
         else:
             chosen.append(component)
             budget -= size
             counted |= read
     return chosen
-
-
-def _has_floats(records: pa.Table) -> bool:
-    kinds = pc.struct_field(pc.list_flatten(records.column("arguments").combine_chunks()), "kind")
-    return bool(pc.any(pc.equal(kinds, FLOAT)).as_py())
 
 
 def solve(work: Work, rules: RuleChanges, records: pa.Table, components: Sequence[Component]) -> Outcome:
@@ -63,6 +53,8 @@ def solve(work: Work, rules: RuleChanges, records: pa.Table, components: Sequenc
         {number: rules.normal[number] for component in components for number in component.rules},
         components,
         MOST_FACTS,
+        dictionary.floats,
+        work.functions,
     )
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,7 +64,7 @@ def solve(work: Work, rules: RuleChanges, records: pa.Table, components: Sequenc
     frame = work.spark.createDataFrame(records, RECORD_TYPE).coalesce(1).mapInArrow(run, "outcome binary")
     [row] = frame.collect()
     outcome: Outcome = pickle.loads(row["outcome"])
-    dictionary.append(outcome.asked.terms)
+    dictionary.append(outcome.terms)
     work.counts.update(outcome.work)
     return outcome
 

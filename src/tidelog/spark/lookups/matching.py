@@ -1,6 +1,7 @@
 """One plan of one rule over facts that are looked up: each step extends the matches so far, all of them at once.
 
-It is what `spark/rules.py` is for DataFrames, on tuples of ids, for rules that only ask which constant is which.
+It is what `spark/rules.py` is for DataFrames, on tuples of ids. Steps that need the values of constants have them
+computed (`values.py`).
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from tidelog.language.syntax import Atom, Comparison, Constant, Expression, Term, Variable, variables
+from tidelog.language.syntax import Atom, Call, Comparison, Constant, Expression, Term, Variable, variables
 from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Take
 from tidelog.spark.lookups.files import Ids
+from tidelog.spark.lookups.values import Values
+from tidelog.spark.rules import is_plain
 
 
 class Facts(Protocol):
@@ -29,8 +32,9 @@ Lookup = Callable[[Take | Match | Absent], Facts]
 class Matches:
     """The instances of a rule that a plan finds: for each the ids of all variables."""
 
-    def __init__(self, ids: Mapping[Constant, int]) -> None:
+    def __init__(self, ids: Mapping[Constant, int], values: Values) -> None:
         self._ids = ids
+        self._values = values
         self._places: dict[Variable, int] = {}
         self._rows: list[Ids] = [()]
 
@@ -41,7 +45,7 @@ class Matches:
 
     def _constant(self, term: Term) -> int:
         assert isinstance(term, Constant)
-        return self._ids[term]
+        return self._ids[term] if term in self._ids else self._values.ids([term.value])[0]
 
     def take(self, atom: Atom, facts: Facts, ignored: Collection[Variable]) -> None:
         """Start from facts, and forget the variables that the rest of the rule does not know."""
@@ -70,20 +74,30 @@ class Matches:
         self._rows = [row for row, key in zip(self._rows, keys, strict=True) if key not in index]
 
     def compare(self, comparison: Comparison) -> None:
-        """Keep the matches in which two terms are the same constant, or are not."""
-        self._keep(comparison.left, comparison.right, comparison.operator == "=")
+        """Keep the matches in which a comparison holds."""
+        if self._values.by_identity and is_plain(comparison):
+            self._keep(self.values([comparison.left]), self.values([comparison.right]), comparison.operator == "=")
+            return
+        verdicts = self._values.holds(comparison, self.values(list(dict.fromkeys(variables(comparison)))))
+        self._rows = [row for row, holds in zip(self._rows, verdicts, strict=True) if holds]
 
     def define(self, variable: Variable, expression: Expression, binds: bool) -> None:
+        """Bind a variable to what an expression is, or keep the matches in which it is that very constant."""
+        if isinstance(expression, Call):
+            found = self._values.computed(expression, self.values(list(dict.fromkeys(variables(expression)))))
+            self._rows = [row for row, id_ in zip(self._rows, found, strict=True) if id_ is not None]
+            values: list[Ids] = [(id_,) for id_ in found if id_ is not None]
+        else:
+            values = self.values([expression])
         if not binds:
-            self._keep(variable, expression, True)
+            self._keep(self.values([variable]), values, True)
             return
-        values = self.values([expression])
         self._places[variable] = len(self._places)
         self._rows = [row + value for row, value in zip(self._rows, values, strict=True)]
 
-    def _keep(self, left: Expression, right: Expression, same: bool) -> None:
-        pairs = self.values([left, right])
-        self._rows = [row for row, (one, other) in zip(self._rows, pairs, strict=True) if (one == other) is same]
+    def _keep(self, left: Sequence[Ids], right: Sequence[Ids], same: bool) -> None:
+        matches = zip(self._rows, left, right, strict=True)
+        self._rows = [row for row, one, other in matches if (one == other) is same]
 
     def _bind(self, atom: Atom) -> None:
         for variable in variables(atom):
@@ -111,9 +125,9 @@ class Matches:
         return index
 
 
-def instances(plan: Plan, lookup: Lookup, ids: Mapping[Constant, int]) -> Matches:
+def instances(plan: Plan, lookup: Lookup, ids: Mapping[Constant, int], values: Values) -> Matches:
     """All instances of a rule that a plan finds, each once."""
-    found = Matches(ids)
+    found = Matches(ids, values)
     for step in plan.steps:
         match step:
             case Take(atom=atom):

@@ -6,7 +6,7 @@ The task reads files and writes none, so that it can be run again anywhere: what
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,11 +14,14 @@ import pyarrow as pa
 from tidelog.language.syntax import Constant
 from tidelog.program.graph import Component
 from tidelog.program.normal import NormalRule
+from tidelog.spark.expressions import Functions
 from tidelog.spark.lookups.changes import Changes
 from tidelog.spark.lookups.component import Asked, Maintained, Row
 from tidelog.spark.lookups.encoding import Encoded, encoded
 from tidelog.spark.lookups.files import Files, TooMuch
+from tidelog.spark.lookups.values import Values
 from tidelog.spark.maintenance.snapshot import Stored
+from tidelog.spark.terms import Fields
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,19 @@ class Job:
     rules: Mapping[int, NormalRule]
     components: Sequence[Component]
     most: int
+    floats: bool = False
+    functions: Functions = field(default_factory=dict)
 
 
 @dataclass
 class Outcome:
     """What came of it: what was given and taken, and what was touched.
 
-    `settled` components are done; it is less than there were where too many facts would have been needed."""
+    `settled` components are done; it is less than there were where too many facts would have been needed. `terms` are
+    the constants that are new with the update, in the order of their ids."""
 
     asked: Encoded
+    terms: list[Fields] = field(default_factory=list)
     settled: int = 0
     rows: dict[str, list[Row]] = field(default_factory=dict)
     work: Mapping[str, int] = field(default_factory=dict)
@@ -51,7 +58,8 @@ def carry_out(job: Job, records: pa.Table) -> Outcome:
     """Take an update through the components."""
     outcome = Outcome(encoded(job.terms, job.terms_count, records))
     files = Files(job.root, job.stored, job.terms_count + len(outcome.asked.terms), job.most)
-    changes = Changes(files, job.stored, job.ids)
+    values = Values(job.terms, job.terms_count, outcome.asked.terms, job.floats, job.functions)
+    changes = Changes(files, job.stored, job.ids, values)
     try:
         for component in job.components:
             asked = _asked(outcome.asked, component)
@@ -61,7 +69,15 @@ def carry_out(job: Job, records: pa.Table) -> Outcome:
     except TooMuch:
         pass
     outcome.work = changes.work
+    computed, ids = values.kept(id_ for rows in outcome.rows.values() for row in rows for id_ in row.ids)
+    outcome.terms = [*outcome.asked.terms, *computed]
+    if computed:
+        outcome.rows = {name: [_renumbered(row, ids) for row in rows] for name, rows in outcome.rows.items()}
     return outcome
+
+
+def _renumbered(row: Row, ids: Mapping[int, int]) -> Row:
+    return replace(row, ids=tuple([ids.get(id_, id_) for id_ in row.ids]))
 
 
 def _is_reached(component: Component, rules: Mapping[int, NormalRule], changes: Changes) -> bool:

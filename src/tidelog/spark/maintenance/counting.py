@@ -31,7 +31,7 @@ from tidelog.spark.rules import Head
 
 UP, DOWN, TOUCH = range(3)
 _KINDS = 4
-_GROUPS = "#groups"
+GROUPS = "#groups"
 
 
 @dataclass(frozen=True)
@@ -138,10 +138,10 @@ class Counting:
     def _touched_groups(self, rules: Sequence[NormalRule]) -> list[DataFrame | None]:
         """For each rule the groups that a change below reaches, by the variables that atoms bind; None for none."""
         entries = [
-            (position, max(1, len(_bound_group(rule))), found.head)
+            (position, max(1, len(bound_group(rule))), found.head)
             for position, rule in enumerate(rules)
             for kind in (DOWN, UP)
-            for found in self._delta_heads(_grouping(rule), kind)
+            for found in self._delta_heads(grouping(rule), kind)
         ]
         if not entries:
             return [None] * len(rules)
@@ -160,9 +160,9 @@ class Counting:
     def _group_heads(self, rule: NormalRule, kind: int, groups: DataFrame, before: bool) -> Contribution:
         """The aggregates of the touched groups, over what held before or what holds now."""
         sets = self._work.sets.held(lambda _: groups) if before else self._work.sets.holding(take=lambda _: groups)
-        variables_bound = _bound_group(rule)
+        variables_bound = bound_group(rule)
         if variables_bound:
-            guarded = replace(rule, positives=(Atom(_GROUPS, variables_bound), *rule.positives))
+            guarded = replace(rule, positives=(Atom(GROUPS, variables_bound), *rule.positives))
             plan = self._work.plan(guarded, Pivot(Start.POSITIVE, 0))
         else:
             plan = self._work.plan(rule, ALL)
@@ -230,12 +230,12 @@ def _added_up(parts: Sequence[DataFrame], width: int) -> DataFrame:
     return union_all(parts).groupBy("p", *keys(width)).agg(*sums)
 
 
-def _bound_group(rule: NormalRule) -> tuple[Variable, ...]:
+def bound_group(rule: NormalRule) -> tuple[Variable, ...]:
     """The variables of a rule's group that positive atoms bind."""
     bound = {variable for atom in rule.positives for variable in variables(atom)}
     return tuple(dict.fromkeys(term for term in rule.group if isinstance(term, Variable) and term in bound))
 
 
-def _grouping(rule: NormalRule) -> NormalRule:
+def grouping(rule: NormalRule) -> NormalRule:
     """The rule that yields the groups of a rule with aggregates."""
-    return replace(rule, head=Atom(rule.head.predicate, _bound_group(rule)), aggregates=())
+    return replace(rule, head=Atom(rule.head.predicate, bound_group(rule)), aggregates=())

@@ -89,7 +89,7 @@ class Maintenance:
     def _run_lookups(self, components: Sequence[Component]) -> None:
         """Settle what a task can settle that looks up the facts it needs: as a rule all of a small update of facts."""
         records = None if self._rules.heads else self._records.few(self._work)
-        chosen = [] if records is None else eligible(self._work, self._rules, records, components)
+        chosen = [] if records is None else eligible(self._work, self._rules, components)
         if not chosen:
             return
         started = time.monotonic()
