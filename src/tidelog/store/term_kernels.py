@@ -105,51 +105,97 @@ def hash_block(m, data, offsets, begin, end, kind, result):
             prefetch(m[M_TERM_TEXT] + term_payload(m, term))
 
 
+@device
+def is_text(m, term, kind, at, size):
+    return (
+        term_kind(m, term) == kind
+        and load_i32(m[M_TERM_SIZES] + 4 * term) == size
+        and same_text(m[M_TERM_TEXT] + term_payload(m, term), at, size)
+    )
+
+
+@device
+def intern_text(m, kind, at, size, hashed, text_used):
+    """The number of a text with this hash, a new one if need be, and the bytes then used of the text heap."""
+    slots = m[M_TERM_SLOTS]
+    slot_count = m[M_TERM_SLOT_COUNT]
+    slot = (hashed * slot_count) >> 32
+    while True:
+        term = load_i32(slots + 4 * slot)
+        if term == EMPTY:
+            break
+        if (load_i32(m[M_TERM_HASHES] + 4 * term) & MASK_32) == hashed and is_text(m, term, kind, at, size):
+            return term, text_used
+        slot += 1
+        if slot == slot_count:
+            slot = 0
+    term = m[M_TERM_COUNT]
+    m[M_TERM_COUNT] = term + 1
+    store_i32(slots + 4 * slot, term)
+    store_u8(m[M_TERM_KINDS] + term, kind)
+    store_i64(m[M_TERM_PAYLOADS] + 8 * term, text_used)
+    store_i32(m[M_TERM_SIZES] + 4 * term, size)
+    store_i32(m[M_TERM_HASHES] + 4 * term, hashed)
+    copy_text(at, m[M_TERM_TEXT] + text_used, size)
+    return term, text_used + size
+
+
+@device
+def follow_texts(m, data, offsets, begin, end, kind, result, term):
+    """Number texts for as long as each is the one before, here `term`, or the one that was numbered after it.
+
+    Tables that list the same things in the same order are the rule, and comparing with what lies next in memory is
+    much quicker than looking for it.
+    """
+    position = begin
+    while term >= 0 and position < end:
+        at = data + load_i64(offsets + 8 * position)
+        size = size_at(offsets, position)
+        if not is_text(m, term, kind, at, size):
+            term += 1
+            if term == m[M_TERM_COUNT] or not is_text(m, term, kind, at, size):
+                break
+        store_i32(result + 4 * position, term)
+        position += 1
+    return position
+
+
 @entry_point
 def encode_texts(m, data, offsets, begin, end, kind, result, text_used):
     """Number the texts `begin` to `end` of an Arrow-like heap; returns the bytes then used of the text heap."""
-    slots = m[M_TERM_SLOTS]
-    slot_count = m[M_TERM_SLOT_COUNT]
-    heap = m[M_TERM_TEXT]
-    for position in range(begin, end):
-        if (position - begin) % BLOCK == 0:
-            hash_block(m, data, offsets, position, min(position + BLOCK, end), kind, result)
-        at = data + load_i64(offsets + 8 * position)
-        size = size_at(offsets, position)
-        hashed = load_i32(result + 4 * position) & MASK_32
-        slot = (hashed * slot_count) >> 32
-        while True:
-            term = load_i32(slots + 4 * slot)
-            if term == EMPTY:
-                term = m[M_TERM_COUNT]
-                m[M_TERM_COUNT] = term + 1
-                store_i32(slots + 4 * slot, term)
-                store_u8(m[M_TERM_KINDS] + term, kind)
-                store_i64(m[M_TERM_PAYLOADS] + 8 * term, text_used)
-                store_i32(m[M_TERM_SIZES] + 4 * term, size)
-                store_i32(m[M_TERM_HASHES] + 4 * term, hashed)
-                copy_text(at, heap + text_used, size)
-                text_used += size
-                break
-            if (
-                (load_i32(m[M_TERM_HASHES] + 4 * term) & MASK_32) == hashed
-                and term_kind(m, term) == kind
-                and load_i32(m[M_TERM_SIZES] + 4 * term) == size
-                and same_text(heap + term_payload(m, term), at, size)
-            ):
-                break
-            slot += 1
-            if slot == slot_count:
-                slot = 0
-        store_i32(result + 4 * position, term)
+    position = begin
+    term = EMPTY
+    while position < end:
+        position = follow_texts(m, data, offsets, position, end, kind, result, term)
+        block_end = min(position + BLOCK, end)
+        hash_block(m, data, offsets, position, block_end, kind, result)
+        while position < block_end:
+            at = data + load_i64(offsets + 8 * position)
+            hashed = load_i32(result + 4 * position) & MASK_32
+            term, text_used = intern_text(m, kind, at, size_at(offsets, position), hashed, text_used)
+            store_i32(result + 4 * position, term)
+            position += 1
     return text_used
+
+
+@device
+def is_number(m, term, kind, bits):
+    return term_payload(m, term) == bits and term_kind(m, term) == kind
 
 
 @entry_point
 def encode_numbers(m, bits, begin, end, kind, result):
-    """Number the payloads `begin` to `end`; there is room for all of them."""
+    """Number the payloads `begin` to `end`; there is room for all of them. As with texts, the same number again or the
+    next one need not be looked for.
+    """
+    term = FAILURE
     for position in range(begin, end):
-        store_i32(result + 4 * position, intern_number(m, kind, load_i64(bits + 8 * position)))
+        payload = load_i64(bits + 8 * position)
+        if not is_number(m, term, kind, payload):
+            term += 1
+            if term == m[M_TERM_COUNT] or not is_number(m, term, kind, payload):
+                term = intern_number(m, kind, payload)
+        store_i32(result + 4 * position, term)
 
 
 @entry_point
