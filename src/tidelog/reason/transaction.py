@@ -660,6 +660,7 @@ class Transaction:
         commit_log(self.machine)
         for relation in changed:
             commit_relation(self.machine, relation.number)
+            relation.release_queues()
 
     def roll_back(self) -> None:
         for relation in self._postponed:

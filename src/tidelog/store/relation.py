@@ -68,6 +68,9 @@ Row = npt.NDArray[np.int64]
 # The table grows at this load. Linear probing over groups of eight stays short, and a fact costs 15 to 22 bytes there.
 MAXIMUM_LOAD = 0.8
 
+# So many facts may wait in a relation without new memory, which the others give back after each update.
+QUEUE_KEPT = 1 << 12
+
 # Room that a table gets which is made for all facts at once.
 TABLE_SLACK = 1.125
 
@@ -275,6 +278,14 @@ class Relation:
         if queued > self.fields[R_QUEUE_CAPACITY]:
             self._follow_kernels()
             self._queue = grown(self._queue, max(queued, 2 * len(self._queue)))
+            self._publish()
+
+    def release_queues(self) -> None:
+        """Give the memory of long queues back: only an update uses them."""
+        if max(len(self._queue), len(self._batch)) > QUEUE_KEPT:
+            self._follow_kernels()
+            for queue in (self._queue, self._batch):
+                queue.resize(min(len(queue), QUEUE_KEPT), refcheck=False)
             self._publish()
 
     def _grow_records(self, needed: int) -> None:
