@@ -125,11 +125,35 @@ def test_a_failed_update_leaves_ranks_as_they_were() -> None:
     audit(kb)
 
 
+def test_costs_of_deletion_are_foreseen_from_earlier_ones() -> None:
+    costs = Costs()
+    assert costs.of_deleting(1_000_000) == 0, "nothing is known"
+    costs.learn_deletion(lost=1, spent=500)
+    costs.learn_deletion(lost=10, spent=400)
+    assert 40 * 100 < costs.of_deleting(100) < 500 * 100, "the larger deletion says more"
+    before = costs.of_deleting(100)
+    costs.learn_failure(lost=10, spent=400)
+    assert costs.of_deleting(100) > before, "what was given up would have needed more"
+
+
 def test_what_was_too_dear_is_tried_again_in_time() -> None:
     costs = Costs()
-    assert costs.allow(1_000_000)
-    costs.refuse(100)
-    assert costs.allow(99)
-    attempts = [costs.allow(120) for _ in range(10)]
-    assert attempts[0] is False
-    assert attempts[-1] is True
+    costs.learn_failure(lost=100, spent=1_000)
+    foreseen = [costs.of_deleting(100)]
+    for _ in range(20):
+        costs.forget()
+        foreseen.append(costs.of_deleting(100))
+    assert foreseen == sorted(foreseen, reverse=True)
+    assert foreseen[-1] < foreseen[0] / 2
+
+
+def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:
+    kb = KnowledgeBase(CLOSURE, modules=False)
+    edges = [(node, node + step) for node in range(60) for step in (1, 2)]
+    kb.update(add={"edge": edges})
+    costs = kb._engine._node("path").costs
+    costs.learn_deletion(lost=1, spent=1 << 40)
+    change = kb.update(delete={"edge": [(30, 31)]})
+    assert change.work["overdeleted"] == 0, "materialised again at once"
+    assert costs.of_deleting(1) < 1 << 40, "and forgotten a little"
+    audit(kb)

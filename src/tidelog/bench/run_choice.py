@@ -6,6 +6,7 @@ on wherever a case says so, for all algorithms alike: the question is what to ch
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass
 
 from tidelog.bench.cases import random_rows
@@ -127,6 +128,7 @@ def _checks(name: str, found: dict[str, list[Measurement] | Failed]) -> list[Che
 def measure_sizes(case: str, seed: int, size: float, maintenance: str, modules: bool) -> list[Measurement]:
     """One row for each size of the update."""
     kb, facts = ready_for_updates(case, seed, size, maintenance, modules)
+    gc.disable()  # a collection takes longer than many an update
     explicit = sum(map(len, facts.values()))
     rows = []
     for count in sizes_up_to(explicit):

@@ -10,11 +10,13 @@ from tidelog.reason.backward_forward import backward_forward
 from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.counting import count
 from tidelog.reason.deletion import delete_and_rederive
+from tidelog.reason.insertion import insert
 from tidelog.reason.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.reason.policy import Counters
 from tidelog.reason.ranks import delete_by_ranks
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.transaction import Explicit, OutOfPatience, RuleChange, Transaction
+from tidelog.store.relation import Relation
 
 Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
 
@@ -82,7 +84,10 @@ class Algorithm:
 
 # What a deletion may cost before the component is materialised again instead, as a share of what that costs: such an
 # attempt was in vain, so that it bounds the loss; the costs of earlier deletions tell most of those beforehand.
-PATIENCE = 0.6
+PATIENCE = 0.5
+# A deletion is not even tried where earlier ones say that it needs so many times what it may: such forecasts are high
+# for larger deletions, whose facts share work.
+TOO_DEAR = 3
 # A candidate of B/F costs up to ten times one of materialisation.
 PROOF_COST = 10
 LEAST_PATIENCE = 1_000
@@ -92,22 +97,39 @@ LOST_SHARE = 0.3
 LEAST_LOSS = 100
 
 
-def _lost_too_much(transaction: Transaction, node: Node, explicit: Explicit, share: float = LOST_SHARE) -> bool:
-    """Whether so much of what a component reads is gone that it is cheaper to start from what is left."""
-    lost = [(len(explicit.deleted[relation.number]), relation, 0) for relation in node.relations]
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Facts that a component's rules, or its own E, have lost from a relation."""
+
+    gone: int
+    relation: Relation
+    in_relation: bool  # whether the relation still holds them
+
+    def exceeds(self, share: float) -> bool:
+        # The size comes last: to count a relation's facts takes as long as it is large, and small losses need it not.
+        return self.gone > LEAST_LOSS and self.gone > share * (
+            len(self.relation) + (0 if self.in_relation else self.gone)
+        )
+
+
+def _losses(transaction: Transaction, node: Node, explicit: Explicit) -> list[Loss]:
+    losses = [Loss(len(explicit.deleted[relation.number]), relation, True) for relation in node.relations]
     for predicate in node.readers:
         delta = transaction.deltas.get(predicate)
         if delta is not None:
-            gone = delta.removed_count
-            lost.append((gone, transaction.store.relation(predicate, 0), gone))
-    # The size comes last: to count a relation's facts takes as long as it is large, and small losses need it not.
-    return any(gone > LEAST_LOSS and gone > share * (len(relation) + out) for gone, relation, out in lost)
+            losses.append(Loss(delta.removed_count, transaction.store.relation(predicate, 0), False))
+    return losses
+
+
+def _lost_too_much(losses: list[Loss], share: float) -> bool:
+    """Whether so much of what a component reads is gone that it is cheaper to start from what is left."""
+    return any(loss.exceeds(share) for loss in losses)
 
 
 def _count_or_recompute(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
-    if _lost_too_much(transaction, node, explicit):
+    if _lost_too_much(_losses(transaction, node, explicit), LOST_SHARE):
         recompute(transaction, node, explicit, rules, counters)
     else:
         count(transaction, node, explicit, rules)
@@ -123,12 +145,14 @@ def _learn_effort(transaction: Transaction, node: Node, before: int) -> None:
 def _prove_or_recompute(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
-    facts = sum(relation.count for relation in node.relations)
-    patience = max(LEAST_PATIENCE, int(PATIENCE * node.costs.effort * facts))
-    if not _lost_too_much(transaction, node, explicit, LOST_SHARE / max(1.0, node.costs.effort)):
+    losses = _losses(transaction, node, explicit)
+    if not _lost_too_much(losses, LOST_SHARE / max(1.0, node.costs.effort)):
+        facts = sum(relation.count for relation in node.relations)
+        patience = max(LEAST_PATIENCE, int(PATIENCE * node.costs.of_materialising(facts)))
         try:
             if node.ranked:
-                delete_by_ranks(transaction, node, explicit, rules, counters, patience)
+                _delete_by_ranks(transaction, node, explicit, rules, counters, patience, losses)
+                insert(transaction, node, explicit, rules, counters)
             else:
                 backward_forward(transaction, node, explicit, rules, counters, patience // PROOF_COST)
             return
@@ -137,6 +161,32 @@ def _prove_or_recompute(
     before = transaction.candidates
     recompute(transaction, node, explicit, rules, counters)
     _learn_effort(transaction, node, before)
+
+
+def _delete_by_ranks(
+    transaction: Transaction,
+    node: Node,
+    explicit: Explicit,
+    rules: RuleChange,
+    counters: Counters,
+    patience: int,
+    losses: list[Loss],
+) -> None:
+    """Delete unless that is expected to be too dear, and learn from what it takes."""
+    lost = sum(loss.gone for loss in losses)
+    if node.costs.of_deleting(lost) > TOO_DEAR * patience:
+        node.costs.forget()
+        raise OutOfPatience
+    before = transaction.candidates
+    learn = node.costs.learn_deletion
+    try:
+        delete_by_ranks(transaction, node, explicit, rules, counters, patience)
+    except OutOfPatience:
+        learn = node.costs.learn_failure
+        raise
+    finally:
+        if lost:
+            learn(lost, transaction.candidates - before)
 
 
 def _prove(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import ItemsView, Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -32,29 +31,43 @@ class Counters(Enum):
         return PROTECT_ONLY if deleting else NO_COUNTER
 
 
-# How soon `auto` tries again what was too dear before.
-FORGETTING = 1.05
+# All costs are in candidates of materialisation, some 6 ns each; these were measured (docs/algorithms.md).
+# To insert a fact takes as long as to look at so many.
+INSERTION_COST = 12
+# How fast old deletions are forgotten: with each new one, and with each that was not even tried.
+REMEMBERED, TRIED_AGAIN = 0.8, 0.95
+# A deletion that was given up is taken to need so many times what it had taken by then.
+DISAPPOINTMENT = 4
 
 
 @dataclass(slots=True)
 class Costs:
-    """What it took to maintain a component, which `auto` learns from."""
+    """What it takes to maintain a component, which `auto` learns from."""
 
     # Candidates that materialisation looks at for each fact, as of the last time; a guess before that was seen.
     effort: float = 3.0
-    # So many facts lost a derivation when deletion was last found too dear.
-    too_many: float = math.inf
+    # What deletions took of late, and how many facts the component's rules had lost by them.
+    spent: float = 0.0
+    lost: float = 0.0
 
-    def allow(self, lost: int) -> bool:
-        """Whether it may be worth while to delete what follows from so many facts that lost a derivation."""
-        if lost < self.too_many:
-            return True
-        self.too_many *= FORGETTING
-        return False
+    def of_materialising(self, facts: int) -> float:
+        return (self.effort + INSERTION_COST) * facts
 
-    def refuse(self, lost: int) -> None:
-        """The deletion of what follows from so many was too dear."""
-        self.too_many = min(self.too_many, lost)
+    def of_deleting(self, lost: int) -> float:
+        """A forecast, where so many facts are lost; nothing before anything was seen."""
+        return self.spent / self.lost * lost if self.lost else 0.0
+
+    def learn_deletion(self, lost: int, spent: int) -> None:
+        self.spent = REMEMBERED * self.spent + spent
+        self.lost = REMEMBERED * self.lost + lost
+
+    def learn_failure(self, lost: int, spent: int) -> None:
+        """A deletion was given up after so much work."""
+        self.learn_deletion(lost, DISAPPOINTMENT * spent)
+
+    def forget(self) -> None:
+        """A deletion was not tried: things may have changed since one was."""
+        self.spent *= TRIED_AGAIN
 
 
 class CountedRules:

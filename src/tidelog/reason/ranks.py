@@ -21,7 +21,6 @@ from __future__ import annotations
 from tidelog.reason.backward_forward import room_needed
 from tidelog.reason.compiled import Node
 from tidelog.reason.deletion import find_candidates
-from tidelog.reason.insertion import insert
 from tidelog.reason.policy import Counters
 from tidelog.reason.proof_state import (
     AT_D,
@@ -49,7 +48,7 @@ from tidelog.reason.proof_state import (
 )
 from tidelog.reason.rederivation import drop_deleted, rederive
 from tidelog.reason.sets import HOLDING
-from tidelog.reason.transaction import Explicit, OutOfPatience, RuleChange, Transaction
+from tidelog.reason.transaction import Explicit, RuleChange, Transaction
 from tidelog.store.executor import matched_fact, next_match, plan_word, start
 from tidelog.store.jit import device, entry_point, load_i32, load_i64
 from tidelog.store.kernels import field, record_of, relation_row
@@ -92,8 +91,9 @@ AT_C = 2  # how far the looking has come in C
 
 AT_FOUND = 3  # 1: the fact that looks has a derivation, though not from lower ranks
 
-# An instance found here takes about as long as so many candidates of materialisation.
-STEP_COST = 12
+# In candidates of materialisation: an instance that is found, a fact that looks for one, and a fact that is overdeleted,
+# which spreads, leaves its places, and may come back.
+STEP_COST, LOOK_COST, LOSS_COST = 7, 15, 170
 
 # A single update takes fewer rounds than are left after this one.
 LAST_RANK = 1 << 30
@@ -157,6 +157,7 @@ def spread(m, plans, room):
 def begin_looking(m, entry, head_starts, head_ends):
     clear_flags(m, entry, F_CHECKED)
     m[M_WORK + W_CHECKED] += 1
+    m[M_BUDGET] -= LOOK_COST
     m[M_STATE + AT_FACT] = entry
     m[M_STATE + AT_PLAN] = load_i32(head_starts + 4 * (entry >> 32))
     m[M_STATE + AT_END] = load_i32(head_ends + 4 * (entry >> 32))
@@ -200,6 +201,7 @@ def look(m, head_plans):
     if m[M_STATE + AT_FOUND] != 0:
         push(m, LIST_P, fact)
     m[M_WORK + W_OVERDELETED] += 1
+    m[M_BUDGET] -= LOSS_COST
     m[M_STATE + AT_MODE] = BETWEEN
     return DONE
 
@@ -268,15 +270,14 @@ def start_ranks_over(store: Store) -> None:
 def delete_by_ranks(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters, most: int
 ) -> None:
-    """Maintain one component whose facts have their ranks.
+    """Delete from one component whose facts have their ranks; what comes back waits for insertion.
 
-    Gives up by `OutOfPatience`, with nothing decided, where the deletion takes more than about `most` candidates of
-    materialisation, or is expected to.
+    Gives up by `OutOfPatience`, with nothing decided, where that costs more than `most` candidates of materialisation.
     """
     with transaction.patience(most):
         found = find_candidates(transaction, node, explicit, rules, counters)
         if found:
-            _overdelete(transaction, node, rules, counters, found, most)
+            _overdelete(transaction, node, rules, counters, found)
     if found:
         # DR3 and DR4, as in Delete/Rederive.
         drop_deleted(transaction.machine)
@@ -285,26 +286,12 @@ def delete_by_ranks(
             relation.reserve_queue(returning)
         HOLDING.install(transaction.machine)
         transaction.run(rederive, *node.heads(rules.added_numbers).arguments(), 0)
-    insert(transaction, node, explicit, rules, counters)
 
 
-def _overdelete(
-    transaction: Transaction, node: Node, rules: RuleChange, counters: Counters, found: int, most: int
-) -> None:
-    if not node.costs.allow(found):
-        raise OutOfPatience
+def _overdelete(transaction: Transaction, node: Node, rules: RuleChange, counters: Counters, found: int) -> None:
     for number in (LIST_C, LIST_P):
         transaction.clear_list(number)
     transaction.reserve_list(LIST_C, found)
     let_candidates_look(transaction.machine)
     spreading = node.rounds(counters, deleting=True, without=rules.added_numbers)
-    heads = node.heads(rules.added_numbers)
-    before = transaction.candidates
-    try:
-        transaction.run(overdelete_by_rank, *spreading.places(), *heads.arguments())
-        # What comes back is still to be inserted.
-        if transaction.candidates - before + STEP_COST * transaction.list_count(LIST_P) > most:
-            raise OutOfPatience
-    except OutOfPatience:
-        node.costs.refuse(found)
-        raise
+    transaction.run(overdelete_by_rank, *spreading.places(), *node.heads(rules.added_numbers).arguments())
