@@ -258,6 +258,58 @@ def test_a_failed_update_leaves_closures_as_they_were(maintenance: str, monkeypa
 
 
 @every_algorithm
+def test_what_is_derived_again_is_followed_fact_by_fact(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of `path` goes with a rule, so that it is materialised again; what reads it has much besides, and follows
+    the change; the change can be read after later updates.
+    """
+    rules = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z), X != 3. back(Y, X) :- path(X, Y), X < 9."
+    readers = "near(X, Y) :- path(X, Y), Y < X + 3. near(X, Y) :- plenty(X, Y). alone(X) :- node(X), not path(X, 20)."
+    kb = KnowledgeBase(rules + readers, maintenance=maintenance)
+    chain = [(number, number + 1) for number in range(20)]
+    plenty = [(number, number % 7) for number in range(1000, 3000)]
+    kb.update(add={"edge": chain, "plenty": plenty, "node": [(n,) for n in range(21)], "path": [(5, 5), (1, 2)]})
+    all_facts, whole = fingerprint(kb), set(kb.facts("path"))
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError
+
+    removed = "path(X, Z) :- path(X, Y), edge(Y, Z), X != 3."
+    with monkeypatch.context() as patch:
+        patch.setattr(KnowledgeBase, "_change", refuse)
+        with pytest.raises(RuntimeError):
+            kb.update(remove_rules=removed, delete={"path": [(5, 5)]}, add={"path": [(8, 2)]})
+    assert fingerprint(kb) == all_facts
+    change = kb.update(remove_rules=removed, delete={"path": [(5, 5)]}, add={"path": [(8, 2)]})
+    left = {*chain, (8, 2)}
+    assert set(kb.facts("path")) == left
+    assert set(kb.facts("near")) == {*left, *plenty}
+    assert set(kb.facts("back")) == {(y, x) for x, y in left if x < 9}
+    assert set(kb.facts("alone")) == {(number,) for number in range(21) if number != 19}
+    audit(kb)
+    kb.add_rules(removed)
+    assert set(change.removed["path"]) == whole - left
+    assert set(change.added["path"]) == {(8, 2)}
+    audit(kb)
+
+
+@every_algorithm
+def test_a_closure_that_loses_a_rule_tells_which_pairs_went(maintenance: str) -> None:
+    transitive = "path(X, Z) :- path(X, Y), path(Y, Z)."
+    kb = KnowledgeBase(f"path(X, Y) :- edge(X, Y). {transitive} end(Y) :- path(0, Y).", maintenance=maintenance)
+    edges = [(number, number + 1) for number in range(30)]
+    kb.update(add={"edge": edges, "path": [(40, 41)]})
+    change = kb.remove_rules(transitive)
+    audit(kb)
+    assert set(kb.facts("end")) == {(1,)}
+    kb.add_rules(transitive)
+    pairs = {(x, y) for x in range(31) for y in range(x + 1, 31)}
+    assert set(kb.facts("path")) == pairs | {(40, 41)}
+    assert set(change.removed["path"]) == pairs - set(edges)
+    assert set(change.removed["end"]) == {(number,) for number in range(2, 31)}
+    audit(kb)
+
+
+@every_algorithm
 def test_the_last_rule_of_a_predicate_goes(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With all of its facts; they can be read off the change whenever one looks, and are back if the update fails."""
     leaf = "leaf(X) :- p(X, _)."

@@ -241,9 +241,9 @@ class ClosureNode:
         flags = base.cells[: base.count, base.flags_column]
         return base.cells[: base.count][(flags & F_EXPLICIT) != 0, : base.arity]
 
-    def hand_back(self, explicit: Cells) -> None:
-        """Put the pairs into records again, as they are between two updates."""
-        rows = self.relation.rows()
+    def hand_back(self, explicit: Cells, explicit_only: bool) -> None:
+        """Put the pairs into records again, as they are between two updates; or the explicit ones alone."""
+        rows = explicit[:0] if explicit_only else self.relation.rows()
         self.relation.become_closure(None)
         try:
             # Explicit ones first: a row that is there already keeps its flags.

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tidelog.errors import BrokenError, TidelogError
+from tidelog.language.syntax import Rule
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.reason.agenda import Agenda
 from tidelog.reason.aggregates import AggregateRule
@@ -148,7 +149,7 @@ class Engine:
             impact = self.graph.update(request.add_rules, request.remove_rules)
             self._forget_marks()
             try:
-                self._closures.leave(self.graph, impact.heads)
+                self._closures.leave(self.graph, impact.heads, self._derived_afresh(gone))
             except BaseException:
                 self.graph.take_back(impact, gone)
                 self.counted.roll_back()
@@ -191,12 +192,19 @@ class Engine:
                 self._relation(predicate).note_dead(delta.dead_count)
         self._closures.commit()
         self._tidy(map(self._relation, transaction.deltas))
+        transaction.let_go()
         for number in removed:
             self._rules.pop(number, None)
             self._aggregates.pop(number, None)
             self.counted.forget(number)
         self.counted.commit()
         return outcome
+
+    def _derived_afresh(self, removed: Mapping[int, Rule]) -> set[str]:
+        """The predicates of which nobody needs the facts of before as records if they are no closures any more: those
+        that lose a rule, unless whoever looks in may know facts by their numbers.
+        """
+        return {rule.head.predicate for rule in removed.values()} if self.attendant is None else set()
 
     def _declare(self, request: Request) -> None:
         """See that every predicate of the update's facts has its relation."""
@@ -300,6 +308,8 @@ class Engine:
     def _can_drop(self, node: Node, request: Request, removed: dict[int, CompiledRule]) -> bool:
         """Whether all facts of a predicate go, and nobody needs to know which: see `reason.dropping`."""
         if node.rules or not removed or not self._algorithm.may_start_afresh:
+            return False
+        if self._closures.has_ended(node.predicates):
             return False
         name = node.predicates[0]
         # A removed rule is looked at only where its head has other rules; its facts go without reasoning otherwise.
@@ -412,9 +422,12 @@ class Engine:
     def _start_afresh(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
         """Materialise a component again, with the counters that its algorithm keeps."""
         counters = self._algorithm.counters(node)
-        if counters is not Counters.NONE:
-            for relation in node.relations:
+        for relation in node.relations:
+            if counters is not Counters.NONE:
                 relation.add_counters()
+            pairs = self._closures.former_pairs(relation.name)
+            if pairs is not None:
+                transaction.note_former_closure(relation, pairs)
         recompute(transaction, node, explicit, rules, counters)
         self._note_counters(node, counters)
 

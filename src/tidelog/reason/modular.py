@@ -10,13 +10,14 @@ records. Until the update commits, what was there before is kept, and put back i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
 from tidelog.language.syntax import Aggregate, Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Module, recognise
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ClosureState
+from tidelog.reason.replacement import ClosurePairs
 from tidelog.reason.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Closures:
         self._begun: list[str] = []
         self._followed: list[tuple[ClosureNode, ClosureState]] = []
         self._ended: dict[str, ClosureNode] = {}
+        self._virtual: set[str] = set()  # those of the ended ones whose pairs are no records
         self._maintained: list[ClosureNode] = []
 
     def get(self, predicate: str) -> ClosureNode | None:
@@ -64,19 +66,19 @@ class Closures:
 
     # --- before an update ---------------------------------------------------------------------------------------------
 
-    def leave(self, graph: RuleGraph, touched: Iterable[str]) -> None:
+    def leave(self, graph: RuleGraph, touched: Iterable[str], afresh: Container[str]) -> None:
         """Before the rules change to those of `graph`: let closures follow where they can, and put the pairs of the
-        others into records.
+        others into records, but not of predicates that are derived afresh.
         """
         try:
             for predicate in touched:
                 if predicate in self._nodes:
-                    self._follow_or_leave(graph, predicate)
+                    self._follow_or_leave(graph, predicate, predicate in afresh)
         except BaseException:
             self.roll_back()
             raise
 
-    def _follow_or_leave(self, graph: RuleGraph, predicate: str) -> None:
+    def _follow_or_leave(self, graph: RuleGraph, predicate: str, afresh: bool) -> None:
         node = self._nodes[predicate]
         rules = self._rules(graph, predicate)
         module = self._module(graph, predicate)
@@ -85,7 +87,7 @@ class Closures:
         if module is not None and node.can_follow(module):
             self._followed.append((node, node.follow_rules(module, rules)))
         else:
-            self._hand_back(predicate)
+            self._hand_back(predicate, explicit_only=afresh)
 
     def begin(self, touched: Iterable[str]) -> tuple[str, ...]:
         """Let the components that the new rules make closures be that from now on; their predicates."""
@@ -104,6 +106,10 @@ class Closures:
     def _has_explicit_facts(self, predicate: str) -> bool:
         relation = self._engine.store.find(predicate)
         return relation is not None and relation.explicit_count > 0
+
+    def former_pairs(self, predicate: str) -> ClosurePairs | None:
+        """The pairs of a closure that ended in the update in work and that did not become records."""
+        return ClosurePairs(self._ended[predicate].closure) if predicate in self._virtual else None
 
     def has_ended(self, predicates: Iterable[str]) -> bool:
         """Whether one of these predicates was a closure until the update in work."""
@@ -144,18 +150,21 @@ class Closures:
         self._begun.clear()
         self._followed.clear()
         self._ended.clear()
+        self._virtual.clear()
         self._maintained.clear()
 
     def give_up(self, predicate: str) -> None:
         """A predicate that met facts which its module cannot take is left to the general algorithms."""
         self._unfit.add(predicate)
         if predicate in self._nodes:
-            self._hand_back(predicate)
+            self._hand_back(predicate, explicit_only=False)
             self.commit()
 
-    def _hand_back(self, predicate: str) -> None:
+    def _hand_back(self, predicate: str, explicit_only: bool) -> None:
         node = self._nodes[predicate]
-        node.hand_back(node.explicit_rows())
+        node.hand_back(node.explicit_rows(), explicit_only)
+        if explicit_only:
+            self._virtual.add(predicate)
         self._ended[predicate] = node
         del self._nodes[predicate]
         self._engine.forget_counts(node.rules)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelog.reason.outcome import StoredRows
+from tidelog.reason.outcome import ChangedRows, StoredRows
+from tidelog.reason.replacement import ClosurePairs, MissingPairs, StoredPairs
 from tidelog.store.jit import address
 from tidelog.store.layout import F_OLD
 from tidelog.store.relation import Cells, Records, Relation
@@ -43,14 +44,13 @@ class GoneRows:
 class Renewed:
     """What changed in a relation whose facts were all derived again."""
 
-    def __init__(self, store: Store, relation: Relation, former: Records) -> None:
+    def __init__(self, store: Store, relation: Relation, kept: Cells, gone: ChangedRows) -> None:
         self._store = store
         self._relation = relation
-        found = store.find_old(relation, former)
-        self._kept = found[found >= 0]
+        self._kept = kept  # the facts that were there before
         self._added = self._new_facts()
         self._removed: Cells | None = None
-        self.gone = GoneRows(former, found)
+        self.gone = gone
         self.come = StoredRows(relation.rows(self._added))
         if not self:
             # What did not change is no delta, and nobody will ask.
@@ -100,3 +100,16 @@ class Renewed:
                 load_rows(self._store.machine, relation.number, address(rows), len(rows), F_OLD)
             self._removed = np.arange(first, relation.count, dtype=np.int32)
         return self._removed
+
+
+def renewed_records(store: Store, relation: Relation, former: Records) -> Renewed:
+    """What changed where there were other records."""
+    found = store.find_old(relation, former)
+    return Renewed(store, relation, found[found >= 0], GoneRows(former, found))
+
+
+def renewed_closure(store: Store, relation: Relation, former: ClosurePairs) -> Renewed:
+    """What changed where there was a closure, whose pairs need not become records for that."""
+    rows = relation.rows()
+    kept = np.flatnonzero(former.contains(rows)).astype(np.int32)
+    return Renewed(store, relation, kept, MissingPairs(former, StoredPairs(rows), len(former) - len(kept)))

@@ -27,7 +27,8 @@ from tidelog.reason.heads import COUNT_DOWN, COUNT_UP, INSERT, OVERDELETE
 from tidelog.reason.marking import NO_ENTRIES, Entries, Marking
 from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
-from tidelog.reason.renewal import Renewed
+from tidelog.reason.renewal import renewed_closure, renewed_records
+from tidelog.reason.replacement import ClosurePairs
 from tidelog.reason.returning import NO_WORDS, Returning, Words
 from tidelog.reason.sets import Sets
 from tidelog.reason.state import AT_BUFFERED, AT_TARGET, STATE_SIZE
@@ -238,6 +239,8 @@ class Transaction:
         self._dropped: dict[Relation, Records] = {}
         # Relations that are derived again: the records of before, and how many of them the update began with.
         self._renewed: dict[Relation, tuple[Records, int]] = {}
+        # Those of them that were closures until this update.
+        self._former_closures: dict[Relation, ClosurePairs] = {}
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_LOG_COUNT] = 0
         self.machine[M_ERRORS] = 0
@@ -313,8 +316,14 @@ class Transaction:
         log[: len(others)] = others
         self.machine[M_LOG_COUNT] = len(others)
 
+    def note_former_closure(self, relation: Relation, pairs: ClosurePairs) -> None:
+        """The facts of a relation were these pairs, of which its records hold the explicit ones only."""
+        self._former_closures[relation] = pairs
+
     def is_new(self, relation: Relation) -> bool:
         """Whether all facts of a relation came with this update."""
+        if relation in self._former_closures:
+            return len(self._former_closures[relation]) == 0
         if relation in self._renewed:
             return self._renewed[relation][1] == 0
         return relation.is_new()
@@ -624,7 +633,9 @@ class Transaction:
 
     def _delta(self, relation: Relation) -> Changed:
         if relation in self._renewed:
-            return Renewed(self.store, relation, self._renewed[relation][0])
+            if relation in self._former_closures:
+                return renewed_closure(self.store, relation, self._former_closures[relation])
+            return renewed_records(self.store, relation, self._renewed[relation][0])
         if relation in self._kept:
             places = relation.cells[: relation.count, relation.flags_column] & (F_IN | F_OLD)
             return Delta(*(np.flatnonzero(places == place).astype(np.int32) for place in (F_OLD, F_IN)))
@@ -661,6 +672,10 @@ class Transaction:
         for relation in changed:
             commit_relation(self.machine, relation.number)
             relation.release_queues()
+
+    def let_go(self) -> None:
+        """It is over: what changed belongs to whoever was told of it."""
+        self.deltas.clear()
 
     def roll_back(self) -> None:
         for relation in self._postponed:
