@@ -190,6 +190,8 @@ class KnowledgeBase:
         return self._apply(Request(deleted_rows, added_rows, tuple(numbers), fresh), arities, commit)
 
     def _warn_of_cross_product(self, rule: Rule) -> None:
+        if sum(isinstance(item, Atom) for item in rule.body) < 2:
+            return
         unjoined = normalise(rule).unjoined()
         if unjoined is not None:
             first, second = (render(atom, self._prefixes) for atom in unjoined)

@@ -29,6 +29,7 @@ _PAPER = {  # Tables 2 and 3: (from scratch, incremental), in seconds
     ("RS3", "delete", "r10"): (23.347, 6.073),
 }
 _TURBINES = {"RS1": 400, "RS2": 200, "RS3": 200}
+_TURBINES_TO_WARM = 20  # that come and go before the clock starts
 
 
 def run(options: Options) -> Report:
@@ -161,7 +162,7 @@ def _small_changes(report: Report, options: Options, size: float) -> None:
         "A rule that derives ten facts, beside reasoning from scratch",
         ["into", "add ms", "faster", "delete ms", "faster"],
     )
-    made.note = "The least of twenty; wanted: < 5 ms, and 1,000 times faster where nothing depends on the rule."
+    made.note = "The least of twenty rules; wanted: < 5 ms, and 1,000 times faster where nothing depends on the rule."
     for title, more in (("RS2", 0), ("RS2 and 10,000 other rules", scaled(10_000, size))):
         options.progress(f"a rule into {title}")
         found = isolated(small_changes, size, more, timeout=options.timeout)
@@ -181,8 +182,9 @@ def small_changes(size: float, more: int) -> tuple[float, float, float]:
     last = 4 * scaled(_TURBINES["RS2"], size)
     others = "\n".join(_LATE.format(number=number, last=last) for number in range(more))
     kb, whole = timed_materialise(turbines.text(turbines.RS2) + others, facts)
-    rule = _LITTLE.format(last=last - 11)
-    steps = [(timed(kb, add_rules=rule), timed(kb, remove_rules=rule)) for _ in range(20)]
+    # Each rule is new when it comes: what has been parsed once need not be parsed to go.
+    rules = [_LITTLE.format(last=last - 11 - number) for number in range(20)]
+    steps = [(timed(kb, add_rules=rule), timed(kb, remove_rules=rule)) for rule in rules]
     assert all(addition.added == deletion.removed > 0 for addition, deletion in steps)
     return whole.cpu, min(addition.cpu for addition, _ in steps), min(deletion.cpu for _, deletion in steps)
 
@@ -259,6 +261,8 @@ def _growth(report: Report, options: Options, size: float) -> None:
 def growth(count: int) -> list[tuple[int, float, float, float]]:
     """Share in percent, CPU time to add so many turbines, to delete them, to materialise again."""
     _warm()
+    if count > _TURBINES_TO_WARM:
+        growth(_TURBINES_TO_WARM)
     rules = turbines.text(turbines.RS1)
     rows = []
     kb = materialise(rules, tables(turbines.ds1(count)))

@@ -9,7 +9,7 @@ import gc
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from tidelog.errors import ParseError
@@ -20,8 +20,18 @@ from tidelog.language.syntax import Atom, Place, Program, Query, Rule
 
 def parse_program(text: str, source: str = "<program>", prefixes: Mapping[str, str] | None = None) -> Program:
     """The program that a text says. `prefixes` are declared beforehand; the result lists those of the text alone."""
-    parsed = _parse(text, source, prefixes or {}, "program")
+    declared = tuple(prefixes.items()) if prefixes else ()
+    return (_remembered if len(text) <= SHORT else _program)(text, source, declared)
+
+
+def _program(text: str, source: str, prefixes: tuple[tuple[str, str], ...]) -> Program:
+    parsed = _parse(text, source, dict(prefixes), "program")
     return Program(tuple(parsed.prefixes.items()), tuple(parsed.facts), tuple(parsed.rules), tuple(parsed.queries))
+
+
+# A rule that goes was mostly added as the same text: texts of so many characters are remembered, so many of them.
+SHORT = 500
+_remembered = lru_cache(maxsize=1000)(_program)
 
 
 def parse_rules(text: str, prefixes: Mapping[str, str], source: str = "<rules>") -> tuple[Rule, ...]:
