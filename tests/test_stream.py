@@ -262,9 +262,20 @@ def test_marks_outlive_the_compaction_of_a_relation() -> None:
 
 @pytest.mark.plain
 def test_what_the_next_update_deletes_and_adds_is_not_marked() -> None:
-    kb = KnowledgeBase(PATHS)
+    kb = KnowledgeBase(PATHS, maintenance="backward-forward")
     both = {"delete": {"edge": [("a", "b")]}, "add": {"edge": [("a", "b")]}}
     assert [change.work["marked_explicit"] for change in kb.stream([ADD, both])] == [0, 0]
+    assert [change.work["marked_explicit"] for change in kb.stream([ADD_MORE, DELETE])] == [1, 0]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(("modules", "marks"), [(True, 0), (False, 1)])
+def test_auto_marks_only_where_a_recursion_passes_marks_on(modules: bool, marks: int) -> None:
+    kb = KnowledgeBase(PATHS, modules=modules)
+    kb.update(**ADD)
+    assert [change.work["marked_explicit"] for change in kb.stream([ADD_MORE, DELETE])] == [marks, 0]
+    kb.add_rules("path(X, Y) :- path(Y, X), edge(Y, Y).")
+    kb.update(**ADD)
     assert [change.work["marked_explicit"] for change in kb.stream([ADD_MORE, DELETE])] == [1, 0]
 
 

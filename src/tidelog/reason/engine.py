@@ -58,6 +58,7 @@ class Engine:
         # Facts that the last update marked, instances that it kept, and the rules by which marks are shared.
         self._expected, self._kept = NO_ENTRIES, NO_WORDS
         self._copies = CopyTable(self._copies_of)
+        self._any_marks: bool | None = None
         self._algorithm: Algorithm = algorithm_for(maintenance)
         self._rules: dict[int, CompiledRule] = {}
         self._aggregates: dict[int, AggregateRule] = {}
@@ -161,7 +162,7 @@ class Engine:
             self.store, self.limits, self.functions, self.rule_text, self.attendant, self._expected, self._kept
         )
         self._expected, self._kept = NO_ENTRIES, NO_WORDS
-        if impact is None:
+        if impact is None and self._passes_marks():
             transaction.marking.begin(set(request.add), self._algorithm.overdeletes)
         relation_count = len(self.store.relations)
         try:
@@ -223,6 +224,19 @@ class Engine:
         """Marks do not outlive a change of rules: other rules copy facts then, and facts may lie elsewhere."""
         self._expected, self._kept = NO_ENTRIES, NO_WORDS
         self._copies = CopyTable(self._copies_of)
+        self._any_marks = None
+
+    def _passes_marks(self) -> bool:
+        """Whether a mark can ever reach a derived fact: where all components are counted or closures, none can."""
+        if self.attendant is None:
+            return False
+        if self._any_marks is None:
+            recursive = any(
+                self.graph.component(predicate).recursive_rules and self._closures.get(predicate) is None
+                for predicate in self.graph.predicates
+            )
+            self._any_marks = bool(self._algorithm.plain.marks or (recursive and self._algorithm.recursive.marks))
+        return self._any_marks
 
     def _tidy(self, relations: Iterable[Relation]) -> None:
         """Close the gaps that deletions left. It can wait where memory is short."""

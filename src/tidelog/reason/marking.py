@@ -81,7 +81,7 @@ class Marking:
         self._transaction = transaction
         self._machine = transaction.machine
         self._expected = expected
-        self._expecting = set((expected >> 32).tolist()) if len(expected) else ()
+        self._expecting: set[int] | None = None if len(expected) else set()
         self._streams = streams
         self._begun = False
         self._positive = False
@@ -161,6 +161,8 @@ class Marking:
     def seed(self, relation: Relation, protect: bool) -> None:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""
         expected = self._expected
+        if self._expecting is None:
+            self._expecting = set((expected >> 32).tolist())
         if relation.number in self._expecting:
             self._transaction.reserve_log(len(expected))
             relation.reserve(len(expected))
