@@ -84,15 +84,14 @@ class Algorithm:
 
 # What a deletion may cost before the component is materialised again instead, as a share of what that costs: such an
 # attempt was in vain, so that it bounds the loss; the costs of earlier deletions tell most of those beforehand.
-PATIENCE = 0.5
+PATIENCE = 0.75
 # A deletion is not even tried where earlier ones say that it needs so many times what it may: such forecasts are high
 # for larger deletions, whose facts share work.
-TOO_DEAR = 3
+TOO_DEAR = 2
 # A candidate of B/F costs up to ten times one of materialisation.
 PROOF_COST = 10
 LEAST_PATIENCE = 1_000
-# From this share of lost input on, counting derivations down costs more than counting those that are left; in a
-# recursion sooner, where many candidates are looked at for a fact.
+# From this share of lost input on, deletion costs more than starting from what is left.
 LOST_SHARE = 0.3
 LEAST_LOSS = 100
 
@@ -121,32 +120,34 @@ def _losses(transaction: Transaction, node: Node, explicit: Explicit) -> list[Lo
     return losses
 
 
-def _lost_too_much(losses: list[Loss], share: float) -> bool:
+def _lost_too_much(losses: list[Loss]) -> bool:
     """Whether so much of what a component reads is gone that it is cheaper to start from what is left."""
-    return any(loss.exceeds(share) for loss in losses)
+    return any(loss.exceeds(LOST_SHARE) for loss in losses)
 
 
 def _count_or_recompute(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
-    if _lost_too_much(_losses(transaction, node, explicit), LOST_SHARE):
-        recompute(transaction, node, explicit, rules, counters)
+    if _lost_too_much(_losses(transaction, node, explicit)):
+        recompute(transaction, node, counters, most_stays=False)
     else:
         count(transaction, node, explicit, rules)
 
 
 def _learn_effort(transaction: Transaction, node: Node, before: int) -> None:
-    """Note what it took to materialise a component: candidates looked at for each fact."""
+    """Note what it took to materialise a component."""
     facts = sum(len(relation) for relation in node.relations)
     if facts:
-        node.costs.effort = (transaction.candidates - before) / facts
+        dense = all(relation.is_dense for relation in node.relations)
+        node.costs.learn_materialising(facts, transaction.candidates - before, dense)
 
 
 def _prove_or_recompute(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
     losses = _losses(transaction, node, explicit)
-    if not _lost_too_much(losses, LOST_SHARE / max(1.0, node.costs.effort)):
+    lost_too_much = _lost_too_much(losses)
+    if not lost_too_much:
         facts = sum(relation.count for relation in node.relations)
         patience = max(LEAST_PATIENCE, int(PATIENCE * node.costs.of_materialising(facts)))
         try:
@@ -159,7 +160,7 @@ def _prove_or_recompute(
         except OutOfPatience:
             pass
     before = transaction.candidates
-    recompute(transaction, node, explicit, rules, counters)
+    recompute(transaction, node, counters, most_stays=not lost_too_much)
     _learn_effort(transaction, node, before)
 
 
@@ -189,6 +190,11 @@ def _delete_by_ranks(
             learn(lost, transaction.candidates - before)
 
 
+def _recompute(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:
+    afresh = bool(rules.removed) or _lost_too_much(_losses(transaction, node, explicit))
+    recompute(transaction, node, counters, most_stays=not afresh)
+
+
 def _prove(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:
     backward_forward(transaction, node, explicit, rules, counters)
 
@@ -198,7 +204,7 @@ _COUNTING = Choice(_count, Counters.ALL)
 _DRED_COUNTING = Choice(delete_and_rederive, Counters.ALL, ALL_MARKS)
 _BF = Choice(_prove, Counters.NONE, EXPLICIT_MARKS)
 _BF_COUNTING = Choice(_prove, Counters.NON_RECURSIVE, EXPLICIT_MARKS)
-_RECOMPUTE = Choice(recompute, Counters.NONE)
+_RECOMPUTE = Choice(_recompute, Counters.NONE)
 
 _ALGORITHMS = {
     "auto": Algorithm(

@@ -442,7 +442,7 @@ class Engine:
             pairs = self._closures.former_pairs(relation.name)
             if pairs is not None:
                 transaction.note_former_closure(relation, pairs)
-        recompute(transaction, node, explicit, rules, counters)
+        recompute(transaction, node, counters, most_stays=False)
         self._note_counters(node, counters)
 
     def _prepare_counters(self, transaction: Transaction, node: Node, rules: RuleChange) -> None:

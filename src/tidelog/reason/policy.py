@@ -32,12 +32,12 @@ class Counters(Enum):
 
 
 # All costs are in candidates of materialisation, some 6 ns each; these were measured (docs/algorithms.md).
-# To insert a fact takes as long as to look at so many.
-INSERTION_COST = 12
+# To insert a fact takes as long as to look at so many; less where a relation is known by its bits.
+INSERTION_COST, DENSE_INSERTION_COST = 25, 6
 # How fast old deletions are forgotten: with each new one, and with each that was not even tried.
 REMEMBERED, TRIED_AGAIN = 0.8, 0.95
 # A deletion that was given up is taken to need so many times what it had taken by then.
-DISAPPOINTMENT = 4
+DISAPPOINTMENT = 3
 
 
 @dataclass(slots=True)
@@ -46,16 +46,22 @@ class Costs:
 
     # Candidates that materialisation looks at for each fact, as of the last time; a guess before that was seen.
     effort: float = 3.0
-    # What deletions took of late, and how many facts the component's rules had lost by them.
+    insertion: int = INSERTION_COST
+    # What deletions took of late, and how many facts the component's rules had lost by them; at first as if a few had
+    # been lost for nothing, so that a single dear one does not speak for all.
     spent: float = 0.0
-    lost: float = 0.0
+    lost: float = 5.0
 
     def of_materialising(self, facts: int) -> float:
-        return (self.effort + INSERTION_COST) * facts
+        return (self.effort + self.insertion) * facts
+
+    def learn_materialising(self, facts: int, candidates: int, dense: bool) -> None:
+        self.effort = candidates / facts
+        self.insertion = DENSE_INSERTION_COST if dense else INSERTION_COST
 
     def of_deleting(self, lost: int) -> float:
         """A forecast, where so many facts are lost; nothing before anything was seen."""
-        return self.spent / self.lost * lost if self.lost else 0.0
+        return self.spent / self.lost * lost
 
     def learn_deletion(self, lost: int, spent: int) -> None:
         self.spent = REMEMBERED * self.spent + spent

@@ -91,9 +91,9 @@ AT_C = 2  # how far the looking has come in C
 
 AT_FOUND = 3  # 1: the fact that looks has a derivation, though not from lower ranks
 
-# In candidates of materialisation: an instance that is found, a fact that looks for one, and a fact that is overdeleted,
-# which spreads, leaves its places, and may come back.
-STEP_COST, LOOK_COST, LOSS_COST = 7, 15, 170
+# In candidates of materialisation: an instance that is found, a fact that looks for one, and one that is overdeleted:
+# it spreads, leaves its places, and may come back.
+STEP_COST, LOOK_COST, LOSS_COST = 7, 15, 80
 
 # A single update takes fewer rounds than are left after this one.
 LAST_RANK = 1 << 30

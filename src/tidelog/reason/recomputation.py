@@ -6,13 +6,16 @@ from tidelog.reason.compiled import Node
 from tidelog.reason.heads import INSERT
 from tidelog.reason.policy import Counters
 from tidelog.reason.sets import CREATED_IN_ROUND, HOLDING
-from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+from tidelog.reason.transaction import Transaction
 
 
-def recompute(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:
-    """I := E on the component's relations; then every instance of its rules, and what follows."""
+def recompute(transaction: Transaction, node: Node, counters: Counters, most_stays: bool) -> None:
+    """I := E on the component's relations; then every instance of its rules, and what follows.
+
+    Where most facts stay, they are quicker found again than derived into fresh records.
+    """
     for relation in node.relations:
-        transaction.seed(INSERT, relation, transaction.forget_derived(relation))
+        transaction.seed(INSERT, relation, transaction.forget_derived(relation, most_stays))
         transaction.expect_many(relation)
     jobs = transaction.whole_rules([rule for rule in node.rules if not rule.recursive], False, counters)
     transaction.spread(INSERT, HOLDING, *jobs)

@@ -276,12 +276,13 @@ class Transaction:
         for relation in node.relations:
             relation.complete_table()
 
-    def forget_derived(self, relation: Relation) -> Cells:
+    def forget_derived(self, relation: Relation, most_stays: bool) -> Cells:
         """Take all facts out of I, for the component to be materialised again; the explicit ones, which come first."""
         relation.clear_queues()
-        if self._attendant is None and relation not in self._kept:
-            return self._renew(relation)
         # Whoever looks in may know facts by their numbers: they keep them.
+        if not most_stays and self._attendant is None and relation not in self._kept:
+            return self._renew(relation)
+        relation.complete_table()
         relation.mark_unclean()
         self.keep_whole(relation)
         empty_relation(self.machine, relation.number)

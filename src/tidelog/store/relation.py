@@ -170,6 +170,7 @@ class Relation:
         self._queue: Cells = np.empty(capacity, np.int32)
         self._batch: Cells = np.empty(capacity, np.int32)
         self._pairs: npt.NDArray[np.int64] | None = None
+        self.is_dense = False  # whether facts were kept as bits too when many came last
         self._tabled: int | None = None  # how many facts are in the table, if not all
         self.fields[R_ARITY] = arity
         self.fields[R_COUNT] = 0
@@ -338,7 +339,8 @@ class Relation:
         fields = self.fields
         if self._pairs is not None and rows <= fields[R_PAIR_ROWS] and words <= fields[R_PAIR_COLUMNS] // 64:
             return
-        if 8 * rows * words > max(PAIR_BYTES * self.count, PAIRS_AT_LEAST):
+        self.is_dense = 8 * rows * words <= max(PAIR_BYTES * self.count, PAIRS_AT_LEAST)
+        if not self.is_dense:
             return
         columns = 64 * words
         # Behind the matrix lies what rules are joined by, row by row: as long, and used only where a rule does so.
