@@ -10,11 +10,13 @@ import pytest
 
 import tidelog.backlog
 import tidelog.live
+from audit import audit
 from engine_util import ALGORITHMS, explicit, facts_of, knowledge_base, materialisation
 from generate import EVERYTHING, soak
 from naive import State, Update, change, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, TidelogError
 from tidelog.live import Live
+from tidelog.store import growth
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
 
@@ -416,3 +418,29 @@ def test_threads_that_submit_whatever_they_like(seed: int) -> None:
     for number in sorted(taken):
         state = state.apply(taken[number])
     check_settled(kb, live, case.state, state)
+
+
+def test_updates_are_taken_in_while_arrays_grow_and_closures_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Growth cannot be left half done, but what comes meanwhile need not wait for its end."""
+    monkeypatch.setattr(growth, "PIECE", 4)
+    waiting: list[int] = []
+    breathe = Live.breathe
+
+    def submit_and_breathe(live: Live) -> None:
+        if not waiting:
+            live.submit(add={"edge": [(1000, 0)]})
+        breathe(live)
+        waiting.append(len(live._incoming))
+
+    monkeypatch.setattr(Live, "breathe", submit_and_breathe)
+    for modules in (False, True):
+        waiting.clear()
+        kb = KnowledgeBase("path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), path(Y, Z).", modules=modules)
+        live = kb.live()
+        live.submit(add={"edge": [(number, number + 1) for number in range(40)]})
+        live.settle()
+        live.settle()
+        assert waiting
+        assert not any(waiting)
+        assert len(kb.facts("path")) == 41 * 40 // 2 + 41
+        audit(kb)

@@ -74,6 +74,7 @@ class Live:
         self._background = False
         self._worker: threading.Thread | None = None
         self._wake = threading.Event()
+        self._problem: BaseException | None = None  # that taking an update in met, to be raised where it can be
         self._changes: list[Change] = []
         self._refused: list[tuple[int, BaseException]] = []
 
@@ -288,6 +289,9 @@ class Live:
 
     def attend(self, transaction: Transaction) -> None:
         """Take in what came, start again where that is better, and rest where nobody asked for more."""
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
         if self._incoming and isinstance(self._in_work, Batch):
             self._take_in()
             later = self._waiting[0] if self._waiting else None
@@ -297,6 +301,14 @@ class Live:
         if not self._may_go_on():
             self._changed.notify_all()
             self._changed.wait_for(self._may_go_on)
+
+    def breathe(self) -> None:
+        """Take in what came, in the middle of what cannot be left: a problem is raised when that is done."""
+        if self._incoming and isinstance(self._in_work, Batch) and self._problem is None:
+            try:
+                self._take_in()
+            except BaseException as problem:
+                self._problem = problem
 
     def _spend(self) -> None:
         """A unit of work is done."""

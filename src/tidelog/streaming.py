@@ -119,6 +119,9 @@ class LookAhead:
                 deleted, added = (self._encoded.get(key, NO_FACTS) for key in ("delete", "add"))
                 transaction.marking.look(deleted, added, self._kb._engine.explicit_relation)
 
+    def breathe(self) -> None:
+        """The next update can wait until the records are in order, where its facts are to be marked."""
+
     def _encode(self, update: object) -> dict[str, EncodedFacts]:
         """What an update deletes and adds. Nothing of a bad update, which is refused in its own place, of one whose
         rows can be read only once, and of one with rules, whose prefixes may give names another meaning.

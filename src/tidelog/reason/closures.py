@@ -339,7 +339,12 @@ class ClosureNode:
 
     def _empty_closure(self) -> Closure:
         kind = SymmetricClosure if self.module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedClosure
-        return kind("closure" if self.module.diagonal is Diagonal.CLOSURE else "given")
+        closure = kind("closure" if self.module.diagonal is Diagonal.CLOSURE else "given")
+        closure.breathe = self._breathe
+        return closure
+
+    def _breathe(self) -> None:
+        self._store.breathe()
 
     def _edges(self, rows: Cells) -> tuple[Cells, Cells]:
         if self.module.diagonal is Diagonal.NONE:

@@ -33,6 +33,7 @@ from tidelog.reason.recomputation import recompute
 from tidelog.reason.renewal import Renewed
 from tidelog.reason.returning import NO_WORDS
 from tidelog.reason.transaction import NOTHING, Appended, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
+from tidelog.store.growth import pieces
 from tidelog.store.jit import address, working_time
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
 from tidelog.store.relation import Cells, Relation
@@ -527,7 +528,10 @@ class Engine:
         kernel: Callable[..., int] = add_explicit if adding else remove_explicit
         if adding:
             relation.reserve(len(rows))
-        count = kernel(self.store.machine, relation.number, address(rows), len(rows), address(result))
+        count, at_rows, at_result = 0, address(rows), address(result)
+        for first, last in pieces(len(rows), self.store.breathe):
+            at = at_rows + 4 * relation.arity * first
+            count += kernel(self.store.machine, relation.number, at, last - first, at_result + 4 * count)
         transaction.note_explicit_count(relation)
         relation.explicit_count += count if adding else -count
         return result[:count]

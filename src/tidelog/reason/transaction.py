@@ -32,6 +32,7 @@ from tidelog.reason.replacement import ClosurePairs
 from tidelog.reason.returning import NO_WORDS, Returning, Words
 from tidelog.reason.sets import Sets
 from tidelog.reason.state import AT_BUFFERED, AT_TARGET, STATE_SIZE
+from tidelog.store.growth import no_breath
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     DONE,
@@ -203,6 +204,9 @@ class Attendant(Protocol):
     def attend(self, transaction: Transaction) -> None:
         """May mark facts or wait, and raise to have the update rolled back; no kernel with state of its own may run."""
 
+    def breathe(self) -> None:
+        """Something long is done that cannot be left half done: may take new work in, and must not raise."""
+
 
 class Transaction:
     """One update in work."""
@@ -224,6 +228,7 @@ class Transaction:
         self._rule_text = rule_text
         self._attendant = attendant
         self._budget = BUDGET if attendant is None else attendant.budget
+        store.breathe = no_breath if attendant is None else attendant.breathe
         self._began = time.monotonic()
         self.deltas: dict[str, Changed] = {}
         self.candidates = 0  # that kernels have looked at
@@ -677,6 +682,7 @@ class Transaction:
     def let_go(self) -> None:
         """It is over: what changed belongs to whoever was told of it."""
         self.deltas.clear()
+        self.store.breathe = no_breath
 
     def roll_back(self) -> None:
         for relation in self._postponed:
@@ -703,6 +709,7 @@ class Transaction:
             relation.clear_queues()
         self.marking.forget()
         self.returning.forget()
+        self.let_go()
 
     def _grown(self) -> list[Relation]:
         table = self.store.relation_table

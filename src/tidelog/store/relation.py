@@ -6,6 +6,7 @@ comes back costs nothing; when half of the records are dead, `compact` closes th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.errors import TidelogError
-from tidelog.store.growth import grown
+from tidelog.store.growth import grown, pieces
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     EMPTY,
@@ -295,12 +296,19 @@ class Relation:
             capacity = max(needed, int(self.cells.shape[0] * 1.125))
             self.cells.resize((capacity, self.cells.shape[1]), refcheck=False)
         else:
-            self.cells = grown(self.cells, max(needed, 2 * self.cells.shape[0]), self.count)
+            self.cells = grown(self.cells, max(needed, 2 * self.cells.shape[0]), self.count, self._store.breathe)
         # At once: the memory may run out before the table and the indexes have grown as well.
         self._publish()
 
+    def _pieces(self, count: int) -> Iterator[tuple[int, int]]:
+        """What takes long and cannot be left half done, piece by piece."""
+        return pieces(count, self._store.breathe)
+
     def _empty_table(self, groups: int) -> tuple[npt.NDArray[np.int64], Cells]:
-        return np.full(8 * groups, EMPTY, np.int64), np.empty(8 * groups, np.int32)
+        keys: npt.NDArray[np.int64] = np.empty(8 * groups, np.int64)
+        for first, last in self._pieces(len(keys)):
+            keys[first:last] = EMPTY
+        return keys, np.empty(8 * groups, np.int32)
 
     def _new_table(self, groups: int) -> None:
         self._keys, self._facts = self._empty_table(groups)
@@ -309,12 +317,24 @@ class Relation:
     def _grow_table(self, groups: int) -> None:
         keys, facts = self._keys, self._facts
         self._new_table(groups)
-        move_table(self._store.machine, self.number, address(keys), address(facts), len(keys))
+        at_keys, at_facts = address(keys), address(facts)
+        for first, last in self._pieces(len(keys)):
+            move_table(self._store.machine, self.number, at_keys + 8 * first, at_facts + 4 * first, last - first)
 
     def _grow_index(self, index: Index, more: int) -> None:
         index.slots = np.full(max(2 * len(index.slots), int(1.5 * (index.distinct + more))), EMPTY, np.int32)
         self._publish()
-        rebuild_index(self._store.machine, index.number)
+        self._chain(index)
+
+    def _chain(self, index: Index) -> bool:
+        """Chain every record into an empty index; whether its table is large enough."""
+        machine = self._store.machine
+        return all(rebuild_index(machine, index.number, *piece) >= 0 for piece in self._pieces(self.count))
+
+    def _enter_all(self) -> None:
+        """Enter every record into the empty table."""
+        for first, last in self._pieces(self.count):
+            rebuild_table(self._store.machine, self.number, first, last)
 
     @property
     def clean(self) -> bool:
@@ -390,7 +410,7 @@ class Relation:
         keys, facts = self._empty_table(int(self.count * TABLE_SLACK / MAXIMUM_LOAD / 8) + 1)
         self._keys, self._facts = keys, facts
         self._all_tabled()
-        rebuild_table(self._store.machine, self.number)
+        self._enter_all()
 
     def serve_probes(self) -> None:
         """Plans look for single facts from now on."""
@@ -410,7 +430,7 @@ class Relation:
         self._all_tabled()
         for index in self.indexes:
             index.slots.fill(EMPTY)
-            rebuild_index(self._store.machine, index.number)
+            self._chain(index)
 
     def clear_queues(self) -> None:
         self.fields[R_QUEUE_COUNT] = 0
@@ -452,14 +472,15 @@ class Relation:
 
     def _build_index(self, index: Index) -> None:
         # The number of distinct keys is not known before: build, and grow where it turns out too small.
-        while rebuild_index(self._store.machine, index.number) < 0:
+        while not self._chain(index):
             index.slots = np.full(2 * len(index.slots), EMPTY, np.int32)
             self._publish()
 
     def _relayout(self, width: int) -> None:
         wider = np.zeros((self.cells.shape[0], width), np.int32)
         kept = min(width, self.cells.shape[1])
-        wider[: self.count, :kept] = self.cells[: self.count, :kept]
+        for first, last in self._pieces(self.count):
+            wider[first:last, :kept] = self.cells[first:last, :kept]
         self.cells = wider
         self._publish()
 
@@ -471,8 +492,9 @@ class Relation:
         after = before + 2
         wider = np.zeros((self.cells.shape[0], self._record_cells() + 2), np.int32)
         self.has_counters = True
-        wider[: self.count, :before] = self.cells[: self.count, :before]
-        wider[: self.count, after:] = self.cells[: self.count, before:]
+        for first, last in self._pieces(self.count):
+            wider[first:last, :before] = self.cells[first:last, :before]
+            wider[first:last, after:] = self.cells[first:last, before:]
         self.cells = wider
         self._publish()
 
@@ -495,7 +517,7 @@ class Relation:
         self.fields[R_START] = len(alive)
         self.fields[R_CLEAN] = 1
         self._all_tabled()
-        rebuild_table(self._store.machine, self.number)
+        self._enter_all()
         for index in self.indexes:
             self._build_index(index)
         return alive

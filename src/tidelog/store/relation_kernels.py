@@ -41,13 +41,12 @@ from tidelog.store.layout import (
 
 
 @entry_point
-def rebuild_table(m, relation):
-    """Enter every record into an empty hash table."""
+def rebuild_table(m, relation, first, count):
+    """Enter the records from the first of some up to the last of so many into a hash table that has none of them."""
     row = relation_row(m, relation)
     arity = field(row, R_ARITY)
     groups = field(row, R_GROUPS)
-    count = field(row, R_COUNT)
-    for fact in range(count):
+    for fact in range(first, count):
         # The cache line of a later record's slot is on its way while this one is entered.
         later = row_key(record_of(row, min(fact + LOOK_AHEAD, count - 1)), arity)
         prefetch(field(row, R_KEYS) + 8 * home_slot(later, groups))
@@ -83,8 +82,10 @@ def move_table(m, relation, old_keys, old_facts, old_slots):
 
 
 @entry_point
-def rebuild_index(m, index_number):
-    """Chain every record into an empty index; its distinct keys, or -1 where its table is too small."""
+def rebuild_index(m, index_number, first, count):
+    """Chain the records from the first of some up to the last of so many into an index that has those before them; its
+    distinct keys, or -1 where its table is too small.
+    """
     index = index_row(m, index_number)
     row = relation_row(m, field(index, X_RELATION))
     cells = field(row, R_CELLS)
@@ -92,8 +93,8 @@ def rebuild_index(m, index_number):
     slots = field(index, X_SLOTS)
     link = field(index, X_LINK)
     limit = field(index, X_SLOT_COUNT) * 3 // 4
-    used = 0
-    for fact in range(field(row, R_COUNT)):
+    used = 0 if first == 0 else field(index, X_USED)
+    for fact in range(first, count):
         record = cells + fact * width
         place = slots + 4 * index_slot_of_record(index, record, cells, width)
         newest = load_i32(place)

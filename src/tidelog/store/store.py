@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tidelog.language.syntax import Atom, Term
 from tidelog.program.plan import Plan
 from tidelog.store.code import Assembler, Code
-from tidelog.store.growth import grown
+from tidelog.store.growth import Breathe, grown, no_breath
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     F_IN,
@@ -64,6 +64,7 @@ class Store:
         self.relations: list[Relation] = []
         self._indexes: list[Index] = []
         self._by_name: dict[str, Relation] = {}
+        self.breathe: Breathe = no_breath  # while something long is done in one piece
         self.postponed: set[Relation] = set()  # those whose hash tables do not hold all facts
         self._memos: dict[tuple[str, int], Relation] = {}
         self.memo_functions: dict[int, str] = {}

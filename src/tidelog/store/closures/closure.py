@@ -41,6 +41,7 @@ from tidelog.store.closures.layout import (
 )
 from tidelog.store.closures.memory import Ints, Memory
 from tidelog.store.closures.search import trace
+from tidelog.store.growth import Breathe, no_breath
 from tidelog.store.jit import address
 
 Diagonal = Literal["closure", "given"]
@@ -64,6 +65,7 @@ class Closure(ABC):
         self._pairs = 0  # of different nodes
         self._last: tuple[Edges, Edges] | None = None
         self._crowded = False
+        self.breathe: Breathe = no_breath  # between two kernels
 
     # --- changing ---------------------------------------------------------------------------------------------
 
@@ -287,6 +289,7 @@ class Closure(ABC):
         """Run a kernel, making room whenever it asks, until it is done or gives up. Returns how far it came."""
         begin = 0
         while True:
+            self.breathe()
             begin = kernel(self._memory.m, *arguments, begin)
             status = self._memory[STATUS]
             if status in (DONE, TOO_MUCH):
