@@ -50,7 +50,6 @@ def after(owner: Any, name: str) -> None:
 
 
 POINTS = {
-    "nowhere": lambda: None,
     "applied, not in the sink": lambda: before(Sink, "write"),
     "taken in, not committed": lambda: after(Inbox, "put"),
     "in the inbox's past, not committed": lambda: after(memory.MemoryEngine, "take"),
@@ -67,9 +66,9 @@ def main(folder: Path, point: str) -> None:
         "spark.sql.shuffle.partitions": "2",
     }
     spark = open_session("local[2]", settings)
+    print("Java:", os.environ.get("JAVA_HOME"), flush=True)
     for name in ("memory", "keyed"):
         run_stream(spark, str(folder / name / "pipeline.toml"))
-    spark.stop()
 
 
 if __name__ == "__main__":

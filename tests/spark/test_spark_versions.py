@@ -37,15 +37,16 @@ def rows(frame: DataFrame) -> set[tuple[object, ...]]:
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Materialisation:
     """Three versions: two edges, then a third from a DataFrame, then a rule for another one."""
     folder = tmp_path_factory.mktemp("made")
-    first = Materialisation.create(spark, str(folder), RULES, {"edge": [("b", "c")]}, Options(local_facts=0))
+    first = Materialisation.create(spark, str(folder), RULES, {"edge": [("b", "c")]})
     first.update(add={"edge": spark.createDataFrame([("c", "d")], "x string, y string")}, commit={"batch": "17"})
-    first.update(
+    by_sets = Materialisation.open(spark, str(folder), Options(local_facts=0))
+    by_sets.update(
         delete={"edge": [("b", "c"), ("no", "such")]},
         add_rules=["path(X, Y) :- link(Y, X).", "path(X, Y) :- link(Y, X)."],
         remove_rules="ex:far(Y) :- path(a, Y), not edge(a, Y).",
         add={"link": [("z", "a"), ("z", "a")]},
     )
-    return first
+    return by_sets
 
 
 def test_the_change_of_an_update(made: Materialisation) -> None:

@@ -143,4 +143,5 @@ def _status(key: str, process: int | str = "self") -> float:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(key))
+    # A process that has ended and that nobody has waited for yet has no memory any more.
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(key)), 0.0)

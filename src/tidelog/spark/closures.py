@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from tidelog.formats.batch import FactBatch
 from tidelog.program.modules import Diagonal
+from tidelog.spark.terms import observed
 
 Cut = Callable[[DataFrame], DataFrame]
 """Writes a frame and reads it back, so that the next step starts from files."""
@@ -50,11 +51,11 @@ def symmetric_closure(pairs: DataFrame, cut: Cut) -> DataFrame:
 
 def components(pairs: DataFrame, cut: Cut) -> DataFrame:
     """For each `node` of the pairs the least node of its connected component, as its `label`."""
-    edges = cut(pairs.select(F.greatest("c0", "c1").alias("u"), F.least("c0", "c1").alias("v")).distinct())
-    before = None
-    while (size := _fingerprint(edges)) != before:
-        before = size
-        edges = cut(_small_star(_large_star(edges)))
+    start = pairs.select(F.greatest("c0", "c1").alias("u"), F.least("c0", "c1").alias("v")).distinct()
+    (edges, found), before = _cut_and_identified(start, cut), None
+    while found != before:
+        before = found
+        edges, found = _cut_and_identified(_small_star(_large_star(edges)), cut)
     nodes = edges.select(F.col("u").alias("node"), F.col("v").alias("label"))
     # Loops (u, u) go with the steps, so a node of nothing but loops is its own component.
     alone = pairs.select(F.explode(F.array("c0", "c1")).alias("node")).distinct()
@@ -65,11 +66,13 @@ def components(pairs: DataFrame, cut: Cut) -> DataFrame:
     )
 
 
-def _fingerprint(edges: DataFrame) -> tuple[int, int]:
-    """The number of edges and a sum of their hashes: equal, but for a chance that does not happen, for equal sets."""
-    row = edges.agg(F.count("*"), F.coalesce(F.expr("sum(CAST(xxhash64(u, v) AS decimal(20, 0)))"), F.lit(0))).first()
-    assert row is not None
-    return row[0], int(row[1])
+def _cut_and_identified(edges: DataFrame, cut: Cut) -> tuple[DataFrame, tuple[int, int]]:
+    """The edges in files, their number and a sum of their hashes: equal, but for a chance that does not happen, for
+    equal sets."""
+    seen = Observation()
+    hashes = F.coalesce(F.expr("sum(CAST(xxhash64(u, v) AS decimal(20, 0)))"), F.lit(0))
+    written = cut(edges.observe(seen, F.count("*").alias("edges"), hashes.alias("hashes")))
+    return written, (observed(seen, "edges"), observed(seen, "hashes"))
 
 
 def _large_star(edges: DataFrame) -> DataFrame:

@@ -75,8 +75,10 @@ def _contracted(pairs: DataFrame, members: DataFrame | None, cut: Cut) -> tuple[
     """Make nodes with pairs both ways one, until there are none: the pairs that are left, and all labels so far."""
     while True:
         back = pairs.select(F.col("c1").alias("c0"), F.col("c0").alias("c1"))
-        mutual = cut(pairs.where("c0 < c1").join(back, _PAIR, "left_semi"))
-        if mutual.isEmpty():
+        seen = Observation()
+        both_ways = pairs.where("c0 < c1").join(back, _PAIR, "left_semi")
+        mutual = cut(both_ways.observe(seen, F.count("*").alias("pairs")))
+        if not observed(seen, "pairs"):
             return pairs, members
         labels = components(mutual, cut)
         pairs = cut(_renamed(pairs, labels).where("c0 != c1").distinct())

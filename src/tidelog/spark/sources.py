@@ -22,11 +22,15 @@ from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR
 from tidelog.formats.constants import FLOAT as FLOAT_PATTERN
 from tidelog.formats.constants import INTEGER as INTEGER_PATTERN
-from tidelog.spark.records import RECORD_TYPE, rejected
+from tidelog.spark.records import ARROW_RECORD, RECORD_TYPE, rejected
+from tidelog.spark.relations import union_all
 from tidelog.spark.terms import VALUE_TYPE
 from tidelog.spark.text_sources import TEXT_FORMATS, TYPES, TextSource, read_text
 
 FORMATS = (*TEXT_FORMATS, "parquet", "table")
+
+# The driver looks at so many files itself before it asks for a job.
+FEW_FILES = 100
 
 
 @dataclass(frozen=True)
@@ -93,16 +97,15 @@ class Source:
     # ── Parquet and frames ───────────────────────────────────────────────────────────────────────────────────────
 
     def _records_of_parquet(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-        checked = _listed(spark, paths).mapInArrow(_unreadable, RECORD_TYPE).collect()
-        bad = {row["source"] for row in checked}
-        refused = spark.createDataFrame(checked, RECORD_TYPE)
+        refused = _refused(spark, paths)
+        bad = set(refused.column("source").to_pylist())
         good = [path for path in paths if path not in bad]
-        if not good:
-            return refused
-        frame = spark.read.parquet(*good)
-        return self._records_of_frame(frame, F.col("_metadata.file_path"), F.col("_metadata.row_index") + 1).union(
-            refused
-        )
+        parts = [spark.createDataFrame(refused, RECORD_TYPE)] if bad else []
+        if good:
+            frame = spark.read.parquet(*good)
+            place, row = F.col("_metadata.file_path"), F.col("_metadata.row_index") + 1
+            parts.append(self._records_of_frame(frame, place, row))
+        return union_all(parts)
 
     def _records_of_frame(self, frame: DataFrame, source: Column | None = None, row: Column | None = None) -> DataFrame:
         names = self._column_names(frame)
@@ -212,6 +215,14 @@ def _listed(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """File names, a task each."""
     frame = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}), "path string")
     return frame.repartition(len(paths))
+
+
+def _refused(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
+    """A record for each Parquet file that cannot be read; of a few files without a job."""
+    if len(paths) > FEW_FILES:
+        return _listed(spark, paths).mapInArrow(_unreadable, RECORD_TYPE).toArrow().cast(ARROW_RECORD)
+    listed = pa.RecordBatch.from_pydict({"path": pa.array(paths, pa.string())})
+    return pa.Table.from_batches(_unreadable(iter([listed])), ARROW_RECORD)
 
 
 def _unreadable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -22,7 +22,6 @@ from tidelog.language.syntax import (
     Constant,
     Expression,
     Rule,
-    Term,
     Variable,
     variables,
 )
@@ -36,7 +35,7 @@ from tidelog.values import Value
 
 Names = Mapping[Variable, Variable]
 
-_ROW, _RESULT = Variable("Row"), Variable("Result")
+_ROW, _GROUP, _RESULT = Variable("Row"), Variable("Group"), Variable("Result")
 _NO_LIMIT = 1 << 60
 
 
@@ -74,11 +73,6 @@ class Values:
                 self._floats = self._floats or cells[0] == FLOAT
         return [self._ids[key_of(cells)] for cells in fields]
 
-    def _decoded(self, rows: Sequence[Ids]) -> list[tuple[Value, ...]]:
-        missing = {id_ for row in rows for id_ in row if id_ not in self._values}
-        self._values |= values_of_ids(self._parts, missing)
-        return [tuple([self._values[id_] for id_ in row]) for row in rows]
-
     def kept(self, used: Iterable[int]) -> tuple[list[Fields], dict[int, int]]:
         """The computed constants among the used ids, in the order of the ids that they get, and these."""
         new = sorted({id_ for id_ in used if id_ >= self._first})
@@ -90,8 +84,8 @@ class Values:
     def computed(self, expression: Expression, rows: Sequence[Ids]) -> list[int | None]:
         """The id of an expression's value for each row of its variables, in order; None where it has none."""
         names = _names(expression)
-        head = Atom("result", (_ROW, _RESULT))
-        found = self._solve(head, names, [Comparison("=", _RESULT, _renamed(expression, names))], rows)
+        binding = Comparison("=", _RESULT, _renamed(expression, names))
+        found = self._solve(Atom("result", (_ROW, _RESULT)), names.values(), [binding], self._numbered(rows))
         ids = self.ids([value for _, value in found])
         by_row = {row: id_ for (row, _), id_ in zip(found, ids, strict=True)}
         return [by_row.get(number) for number in range(len(rows))]
@@ -100,43 +94,41 @@ class Values:
         """Whether a comparison holds, for each row of its variables, in order."""
         names = _names(item)
         test = Comparison(item.operator, _renamed(item.left, names), _renamed(item.right, names))
-        found = {row for (row,) in self._solve(Atom("result", (_ROW,)), names, [test], rows)}
-        return [number in found for number in range(len(rows))]
+        found = set(self._solve(Atom("result", (_ROW,)), names.values(), [test], self._numbered(rows)))
+        return [(number,) in found for number in range(len(rows))]
 
     def aggregated(self, rule: NormalRule, rows: Sequence[Ids]) -> list[Ids]:
         """The heads of a rule with aggregates from rows of its group and of what it aggregates."""
         width = len(rule.group)
         numbers: dict[Ids, int] = {}
         groups = [numbers.setdefault(row[:width], len(numbers)) for row in rows]
-        names = {variable: Variable(f"V{place}") for place, variable in enumerate(_aggregated(rule))}
-        head: list[Term] = [
-            Aggregate(item.function, _renamed(item.argument, names), item.distinct) for item in rule.aggregates
+        names = [Variable(f"V{place}") for place in range(len(rule.aggregates))]
+        results = [
+            Aggregate(item.function, name, item.distinct) for item, name in zip(rule.aggregates, names, strict=True)
         ]
-        places = [list(_aggregated(rule)).index(variable) for variable in names]
-        cells = [tuple([row[width + place] for place in places]) for row in rows]
-        group = Variable("Group")
-        found = self._solve(Atom("result", (group, *head)), {group: group, **names}, [], cells, groups)
+        values = self._numbered([row[width:] for row in rows])
+        given = [(number, group, *row) for (number, *row), group in zip(values, groups, strict=True)]
+        found = self._solve(Atom("result", (_GROUP, *results)), (_GROUP, *names), [], given)
         ids = iter(self.ids([value for _, *values in found for value in values]))
         keys = list(numbers)
-        return [_head(rule, keys[number], [next(ids) for _ in values]) for number, *values in found]
+        return [_head(rule, keys[group], [next(ids) for _ in results]) for group, *_ in found]
+
+    def _numbered(self, rows: Sequence[Ids]) -> list[tuple[Any, ...]]:
+        """The values of rows, each row under its number: equal ones stay apart."""
+        missing = {id_ for row in rows for id_ in row if id_ not in self._values}
+        self._values |= values_of_ids(self._parts, missing)
+        return [(number, *(self._values[id_] for id_ in row)) for number, row in enumerate(rows)]
 
     def _solve(
-        self, head: Atom, names: Names, body: list[BodyItem], rows: Sequence[Ids], groups: Sequence[int] | None = None
+        self, head: Atom, names: Iterable[Variable], body: Sequence[BodyItem], given: Sequence[tuple[Any, ...]]
     ) -> list[tuple[Any, ...]]:
-        """What a rule yields from the values of rows, each under its number and that of its group, if it has one."""
-        given = [(number, *row) for number, row in enumerate(self._decoded(rows))]
-        if groups is not None:
-            given = [(number, group, *row) for (number, *row), group in zip(given, groups, strict=True)]
+        """What a rule with this head and these further conditions yields from rows of a number and named values."""
         columns = columns_of(given, "given")
         if columns is None:
             return []
-        rule = Rule(head, (Atom("given", (_ROW, *names.values())), *body))
+        rule = Rule(head, (Atom("given", (_ROW, *names)), *body))
         kb, _ = solved(str(rule), [FactBatch("given", columns, "matches", 1)], self._functions, _NO_LIMIT)
         return list(kb.facts("result"))
-
-
-def _aggregated(rule: NormalRule) -> list[Variable]:
-    return [variable for item in rule.aggregates for variable in variables(item)]
 
 
 def _head(rule: NormalRule, group: Ids, aggregates: Sequence[int]) -> Ids:
