@@ -28,7 +28,8 @@ from tidelog.reason.state import (
     AT_RELATION,
     AT_TARGET,
 )
-from tidelog.store.executor import drain_last, head_relation, next_match, plan_word, start, write_head
+from tidelog.store.chains import drain_last
+from tidelog.store.executor import head_relation, next_match, plan_word, start, write_head
 from tidelog.store.jit import clock, device, entry_point, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import field, flags_at, is_known, relation_row
 from tidelog.store.layout import (

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidelog.reason.sets import Sets
-from tidelog.store.executor import drain_last, next_match, plan_word, start, write_head
+from tidelog.store.chains import drain_last
+from tidelog.store.executor import next_match, plan_word, start, write_head
 from tidelog.store.growth import grown
 from tidelog.store.jit import address, entry_point, load_i32
 from tidelog.store.layout import DONE, M_FRAMES, M_STATE, MATCH, P_WIDTH, PAUSED

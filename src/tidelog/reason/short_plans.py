@@ -29,7 +29,8 @@ from tidelog.reason.state import (
     AT_SHAPE,
     AT_TARGET,
 )
-from tidelog.store.executor import drain_pairs, head_relation, plan_word
+from tidelog.store.chains import drain_pairs
+from tidelog.store.executor import head_relation, plan_word
 from tidelog.store.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import SEED, field, index_row, is_known, mix, relation_row
 from tidelog.store.layout import (
@@ -134,21 +135,57 @@ def first_with_key(index, cells, width, key):
             slot = 0
 
 
+@inlined
+def given_pivots(m, short, pivots, count, pivot_row):
+    """The relation of the pivots, how many there are, and the set that they are matched in. Where no pivots are given,
+    all facts of the first atom are."""
+    if pivots != 0:
+        return pivot_row, count, 0, 0
+    row = relation_row(m, load_i32(short + 4 * SHORT_SCANNED))
+    role = load_i32(short + 4 * SHORT_SCANNED_ROLE)
+    return row, field(row, R_COUNT), m[M_MASKS + 2 * role], m[M_MASKS + 2 * role + 1]
+
+
+@inlined
+def copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked):
+    """The head of a rule with one atom; how many are buffered then."""
+    if marked:
+        note_marked(m, buffered)
+    head = heads + 4 * arity * buffered
+    short_head(head_cells, arity, pivot, pivot, pivot, head)
+    # A mark belongs to the place that it was noted for, also where the head is known.
+    if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
+        buffered += 1
+    return buffered
+
+
+@inlined
+def drain_chain(shape, known_heads, chain, care, want, key, first, second, from_first, heads, room, buffered):
+    """The heads that a chain gives where they are pairs: by whole rows where that pays (`reason.bit_rows`), one by one
+    elsewhere. `first` and `second` are a column of the last atom, or -1, and the value that they have then."""
+    first_column, first_value = first
+    second_column, second_value = second
+    fact = chain[0]
+    by_rows = shape == GATHER and from_first
+    if by_rows and first_value < known_heads[1] and gathered(known_heads, key, chain, care, want, second_column):
+        matches, buffered = add_gathered(known_heads, first_value, key, heads, room, buffered)
+        return (-1 if matches > 0 else fact), known_heads[2] >> 9, matches, buffered, from_first
+    fact, seen, matches, buffered = drain_pairs(
+        chain, care, want, first_column, first_value, second_column, second_value, heads, room, buffered, known_heads
+    )
+    if by_rows and fact < 0:
+        note_walked(known_heads, key, matches)
+    return fact, seen, matches, buffered, False
+
+
 @device
 def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, marking):
     """`run_plan` for a plan in short form, with everything in registers.
 
-    Where no pivots are given, all facts of the first atom are. An atom that is not there counts as one with a single
-    match. Facts with all flags of `marking`, unless that is 0, mark the heads that they derive.
+    An atom that is not there counts as one with a single match. Facts with all flags of `marking`, unless that is 0,
+    mark the heads that they derive.
     """
-    pivot_care = 0
-    pivot_want = 0
-    if pivots == 0:
-        pivot_row = relation_row(m, load_i32(short + 4 * SHORT_SCANNED))
-        count = field(pivot_row, R_COUNT)
-        role = load_i32(short + 4 * SHORT_SCANNED_ROLE)
-        pivot_care = m[M_MASKS + 2 * role]
-        pivot_want = m[M_MASKS + 2 * role + 1]
+    pivot_row, count, pivot_care, pivot_want = given_pivots(m, short, pivots, count, pivot_row)
     target = head_relation(m, plan)
     target_row = relation_row(m, target)
     arity = field(target_row, R_ARITY)
@@ -229,76 +266,36 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                     if status != DONE:
                         break
                     buffered = 0
+                chain = (fact, cells, width, flags, link)
                 if atoms == 0:
-                    if marked:
-                        note_marked(m, buffered)
-                    head = heads + 4 * arity * buffered
-                    short_head(head_cells, arity, pivot, pivot, pivot, head)
-                    # A mark belongs to the place that it was noted for, also where the head is known.
-                    if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
-                        buffered += 1
-                    work += 1
-                    fact = -1
+                    buffered = copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked)
+                    fact, seen, matches = -1, 0, 1
                 elif shape == SPREAD:
+                    same = cell_value(head_cells, pivot, middle)
+                    group = (end - position, low, high)
                     fact, member, seen, matches, buffered = spread(
-                        known_heads,
-                        (fact, cells, width, flags, link),
-                        care,
-                        want,
-                        first_from_last,
-                        cell_value(head_cells, pivot, middle),
-                        (end - position, low, high),
-                        member,
-                        heads,
-                        room,
-                        buffered,
+                        known_heads, chain, care, want, first_from_last, same, group, member, heads, room, buffered
                     )
-                    work += matches
-                    budget -= seen * (1 + ((high - low) >> 3))
+                    seen *= 1 + ((high - low) >> 3)
                 elif arity == 2 and marking == 0:
-                    chain = (fact, cells, width, flags, link)
-                    first = cell_value(head_cells, pivot, middle)
-                    second_from_last = last_column(head_cells + 8)
-                    if (
-                        shape == GATHER
-                        and from_first
-                        and first < known_heads[1]
-                        and gathered(known_heads, key, chain, care, want, second_from_last)
-                    ):
-                        seen = known_heads[2] >> 9
-                        matches, buffered = add_gathered(known_heads, first, key, heads, room, buffered)
-                        fact = -1 if matches > 0 else fact
-                    else:
-                        second = cell_value(head_cells + 8, pivot, middle)
-                        fact, seen, matches, buffered = drain_pairs(
-                            chain,
-                            care,
-                            want,
-                            first_from_last,
-                            first,
-                            second_from_last,
-                            second,
-                            heads,
-                            room,
-                            buffered,
-                            known_heads,
-                        )
-                        if shape == GATHER and from_first and fact < 0:
-                            note_walked(known_heads, key, matches)
-                        from_first = False
-                    work += matches
-                    budget -= seen
+                    first = first_from_last, cell_value(head_cells, pivot, middle)
+                    second = last_column(head_cells + 8), cell_value(head_cells + 8, pivot, middle)
+                    fact, seen, matches, buffered, from_first = drain_chain(
+                        shape, known_heads, chain, care, want, key, first, second, from_first, heads, room, buffered
+                    )
                 else:
                     last = cells + fact * width
                     last_flags = load_i32(last + flags)
+                    seen, matches = 1, 0
                     if last_flags & care == want:
                         if marking != 0 and (marked or last_flags & marking == marking):
                             note_marked(m, buffered)
                         short_head(head_cells, arity, pivot, middle, last, heads + 4 * arity * buffered)
                         buffered += 1
-                        work += 1
+                        matches = 1
                     fact = load_i32(last + link)
-                    budget -= 1
+                work += matches
+                budget -= seen
             inner = fact + 2
             if status == DONE and budget < 0:
                 status = PAUSED

@@ -12,7 +12,7 @@ from __future__ import annotations
 from tidelog.store.closures.kernels import closure_contains, closure_next, closure_next_pair, closure_node
 from tidelog.store.expressions import BAD, compare, evaluate, intern_number, is_number
 from tidelog.store.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import SEED, field, find, index_row, is_known, mix, record_of, relation_row
+from tidelog.store.kernels import SEED, field, find, index_row, mix, record_of, relation_row
 from tidelog.store.layout import (
     DONE,
     EMPTY,
@@ -568,103 +568,3 @@ def next_match(m, frame):
     store_i64(frame + 8 * FRAME_DEPTH, depth)
     store_i64(frame + 8 * FRAME_ENTERING, 0)
     return MATCH if depth >= 0 else DONE
-
-
-@device
-def output_column(outputs_at, outputs, source):
-    """The column of an atom that binds a source, or -1 where the source is bound before it."""
-    at = outputs_at
-    for _ in range(outputs):
-        if load_i32(at + 4) == source:
-            return load_i32(at)
-        at += 8
-    return -1
-
-
-@device
-def drain_pairs(chain, care, want, first_column, first, second_column, second, heads, room, buffered, known):
-    """The inner loop of every join whose head is a pair: walk a chain and buffer the heads that are not known.
-
-    `chain` is the next fact, the address of the records, their width, and the offsets of flags and link. A column is -1
-    where the cell is the same for the whole chain. Gives the next fact, how many were looked at, how many matched, and
-    how many heads are buffered then.
-    """
-    fact, cells, width, flags, link = chain
-    seen = 0
-    matches = 0
-    while fact >= 0 and buffered < room:
-        record = cells + fact * width
-        fact = load_i32(record + link)
-        seen += 1
-        if load_i32(record + flags) & care == want:
-            matches += 1
-            if first_column >= 0:
-                first = load_i32(record + 4 * first_column)
-            if second_column >= 0:
-                second = load_i32(record + 4 * second_column)
-            if is_known(known, first, second):
-                continue
-            store_i32(heads + 8 * buffered, first)
-            store_i32(heads + 8 * buffered + 4, second)
-            buffered += 1
-    return fact, seen, matches, buffered
-
-
-@device
-def drain_last(m, frame, heads, room, buffered, known):
-    """After a match whose last atom came by an index: write the heads of the matches that differ only in that atom.
-
-    The inner loop of every join, without a way back through the plan for each match. How many matches there were, and
-    how many heads are buffered then; `known` ones are left out.
-    """
-    plan = load_i64(frame + 8 * FRAME_PLAN)
-    code = m[M_CODE]
-    last = load_i32(code + 4 * (plan + P_STEPS)) - 1
-    step = code + 4 * load_i32(code + 4 * (plan + P_FIRST + last))
-    if load_i32(step + 4 * S_KIND) != STEP_INDEX:
-        return 0, buffered
-    variables = frame + 8 * FRAME_VARIABLES
-    cursor_at = variables + 8 * (load_i32(code + 4 * (plan + P_VARIABLES)) + last)
-    fact = load_i64(cursor_at)
-    row = relation_row(m, load_i32(step + 4 * S_RELATION))
-    cells = field(row, R_CELLS)
-    width = field(row, R_WIDTH)
-    flags = field(row, R_FLAGS)
-    link = field(index_row(m, load_i32(step + 4 * S_INDEX)), X_LINK)
-    role = load_i32(step + 4 * S_ROLE)
-    care = m[M_MASKS + 2 * role]
-    want = m[M_MASKS + 2 * role + 1]
-    outputs = load_i32(step + 4 * S_OUTPUTS)
-    checks = load_i32(step + 4 * S_CHECKS)
-    lists = step + 4 * (S_LISTS + load_i32(step + 4 * S_KEYS))
-    sources = code + 4 * load_i32(code + 4 * (plan + P_HEAD))
-    arity = load_i32(code + 4 * (plan + P_WIDTH))
-    if arity == 2 and checks == 0:
-        first = load_i32(sources)
-        second = load_i32(sources + 4)
-        chain = (fact, cells, width, flags, link)
-        first_column = output_column(lists, outputs, first)
-        second_column = output_column(lists, outputs, second)
-        first = value_of(first, variables)
-        second = value_of(second, variables)
-        fact, seen, matches, buffered = drain_pairs(
-            chain, care, want, first_column, first, second_column, second, heads, room, buffered, known
-        )
-        store_i64(cursor_at, fact)
-        m[M_BUDGET] -= seen
-        return matches, buffered
-    seen = 0
-    matches = 0
-    while fact >= 0 and buffered < room:
-        record = cells + fact * width
-        fact = load_i32(record + link)
-        seen += 1
-        if load_i32(record + flags) & care == want and bind(lists, outputs, checks, record, variables):
-            target = heads + 4 * arity * buffered
-            for column in range(arity):
-                store_i32(target + 4 * column, value_of(load_i32(sources + 4 * column), variables))
-            buffered += 1
-            matches += 1
-    store_i64(cursor_at, fact)
-    m[M_BUDGET] -= seen
-    return matches, buffered
