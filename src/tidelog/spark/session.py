@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -40,6 +41,8 @@ appender.stderr.layout.pattern = %p %c{1}: %m%n%ex{short}
 logger.spark.name = org.apache.spark
 logger.spark.level = off
 """
+_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+_SPARKS_BROADCAST_LIMIT = 10 << 20
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -83,10 +86,23 @@ def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         # Shuffles of 200 partitions, Spark's default, take minutes where a handful takes seconds.
         found["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))
+    found[_BROADCAST] = str(_broadcast_limit(given.get("spark.driver.memory", "1g")))
     found |= given
     java_options = (given.get(_JAVA_OPTIONS), f"-Dlog4j2.configurationFile={_logging_file()}")
     found[_JAVA_OPTIONS] = " ".join(filter(None, java_options))
     return found
+
+
+def _broadcast_limit(memory: str) -> int:
+    """The largest table, in bytes of its files, that is sent to all tasks.
+
+    Spark's own limit is 10 MB whatever the memory. In a small heap that is too much: names take tenfold what they take
+    in files, and several jobs send tables at once."""
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", memory.strip().lower())
+    if not found:
+        return _SPARKS_BROADCAST_LIMIT  # Spark will tell what is wrong with it.
+    unit = {"k": 1 << 10, "": 1 << 20, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}[found[2]]
+    return min(_SPARKS_BROADCAST_LIMIT, int(found[1]) * unit // 256)
 
 
 def find_java() -> None:
