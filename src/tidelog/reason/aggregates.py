@@ -14,11 +14,12 @@ import numpy as np
 from tidelog.language.syntax import Aggregate, Atom, Term, Variable
 from tidelog.program.normal import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start, make_plan
+from tidelog.reason.changes import Changed
 from tidelog.reason.compiled import group_predicate
 from tidelog.reason.fold import Integers, fold
 from tidelog.reason.rows import matches
 from tidelog.reason.sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING, Sets
-from tidelog.reason.transaction import Changed, Transaction
+from tidelog.reason.transaction import Transaction
 from tidelog.store.jit import address
 from tidelog.store.layout import F_IN, F_OLD, FAILURE, M_ERRORS
 from tidelog.store.relation import Cells

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tidelog.errors import TidelogError
 from tidelog.reason.backward_forward import backward_forward
+from tidelog.reason.changes import Explicit, RuleChange
 from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.counting import count
 from tidelog.reason.deletion import delete_and_rederive
@@ -15,7 +16,7 @@ from tidelog.reason.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.reason.policy import Counters
 from tidelog.reason.ranks import delete_by_ranks
 from tidelog.reason.recomputation import recompute
-from tidelog.reason.transaction import Explicit, OutOfPatience, RuleChange, Transaction
+from tidelog.reason.transaction import OutOfPatience, Transaction
 from tidelog.store.relation import Relation
 
 Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]

@@ -7,6 +7,7 @@ derivation of, need not go to D at all (Backward/Forward with counters, named as
 
 from __future__ import annotations
 
+from tidelog.reason.changes import Explicit, RuleChange
 from tidelog.reason.compiled import Node
 from tidelog.reason.deletion import find_candidates
 from tidelog.reason.insertion import insert
@@ -39,7 +40,7 @@ from tidelog.reason.proof_state import (
 )
 from tidelog.reason.provability import L_FRAME, check, enter, saturate
 from tidelog.reason.rederivation import drop_deleted
-from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+from tidelog.reason.transaction import Transaction
 from tidelog.store.jit import device, entry_point, load_i32, load_i64, store_i32
 from tidelog.store.layout import (
     DONE,
@@ -177,7 +178,7 @@ def delete_by_proofs(
         transaction.clear_list(number)
     for relation in node.relations:
         # What stays has a proof, but maybe none that ranks rise along; see `reason.ranks`.
-        transaction.note_ranked(relation, False)
+        transaction.before.note_ranked(relation, False)
     without = rules.added_numbers
     spreading = node.rounds(counters, deleting=True, without=without)
     keeps_counters = int(counters is not Counters.NONE)

@@ -16,6 +16,7 @@ import numpy as np
 
 from tidelog.language.syntax import Atom, Rule
 from tidelog.program.modules import Diagonal, Kind, Module
+from tidelog.reason.changes import Changed
 from tidelog.reason.compiled import CompiledRule, Node, normal_form
 from tidelog.reason.replacement import (
     ClosurePairs,
@@ -26,7 +27,7 @@ from tidelog.reason.replacement import (
     differences,
     is_within,
 )
-from tidelog.reason.transaction import Changed, Transaction
+from tidelog.reason.transaction import Transaction
 from tidelog.store.closures import Closure, ClosureChange, DirectedClosure, SymmetricClosure
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, K_FLOAT

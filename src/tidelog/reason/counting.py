@@ -8,11 +8,12 @@ is not zero.
 from __future__ import annotations
 
 from tidelog.reason.batches import settle_counts
+from tidelog.reason.changes import Explicit, RuleChange
 from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.heads import COUNT_DOWN, COUNT_UP, RECOUNT
 from tidelog.reason.policy import NO_COUNTER, Counters
 from tidelog.reason.sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING
-from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+from tidelog.reason.transaction import Transaction
 from tidelog.store.update_kernels import zero_counters
 
 
@@ -21,8 +22,8 @@ def recount(transaction: Transaction, node: Node, rules: list[CompiledRule], cou
     work = transaction.work_registers().copy()
     transaction.look_up(node)
     for relation in node.relations:
-        transaction.keep_whole(relation)
-        transaction.note_ranked(relation, False)
+        transaction.before.keep_whole(relation)
+        transaction.before.note_ranked(relation, False)
         zero_counters(transaction.machine, relation.number)
     counted = [rule for rule in rules if counters.of(rule.recursive, deleting=False) != NO_COUNTER]
     transaction.list_changes(rule.normal for rule in counted)

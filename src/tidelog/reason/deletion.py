@@ -6,13 +6,14 @@ spread its deletion takes no part in overdeletion again.
 
 from __future__ import annotations
 
+from tidelog.reason.changes import Explicit, RuleChange
 from tidelog.reason.compiled import Node
 from tidelog.reason.heads import OVERDELETE
 from tidelog.reason.insertion import insert
 from tidelog.reason.policy import Counters
 from tidelog.reason.rederivation import drop_deleted, rederive
 from tidelog.reason.sets import DESTROYED_FROM_BELOW, DESTROYED_IN_ROUND, HELD, HOLDING
-from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+from tidelog.reason.transaction import Transaction
 
 
 def find_candidates(

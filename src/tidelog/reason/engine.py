@@ -20,6 +20,7 @@ from tidelog.program.graph import Component, RuleGraph
 from tidelog.reason.agenda import Agenda
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.algorithms import Algorithm, algorithm_for
+from tidelog.reason.changes import NOTHING, Appended, Changed, Explicit, RuleChange
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
 from tidelog.reason.compiled import CompiledRule, Node, normal_form
 from tidelog.reason.counting import recount
@@ -32,7 +33,7 @@ from tidelog.reason.ranks import start_ranks_over
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.renewal import Renewed
 from tidelog.reason.returning import NO_WORDS
-from tidelog.reason.transaction import NOTHING, Appended, Attendant, Changed, Explicit, Limits, RuleChange, Transaction
+from tidelog.reason.transaction import Attendant, Limits, Transaction
 from tidelog.store.growth import pieces
 from tidelog.store.jit import address, working_time
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
@@ -442,7 +443,7 @@ class Engine:
                 relation.add_counters()
             pairs = self._closures.former_pairs(relation.name)
             if pairs is not None:
-                transaction.note_former_closure(relation, pairs)
+                transaction.before.note_former_closure(relation, pairs)
         recompute(transaction, node, counters, most_stays=False)
         self._note_counters(node, counters)
 
@@ -498,7 +499,7 @@ class Engine:
 
     def _all_new(self, transaction: Transaction, aggregate: AggregateRule) -> bool:
         return len(aggregate.relation) == 0 and any(
-            atom.predicate in transaction.deltas and transaction.is_new(self._relation(atom.predicate))
+            atom.predicate in transaction.deltas and transaction.before.is_new(self._relation(atom.predicate))
             for atom in aggregate.normal.positives
         )
 
@@ -532,7 +533,7 @@ class Engine:
         for first, last in pieces(len(rows), self.store.breathe):
             at = at_rows + 4 * relation.arity * first
             count += kernel(self.store.machine, relation.number, at, last - first, at_result + 4 * count)
-        transaction.note_explicit_count(relation)
+        transaction.before.note_explicit_count(relation)
         relation.explicit_count += count if adding else -count
         return result[:count]
 

@@ -6,11 +6,12 @@ On an empty store this is materialisation.
 
 from __future__ import annotations
 
+from tidelog.reason.changes import Explicit, RuleChange
 from tidelog.reason.compiled import Node
 from tidelog.reason.heads import INSERT
 from tidelog.reason.policy import Counters
 from tidelog.reason.sets import CREATED_FROM_BELOW, CREATED_IN_ROUND, HOLDING
-from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+from tidelog.reason.transaction import Transaction
 
 
 def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:

@@ -19,6 +19,7 @@ Ranks lie where the recursive counter of a fact would: this algorithm keeps none
 from __future__ import annotations
 
 from tidelog.reason.backward_forward import room_needed
+from tidelog.reason.changes import Explicit, RuleChange
 from tidelog.reason.compiled import Node
 from tidelog.reason.deletion import find_candidates
 from tidelog.reason.policy import Counters
@@ -48,7 +49,7 @@ from tidelog.reason.proof_state import (
 )
 from tidelog.reason.rederivation import drop_deleted, rederive
 from tidelog.reason.sets import HOLDING
-from tidelog.reason.transaction import Explicit, RuleChange, Transaction
+from tidelog.reason.transaction import Transaction
 from tidelog.store.executor import matched_fact, next_match, plan_word, start
 from tidelog.store.jit import device, entry_point, load_i32, load_i64
 from tidelog.store.kernels import field, record_of, relation_row

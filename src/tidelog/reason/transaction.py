@@ -1,7 +1,7 @@
 """A transaction: one update on its way through the components, all or nothing.
 
-It runs kernels to their end, making room, calling Python functions and watching the limits whenever they pause; it
-knows which facts changed so far; and in the end it commits, or puts everything back as it was.
+It runs kernels to their end, making room, calling Python functions and watching the limits whenever they pause, and
+knows which facts changed so far. What was there before, and how it is put back, is the subject of `reason.before`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,15 +20,15 @@ from tidelog.program.normal import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.reason import interrupts
 from tidelog.reason.batches import queue_facts, queues_to_list, seed
+from tidelog.reason.before import Before
 from tidelog.reason.calls import answer_requests
+from tidelog.reason.changes import NOTHING, Changed, Explicit, RuleChange
 from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.dropping import Dropped
-from tidelog.reason.heads import COUNT_DOWN, COUNT_UP, INSERT, OVERDELETE
+from tidelog.reason.heads import INSERT, OVERDELETE
 from tidelog.reason.marking import NO_ENTRIES, Entries, Marking
 from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
-from tidelog.reason.renewal import renewed_closure, renewed_records
-from tidelog.reason.replacement import ClosurePairs
 from tidelog.reason.returning import NO_WORDS, Returning, Words
 from tidelog.reason.sets import Sets
 from tidelog.reason.state import AT_BUFFERED, AT_TARGET, STATE_SIZE
@@ -36,10 +36,6 @@ from tidelog.store.growth import no_breath
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     DONE,
-    F_EXPLICIT,
-    F_IN,
-    F_OLD,
-    F_TOUCHED,
     FULL,
     FULL_FRAMES,
     FULL_LIST,
@@ -61,106 +57,15 @@ from tidelog.store.layout import (
     NEED_TABLE,
     PAUSED,
     R_COUNT,
-    R_START,
     WORK_KINDS,
 )
-from tidelog.store.relation import Cells, Records, Relation
+from tidelog.store.relation import Cells, Relation
 from tidelog.store.store import LIST_COUNT, Store
-from tidelog.store.update_kernels import (
-    changed_facts,
-    commit_log,
-    commit_relation,
-    empty_relation,
-    load_rows,
-    roll_back_log,
-    roll_back_relation,
-)
 
 # Candidates between two looks at the clock: some tens of milliseconds.
 BUDGET = 4_000_000
 
-NOTHING: Cells = np.empty(0, np.int32)
-
 Functions = Mapping[str, Callable[..., Any]]
-
-
-class Changed(Protocol):
-    """The facts of a relation that left I and those that came into it."""
-
-    @property
-    def removed(self) -> Cells: ...
-
-    @property
-    def added(self) -> Cells: ...
-
-    @property
-    def removed_count(self) -> int:
-        """How many left, known without listing them."""
-
-    @property
-    def added_count(self) -> int:
-        """How many came, known without listing them."""
-
-    @property
-    def dead_count(self) -> int:
-        """How many dead records lie in the relation because of it."""
-
-    def __bool__(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """What changed in a relation that lies in records."""
-
-    removed: Cells
-    added: Cells
-
-    @property
-    def removed_count(self) -> int:
-        return len(self.removed)
-
-    @property
-    def added_count(self) -> int:
-        return len(self.added)
-
-    @property
-    def dead_count(self) -> int:
-        return len(self.removed)
-
-    def __bool__(self) -> bool:
-        return len(self.removed) > 0 or len(self.added) > 0
-
-
-class Appended:
-    """What changed in a relation that only got new records, all of them in I; listed when somebody asks."""
-
-    removed: Cells = NOTHING
-    removed_count = 0
-    dead_count = 0
-
-    def __init__(self, relation: Relation, start: int, stop: int) -> None:
-        self.relation = relation
-        self.start = start
-        self.stop = stop
-        self.added_count = stop - start
-        self._facts: Cells | None = None
-
-    @property
-    def added(self) -> Cells:
-        if self._facts is None:
-            self._facts = np.arange(self.start, self.stop, dtype=np.int32)
-        return self._facts
-
-    def __bool__(self) -> bool:
-        return True
-
-
-@dataclass(slots=True)
-class Explicit:
-    """What an update does to the explicit facts of a component, as fact numbers by relation."""
-
-    deleted: dict[int, Cells] = field(default_factory=dict)
-    added: dict[int, Cells] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,21 +74,6 @@ class Limits:
 
     max_facts: int | None = None
     timeout: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RuleChange:
-    """Rules of a component that an update removes and adds."""
-
-    removed: tuple[CompiledRule, ...] = ()
-    added: tuple[CompiledRule, ...] = ()
-
-    added_numbers: frozenset[int] = frozenset()
-
-    @classmethod
-    def of(cls, removed: Iterable[CompiledRule], added: Iterable[CompiledRule]) -> RuleChange:
-        come = tuple(added)
-        return cls(tuple(removed), come, frozenset(rule.number for rule in come))
 
 
 class OutOfPatience(Exception):
@@ -236,45 +126,12 @@ class Transaction:
         self._dense: set[Relation] = set()
         self._postponed: set[Relation] = set()
         self._inserting = False
-        self._log_mark = 0
-        self._explicit_counts: dict[Relation, int] = {}
-        self._ranked: dict[Relation, bool] = {}
-        # Relations of which most changes: flags and counters of all records, instead of entries in the log.
-        self._kept: dict[Relation, Cells] = {}
-        self._dropped: dict[Relation, Records] = {}
-        # Relations that are derived again: the records of before, and how many of them the update began with.
-        self._renewed: dict[Relation, tuple[Records, int]] = {}
-        # Those of them that were closures until this update.
-        self._former_closures: dict[Relation, ClosurePairs] = {}
+        self.before = Before(store)
         self._rule_work_before = store.rule_work.copy()
-        self.machine[M_LOG_COUNT] = 0
         self.machine[M_ERRORS] = 0
         self.machine[M_WORK : M_WORK + len(WORK_KINDS)] = 0
-        table = store.relation_table
-        table[:, R_START] = table[:, R_COUNT]
         self.marking = Marking(self, expected, attendant is not None and attendant.streams)
         self.returning = Returning(self, kept)
-
-    def note_explicit_count(self, relation: Relation) -> None:
-        """The number of a relation's explicit facts is about to change."""
-        self._explicit_counts.setdefault(relation, relation.explicit_count)
-
-    def note_ranked(self, relation: Relation, ranked: bool) -> None:
-        """From now on the ranks of a relation say what they should, or do not."""
-        self._ranked.setdefault(relation, relation.ranked)
-        relation.ranked = ranked
-
-    def keep_whole(self, relation: Relation) -> None:
-        """Remember all records of a relation at once: most of them are about to change, and the log, which holds them
-        one by one, would take ten times as much.
-        """
-        if relation in self._kept:
-            return
-        before = relation.cells[: int(relation.fields[R_START])]
-        first = relation.flags_column
-        # What the log holds already is put back from there, afterwards.
-        self._kept[relation] = before[:, first : first + (3 if relation.has_counters else 1)].copy()
-        before[:, first] |= F_TOUCHED
 
     def look_up(self, node: Node) -> None:
         """From now on single facts of a component are looked for."""
@@ -283,61 +140,12 @@ class Transaction:
 
     def forget_derived(self, relation: Relation, most_stays: bool) -> Cells:
         """Take all facts out of I, for the component to be materialised again; the explicit ones, which come first."""
-        relation.clear_queues()
-        # Whoever looks in may know facts by their numbers: they keep them.
-        if not most_stays and self._attendant is None and relation not in self._kept:
-            return self._renew(relation)
-        relation.complete_table()
-        relation.mark_unclean()
-        self.keep_whole(relation)
-        empty_relation(self.machine, relation.number)
-        flags = relation.cells[: relation.count, relation.flags_column]
-        return np.flatnonzero(flags & F_EXPLICIT).astype(np.int32)
-
-    def _renew(self, relation: Relation) -> Cells:
-        """Set the records aside, and give a relation that holds the explicit ones only; see `reason.renewal`."""
-        start = int(relation.fields[R_START])
-        former = relation.set_aside()
-        self._renewed[relation] = (former, start)
-        rows = np.ascontiguousarray(former.explicit_rows())
-        self._put_back(relation, former)
-        relation.expect_as_many_as(former)
-        relation.reserve(len(rows))
-        load_rows(self.machine, relation.number, address(rows), len(rows), F_EXPLICIT)
-        relation.explicit_count = len(rows)
-        return np.arange(len(rows), dtype=np.int32)
-
-    def _put_back(self, relation: Relation, former: Records) -> None:
-        """Let records that have been set aside be as they were when the update began, and the log forget them: their
-        numbers mean other facts from now on.
-        """
-        log = self.store.log()
-        count = int(self.machine[M_LOG_COUNT])
-        own = log[:count, 0] == relation.number
-        if not own.any():
-            return
-        former.restore(log[:count][own])
-        self._log_mark = int(np.count_nonzero(~own[: self._log_mark]))
-        others = log[:count][~own]
-        log[: len(others)] = others
-        self.machine[M_LOG_COUNT] = len(others)
-
-    def note_former_closure(self, relation: Relation, pairs: ClosurePairs) -> None:
-        """The facts of a relation were these pairs, of which its records hold the explicit ones only."""
-        self._former_closures[relation] = pairs
-
-    def is_new(self, relation: Relation) -> bool:
-        """Whether all facts of a relation came with this update."""
-        if relation in self._former_closures:
-            return len(self._former_closures[relation]) == 0
-        if relation in self._renewed:
-            return self._renewed[relation][1] == 0
-        return relation.is_new()
+        # Whoever looks in may know facts by their numbers.
+        return self.before.forget_derived(relation, renew=not most_stays and self._attendant is None)
 
     def drop(self, relation: Relation) -> None:
         """Take all records out of a relation that no rule derives or reads any more, and that has no explicit facts."""
-        self._dropped[relation] = relation.set_aside()
-        delta = Dropped(self._dropped[relation])
+        delta = Dropped(self.before.drop(relation))
         if delta:
             self.deltas[relation.name] = delta
 
@@ -587,7 +395,7 @@ class Transaction:
         return {
             rule
             for name, pivots in node.readers.items()
-            if name in self.deltas and self.is_new(self.store.relation(name, 0))
+            if name in self.deltas and self.before.is_new(self.store.relation(name, 0))
             for rule, pivot in pivots
             if pivot.start is Start.POSITIVE and not rule.recursive
         }
@@ -632,33 +440,10 @@ class Transaction:
     def collect(self, relations: Iterable[Relation]) -> None:
         """Note how the relations of a component changed, now that it is done."""
         for relation in relations:
-            delta = self._delta(relation)
+            delta = self.before.delta(relation)
             if delta:
                 self.deltas[relation.name] = delta
-        self._log_mark = int(self.machine[M_LOG_COUNT])
-
-    def _delta(self, relation: Relation) -> Changed:
-        if relation in self._renewed:
-            if relation in self._former_closures:
-                return renewed_closure(self.store, relation, self._former_closures[relation])
-            return renewed_records(self.store, relation, self._renewed[relation][0])
-        if relation in self._kept:
-            places = relation.cells[: relation.count, relation.flags_column] & (F_IN | F_OLD)
-            return Delta(*(np.flatnonzero(places == place).astype(np.int32) for place in (F_OLD, F_IN)))
-        entries = int(self.machine[M_LOG_COUNT]) - self._log_mark
-        start = int(relation.fields[R_START])
-        appended = relation.count - start
-        if entries == 0 and appended == 0:
-            return Delta(NOTHING, NOTHING)
-        if entries == 0 and relation.clean:
-            return Appended(relation, start, relation.count)
-        removed = np.empty(entries, np.int32)
-        added = np.empty(entries + appended, np.int32)
-        counts = np.zeros(2, np.int64)
-        changed_facts(
-            self.machine, relation.number, self._log_mark, start, address(removed), address(added), address(counts)
-        )
-        return Delta(removed[: counts[0]], added[: counts[1]])
+        self.before.end_component()
 
     def work_registers(self) -> npt.NDArray[np.int64]:
         return self.machine[M_WORK : M_WORK + len(WORK_KINDS)]
@@ -671,13 +456,7 @@ class Transaction:
 
     def commit(self) -> None:
         self._forget_pairs()
-        for relation in self._kept:
-            relation.fields[R_START] = 0
-        changed = dict.fromkeys((*self._kept, *self._grown()))
-        commit_log(self.machine)
-        for relation in changed:
-            commit_relation(self.machine, relation.number)
-            relation.release_queues()
+        self.before.commit()
 
     def let_go(self) -> None:
         """It is over: what changed belongs to whoever was told of it."""
@@ -688,34 +467,8 @@ class Transaction:
         for relation in self._postponed:
             relation.drop_untabled()
         self._forget_pairs()
-        for relation, (records, start) in self._renewed.items():
-            relation.take_back(records)
-            relation.fields[R_START] = start
-        for relation, cells in self._kept.items():
-            first = relation.flags_column
-            relation.cells[: len(cells), first : first + cells.shape[1]] = cells
-        roll_back_log(self.machine)
+        self.before.roll_back()
         self.machine[M_REQUEST_COUNT] = 0
-        for relation, records in self._dropped.items():
-            relation.take_back(records)
-        for relation, count in self._explicit_counts.items():
-            relation.explicit_count = count
-        for relation, ranked in self._ranked.items():
-            relation.ranked = ranked
-        for relation in self._grown():
-            relation.note_dead(relation.count - int(relation.fields[R_START]))
-            roll_back_relation(self.machine, relation.number)
-        for relation in self.store.relations:
-            relation.clear_queues()
         self.marking.forget()
         self.returning.forget()
         self.let_go()
-
-    def _grown(self) -> list[Relation]:
-        table = self.store.relation_table
-        grown = np.flatnonzero(table[:, R_COUNT] != table[:, R_START])
-        memos = self.store.memo_functions
-        return [self.store.relations[number] for number in grown if number not in memos]
-
-
-__all__ = ["COUNT_DOWN", "COUNT_UP", "F_IN", "INSERT", "OVERDELETE", "PAUSED", "Delta", "Explicit", "Transaction"]
