@@ -126,11 +126,21 @@ def _lost_too_much(losses: list[Loss]) -> bool:
     return any(loss.exceeds(LOST_SHARE) for loss in losses)
 
 
+def _most_stays(transaction: Transaction, node: Node, losses: list[Loss]) -> bool:
+    """Whether less is gone than left of all that a component is derived from; one input may have lost much, and yet be
+    the least of them.
+    """
+    gone = sum(loss.gone for loss in losses)
+    inputs = (transaction.store.relation(predicate, 0) for predicate in node.readers)
+    return gone < sum(map(len, inputs)) + sum(relation.explicit_count for relation in node.relations)
+
+
 def _count_or_recompute(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
-    if _lost_too_much(_losses(transaction, node, explicit)):
-        recompute(transaction, node, counters, most_stays=False)
+    losses = _losses(transaction, node, explicit)
+    if _lost_too_much(losses):
+        recompute(transaction, node, counters, _most_stays(transaction, node, losses))
     else:
         count(transaction, node, explicit, rules)
 
@@ -147,8 +157,7 @@ def _prove_or_recompute(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
     losses = _losses(transaction, node, explicit)
-    lost_too_much = _lost_too_much(losses)
-    if not lost_too_much:
+    if not _lost_too_much(losses):
         facts = sum(relation.count for relation in node.relations)
         patience = max(LEAST_PATIENCE, int(PATIENCE * node.costs.of_materialising(facts)))
         try:
@@ -161,7 +170,7 @@ def _prove_or_recompute(
         except OutOfPatience:
             pass
     before = transaction.candidates
-    recompute(transaction, node, counters, most_stays=not lost_too_much)
+    recompute(transaction, node, counters, _most_stays(transaction, node, losses))
     _learn_effort(transaction, node, before)
 
 
@@ -192,8 +201,8 @@ def _delete_by_ranks(
 
 
 def _recompute(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:
-    afresh = bool(rules.removed) or _lost_too_much(_losses(transaction, node, explicit))
-    recompute(transaction, node, counters, most_stays=not afresh)
+    losses = _losses(transaction, node, explicit)
+    recompute(transaction, node, counters, not rules.removed and _most_stays(transaction, node, losses))
 
 
 def _prove(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:

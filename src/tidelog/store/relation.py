@@ -87,7 +87,7 @@ NO_LIMIT = 1 << 62
 MOVES_FROM = 1 << 26
 
 # Slots for each record from which on a table is made smaller.
-SPARSE = 4
+SPARSE = 2.5
 
 # Dead records of smaller relations are not worth the work.
 COMPACT_FROM = 1024
@@ -403,11 +403,13 @@ class Relation:
         self._publish()
         return True
 
-    def complete_table(self) -> None:
-        """Enter what is not in the hash table yet. Where memory runs out, all stays as it is."""
+    def complete_table(self, room: int = 0) -> None:
+        """Enter what is not in the hash table yet, with room for so many facts in all. Where memory runs out, all stays
+        as it is.
+        """
         if self._tabled is None:
             return
-        keys, facts = self._empty_table(int(self.count * TABLE_SLACK / MAXIMUM_LOAD / 8) + 1)
+        keys, facts = self._empty_table(int(max(self.count * TABLE_SLACK, room) / MAXIMUM_LOAD / 8) + 1)
         self._keys, self._facts = keys, facts
         self._all_tabled()
         self._enter_all()
@@ -583,10 +585,10 @@ class Relation:
         return found
 
     def expect_as_many_as(self, former: Records) -> None:
-        """Give an empty relation a table as large as that of its former records: one that need not grow is filled in
+        """Give an empty relation a table that would hold its former records: one that need not grow is filled in
         half the time. `tidy` sees to it that it is not too large for long.
         """
-        self._new_table(len(former.keys) // 8)
+        self._new_table(max(len(former.keys), int(former.count / MAXIMUM_LOAD)) // 8 + 1)
 
     def take_back(self, records: Records) -> None:
         """Let these be the records again, instead of what lies here now."""
