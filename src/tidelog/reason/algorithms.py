@@ -131,7 +131,7 @@ def _most_stays(transaction: Transaction, node: Node, losses: list[Loss]) -> boo
     the least of them.
     """
     gone = sum(loss.gone for loss in losses)
-    inputs = (transaction.store.relation(predicate, 0) for predicate in node.readers)
+    inputs = [relation for relation in map(transaction.store.find, node.readers) if relation is not None]
     return gone < sum(map(len, inputs)) + sum(relation.explicit_count for relation in node.relations)
 
 
