@@ -588,7 +588,7 @@ class Relation:
         """Give an empty relation a table that would hold its former records: one that need not grow is filled in
         half the time. `tidy` sees to it that it is not too large for long.
         """
-        self._new_table(max(len(former.keys), int(former.count / MAXIMUM_LOAD)) // 8 + 1)
+        self._new_table(max(len(former.keys) // 8, int(former.count / MAXIMUM_LOAD / 8) + 1))
 
     def take_back(self, records: Records) -> None:
         """Let these be the records again, instead of what lies here now."""
