@@ -43,7 +43,8 @@ from tidelog.store.layout import (
     X_SLOTS,
     X_USED,
 )
-from tidelog.store.relation import Index, Relation
+from tidelog.store.records import Index
+from tidelog.store.relation import Relation
 
 Counts = dict[tuple[Constant, ...], tuple[int, int]]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import tidelog.store.pair_bits
 import tidelog.store.relation
 import tidelog.store.store
 from audit import audit, explicit_facts, fingerprint
@@ -39,7 +40,7 @@ def _tiny_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays so small that every one of them grows."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", 64)
-    monkeypatch.setattr(tidelog.store.relation, "PAIRS_FROM", 2)
+    monkeypatch.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 2)
 
 
 def example(maintenance: str = "auto", **options: Any) -> KnowledgeBase:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tidelog.reason.transaction
-import tidelog.store.relation
+import tidelog.store.pair_bits
 import tidelog.store.store
 from audit import audit
 from faults import faulty_memory
@@ -63,7 +63,7 @@ def bits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 4)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", request.param)
     monkeypatch.setattr(tidelog.reason.transaction, "BUDGET", request.param)
-    monkeypatch.setattr(tidelog.store.relation, "PAIRS_FROM", 2)
+    monkeypatch.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 2)
     return monkeypatch
 
 
@@ -71,7 +71,7 @@ def bits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 @pytest.mark.parametrize("seed", range(3))
 def test_bits_change_nothing(bits: pytest.MonkeyPatch, program: str, seed: int) -> None:
     with_bits, work = materialised(program, seed)
-    bits.setattr(tidelog.store.relation, "PAIRS_FROM", 1 << 60)
+    bits.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 1 << 60)
     without, expected = materialised(program, seed)
     assert state(with_bits) == state(without)
     assert work == expected
@@ -110,7 +110,7 @@ def marked_stream(seed: int, maintenance: str) -> tuple[list[dict[str, int]], di
 @pytest.mark.parametrize("maintenance", ["backward-forward", "dred"])
 def test_marks_stay_with_their_facts(bits: pytest.MonkeyPatch, maintenance: str) -> None:
     with_bits = [marked_stream(seed, maintenance) for seed in range(20)]
-    bits.setattr(tidelog.store.relation, "PAIRS_FROM", 1 << 60)
+    bits.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 1 << 60)
     assert with_bits == [marked_stream(seed, maintenance) for seed in range(20)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import tidelog.store.relation
+import tidelog.store.pair_bits
 import tidelog.store.store
 from engine_util import ALGORITHMS, check_stream
 from generate import EVERYTHING, POSITIVE, Features, soak
@@ -19,7 +19,7 @@ def _tiny_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays so small that every one of them grows."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", 64)
-    monkeypatch.setattr(tidelog.store.relation, "PAIRS_FROM", 2)
+    monkeypatch.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 2)
 
 
 def facts_only(update: Update) -> Update:

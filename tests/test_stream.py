@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-import tidelog.store.relation
+import tidelog.store.pair_bits
 import tidelog.store.store
 from engine_util import ALGORITHMS, explicit, facts_of, knowledge_base, materialisation
 from generate import EVERYTHING, POSITIVE, Features, soak
@@ -299,7 +299,7 @@ def _tiny_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays so small that every one of them grows."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", 64)
-    monkeypatch.setattr(tidelog.store.relation, "PAIRS_FROM", 2)
+    monkeypatch.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 2)
 
 
 def check_marked(state: State, stream: list[Update], maintenance: str, **options: object) -> None:

@@ -18,7 +18,7 @@ from tidelog.reason.engine import Engine
 from tidelog.reason.outcome import Request
 from tidelog.sources import UpdateMapping
 from tidelog.store.layout import F_EXPLICIT
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 
 Key = tuple[str, tuple[int, ...]]
 

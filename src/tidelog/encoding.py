@@ -9,7 +9,7 @@ import numpy as np
 from tidelog.errors import DataError
 from tidelog.formats.tables import columns_of
 from tidelog.results import FactSet
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 from tidelog.store.terms import Terms
 
 

@@ -45,7 +45,8 @@ from tidelog.results import Answers, Change, Facts, FactSet
 from tidelog.settling import SettledLock
 from tidelog.sources import EncodedFacts, UpdateMapping
 from tidelog.statistics import ListedRule, RuleStatistics, rule_statistics
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.records import Cells
+from tidelog.store.relation import Relation
 from tidelog.streaming import AsyncStream, Stream, open_stream
 from tidelog.values import Row
 

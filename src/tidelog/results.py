@@ -18,7 +18,7 @@ import pyarrow as pa
 from tidelog.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
 from tidelog.language.literals import render_value
 from tidelog.reason.outcome import ChangedRows
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 from tidelog.store.terms import Terms
 from tidelog.values import Row, Value, identity
 

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from queue import Empty, Queue
 from typing import Any, Protocol
 
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 
 UpdateMapping = Mapping[str, Any]
 

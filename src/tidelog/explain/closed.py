@@ -23,7 +23,7 @@ from tidelog.program.normal import NormalRule
 from tidelog.reason.closures import ClosureNode
 from tidelog.reason.compiled import normal_form
 from tidelog.store.layout import F_EXPLICIT
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 
 Pair = tuple[int, int]
 Measure = Callable[[Backwards, str, Cells], list[int]]

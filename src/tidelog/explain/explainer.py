@@ -14,7 +14,7 @@ from tidelog.explain.wording import Wording
 from tidelog.explain.writing import Writer
 from tidelog.language.syntax import Atom
 from tidelog.reason.engine import Engine
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 
 
 class Explainer:

@@ -25,7 +25,8 @@ from tidelog.reason.sets import HOLDING
 from tidelog.reason.transaction import Transaction
 from tidelog.store.jit import address
 from tidelog.store.layout import DONE, F_IN, M_STATE
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.records import Cells
+from tidelog.store.relation import Relation
 from tidelog.store.update_kernels import load_rows
 
 AT_ROWS = M_STATE + 4

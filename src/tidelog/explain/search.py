@@ -60,7 +60,7 @@ from tidelog.reason.transaction import Transaction
 from tidelog.store.growth import grown
 from tidelog.store.jit import address
 from tidelog.store.layout import DONE, PAUSED
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 
 # A node's fields as columns.
 PREDICATE, FACT, DEPTH, EXPLICIT, _, INSTANCES, HEIGHT, CHOICE, LEAF, GIVEN = range(NODE_BYTES // 4)

@@ -22,7 +22,7 @@ from tidelog.reason.sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, 
 from tidelog.reason.transaction import Transaction
 from tidelog.store.jit import address
 from tidelog.store.layout import F_IN, F_OLD, FAILURE, M_ERRORS
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows, set_membership
 

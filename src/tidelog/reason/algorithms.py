@@ -149,7 +149,7 @@ def _learn_effort(transaction: Transaction, node: Node, before: int) -> None:
     """Note what it took to materialise a component."""
     facts = sum(len(relation) for relation in node.relations)
     if facts:
-        dense = all(relation.is_dense for relation in node.relations)
+        dense = all(relation.bits.dense for relation in node.relations)
         node.costs.learn_materialising(facts, transaction.candidates - before, dense)
 
 

@@ -13,7 +13,8 @@ from tidelog.reason.renewal import renewed_closure, renewed_records
 from tidelog.reason.replacement import ClosurePairs
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, F_TOUCHED, M_LOG_COUNT, R_COUNT, R_START
-from tidelog.store.relation import Cells, Records, Relation
+from tidelog.store.records import Cells, Records
+from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import (
     changed_facts,

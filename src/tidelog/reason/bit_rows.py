@@ -1,6 +1,6 @@
 """Whole rows of a bit matrix at once: the joins of short plans whose heads are pairs of a dense relation.
 
-While facts are only inserted, a dense relation is a bit matrix too (`Relation.note_pairs`). Then sixty-four rule
+While facts are only inserted, a dense relation is a bit matrix too (`store.pair_bits`). Then sixty-four rule
 instances are one operation on two words, in the two shapes that nearly all recursive rules over pairs have:
 
 - *spread*, as in `path(X, Z) :- edge(X, Y), path(Y, Z)` with new paths as pivots: pivots with the same Y share all

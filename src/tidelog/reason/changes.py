@@ -9,7 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from tidelog.reason.compiled import CompiledRule
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.records import Cells
+from tidelog.store.relation import Relation
 
 NOTHING: Cells = np.empty(0, np.int32)
 

@@ -31,7 +31,8 @@ from tidelog.reason.transaction import Transaction
 from tidelog.store.closures import Closure, ClosureChange, DirectedClosure, SymmetricClosure
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, K_FLOAT
-from tidelog.store.relation import Cells, Records, Relation
+from tidelog.store.records import Cells, Records
+from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
 

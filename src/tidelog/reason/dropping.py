@@ -10,7 +10,7 @@ import numpy as np
 
 from tidelog.reason.compiled import CompiledRule
 from tidelog.store.layout import F_IN
-from tidelog.store.relation import Cells, Records
+from tidelog.store.records import Cells, Records
 
 _NOTHING: Cells = np.empty(0, np.int32)
 

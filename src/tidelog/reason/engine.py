@@ -37,7 +37,8 @@ from tidelog.reason.transaction import Attendant, Limits, Transaction
 from tidelog.store.growth import pieces
 from tidelog.store.jit import address, working_time
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.records import Cells
+from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import add_explicit, remove_explicit, set_facts
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.store.layout import FAILURE, K_INTEGER
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 from tidelog.store.terms import Terms
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Value
 

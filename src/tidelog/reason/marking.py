@@ -51,7 +51,8 @@ from tidelog.store.layout import (
     W_MARKED_EXPLICIT,
     W_MARKED_IMPLICIT,
 )
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.records import Cells
+from tidelog.store.relation import Relation
 
 if TYPE_CHECKING:
     from tidelog.reason.compiled import CompiledRule

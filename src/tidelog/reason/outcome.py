@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tidelog.language.syntax import Rule
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.records import Cells
+from tidelog.store.relation import Relation
 
 Rows = Mapping[str, Cells]
 

@@ -12,7 +12,7 @@ from tidelog.program.plan import ALL, make_plan
 from tidelog.reason.rows import matches
 from tidelog.reason.sets import HOLDING
 from tidelog.reason.transaction import Transaction
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 
 if TYPE_CHECKING:
     from tidelog.reason.engine import Engine

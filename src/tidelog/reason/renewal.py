@@ -15,7 +15,8 @@ from tidelog.reason.outcome import ChangedRows, StoredRows
 from tidelog.reason.replacement import ClosurePairs, MissingPairs, StoredPairs
 from tidelog.store.jit import address
 from tidelog.store.layout import F_OLD
-from tidelog.store.relation import Cells, Records, Relation
+from tidelog.store.records import Cells, Records
+from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
 

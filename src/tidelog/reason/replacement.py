@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tidelog.program.modules import Diagonal, Kind, Module
 from tidelog.store.closures import Closure
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 
 Mask = npt.NDArray[np.bool_]
 

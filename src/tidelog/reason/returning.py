@@ -19,7 +19,8 @@ import numpy.typing as npt
 from tidelog.reason.return_kernels import LIST_RETURNS, RETURNS, mark_returning, restore, take_returns
 from tidelog.store.jit import address
 from tidelog.store.layout import M_RESTORED, M_RETURNING, M_WORK, W_INSERTION
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.records import Cells
+from tidelog.store.relation import Relation
 
 if TYPE_CHECKING:
     from tidelog.reason.transaction import Transaction

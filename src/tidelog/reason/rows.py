@@ -12,7 +12,7 @@ from tidelog.store.executor import next_match, plan_word, start, write_head
 from tidelog.store.growth import grown
 from tidelog.store.jit import address, entry_point, load_i32
 from tidelog.store.layout import DONE, M_FRAMES, M_STATE, MATCH, P_WIDTH, PAUSED
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 
 if TYPE_CHECKING:
     from tidelog.reason.transaction import Transaction

@@ -59,7 +59,8 @@ from tidelog.store.layout import (
     R_COUNT,
     WORK_KINDS,
 )
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.records import Cells
+from tidelog.store.relation import Relation
 from tidelog.store.store import LIST_COUNT, Store
 
 # Candidates between two looks at the clock: some tens of milliseconds.
@@ -222,7 +223,7 @@ class Transaction:
 
     def expect_many(self, relation: Relation) -> None:
         """Many facts are about to come into a relation: let it be known by bits if it is dense."""
-        relation.note_pairs()
+        relation.bits.keep()
         self._dense.add(relation)
 
     def _expect_long_work(self) -> None:
@@ -242,7 +243,7 @@ class Transaction:
     def _forget_pairs(self) -> None:
         self._inserting = False
         for relation in self._dense:
-            relation.forget_pairs()
+            relation.bits.forget()
         self._dense.clear()
 
     def _call_functions(self) -> None:

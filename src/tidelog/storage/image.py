@@ -21,7 +21,8 @@ from tidelog.reason.engine import Engine
 from tidelog.reason.policy import CountedRules
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, M_RANK
-from tidelog.store.relation import Cells, Relation
+from tidelog.store.records import Cells
+from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
 

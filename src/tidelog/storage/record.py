@@ -18,7 +18,7 @@ import numpy as np
 from tidelog.errors import StorageError, TidelogError
 from tidelog.language import parse_rules
 from tidelog.language.syntax import Rule
-from tidelog.store.relation import Cells
+from tidelog.store.records import Cells
 from tidelog.store.terms import Terms
 from tidelog.values import IRI, Literal, Value
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from tidelog.store.growth import grown, pieces
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     EMPTY,
-    F_EXPLICIT,
     F_IN,
     R_ARITY,
     R_BATCH,
@@ -40,17 +38,12 @@ from tidelog.store.layout import (
     R_KEYS,
     R_LIMIT,
     R_MAX_INDEXES,
-    R_PAIR_COLUMNS,
-    R_PAIR_ROWS,
-    R_PAIRS,
     R_POSTPONED,
     R_QUEUE,
     R_QUEUE_CAPACITY,
     R_QUEUE_COUNT,
     R_START,
     R_WIDTH,
-    X_COLUMN_COUNT,
-    X_COLUMNS,
     X_FIELDS,
     X_LINK,
     X_RELATION,
@@ -58,13 +51,12 @@ from tidelog.store.layout import (
     X_SLOTS,
     X_USED,
 )
-from tidelog.store.relation_kernels import move_table, note_pairs, rebuild_index, rebuild_table
+from tidelog.store.pair_bits import PairBits
+from tidelog.store.records import Cells, Index, Records, Row
+from tidelog.store.relation_kernels import move_table, rebuild_index, rebuild_table
 
 if TYPE_CHECKING:
     from tidelog.store.closures import Closure
-
-Cells = npt.NDArray[np.int32]
-Row = npt.NDArray[np.int64]
 
 # The table grows at this load. Linear probing over groups of eight stays short, and a fact costs 15 to 22 bytes there.
 MAXIMUM_LOAD = 0.8
@@ -74,12 +66,6 @@ QUEUE_KEPT = 1 << 12
 
 # Room that a table gets which is made for all facts at once.
 TABLE_SLACK = 1.125
-
-# A relation of pairs is kept as a bit matrix while many are derived, if that takes so many bytes a fact, or so many in
-# all: to know a pair by a bit in a near cache is several times cheaper than by the hash table.
-PAIRS_FROM = 1 << 12
-PAIR_BYTES = 16
-PAIRS_AT_LEAST = 1 << 20
 
 NO_LIMIT = 1 << 62
 
@@ -93,64 +79,11 @@ SPARSE = 2.5
 COMPACT_FROM = 1024
 
 
-class Index:
-    """The facts of a relation by the values of some of its columns."""
-
-    def __init__(self, number: int, columns: tuple[int, ...], fields: Row) -> None:
-        self.number = number
-        self.columns = columns
-        self.fields = fields
-        self._column_array = np.array(columns, np.int32)
-        self.slots = np.full(8, EMPTY, np.int32)
-        fields[X_COLUMN_COUNT] = len(columns)
-        fields[X_COLUMNS] = address(self._column_array)
-
-    @property
-    def distinct(self) -> int:
-        """How many keys there are, dead facts included."""
-        return int(self.fields[X_USED])
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """The records of a relation, taken out of it, with all that finds them."""
-
-    cells: Cells
-    keys: npt.NDArray[np.int64]
-    facts: Cells
-    indexes: tuple[tuple[Index, Cells, int], ...]
-    tabled: int | None
-    count: int
-    arity: int
-    has_counters: bool
-    clean: bool
-    dead: int
-    explicit_count: int
-
-    def count_of(self, flag: int) -> int:
-        """How many facts have a flag."""
-        return int(np.count_nonzero(self.cells[: self.count, self.arity] & flag))
-
-    def rows(self, flag: int) -> Cells:
-        """The arguments of the facts that have a flag."""
-        records = self.cells[: self.count]
-        return records[(records[:, self.arity] & flag) != 0, : self.arity]
-
-    def explicit_rows(self) -> Cells:
-        """The arguments of the explicit facts."""
-        return self.rows(F_EXPLICIT) if self.explicit_count else np.empty((0, self.arity), np.int32)
-
-    def restore(self, entries: Row) -> None:
-        """Put facts back to what entries of the undo log say."""
-        facts, cells = entries[:, 1], 3 if self.has_counters else 1
-        self.cells[facts, self.arity : self.arity + cells] = entries[:, 2 : 2 + cells]
-
-
 class Relation:
     """One predicate's facts. `fields` is its row in the relation table, which kernels read and write too."""
 
     def __init__(self, store: Any, number: int, name: str, arity: int, counters: bool, capacity: int) -> None:
-        self._store = store
+        self.store = store
         self.number = number
         self.name = name
         self.arity = arity
@@ -170,8 +103,7 @@ class Relation:
         self._facts: Cells = np.empty(0, np.int32)
         self._queue: Cells = np.empty(capacity, np.int32)
         self._batch: Cells = np.empty(capacity, np.int32)
-        self._pairs: npt.NDArray[np.int64] | None = None
-        self.is_dense = False  # whether facts were kept as bits too when many came last
+        self.bits = PairBits(self)
         self._tabled: int | None = None  # how many facts are in the table, if not all
         self.fields[R_ARITY] = arity
         self.fields[R_COUNT] = 0
@@ -184,7 +116,7 @@ class Relation:
 
     @property
     def fields(self) -> Row:
-        return self._store.relation_table[self.number]
+        return self.store.relation_table[self.number]
 
     @property
     def flags_column(self) -> int:
@@ -296,13 +228,13 @@ class Relation:
             capacity = max(needed, int(self.cells.shape[0] * 1.125))
             self.cells.resize((capacity, self.cells.shape[1]), refcheck=False)
         else:
-            self.cells = grown(self.cells, max(needed, 2 * self.cells.shape[0]), self.count, self._store.breathe)
+            self.cells = grown(self.cells, max(needed, 2 * self.cells.shape[0]), self.count, self.store.breathe)
         # At once: the memory may run out before the table and the indexes have grown as well.
         self._publish()
 
     def _pieces(self, count: int) -> Iterator[tuple[int, int]]:
         """What takes long and cannot be left half done, piece by piece."""
-        return pieces(count, self._store.breathe)
+        return pieces(count, self.store.breathe)
 
     def _empty_table(self, groups: int) -> tuple[npt.NDArray[np.int64], Cells]:
         keys: npt.NDArray[np.int64] = np.empty(8 * groups, np.int64)
@@ -319,7 +251,7 @@ class Relation:
         self._new_table(groups)
         at_keys, at_facts = address(keys), address(facts)
         for first, last in self._pieces(len(keys)):
-            move_table(self._store.machine, self.number, at_keys + 8 * first, at_facts + 4 * first, last - first)
+            move_table(self.store.machine, self.number, at_keys + 8 * first, at_facts + 4 * first, last - first)
 
     def _grow_index(self, index: Index, more: int) -> None:
         index.slots = np.full(max(2 * len(index.slots), int(1.5 * (index.distinct + more))), EMPTY, np.int32)
@@ -328,13 +260,13 @@ class Relation:
 
     def _chain(self, index: Index) -> bool:
         """Chain every record into an empty index; whether its table is large enough."""
-        machine = self._store.machine
+        machine = self.store.machine
         return all(rebuild_index(machine, index.number, *piece) >= 0 for piece in self._pieces(self.count))
 
     def _enter_all(self) -> None:
         """Enter every record into the empty table."""
         for first, last in self._pieces(self.count):
-            rebuild_table(self._store.machine, self.number, first, last)
+            rebuild_table(self.store.machine, self.number, first, last)
 
     @property
     def clean(self) -> bool:
@@ -350,42 +282,6 @@ class Relation:
         if self.fields[R_QUEUE] == address(self._batch):
             self._queue, self._batch = self._batch, self._queue
 
-    def note_pairs(self) -> None:
-        """Keep the facts as bits too where they are dense enough, until `forget_pairs`: nothing may leave I before."""
-        if self.arity != 2 or self.count < PAIRS_FROM or self.closure is not None:
-            return
-        rows, last = (int(self.cells[: self.count, column].max()) + 1 for column in (0, 1))
-        words = -(-last // 64)
-        fields = self.fields
-        if self._pairs is not None and rows <= fields[R_PAIR_ROWS] and words <= fields[R_PAIR_COLUMNS] // 64:
-            return
-        self.is_dense = 8 * rows * words <= max(PAIR_BYTES * self.count, PAIRS_AT_LEAST)
-        if not self.is_dense:
-            return
-        columns = 64 * words
-        # Behind the matrix lies what rules are joined by, row by row: as long, and used only where a rule does so.
-        pairs = np.zeros(2 * rows * words + 3 * rows + words + columns // 2, np.int64)
-        self._keep_bits(pairs[: rows * words].reshape(rows, words))
-        self._pairs = pairs
-        fields[R_PAIRS], fields[R_PAIR_ROWS], fields[R_PAIR_COLUMNS] = address(pairs), rows, columns
-        note_pairs(self._store.machine, self.number)
-
-    def _matrix(self) -> npt.NDArray[np.int64]:
-        """The bits, a row for each first argument."""
-        rows, words = int(self.fields[R_PAIR_ROWS]), int(self.fields[R_PAIR_COLUMNS]) // 64
-        assert self._pairs is not None
-        return self._pairs[: rows * words].reshape(rows, words)
-
-    def _keep_bits(self, larger: npt.NDArray[np.int64]) -> None:
-        """Facts that are about to come have bits already."""
-        if self._pairs is not None:
-            matrix = self._matrix()
-            larger[: matrix.shape[0], : matrix.shape[1]] = matrix
-
-    def forget_pairs(self) -> None:
-        self._pairs = None
-        self.fields[R_PAIRS] = 0
-
     def postpone_table(self, coming: int) -> bool:
         """Let new facts stay out of the hash table until somebody looks for one: their bits tell whether they are
         known, and to enter all at once costs a third of entering them while the table grows.
@@ -393,13 +289,13 @@ class Relation:
         Only if no plan looks for single facts, and if the bits that are set are those of all facts and of so many that
         are about to come: whatever has no bit is then new. Whether that could be done.
         """
-        if self._pairs is None or not self.clean or self.probed:
+        if not self.bits.kept or not self.clean or self.probed:
             return False
-        note_pairs(self._store.machine, self.number)
-        if int(np.bitwise_count(self._matrix().view(np.uint64)).sum()) != self.count + coming:
+        self.bits.complete()
+        if self.bits.count() != self.count + coming:
             return False
         self._tabled = self.count
-        self._store.postponed.add(self)
+        self.store.postponed.add(self)
         self._publish()
         return True
 
@@ -421,7 +317,7 @@ class Relation:
 
     def _all_tabled(self) -> None:
         self._tabled = None
-        self._store.postponed.discard(self)
+        self.store.postponed.discard(self)
         self._publish()
 
     def drop_untabled(self) -> None:
@@ -458,7 +354,7 @@ class Relation:
             raise TidelogError(
                 f"`{self.name}` is read in more than {R_MAX_INDEXES} different ways; split the predicate"
             )
-        index = self._store.new_index(columns)
+        index = self.store.new_index(columns)
         index.slots = np.full(max(8, self.count // 4), EMPTY, np.int32)
         self._relayout(self._record_cells() + 1)
         self.indexes.append(index)
@@ -601,7 +497,7 @@ class Relation:
         self._hold(records.count, records.clean, records.dead, records.explicit_count)
         if records.tabled is not None:
             self._tabled = records.tabled
-            self._store.postponed.add(self)
+            self.store.postponed.add(self)
             self._publish()
 
     def _hold(self, count: int, clean: bool, dead: int, explicit_count: int) -> None:

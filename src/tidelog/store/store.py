@@ -38,7 +38,8 @@ from tidelog.store.layout import (
     M_SIZE,
     SORT_BUCKETS,
 )
-from tidelog.store.relation import Cells, Index, Records, Relation, index_fields, relation_fields
+from tidelog.store.records import Cells, Index, Records
+from tidelog.store.relation import Relation, index_fields, relation_fields
 from tidelog.store.relation_kernels import find_old, find_rows
 from tidelog.store.terms import Terms
 from tidelog.store.update_kernels import load_rows

@@ -1,0 +1,77 @@
+"""A dense relation of pairs as a bit matrix too, for as long as many facts come and none goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.store.jit import address
+from tidelog.store.layout import R_PAIR_COLUMNS, R_PAIR_ROWS, R_PAIRS
+from tidelog.store.relation_kernels import note_pairs
+
+if TYPE_CHECKING:
+    from tidelog.store.relation import Relation
+
+# A relation of pairs is kept as a bit matrix while many are derived, if that takes so many bytes a fact, or so many in
+# all: to know a pair by a bit in a near cache is several times cheaper than by the hash table.
+PAIRS_FROM = 1 << 12
+PAIR_BYTES = 16
+PAIRS_AT_LEAST = 1 << 20
+
+
+class PairBits:
+    """The bits of one relation's facts, and of those that are about to come."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+        self._words: npt.NDArray[np.int64] | None = None
+        self.dense = False  # whether facts were kept as bits too when many came last
+
+    @property
+    def kept(self) -> bool:
+        return self._words is not None
+
+    def keep(self) -> None:
+        """Keep the facts as bits too where they are dense enough, until `forget`: nothing may leave I before."""
+        relation = self._relation
+        if relation.arity != 2 or relation.count < PAIRS_FROM or relation.closure is not None:
+            return
+        rows, last = (int(relation.cells[: relation.count, column].max()) + 1 for column in (0, 1))
+        words = -(-last // 64)
+        fields = relation.fields
+        if self.kept and rows <= fields[R_PAIR_ROWS] and words <= fields[R_PAIR_COLUMNS] // 64:
+            return
+        self.dense = 8 * rows * words <= max(PAIR_BYTES * relation.count, PAIRS_AT_LEAST)
+        if not self.dense:
+            return
+        columns = 64 * words
+        # Behind the matrix lies what rules are joined by, row by row: as long, and used only where a rule does so.
+        larger = np.zeros(2 * rows * words + 3 * rows + words + columns // 2, np.int64)
+        if self.kept:
+            # Facts that are about to come have bits already.
+            matrix = self._matrix()
+            larger[: rows * words].reshape(rows, words)[: matrix.shape[0], : matrix.shape[1]] = matrix
+        self._words = larger
+        fields[R_PAIRS], fields[R_PAIR_ROWS], fields[R_PAIR_COLUMNS] = address(larger), rows, columns
+        self.complete()
+
+    def complete(self) -> None:
+        """Set the bits of all facts."""
+        note_pairs(self._relation.store.machine, self._relation.number)
+
+    def count(self) -> int:
+        """How many bits are set."""
+        return int(np.bitwise_count(self._matrix().view(np.uint64)).sum())
+
+    def _matrix(self) -> npt.NDArray[np.int64]:
+        """The bits, a row for each first argument."""
+        fields = self._relation.fields
+        rows, words = int(fields[R_PAIR_ROWS]), int(fields[R_PAIR_COLUMNS]) // 64
+        assert self._words is not None
+        return self._words[: rows * words].reshape(rows, words)
+
+    def forget(self) -> None:
+        self._words = None
+        self._relation.fields[R_PAIRS] = 0
