@@ -14,7 +14,7 @@ from tidelog.reason.deletion import delete_and_rederive
 from tidelog.reason.insertion import insert
 from tidelog.reason.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.reason.policy import Counters
-from tidelog.reason.ranks import delete_by_ranks
+from tidelog.reason.ranks import LOOK_COST, STEP_COST, delete_by_ranks
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.transaction import OutOfPatience, Transaction
 from tidelog.store.relation import Relation
@@ -89,8 +89,9 @@ PATIENCE = 0.75
 # A deletion is not even tried where earlier ones say that it needs so many times what it may: such forecasts are high
 # for larger deletions, whose facts share work.
 TOO_DEAR = 2
-# A candidate of B/F costs up to ten times one of materialisation.
-PROOF_COST = 10
+# Without ranks deletion goes by B/F, of which a candidate costs up to sixty times one of materialisation; and a third
+# of the patience must do, since materialising again also brings the ranks back.
+PROOF_COST = 3 * 60
 LEAST_PATIENCE = 1_000
 # From this share of lost input on, deletion costs more than starting from what is left.
 LOST_SHARE = 0.3
@@ -157,9 +158,11 @@ def _prove_or_recompute(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
     losses = _losses(transaction, node, explicit)
-    if not _lost_too_much(losses):
-        facts = sum(relation.count for relation in node.relations)
-        patience = max(LEAST_PATIENCE, int(PATIENCE * node.costs.of_materialising(facts)))
+    facts = sum(relation.count for relation in node.relations)
+    patience = max(LEAST_PATIENCE, int(PATIENCE * node.costs.of_materialising(facts)))
+    # Each fact that a removed rule derived has to look for another derivation.
+    looks = sum(_applications(transaction, rule) for rule in rules.removed)
+    if not _lost_too_much(losses) and looks * (STEP_COST + LOOK_COST) <= patience:
         try:
             if node.ranked:
                 _delete_by_ranks(transaction, node, explicit, rules, counters, patience, losses)

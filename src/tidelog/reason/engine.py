@@ -121,6 +121,8 @@ class Engine:
         rules = [self._compile(number) for number in component.rules]
         relations = [self._relation(name) for name in component.predicates]
         node = Node(self.store, component.predicates, relations, rules)
+        if known is not None:
+            node.costs = known[1].costs  # with other rules, but what it took then is the best guess
         self._nodes[component.predicates] = (component, node)
         return node
 
