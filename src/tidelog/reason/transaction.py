@@ -374,11 +374,18 @@ class Transaction:
         for rule in whole:
             if rule.number not in rules.added_numbers:
                 jobs.append(self._job(rule, ALL, NOTHING, counters.of(False, deleted), keep))
-        for delta, pivots in readers:
-            for rule, pivot in pivots:
-                if rule in whole or rule.number in rules.added_numbers or self._is_idle(rule):
-                    continue
-                facts = delta.removed if deleted == (pivot.start is Start.POSITIVE) else delta.added
+        moved = [
+            (delta, rule, pivot, deleted == (pivot.start is Start.POSITIVE))
+            for delta, pivots in readers
+            for rule, pivot in pivots
+            if not (rule in whole or rule.number in rules.added_numbers or self._is_idle(rule))
+        ]
+        # To list changes takes as long as they are many; but a recursion looks at what was there before in any case.
+        if node.recursive_rules or any(
+            delta.removed_count if gone else delta.added_count for delta, _, _, gone in moved
+        ):
+            for delta, rule, pivot, gone in moved:
+                facts = delta.removed if gone else delta.added
                 if len(facts):
                     jobs.append(self._job(rule, pivot, facts, counters.of(rule.recursive, deleted), keep))
         return jobs, keep
