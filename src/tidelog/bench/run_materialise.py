@@ -7,7 +7,7 @@ points-to, no more than DuckDB's on the rest, and closures that do not store the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tidelog.bench.cases import CASES
@@ -51,9 +51,13 @@ ROWS = (
 )
 _PEERS = ("DuckDB", "DuckDB loop", "clingo", "Soufflé", "SWI-Prolog", "plain Python")
 """Those without a minute of warming up; `bench peers` has the others too."""
+_QUICK_SECONDS = 3.0
+"""What a peer gets in the quick form."""
 
 
 def run(options: Options) -> Report:
+    if options.quick:
+        options = replace(options, timeout=min(options.timeout, _QUICK_SECONDS))
     size = options.scale(0.1)
     peers = {name: text for name, text in installed().items() if name in _PEERS}
     duck = [name for name in peers if name.startswith("DuckDB")]
