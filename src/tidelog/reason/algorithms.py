@@ -192,15 +192,14 @@ def _delete_by_ranks(
         node.costs.forget()
         raise OutOfPatience
     before = transaction.candidates
-    learn = node.costs.learn_deletion
     try:
         delete_by_ranks(transaction, node, explicit, rules, counters, patience)
     except OutOfPatience:
-        learn = node.costs.learn_failure
-        raise
-    finally:
         if lost:
-            learn(lost, transaction.candidates - before)
+            node.costs.learn_failure(lost, transaction.candidates - before)
+        raise
+    if lost:
+        node.costs.learn_deletion(lost, transaction.candidates - before)
 
 
 def _recompute(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:

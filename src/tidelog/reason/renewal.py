@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidelog.reason.changes import NOTHING
 from tidelog.reason.outcome import ChangedRows, StoredRows
 from tidelog.reason.replacement import ClosurePairs, MissingPairs, StoredPairs
 from tidelog.store.jit import address
@@ -21,8 +22,6 @@ from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
 
 GONE = -1  # what is found in the place of a fact that is not there any more
-
-_NOTHING: Cells = np.empty(0, np.int32)
 
 
 class GoneRows:
@@ -60,7 +59,7 @@ class Renewed:
     def _new_facts(self) -> Cells:
         """The facts that were not there before."""
         if len(self._kept) == self._relation.count:
-            return _NOTHING
+            return NOTHING
         new = np.ones(self._relation.count, np.bool_)
         new[self._kept] = False
         return np.flatnonzero(new).astype(np.int32)
