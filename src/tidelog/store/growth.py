@@ -12,6 +12,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tidelog.store import rooms
+
 T = TypeVar("T", bound=np.generic)
 
 
@@ -36,8 +38,13 @@ def pieces(count: int, breathe: Breathe) -> Iterator[tuple[int, int]]:
 
 
 def grown(array: npt.NDArray[T], length: int, used: int | None = None, breathe: Breathe = no_breath) -> npt.NDArray[T]:
-    """A copy of an array with room for `length` elements, or rows; of the old ones, all or those that are used."""
-    longer = np.empty((length, *array.shape[1:]), array.dtype)
+    """An array with room for `length` elements, or rows, to take the place of another: it has all of the old ones or
+    those that are used, in the same memory where there is room behind them.
+    """
+    in_place = rooms.lengthened(array, length)
+    if in_place is not None:
+        return in_place
+    longer = rooms.empty((length, *array.shape[1:]), array.dtype)
     for first, last in pieces(len(array) if used is None else used, breathe):
         longer[first:last] = array[first:last]
     return longer

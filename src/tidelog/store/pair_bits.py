@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tidelog.store import rooms
 from tidelog.store.jit import address
 from tidelog.store.layout import R_PAIR_COLUMNS, R_PAIR_ROWS, R_PAIRS
 from tidelog.store.relation_kernels import note_pairs
@@ -48,7 +49,7 @@ class PairBits:
             return
         columns = 64 * words
         # Behind the matrix lies what rules are joined by, row by row: as long, and used only where a rule does so.
-        larger = np.zeros(2 * rows * words + 3 * rows + words + columns // 2, np.int64)
+        larger = rooms.zeros(2 * rows * words + 3 * rows + words + columns // 2, np.int64)
         if self.kept:
             # Facts that are about to come have bits already.
             matrix = self._matrix()

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.errors import TidelogError
-from tidelog.store.growth import grown, pieces
+from tidelog.store import rooms
+from tidelog.store.growth import grown, no_breath, pieces
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     EMPTY,
@@ -98,7 +99,7 @@ class Relation:
         self.ranked = True
         self._dead = 0  # at most that many records are dead
         capacity = max(capacity, 2)
-        self.cells: Cells = np.zeros((capacity, self._record_cells()), np.int32)
+        self.cells: Cells = rooms.zeros((capacity, self._record_cells()), np.int32)
         self._keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._facts: Cells = np.empty(0, np.int32)
         self._queue: Cells = np.empty(capacity, np.int32)
@@ -189,7 +190,8 @@ class Relation:
         if self.closure is not None:
             return len(self.closure)
         flags = self.cells[: self.count, self.flags_column]
-        return int(np.count_nonzero(flags & F_IN))
+        # Piece by piece: what lies between is small enough to be used again for each.
+        return sum(int(np.count_nonzero(flags[first:last] & F_IN)) for first, last in pieces(self.count, no_breath))
 
     # --- growth -------------------------------------------------------------------------------------------------------
 
@@ -218,8 +220,8 @@ class Relation:
         """Give the memory of long queues back: only an update uses them."""
         if max(len(self._queue), len(self._batch)) > QUEUE_KEPT:
             self._follow_kernels()
-            for queue in (self._queue, self._batch):
-                queue.resize(min(len(queue), QUEUE_KEPT), refcheck=False)
+            with suppress(MemoryError):  # Where there is none for short ones, the long ones stay.
+                self._queue, self._batch = self._queue[:QUEUE_KEPT].copy(), self._batch[:QUEUE_KEPT].copy()
             self._publish()
 
     def _grow_records(self, needed: int) -> None:
@@ -237,10 +239,10 @@ class Relation:
         return pieces(count, self.store.breathe)
 
     def _empty_table(self, groups: int) -> tuple[npt.NDArray[np.int64], Cells]:
-        keys: npt.NDArray[np.int64] = np.empty(8 * groups, np.int64)
+        keys: npt.NDArray[np.int64] = rooms.empty(8 * groups, np.int64)
         for first, last in self._pieces(len(keys)):
             keys[first:last] = EMPTY
-        return keys, np.empty(8 * groups, np.int32)
+        return keys, rooms.empty(8 * groups, np.int32)
 
     def _new_table(self, groups: int) -> None:
         self._keys, self._facts = self._empty_table(groups)
@@ -254,7 +256,7 @@ class Relation:
             move_table(self.store.machine, self.number, at_keys + 8 * first, at_facts + 4 * first, last - first)
 
     def _grow_index(self, index: Index, more: int) -> None:
-        index.slots = np.full(max(2 * len(index.slots), int(1.5 * (index.distinct + more))), EMPTY, np.int32)
+        index.slots = rooms.full(max(2 * len(index.slots), int(1.5 * (index.distinct + more))), EMPTY, np.int32)
         self._publish()
         self._chain(index)
 
@@ -338,7 +340,7 @@ class Relation:
         """Let these facts wait, and no others."""
         self._follow_kernels()
         if len(facts) > len(self._queue):
-            self._queue = np.empty(len(facts), np.int32)
+            self._queue = rooms.empty(len(facts), np.int32)
         self._queue[: len(facts)] = facts
         self.fields[R_QUEUE_COUNT] = len(facts)
         self._publish()
@@ -355,7 +357,7 @@ class Relation:
                 f"`{self.name}` is read in more than {R_MAX_INDEXES} different ways; split the predicate"
             )
         index = self.store.new_index(columns)
-        index.slots = np.full(max(8, self.count // 4), EMPTY, np.int32)
+        index.slots = rooms.full(max(8, self.count // 4), EMPTY, np.int32)
         self._relayout(self._record_cells() + 1)
         self.indexes.append(index)
         self._publish()
@@ -371,11 +373,11 @@ class Relation:
     def _build_index(self, index: Index) -> None:
         # The number of distinct keys is not known before: build, and grow where it turns out too small.
         while not self._chain(index):
-            index.slots = np.full(2 * len(index.slots), EMPTY, np.int32)
+            index.slots = rooms.full(2 * len(index.slots), EMPTY, np.int32)
             self._publish()
 
     def _relayout(self, width: int) -> None:
-        wider = np.zeros((self.cells.shape[0], width), np.int32)
+        wider = rooms.zeros((self.cells.shape[0], width), np.int32)
         kept = min(width, self.cells.shape[1])
         for first, last in self._pieces(self.count):
             wider[first:last, :kept] = self.cells[first:last, :kept]
@@ -388,7 +390,7 @@ class Relation:
             return
         before = self._first_link_column()
         after = before + 2
-        wider = np.zeros((self.cells.shape[0], self._record_cells() + 2), np.int32)
+        wider = rooms.zeros((self.cells.shape[0], self._record_cells() + 2), np.int32)
         self.has_counters = True
         for first, last in self._pieces(self.count):
             wider[first:last, :before] = self.cells[first:last, :before]
@@ -403,9 +405,9 @@ class Relation:
         returned. Where memory runs out, all stays as it is.
         """
         alive = self.live()
-        cells = np.zeros((max(2, int(len(alive) * 1.125)), self._record_cells()), np.int32)
+        cells = rooms.zeros((max(2, int(len(alive) * 1.125)), self._record_cells()), np.int32)
         cells[: len(alive)] = self.cells[alive, : cells.shape[1]]
-        slots = [np.full(2 * max(4, min(index.distinct, len(alive))), EMPTY, np.int32) for index in self.indexes]
+        slots = [rooms.full(2 * max(4, min(index.distinct, len(alive))), EMPTY, np.int32) for index in self.indexes]
         queue, batch = np.empty(2, np.int32), np.empty(2, np.int32)
         self._new_table(max(1, int(len(alive) / MAXIMUM_LOAD / 8) + 1))
         self.cells, self._queue, self._batch = cells, queue, batch

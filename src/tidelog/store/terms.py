@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.errors import DataError
+from tidelog.store import rooms
 from tidelog.store.growth import grown
 from tidelog.store.jit import address
 from tidelog.store.layout import (
@@ -92,7 +93,7 @@ class Terms:
             # All or none: the memory may run out in between.
             kinds, payloads = grown(self._kinds, capacity), grown(self._payloads, capacity)
             sizes, hashes = grown(self._sizes, capacity), grown(self._hashes, capacity)
-            slots = np.full(2 * capacity, EMPTY, np.int32)
+            slots = rooms.full(2 * capacity, EMPTY, np.int32)
             self._kinds, self._payloads, self._sizes, self._hashes = kinds, payloads, sizes, hashes
             self._slots = slots
             self._publish()
