@@ -16,7 +16,7 @@ large_pages = pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="thi
 
 
 @large_pages
-def test_a_large_array_begins_at_a_large_page_and_grows_in_place() -> None:
+def test_a_large_array_begins_where_a_page_does_and_grows_in_place() -> None:
     array = rooms.zeros((CELLS // 2, 2), np.int32)
     assert array.ctypes.data % rooms.PAGE == 0
     assert not array.any()

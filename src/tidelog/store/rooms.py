@@ -1,10 +1,10 @@
-"""Memory for arrays: large ones in large pages, with addresses left behind them to grow into.
+"""Memory for arrays: large ones with addresses left behind them to grow into, and in large pages.
 
-The system gives fresh memory page by page, and every page of four kilobytes costs two microseconds or more; for a
-materialisation of half a million facts that was half of its time. A large page costs a twentieth of the small ones in
-it. numpy asks for large pages too, but from four megabytes on, and only for those that lie wholly inside of an array.
-Here a large array begins where a page does. And as addresses cost nothing until they are written to, each has more of
-them than it needs: it grows in place, and nothing is copied.
+The system gives fresh memory page by page, and every page of four kilobytes costs microseconds: for half a million
+facts that was half of the time of a materialisation, most of it for memory that arrays were copied to as they grew.
+Addresses cost nothing until they are written to, so that a large array has more of them than it needs: it grows in
+place, and nothing is copied. What lies far enough behind its beginning comes in large pages, which cost less and make
+looking up less costly; before, most of such a page could be left unused.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Shape = int | tuple[int, ...]
 
 PAGE = 1 << 21
 
-# Smaller arrays would leave most of a large page unused.
-LARGE = 1 << 20
+# Smaller arrays cost less to copy than a room to make.
+LARGE = 1 << 18
 
 # Addresses for each large array. What is larger still is numpy's: it lets the system move pages when such arrays grow.
 RESERVED = 1 << 26
@@ -35,7 +35,7 @@ class _Room(mmap.mmap):
     """Addresses for one array."""
 
     first: int
-    """Where the first large page begins."""
+    """Where the array begins: where a large page could."""
 
     def __new__(cls) -> _Room:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
@@ -44,8 +44,8 @@ class _Room(mmap.mmap):
         except OSError as problem:
             raise MemoryError("no addresses are left for a large array") from problem
         assert _LARGE_PAGES is not None
-        room.madvise(_LARGE_PAGES)
         room.first = -np.frombuffer(room, np.uint8).ctypes.data % PAGE
+        room.madvise(_LARGE_PAGES, room.first + PAGE)
         return room
 
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[T]:
