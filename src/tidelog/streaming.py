@@ -11,8 +11,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tidelog.errors import DataError, TidelogError
 from tidelog.reason.transaction import BUDGET, Attendant, Transaction
 from tidelog.results import Change
@@ -128,23 +126,17 @@ class LookAhead:
         """
         if not isinstance(update, Mapping) or update.get("add_rules") or update.get("remove_rules"):
             return {}
+        arities = dict(self._kb._arities)
         try:
-            return {key: self._encode_facts(facts) for key in ("delete", "add") if (facts := update.get(key))}
+            return {key: self._encode_facts(facts, arities) for key in ("delete", "add") if (facts := update.get(key))}
         except (TidelogError, AttributeError, TypeError, ValueError):
             return {}
 
-    def _encode_facts(self, facts: Mapping[str, Any]) -> EncodedFacts:
-        kb = self._kb
-        encoded = EncodedFacts()
+    def _encode_facts(self, facts: Mapping[str, Any], arities: dict[str, int]) -> EncodedFacts:
         for name, rows in facts.items():
             if not isinstance(rows, Collection):
                 raise TypeError(f"the rows of `{name}` can be read only once")
-            cells = kb._encode_rows(name, rows)
-            if cells is not None:
-                predicate = kb._resolve(name)
-                known = encoded.get(predicate)
-                encoded[predicate] = cells if known is None else np.concatenate((known, cells))
-        return encoded
+        return EncodedFacts(self._kb._encode(facts, arities))
 
     def prepared(self, update: UpdateMapping) -> UpdateMapping:
         """The next update, now that it is taken: with its facts encoded, if they have been looked at."""

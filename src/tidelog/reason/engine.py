@@ -25,7 +25,7 @@ from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
 from tidelog.reason.compiled import CompiledRule, Node, normal_form
 from tidelog.reason.counting import recount
 from tidelog.reason.dropping import Dropped, reads
-from tidelog.reason.marking import NO_ENTRIES, CopyTable, is_copy_of, renumbered
+from tidelog.reason.marking import CopyTable, expect_nothing, is_copy_of, renumber_expected
 from tidelog.reason.modular import Closures
 from tidelog.reason.outcome import LAZY_FROM, AppendedRows, ChangedRows, Outcome, Request, StoredRows
 from tidelog.reason.policy import CountedRules, Counters
@@ -58,8 +58,8 @@ class Engine:
         self.limits = limits or Limits()
         self.functions = functions if functions is not None else {}
         self.attendant: Attendant | None = None
-        # Facts that the last update marked, instances that it kept, and the rules by which marks are shared.
-        self._expected, self._kept = NO_ENTRIES, NO_WORDS
+        # Instances that the last update kept, and the rules by which marks are shared.
+        self._kept = NO_WORDS
         self._copies = CopyTable(self._copies_of)
         self._any_marks: bool | None = None
         self._algorithm: Algorithm = algorithm_for(maintenance)
@@ -163,10 +163,8 @@ class Engine:
             for rule in removed.values():
                 # A rule that reads a closure which ends here needs other plans.
                 rule.forget_plans()
-        transaction = Transaction(
-            self.store, self.limits, self.functions, self.rule_text, self.attendant, self._expected, self._kept
-        )
-        self._expected, self._kept = NO_ENTRIES, NO_WORDS
+        transaction = Transaction(self.store, self.limits, self.functions, self.rule_text, self.attendant, self._kept)
+        self._kept = NO_WORDS
         if impact is None and self._passes_marks():
             transaction.marking.begin(set(request.add), self._algorithm.overdeletes)
         relation_count = len(self.store.relations)
@@ -175,7 +173,8 @@ class Engine:
             self._declare(request)
             begun = self._closures.begin(impact.heads) if impact else ()
             self._pass(transaction, request, removed, added, removed_aggregates, begun)
-            expected, kept = transaction.marking.finish(self._copies), transaction.returning.finish()
+            transaction.marking.finish(self._copies)
+            kept = transaction.returning.finish()
             outcome = self._outcome(transaction)
             if before_commit is not None:
                 before_commit(outcome)
@@ -192,7 +191,7 @@ class Engine:
             self._tidy(self.store.relations)
             raise
         transaction.commit()
-        self._expected, self._kept = expected, kept
+        self._kept = kept
         for predicate, delta in transaction.deltas.items():
             if not self.store.is_closure(predicate):
                 self._relation(predicate).note_dead(delta.dead_count)
@@ -227,7 +226,8 @@ class Engine:
 
     def _forget_marks(self) -> None:
         """Marks do not outlive a change of rules: other rules copy facts then, and facts may lie elsewhere."""
-        self._expected, self._kept = NO_ENTRIES, NO_WORDS
+        expect_nothing(self.store)
+        self._kept = NO_WORDS
         self._copies = CopyTable(self._copies_of)
         self._any_marks = None
 
@@ -249,7 +249,7 @@ class Engine:
             for relation in relations:
                 alive = relation.tidy()
                 if alive is not None:
-                    self._expected = renumbered(self._expected, relation.number, alive)
+                    renumber_expected(self.store, relation.number, alive)
                     # The facts that would come back are gone for good.
                     self._kept = NO_WORDS
 

@@ -7,7 +7,7 @@ a fact) and counting.
 
 from __future__ import annotations
 
-from tidelog.reason.mark_kernels import MARKED_PLACES, mark_buffered, room_for_marks
+from tidelog.reason.mark_kernels import MARKED_PLACES, mark_fact, noted_place, room_for_marks
 from tidelog.reason.policy import RECURSIVE
 from tidelog.reason.state import AT_BUFFERED, AT_COUNTER, AT_TARGET
 from tidelog.store.jit import device, load_i32, load_i64, store_i32, store_i64
@@ -254,12 +254,14 @@ def absorb(m, action, target, buffered, counter):
         return DONE
     # The hot path of materialisation: most heads are known, and then nothing but the key has to be read.
     known_is_enough = action == INSERT and counter < 0 and field(row, R_CLEAN) == 1
+    noted = 0
+    marked = noted_place(m, noted)
     for position in range(buffered):
         at = rows + 4 * arity * position
         key = row_key(at, arity)
         slot = find_slot(row, at, key, load_i64(slots + 8 * position))
         if load_i64(keys + 8 * slot) != EMPTY:
-            if known_is_enough:
+            if known_is_enough and position != marked:
                 continue
             fact = load_i32(fact_numbers + 4 * slot)
         else:
@@ -274,8 +276,11 @@ def absorb(m, action, target, buffered, counter):
             move_counter(row, fact, counter, 1)
         else:
             count_head(m, target, row, fact, counter, -1)
-    if m[MARKED_PLACES + 1] > 0:
-        mark_buffered(m, target, arity)
+        if position == marked:
+            mark_fact(m, target, fact)
+            noted += 1
+            marked = noted_place(m, noted)
+    m[MARKED_PLACES + 1] = 0
     return DONE
 
 

@@ -7,7 +7,7 @@ knows how many of its facts pass marks on (`R_MARKS`): a plan over relations wit
 from __future__ import annotations
 
 from tidelog.store.executor import head_relation, matched_fact, next_match, plan_word, start, write_head
-from tidelog.store.jit import device, entry_point, load_i32, load_i64, store_i32, store_i64
+from tidelog.store.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import enqueue, field, find, flags_at, flags_of, record_of, relation_row, touch
 from tidelog.store.layout import (
     DONE,
@@ -17,15 +17,19 @@ from tidelog.store.layout import (
     F_IN,
     F_MARKED,
     F_OLD,
+    FULL,
     FULL_LIST,
     M_CODE,
     M_FRAMES,
     M_FULL,
     M_HEADS,
     M_LISTS,
+    M_LOG_CAPACITY,
+    M_LOG_COUNT,
     M_PASSING,
     M_STAGED,
     M_STATE,
+    M_WORK,
     MATCH,
     NEED_COPIES,
     P_FIRST,
@@ -34,15 +38,22 @@ from tidelog.store.layout import (
     R_COUNT,
     R_COUNTERS,
     R_MARKS,
+    R_QUEUE_CAPACITY,
+    R_QUEUE_COUNT,
     S_KIND,
     S_RELATION,
     STEP_SCAN,
+    W_MARKED_EXPLICIT,
+    W_MARKED_IMPLICIT,
 )
 
-# Work lists: places in the buffer of heads, and marked facts as relation << 32 | fact.
+# Work lists: what the last update marked, places in the buffer of heads, and what this update marks; facts are
+# relation << 32 | fact.
+LIST_EXPECTED = 4
 LIST_MARKED_PLACES = 6
 LIST_MARKED = 7
 
+EXPECTED = M_LISTS + 3 * LIST_EXPECTED
 MARKED_PLACES = M_LISTS + 3 * LIST_MARKED_PLACES
 MARKED = M_LISTS + 3 * LIST_MARKED
 
@@ -54,13 +65,19 @@ AT_COPY = 1
 # --- in rule instances ------------------------------------------------------------------------------------------------
 
 
+@inlined
+def passes_marks(m, relation):
+    """Whether a relation has facts that pass marks on."""
+    return field(relation_row(m, relation), R_MARKS) > 0
+
+
 @device
 def first_marked_step(m, plan):
     """The first step of a plan that reads a relation with facts that pass marks on, or -1."""
     code = m[M_CODE]
     for step in range(plan_word(m, plan, P_STEPS)):
         at = code + 4 * plan_word(m, plan, P_FIRST + step)
-        if load_i32(at + 4 * S_KIND) <= STEP_SCAN and field(relation_row(m, load_i32(at + 4 * S_RELATION)), R_MARKS):
+        if load_i32(at + 4 * S_KIND) <= STEP_SCAN and passes_marks(m, load_i32(at + 4 * S_RELATION)):
             return step
     return -1
 
@@ -80,10 +97,13 @@ def uses_marked(m, frame, care, first):
 
 
 @device
-def note_marked(m, place):
-    """The head at this place of the buffer is to be marked. The list is as long as the buffer."""
-    store_i64(m[MARKED_PLACES] + 8 * m[MARKED_PLACES + 1], place)
-    m[MARKED_PLACES + 1] += 1
+def note_marked(m, first, end):
+    """The heads at these places of the buffer are to be marked. The list is as long as the buffer."""
+    noted = m[MARKED_PLACES + 1]
+    for place in range(first, end):
+        store_i64(m[MARKED_PLACES] + 8 * noted, place)
+        noted += 1
+    m[MARKED_PLACES + 1] = noted
 
 
 @device
@@ -101,22 +121,26 @@ def mark_fact(m, relation, fact):
 
 
 @device
-def room_for_marks(m, more):
-    """DONE, or FULL_LIST where so many more marked facts do not fit."""
-    if m[MARKED + 1] + more <= m[MARKED + 2]:
+def room_in(m, number, entries):
+    """DONE, or FULL_LIST where a work list cannot hold so many entries."""
+    if entries <= m[M_LISTS + 3 * number + 2]:
         return DONE
-    m[M_FULL] = LIST_MARKED
-    m[M_STAGED] = m[MARKED + 1] + more
+    m[M_FULL] = number
+    m[M_STAGED] = entries
     return FULL_LIST
 
 
 @device
-def mark_buffered(m, relation, arity):
-    """Mark the noted heads, which have been looked up or appended by now. There is room in the list."""
-    for position in range(m[MARKED_PLACES + 1]):
-        row = m[M_HEADS] + 4 * arity * load_i64(m[MARKED_PLACES] + 8 * position)
-        mark_fact(m, relation, find(m, relation, row))
-    m[MARKED_PLACES + 1] = 0
+def room_for_marks(m, more):
+    """DONE, or FULL_LIST where so many more marked facts do not fit."""
+    return room_in(m, LIST_MARKED, m[MARKED + 1] + more)
+
+
+@inlined
+def noted_place(m, position):
+    """The place of a noted head, in the order in which they were noted, which is that of the buffer; -1 after the
+    last."""
+    return load_i64(m[MARKED_PLACES] + 8 * position) if position < m[MARKED_PLACES + 1] else -1
 
 
 # --- the next update --------------------------------------------------------------------------------------------------
@@ -124,15 +148,18 @@ def mark_buffered(m, relation, arity):
 
 @entry_point
 def mark_explicit(m, relation, rows, count, kept, kept_count):
-    """Mark the explicit facts among `rows` that are not among `kept`; how many they are. There is room."""
+    """Mark the explicit facts among `rows` that are not among `kept`."""
+    status = room_for_marks(m, count)
+    if status != DONE:
+        return status
     row = relation_row(m, relation)
     width = 4 * field(row, R_ARITY)
-    before = m[MARKED + 1]
+    marked = -m[MARKED + 1]
     for position in range(count):
         fact = find(m, relation, rows + width * position)
         if fact >= 0 and load_i32(flags_at(row, fact)) & F_EXPLICIT:
             mark_fact(m, relation, fact)
-    marked = m[MARKED + 1] - before
+    marked += m[MARKED + 1]
     for position in range(kept_count):
         # Its entry stays in the list and says nothing any more.
         fact = find(m, relation, kept + width * position)
@@ -142,15 +169,16 @@ def mark_explicit(m, relation, rows, count, kept, kept_count):
             if flags & (F_MARKED | F_EXPLICIT) == F_MARKED | F_EXPLICIT:
                 store_i32(place, flags & ~F_MARKED)
                 marked -= 1
-    return marked
+    m[M_WORK + W_MARKED_EXPLICIT] += marked
+    return DONE
 
 
 # --- the end of an update ---------------------------------------------------------------------------------------------
 
 
 @device
-def take_marks(m):
-    """Take every mark off; the derived facts of I that had one are left in the list."""
+def take_marks(m, expect):
+    """Take every mark off. With `expect` the derived facts of I that had one are expected; there is room for them."""
     kept = 0
     for position in range(m[MARKED + 1]):
         entry = load_i64(m[MARKED] + 8 * position)
@@ -159,10 +187,11 @@ def take_marks(m):
         flags = load_i32(place)
         store_i32(place, flags & ~F_MARKED)
         store_i64(row + 8 * R_MARKS, 0)
-        if flags & (F_IN | F_EXPLICIT | F_MARKED) == F_IN | F_MARKED:
-            store_i64(m[MARKED] + 8 * kept, entry)
+        if expect and flags & (F_IN | F_EXPLICIT | F_MARKED) == F_IN | F_MARKED:
+            store_i64(m[EXPECTED] + 8 * kept, entry)
             kept += 1
-    m[MARKED + 1] = kept
+    m[EXPECTED + 1] = kept
+    m[MARKED + 1] = 0
     m[MARKED_PLACES + 1] = 0
 
 
@@ -187,7 +216,8 @@ def share_marks(m, copies, known, plans):
     """Rules with one body atom: their heads have the marks of their bodies.
 
     The plans of those that read relation number i stand from `copies[2 i]` to `copies[2 i + 1]`, each with the flags
-    of facts that pass their marks on; -1 where nobody has asked yet. In the end marks are taken off.
+    of facts that pass their marks on; -1 where nobody has asked yet. In the end marks are taken off, and what the next
+    update has to expect is known.
     """
     while m[M_STATE + AT_MARK] < m[MARKED + 1]:
         status = room_for_marks(m, 1)
@@ -210,35 +240,36 @@ def share_marks(m, copies, known, plans):
             if status != DONE:
                 return status
         m[M_STATE + AT_COPY] += 1
-    take_marks(m)
-    return DONE
+    status = room_in(m, LIST_EXPECTED, m[MARKED + 1])
+    if status == DONE:
+        take_marks(m, True)
+        m[M_WORK + W_MARKED_IMPLICIT] += m[EXPECTED + 1]
+    return status
 
 
 @entry_point
 def forget_marks(m):
-    """Take every mark off."""
-    take_marks(m)
-    m[MARKED + 1] = 0
+    """Take every mark off, and expect nothing."""
+    take_marks(m, False)
 
 
 @entry_point
-def seed_marked(m, relation, entries, count, protect):
-    """Of the facts in `entries`, which are in order, let the derived ones of a relation wait for deletion.
-
-    `protect` as for any overdeletion. There is room.
+def seed_expected(m, relation, protect):
+    """Of the expected facts let those of a relation wait for deletion, if they are there and derived; no more is
+    expected in it then. `protect` as for any overdeletion. FULL where the queue or the log may be too short.
     """
     row = relation_row(m, relation)
-    low = 0
-    high = count
-    while low < high:
-        middle = (low + high) // 2
-        if load_i64(entries + 8 * middle) >> 32 < relation:
-            low = middle + 1
-        else:
-            high = middle
-    while low < count and load_i64(entries + 8 * low) >> 32 == relation:
-        fact = load_i64(entries + 8 * low) & 0xFFFFFFFF
-        low += 1
+    count = m[EXPECTED + 1]
+    if field(row, R_QUEUE_COUNT) + count > field(row, R_QUEUE_CAPACITY) or m[M_LOG_COUNT] + count > m[M_LOG_CAPACITY]:
+        return FULL
+    left = 0
+    for position in range(count):
+        entry = load_i64(m[EXPECTED] + 8 * position)
+        if entry >> 32 != relation:
+            store_i64(m[EXPECTED] + 8 * left, entry)
+            left += 1
+            continue
+        fact = entry & 0xFFFFFFFF
         if fact >= field(row, R_COUNT):
             continue
         place = flags_at(row, fact)
@@ -249,3 +280,5 @@ def seed_marked(m, relation, entries, count, protect):
         touch(m, relation, row, fact)
         store_i32(place, load_i32(place) | F_DELETED | F_EXPECTED)
         enqueue(row, fact)
+    m[EXPECTED + 1] = left
+    return DONE

@@ -23,17 +23,20 @@ import numpy.typing as npt
 
 from tidelog.program.plan import Pivot, Start
 from tidelog.reason.mark_kernels import (
+    EXPECTED,
+    LIST_EXPECTED,
     LIST_MARKED,
     LIST_MARKED_PLACES,
     MARKED,
     MARKED_PLACES,
     forget_marks,
     mark_explicit,
-    seed_marked,
+    seed_expected,
     share_marks,
 )
 from tidelog.store.jit import address
 from tidelog.store.layout import (
+    DONE,
     F_CHECKED,
     F_DELETED,
     F_EXPECTED,
@@ -45,11 +48,10 @@ from tidelog.store.layout import (
     M_MARKING,
     M_PASSING,
     M_SAVED,
+    M_STAGED,
     M_WORK,
     NEED_COPIES,
     W_DELETION,
-    W_MARKED_EXPLICIT,
-    W_MARKED_IMPLICIT,
 )
 from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
@@ -57,12 +59,9 @@ from tidelog.store.relation import Relation
 if TYPE_CHECKING:
     from tidelog.reason.compiled import CompiledRule
     from tidelog.reason.transaction import Transaction
+    from tidelog.store.store import Store
 
 Rows = Mapping[str, Cells]
-Entries = npt.NDArray[np.int64]
-"""Facts as relation << 32 | fact, in order."""
-
-NO_ENTRIES: Entries = np.empty(0, np.int64)
 NO_ROWS: Cells = np.empty((0, 0), np.int32)
 
 # What a fact of a rule body must be for the head to be marked.
@@ -76,13 +75,11 @@ FIRST = Pivot(Start.POSITIVE, 0)
 
 
 class Marking:
-    """The marks of an update in work; `expected` are the facts that were marked while its predecessor was."""
+    """The marks of an update in work. What was marked while its predecessor was is in the list of expected facts."""
 
-    def __init__(self, transaction: Transaction, expected: Entries, streams: bool) -> None:
+    def __init__(self, transaction: Transaction, streams: bool) -> None:
         self._transaction = transaction
         self._machine = transaction.machine
-        self._expected = expected
-        self._expecting: set[int] | None = None if len(expected) else set()
         self._streams = streams
         self._begun = False
         self._positive = False
@@ -135,13 +132,9 @@ class Marking:
         if kept.shape[1] != relation.arity:
             kept = NO_ROWS
         rows, kept = np.ascontiguousarray(rows), np.ascontiguousarray(kept)
-        machine = self._machine
-        if machine[MARKED + 1] + len(rows) > machine[MARKED + 2]:
-            self._transaction.store.grow_list(LIST_MARKED, int(machine[MARKED + 1]) + len(rows))
         place = address(kept) if len(kept) else 0
-        machine[M_WORK + W_MARKED_EXPLICIT] += mark_explicit(
-            machine, relation.number, address(rows), len(rows), place, len(kept)
-        )
+        while mark_explicit(self._machine, relation.number, address(rows), len(rows), place, len(kept)) != DONE:
+            self._transaction.store.grow_list(LIST_MARKED, int(self._machine[M_STAGED]))
 
     def pass_on(self, care: int) -> None:
         """For the next component heads are marked whose bodies have a fact with these flags; with 0, none are.
@@ -161,26 +154,18 @@ class Marking:
 
     def seed(self, relation: Relation, protect: bool) -> None:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""
-        expected = self._expected
-        if self._expecting is None:
-            self._expecting = set((expected >> 32).tolist())
-        if relation.number in self._expecting:
-            self._transaction.reserve_log(len(expected))
-            relation.reserve(len(expected))
-            seed_marked(self._machine, relation.number, address(expected), len(expected), protect)
+        machine = self._machine
+        while machine[EXPECTED + 1] and seed_expected(machine, relation.number, protect) != DONE:
+            self._transaction.reserve_log(int(machine[EXPECTED + 1]))
+            relation.reserve_queue(int(machine[EXPECTED + 1]))
 
-    def finish(self, copies: CopyTable) -> Entries:
-        """The update is done: take the marks off. The marked derived facts."""
+    def finish(self, copies: CopyTable) -> None:
+        """The update is done: take the marks off, and let the next one expect the marked derived facts."""
         machine = self._machine
         machine[M_WORK + W_DELETION] -= machine[M_SAVED]
-        if machine[MARKED + 1] == 0:
-            return NO_ENTRIES
-        self._transaction.run(copies.share)
-        derived = self._transaction.store.list_entries(LIST_MARKED).copy()
-        derived.sort()
-        machine[M_WORK + W_MARKED_IMPLICIT] += len(derived)
-        machine[MARKED + 1] = 0
-        return derived
+        machine[EXPECTED + 1] = 0
+        if machine[MARKED + 1]:
+            self._transaction.run(copies.share)
 
     def forget(self) -> None:
         """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""
@@ -198,10 +183,11 @@ class CopyTable:
         self._places: Cells = np.full((8, 2), -1, np.int32)
         self._plans: Cells = np.zeros((8, 2), np.int32)
         self._used = 0
+        self._arguments = (address(self._places), len(self._places), address(self._plans))
 
     def share(self, machine: npt.NDArray[np.int64], *_: Any) -> int:
         """Run the kernel until it is done or asks for something."""
-        status = share_marks(machine, address(self._places), len(self._places), address(self._plans))
+        status = share_marks(machine, *self._arguments)
         if status == NEED_COPIES:
             self._learn(int(machine[M_FULL]))
         return int(status)
@@ -215,6 +201,7 @@ class CopyTable:
         self._places[relation] = (self._used, self._used + len(plans))
         self._plans[self._used : self._used + len(plans)] = np.array(plans, np.int32).reshape(-1, 2)
         self._used += len(plans)
+        self._arguments = (address(self._places), len(self._places), address(self._plans))
 
 
 def is_copy_of(rule: CompiledRule, predicate: str) -> bool:
@@ -223,8 +210,13 @@ def is_copy_of(rule: CompiledRule, predicate: str) -> bool:
     return len(positives) == 1 and not rule.normal.negatives and positives[0].predicate == predicate
 
 
-def renumbered(entries: Entries, relation: int, alive: Cells) -> Entries:
-    """The same facts after a relation was compacted to those in `alive`, which kept their order."""
-    low, high = np.searchsorted(entries, (relation << 32, (relation + 1) << 32))
-    entries[low:high] = (relation << 32) | np.searchsorted(alive, entries[low:high] & 0xFFFFFFFF)
-    return entries
+def renumber_expected(store: Store, relation: int, alive: Cells) -> None:
+    """A relation was compacted to the facts in `alive`, which kept their order."""
+    entries = store.list_entries(LIST_EXPECTED)
+    own = entries >> 32 == relation
+    entries[own] = (relation << 32) | np.searchsorted(alive, entries[own] & 0xFFFFFFFF)
+
+
+def expect_nothing(store: Store) -> None:
+    """Forget what the last update marked."""
+    store.machine[EXPECTED + 1] = 0

@@ -109,7 +109,7 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
             head = m[M_HEADS] + 4 * arity * buffered
             write_head(m, frame, head)
             if marking != 0 and uses_marked(m, frame, marking, marked_step):
-                note_marked(m, buffered)
+                note_marked(m, buffered, buffered + 1)
             if returning:
                 note_return(m, frame, head)
             work += 1

@@ -18,7 +18,7 @@ from tidelog.reason.bit_rows import (
     spread,
 )
 from tidelog.reason.heads import COUNT_DOWN, OVERDELETE, absorb, flush, known_pairs
-from tidelog.reason.mark_kernels import note_marked
+from tidelog.reason.mark_kernels import note_marked, passes_marks
 from tidelog.reason.state import (
     AT_BUFFERED,
     AT_COUNTER,
@@ -70,6 +70,9 @@ from tidelog.store.layout import (
     X_SLOT_COUNT,
     X_SLOTS,
 )
+
+# Of no pair is it known whether it is there; see `known_pairs`.
+NO_PAIRS = (0, 0, 0)
 
 
 @inlined
@@ -150,7 +153,7 @@ def given_pivots(m, short, pivots, count, pivot_row):
 def copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked):
     """The head of a rule with one atom; how many are buffered then."""
     if marked:
-        note_marked(m, buffered)
+        note_marked(m, buffered, buffered + 1)
     head = heads + 4 * arity * buffered
     short_head(head_cells, arity, pivot, pivot, pivot, head)
     # A mark belongs to the place that it was noted for, also where the head is known.
@@ -219,6 +222,8 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
         m[M_STATE + AT_SHAPE] = shape
         if shape == GATHER:
             forget_gathered(known_heads)
+    # Where no fact of the last atom passes a mark on, the heads of a whole chain are marked or none is.
+    last_marks = marking != 0 and atoms > 0 and passes_marks(m, load_i32(last_words + 4 * A_RELATION))
     first_from_last = last_column(head_cells)
     budget = m[M_BUDGET]
     work = 0
@@ -277,19 +282,23 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                         known_heads, chain, care, want, first_from_last, same, group, member, heads, room, buffered
                     )
                     seen *= 1 + ((high - low) >> 3)
-                elif arity == 2 and marking == 0:
+                elif arity == 2 and not last_marks:
+                    place = buffered
+                    known_here = NO_PAIRS if marked else known_heads
                     first = first_from_last, cell_value(head_cells, pivot, middle)
                     second = last_column(head_cells + 8), cell_value(head_cells + 8, pivot, middle)
                     fact, seen, matches, buffered, from_first = drain_chain(
-                        shape, known_heads, chain, care, want, key, first, second, from_first, heads, room, buffered
+                        shape, known_here, chain, care, want, key, first, second, from_first, heads, room, buffered
                     )
+                    if marked:
+                        note_marked(m, place, buffered)
                 else:
                     last = cells + fact * width
                     last_flags = load_i32(last + flags)
                     seen, matches = 1, 0
                     if last_flags & care == want:
-                        if marking != 0 and (marked or last_flags & marking == marking):
-                            note_marked(m, buffered)
+                        if marked or (last_marks and last_flags & marking == marking):
+                            note_marked(m, buffered, buffered + 1)
                         short_head(head_cells, arity, pivot, middle, last, heads + 4 * arity * buffered)
                         buffered += 1
                         matches = 1

@@ -26,7 +26,7 @@ from tidelog.reason.changes import NOTHING, Changed, Explicit, RuleChange
 from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.dropping import Dropped
 from tidelog.reason.heads import INSERT, OVERDELETE
-from tidelog.reason.marking import NO_ENTRIES, Entries, Marking
+from tidelog.reason.marking import Marking
 from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
 from tidelog.reason.returning import NO_WORDS, Returning, Words
@@ -109,7 +109,6 @@ class Transaction:
         functions: Functions,
         rule_text: Callable[[int], str],
         attendant: Attendant | None = None,
-        expected: Entries = NO_ENTRIES,
         kept: Words = NO_WORDS,
     ) -> None:
         self.store = store
@@ -131,7 +130,7 @@ class Transaction:
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_ERRORS] = 0
         self.machine[M_WORK : M_WORK + len(WORK_KINDS)] = 0
-        self.marking = Marking(self, expected, attendant is not None and attendant.streams)
+        self.marking = Marking(self, attendant is not None and attendant.streams)
         self.returning = Returning(self, kept)
 
     def look_up(self, node: Node) -> None:
