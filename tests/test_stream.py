@@ -248,6 +248,28 @@ def test_what_comes_back_must_hold_again(maintenance: str, last: set[str]) -> No
     assert (("c",) in kb.facts("t")) is (last == set())
 
 
+def test_what_marks_announced_is_not_derived_again() -> None:
+    """The heads of a rule that copies facts are expected, so that the rule need not run for them; other rules must."""
+    rules = RENAMING + " seen(X) :- edge(X, Y), kept(Y)."
+    updates = [
+        {"add": {"edge": [(1, 2), (3, 4)], "kept": [(2,), (4,)], "edge1": [(3, 4)]}},
+        {"add": {"edge": [(5, 6)]}, "delete": {"kept": [(4,)]}},
+        {"delete": {"edge": [(1, 2), (3, 4)]}},
+    ]
+    kb = KnowledgeBase(rules, maintenance="backward-forward")
+    stream = kb.stream(updates)
+    next(stream), next(stream)
+    copying = next(rule for rule in kb.rule_statistics() if rule.rule.startswith("edge1("))
+    last = next(stream)
+    assert {name: set(facts) for name, facts in last.removed.items()} == {
+        "edge": {(1, 2), (3, 4)},
+        **{f"edge{n}": {(1, 2)} for n in range(1, 5)},
+        "seen": {(1,)},
+    }
+    after = next(rule for rule in kb.rule_statistics() if rule.rule.startswith("edge1("))
+    assert after.applications == copying.applications
+
+
 def test_marks_outlive_the_compaction_of_a_relation() -> None:
     """The update that marks also deletes so much that facts get other numbers."""
     edges = [(number, number + 1) for number in range(4000)]

@@ -120,6 +120,13 @@ class KnowledgeBase:
                 self._prefixes = before
                 raise
 
+    def _update_facts(self, delete: EncodedFacts, add: EncodedFacts, commit: Mapping[str, str] | None = None) -> Change:
+        """The same for facts that are encoded already."""
+        with self._lock, deferred():
+            arities = dict(self._arities)
+            added_rows = self._encode(add, arities)
+            return self._apply(Request(self._encode(delete, arities), added_rows), arities, checked_commit(commit))
+
     def _parse_rules(self, text: str) -> Program:
         if not text:
             return Program()

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 KEYS = ("add", "delete", "add_rules", "remove_rules", "commit")
 
+Ready = tuple[EncodedFacts, EncodedFacts]
+"""The facts that an update deletes, and those that it adds."""
+
 Peek = Callable[[], UpdateMapping | None]
 
 
@@ -44,12 +47,11 @@ class Stream(Iterator[Change]):
         update = self._source.take()
         if update is None:
             raise StopIteration
-        if self._ahead is not None:
-            update = self._ahead.prepared(update)
+        ready = self._ahead.ready(update) if self._ahead is not None else None
         ahead = LookAhead(self._kb, self._source.peek if self._marking else _nothing_ahead)
         # After a failure prefixes are as they were, and what was looked at may have other names.
         self._ahead = None
-        change = apply_attended(self._kb, update, ahead)
+        change = apply_attended(self._kb, update, ahead, ready)
         self._ahead = ahead
         return change
 
@@ -62,6 +64,7 @@ class AsyncStream(AsyncIterator[Change]):
         self._updates = updates
         self._marking = marking
         self._pull: asyncio.Future[UpdateMapping] | None = None
+        self._ahead: LookAhead | None = None
 
     async def __anext__(self) -> Change:
         pull = self._pull or _started(anext(self._updates))
@@ -71,7 +74,11 @@ class AsyncStream(AsyncIterator[Change]):
         if self._marking:
             self._pull = _started(anext(self._updates))
             peek = _when_done(self._pull)
-        return await asyncio.to_thread(apply_attended, self._kb, update, LookAhead(self._kb, peek))
+        ready = self._ahead.ready(update) if self._ahead is not None else None
+        ahead, self._ahead = LookAhead(self._kb, peek), None
+        change = await asyncio.to_thread(apply_attended, self._kb, update, ahead, ready)
+        self._ahead = ahead
+        return change
 
 
 def _nothing_ahead() -> UpdateMapping | None:
@@ -104,7 +111,7 @@ class LookAhead:
         self._kb = kb
         self._peek = peek
         self._seen: object = None
-        self._encoded: dict[str, EncodedFacts] = {}
+        self._ready: Ready | None = None
 
     def attend(self, transaction: Transaction) -> None:
         if self._seen is not None:
@@ -112,47 +119,53 @@ class LookAhead:
         update = self._peek()
         if update is not None:
             self._seen = update
-            self._encoded = self._encode(update)
-            if self._encoded:
-                deleted, added = (self._encoded.get(key, NO_FACTS) for key in ("delete", "add"))
-                transaction.marking.look(deleted, added, self._kb._engine.explicit_relation)
+            self._ready = self._encode(update)
+            if self._ready is not None:
+                transaction.marking.look(*self._ready, self._kb._engine.explicit_relation)
 
     def breathe(self) -> None:
         """The next update can wait until the records are in order, where its facts are to be marked."""
 
-    def _encode(self, update: object) -> dict[str, EncodedFacts]:
+    def _encode(self, update: object) -> Ready | None:
         """What an update deletes and adds. Nothing of a bad update, which is refused in its own place, of one whose
         rows can be read only once, and of one with rules, whose prefixes may give names another meaning.
         """
-        if not isinstance(update, Mapping) or update.get("add_rules") or update.get("remove_rules"):
-            return {}
+        if not isinstance(update, Mapping):
+            return None
+        for key, part in update.items():
+            if key not in KEYS or (part and key in ("add_rules", "remove_rules")):
+                return None
         arities = dict(self._kb._arities)
         try:
-            return {key: self._encode_facts(facts, arities) for key in ("delete", "add") if (facts := update.get(key))}
+            return self._encode_facts(update.get("delete"), arities), self._encode_facts(update.get("add"), arities)
         except (TidelogError, AttributeError, TypeError, ValueError):
-            return {}
+            return None
 
-    def _encode_facts(self, facts: Mapping[str, Any], arities: dict[str, int]) -> EncodedFacts:
+    def _encode_facts(self, facts: Mapping[str, Any] | None, arities: dict[str, int]) -> EncodedFacts:
+        if not facts:
+            return NO_FACTS
         for name, rows in facts.items():
             if not isinstance(rows, Collection):
                 raise TypeError(f"the rows of `{name}` can be read only once")
         return EncodedFacts(self._kb._encode(facts, arities))
 
-    def prepared(self, update: UpdateMapping) -> UpdateMapping:
-        """The next update, now that it is taken: with its facts encoded, if they have been looked at."""
-        return {**update, **self._encoded} if self._encoded and update is self._seen else update
+    def ready(self, update: UpdateMapping) -> Ready | None:
+        """The facts of the next update, now that it is taken, if they have been looked at."""
+        return self._ready if update is self._seen else None
 
 
 NO_FACTS = EncodedFacts()
 
 
-def apply_attended(kb: KnowledgeBase, update: object, attendant: Attendant | None) -> Change:
-    """Apply an update while somebody looks in."""
+def apply_attended(
+    kb: KnowledgeBase, update: object, attendant: Attendant | None, ready: Ready | None = None
+) -> Change:
+    """Apply an update while somebody looks in; the facts of one that has been looked at need not be read again."""
     checked = check_update(update)
     with kb._lock:
         kb._engine.attendant = attendant
         try:
-            return kb.update(**checked)
+            return kb.update(**checked) if ready is None else kb._update_facts(*ready, checked.get("commit"))
         finally:
             kb._engine.attendant = None
 

@@ -26,7 +26,8 @@ def find_candidates(
     transaction.clear_list(0)
     jobs = transaction.jobs_from_below(node, rules, deleted=True, counters=counters)
     removed = transaction.whole_rules(rules.removed, deleted=True, counters=counters)
-    if not jobs[0] and not removed[0] and not any(len(facts) for facts in explicit.deleted.values()):
+    announced = any(rule.number in transaction.marking.announced for rule in node.rules)
+    if not (announced or jobs[0] or removed[0] or any(len(facts) for facts in explicit.deleted.values())):
         return 0
     transaction.look_up(node)
     for relation in node.relations:

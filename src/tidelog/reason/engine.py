@@ -27,7 +27,7 @@ from tidelog.reason.counting import recount
 from tidelog.reason.dropping import Dropped, reads
 from tidelog.reason.marking import CopyTable, expect_nothing, is_copy_of, renumber_expected
 from tidelog.reason.modular import Closures
-from tidelog.reason.outcome import LAZY_FROM, AppendedRows, ChangedRows, Outcome, Request, StoredRows
+from tidelog.reason.outcome import LAZY_FROM, AppendedRows, ChangedRows, Outcome, Request, Rows, StoredRows
 from tidelog.reason.policy import CountedRules, Counters
 from tidelog.reason.ranks import start_ranks_over
 from tidelog.reason.recomputation import recompute
@@ -58,7 +58,8 @@ class Engine:
         self.limits = limits or Limits()
         self.functions = functions if functions is not None else {}
         self.attendant: Attendant | None = None
-        # Instances that the last update kept, and the rules by which marks are shared.
+        # The deletions that the last update marked, instances that it kept, and the rules by which marks are shared.
+        self._marked: Rows = {}
         self._kept = NO_WORDS
         self._copies = CopyTable(self._copies_of)
         self._any_marks: bool | None = None
@@ -191,7 +192,7 @@ class Engine:
             self._tidy(self.store.relations)
             raise
         transaction.commit()
-        self._kept = kept
+        self._marked, self._kept = transaction.marking.marked, kept
         for predicate, delta in transaction.deltas.items():
             if not self.store.is_closure(predicate):
                 self._relation(predicate).note_dead(delta.dead_count)
@@ -227,7 +228,7 @@ class Engine:
     def _forget_marks(self) -> None:
         """Marks do not outlive a change of rules: other rules copy facts then, and facts may lie elsewhere."""
         expect_nothing(self.store)
-        self._kept = NO_WORDS
+        self._marked, self._kept = {}, NO_WORDS
         self._copies = CopyTable(self._copies_of)
         self._any_marks = None
 
@@ -319,6 +320,7 @@ class Engine:
                 continue
             self._maintain_groups(transaction, node, fresh)
             explicit = self._apply_explicit(transaction, node, request)
+            transaction.marking.went(node, request.delete, self._marked, self._copies)
             self._maintain(transaction, node, explicit, changes)
             transaction.collect(node.relations)
             self._push_readers(agenda, transaction, node.predicates)

@@ -23,6 +23,7 @@ from tidelog.store.layout import (
     M_FRAMES,
     M_FULL,
     M_HEADS,
+    M_HEADS_CAPACITY,
     M_LISTS,
     M_LOG_CAPACITY,
     M_LOG_COUNT,
@@ -150,6 +151,9 @@ def noted_place(m, position):
 def mark_explicit(m, relation, rows, count, kept, kept_count):
     """Mark the explicit facts among `rows` that are not among `kept`."""
     status = room_for_marks(m, count)
+    if status == DONE:
+        # Any head of the buffer may come to be noted.
+        status = room_in(m, LIST_MARKED_PLACES, m[M_HEADS_CAPACITY])
     if status != DONE:
         return status
     row = relation_row(m, relation)

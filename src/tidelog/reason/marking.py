@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from tidelog.program.plan import Pivot, Start
 from tidelog.reason.mark_kernels import (
+    AT_COPY,
+    AT_MARK,
     EXPECTED,
     LIST_EXPECTED,
-    LIST_MARKED,
-    LIST_MARKED_PLACES,
     MARKED,
     MARKED_PLACES,
     forget_marks,
@@ -43,12 +43,12 @@ from tidelog.store.layout import (
     F_EXPLICIT,
     F_MARKED,
     M_FULL,
-    M_HEADS_CAPACITY,
     M_KNOWN,
     M_MARKING,
     M_PASSING,
     M_SAVED,
     M_STAGED,
+    M_STATE,
     M_WORK,
     NEED_COPIES,
     W_DELETION,
@@ -57,12 +57,11 @@ from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
 
 if TYPE_CHECKING:
-    from tidelog.reason.compiled import CompiledRule
+    from tidelog.reason.compiled import CompiledRule, Node
     from tidelog.reason.transaction import Transaction
     from tidelog.store.store import Store
 
 Rows = Mapping[str, Cells]
-NO_ROWS: Cells = np.empty((0, 0), np.int32)
 
 # What a fact of a rule body must be for the head to be marked.
 EXPLICIT_MARKS = F_EXPLICIT | F_MARKED
@@ -87,6 +86,8 @@ class Marking:
         self._deletions: Rows = {}
         self._additions: Rows = {}
         self._incoming = 0
+        self.marked: dict[str, Cells] = {}  # the deletions of the next update, by predicate, as far as they are marked
+        self.announced: set[int] = set()  # rules of which all heads that lose a derivation are expected
         self._machine[M_MARKING] = 0
         self._machine[M_SAVED] = 0
         self._machine[M_PASSING] = ALL_MARKS
@@ -107,9 +108,6 @@ class Marking:
         if not self._begun:
             return
         self._deletions, self._additions = deletions, additions
-        store = self._transaction.store
-        if self._machine[MARKED_PLACES + 2] < self._machine[M_HEADS_CAPACITY]:
-            store.grow_list(LIST_MARKED_PLACES, int(self._machine[M_HEADS_CAPACITY]))
         for predicate in deletions:
             if predicate not in self._coming:
                 self._mark(predicate, relation_of(predicate))
@@ -128,13 +126,14 @@ class Marking:
         rows = self._deletions[predicate]
         if relation is None or rows.shape[1] != relation.arity:
             return
-        kept = self._additions.get(predicate, NO_ROWS)
-        if kept.shape[1] != relation.arity:
-            kept = NO_ROWS
+        self.marked[predicate] = rows
+        kept = self._additions.get(predicate)
+        if kept is None or kept.shape[1] != relation.arity:
+            kept = rows[:0]
         rows, kept = np.ascontiguousarray(rows), np.ascontiguousarray(kept)
-        place = address(kept) if len(kept) else 0
-        while mark_explicit(self._machine, relation.number, address(rows), len(rows), place, len(kept)) != DONE:
-            self._transaction.store.grow_list(LIST_MARKED, int(self._machine[M_STAGED]))
+        arguments = (relation.number, address(rows), len(rows), address(kept), len(kept))
+        while mark_explicit(self._machine, *arguments) != DONE:
+            self._transaction.store.grow_list(int(self._machine[M_FULL]), int(self._machine[M_STAGED]))
 
     def pass_on(self, care: int) -> None:
         """For the next component heads are marked whose bodies have a fact with these flags; with 0, none are.
@@ -152,6 +151,15 @@ class Marking:
 
     # --- the current update ---
 
+    def went(self, node: Node, rows: Rows, marked: Rows, copies: CopyTable) -> None:
+        """The explicit facts in `rows` went. Where the same were marked before, and nothing else can have gone, the
+        heads of rules that copy them are expected, and need not be derived for it; positive marks are another matter.
+        """
+        if marked and not node.rules and not self._positive:
+            for predicate, relation in zip(node.predicates, node.relations, strict=True):
+                if predicate in marked and rows.get(predicate) is marked[predicate]:
+                    self.announced |= copies.rules(relation)
+
     def seed(self, relation: Relation, protect: bool) -> None:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""
         machine = self._machine
@@ -165,7 +173,10 @@ class Marking:
         machine[M_WORK + W_DELETION] -= machine[M_SAVED]
         machine[EXPECTED + 1] = 0
         if machine[MARKED + 1]:
-            self._transaction.run(copies.share)
+            machine[M_STATE + AT_MARK] = machine[M_STATE + AT_COPY] = 0
+            # It seldom needs anything, and then begins again.
+            if copies.share(machine) != DONE:
+                self._transaction.run(copies.share)
 
     def forget(self) -> None:
         """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""
@@ -183,6 +194,7 @@ class CopyTable:
         self._places: Cells = np.full((8, 2), -1, np.int32)
         self._plans: Cells = np.zeros((8, 2), np.int32)
         self._used = 0
+        self._rules: dict[int, set[int]] = {}
         self._arguments = (address(self._places), len(self._places), address(self._plans))
 
     def share(self, machine: npt.NDArray[np.int64], *_: Any) -> int:
@@ -192,8 +204,14 @@ class CopyTable:
             self._learn(int(machine[M_FULL]))
         return int(status)
 
+    def rules(self, relation: Relation) -> set[int]:
+        """The numbers of the rules by which facts of a relation have shared their marks."""
+        return self._rules.get(relation.number, set())
+
     def _learn(self, relation: int) -> None:
-        plans = [(rule.offset(FIRST), care) for rule, care in self._copies_of(relation)]
+        copies = list(self._copies_of(relation))
+        self._rules[relation] = {rule.number for rule, _ in copies}
+        plans = [(rule.offset(FIRST), care) for rule, care in copies]
         while relation >= len(self._places):
             self._places = np.concatenate((self._places, np.full_like(self._places, -1)))
         while self._used + len(plans) > len(self._plans):

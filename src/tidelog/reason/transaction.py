@@ -368,6 +368,8 @@ class Transaction:
         """Jobs for what changed below: pivots are facts gone for deletion (come, where negated), come for insertion."""
         jobs: list[tuple[int, ...]] = []
         keep: list[Cells] = []
+        # Heads that marks announced need not be derived, unless that moves their counters.
+        announced = self.marking.announced if deleted and counters is Counters.NONE else ()
         readers = [(self.deltas[name], node.readers[name]) for name in node.readers if name in self.deltas]
         whole = set() if deleted else self._wholly_new(node)
         for rule in whole:
@@ -378,6 +380,7 @@ class Transaction:
             for delta, pivots in readers
             for rule, pivot in pivots
             if not (rule in whole or rule.number in rules.added_numbers or self._is_idle(rule))
+            if rule.number not in announced
         ]
         # To list changes takes as long as they are many; but a recursion looks at what was there before in any case.
         if node.recursive_rules or any(
