@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("tidelog", deadline=None, print_blob=True)
 settings.load_profile("tidelog")
+
+# Their tests share what a fixture takes many seconds to make.
+TOGETHER = ("test_spark_pipeline.py", "test_spark_versions.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Under `--dist loadgroup`, the tests of these files go to one worker each; all in the order of their collection.
+
+    Groups by `xdist_group` are lost: pytest-xdist 3.8 puts their names where pytest 9.2 does not look."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class InFiles(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if file.endswith(TOGETHER) else nodeid
+
+    config.option.loadscopereorder = False
+    return InFiles(config, log)

@@ -12,28 +12,28 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 pytest.importorskip("pyspark")
 
 from pyspark.sql import SparkSession
+from quick import QUICK
 
-from tidelog.spark.session import SHORT_JOB_JAVA_OPTIONS, open_session
+from tidelog.spark.session import open_session
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder; those with processes of their own come first, so that none is left alone last."""
+    """Mark the tests of this folder; those with processes of their own come first, and those without Spark, which are
+    short, come last, so that no worker has much left when others are done."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.spark)
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if item.get_closest_marker("slow"):
+        return 0
+    return 1 if "spark" in getattr(item, "fixturenames", ()) else 2
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    settings = {
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": SHORT_JOB_JAVA_OPTIONS,
-        "spark.sql.shuffle.partitions": "2",
-        # Compiling a plan takes longer than interpreting it on a handful of rows.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    session = open_session("local[2]", settings, "tidelog tests")
+    session = open_session("local[2]", QUICK | {"spark.driver.memory": "1g"}, "tidelog tests")
     yield session
     session.stop()

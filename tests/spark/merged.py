@@ -77,7 +77,7 @@ class Merged:
             for row in engine.dictionary.frame().select("id", "value.*").collect()
         }
         found: list[Database] = [{} for _ in self.parts]
-        rows = engine.relations.wide({name: engine.relations.frame(name) for name in engine.relations}).collect()
+        rows = engine.relations.wide(list(engine.relations)).collect()
         by_number: dict[int, list[Row]] = {}
         names = list(engine.relations)
         for number, *cells in rows:

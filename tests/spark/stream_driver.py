@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from quick import QUICK
 from stream_files import run_stream
 
 from tidelog.spark import open_session
-from tidelog.spark.session import SHORT_JOB_JAVA_OPTIONS
 from tidelog.spark.streams import keyed, memory
 from tidelog.spark.streams.inbox import Inbox
 from tidelog.spark.streams.sink import Sink
@@ -60,12 +60,7 @@ POINTS = {
 
 def main(folder: Path, point: str) -> None:
     POINTS[point]()
-    settings = {
-        "spark.driver.memory": "512m",
-        "spark.driver.extraJavaOptions": SHORT_JOB_JAVA_OPTIONS,
-        "spark.sql.shuffle.partitions": "2",
-    }
-    spark = open_session("local[2]", settings)
+    spark = open_session("local[2]", QUICK | {"spark.driver.memory": "512m"})
     print("Java:", os.environ.get("JAVA_HOME"), flush=True)
     for name in ("memory", "keyed"):
         run_stream(spark, str(folder / name / "pipeline.toml"))

@@ -18,13 +18,13 @@ from pathlib import Path
 import pyarrow as pa
 from cluster import standalone
 from pyspark.sql import SparkSession
+from quick import QUICK
 
 from tidelog.language import parse_program
 from tidelog.spark import Materialisation, Options, SparkEngine, open_session
 from tidelog.spark.lookups import job as lookups
 from tidelog.spark.lookups.task import Job, Outcome, carry_out
 from tidelog.spark.records import records_of_atoms
-from tidelog.spark.session import SHORT_JOB_JAVA_OPTIONS
 
 LENGTH = 12
 PROGRAM = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z). odd(X, Y, X + Y) :- path(X, Y), X < 3."
@@ -96,14 +96,11 @@ def small_update(spark: SparkSession, folder: str) -> dict[str, int]:
 
 
 def main(folder: str) -> None:
-    settings = {
+    settings = QUICK | {
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": SHORT_JOB_JAVA_OPTIONS,
-        "spark.executor.extraJavaOptions": SHORT_JOB_JAVA_OPTIONS,
-        "spark.sql.shuffle.partitions": "2",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
     }

@@ -18,9 +18,6 @@ from tidelog.spark.pipeline import QUARANTINE, REPORT, configured_pipeline
 from tidelog.spark.sources import Source
 from tidelog.values import IRI
 
-# One worker runs them all, as they share what a fixture makes.
-pytestmark = pytest.mark.xdist_group("pipeline")
-
 PROGRAM = """
 @prefix ex: <http://example.org/> .
 reach(X, Y) :- edge(X, Y).

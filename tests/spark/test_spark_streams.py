@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
@@ -25,7 +24,7 @@ from pyspark.sql import SparkSession
 from stream_files import drop, run_stream, write_config
 
 from generate import EVERYTHING, WITHOUT_VALUES, soak
-from naive import Update
+from naive import Update, plain
 from stream_util import changes_in, facts_of, keyed_stream, record, refused_in, replayed
 from tidelog import DataError, KnowledgeBase, TidelogError
 from tidelog.formats.jsonl import value_to_json
@@ -125,9 +124,8 @@ def test_random_streams_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 
 def _operations(merged: Merged, part: int, update: Update) -> Iterator[str]:
     """The facts of an update of one of the programs as records."""
-    plain = replace(update, add_rules=(), remove_rules=()).mapping()
-    for op in ("delete", "add"):
-        for name, rows in plain[op].items():  # type: ignore[attr-defined]
+    for op, facts in (("delete", update.delete), ("add", update.add)):
+        for name, rows in plain(facts).items():
             yield from (record(op, merged.name(part, name), *map(value_to_json, row)) for row in rows)
 
 

@@ -15,9 +15,6 @@ from tidelog.spark.maintenance.compaction import FEW_ROWS, MOST_LAYERS
 from tidelog.spark.maintenance.history import MANIFEST, History
 from tidelog.storage.lock import FolderLock
 
-# One worker runs them all, as they share what a fixture makes.
-pytestmark = pytest.mark.xdist_group("versions")
-
 RULES = """
 @prefix ex: <http://example.org/> .
 path(X, Y) :- edge(X, Y).

@@ -2,6 +2,9 @@
 
 Files of records lie ready, a batch each. The first batches pay for what happens once (Java, plans, Python workers,
 kernels) and are not counted. Wall time is what a user waits for; CPU time is that of the driver, Java and all workers.
+
+What a second core can give at most is measured as well, in the same sessions, by a job that does nothing but count in
+Python: on virtual machines two cores are often the two threads of one, which together do little more than one.
 """
 
 from __future__ import annotations
@@ -10,14 +13,15 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from tidelog.bench.measure import Failed, isolated, tree_cpu
 from tidelog.bench.options import Options
-from tidelog.bench.report import Report, Table
+from tidelog.bench.report import Cell, Report, Table
 
 _MEMORY_RULES = """
 hot(X) :- reading(X, T), T > 30.
@@ -33,6 +37,8 @@ _WARM_UP = 3
 _BATCHES = 6
 _SENSORS = 2000
 _TURBINES = 10
+_COUNTED = 5_000_000  # by each task
+_PLAIN_JOBS = 3
 
 
 def run(options: Options) -> Report:
@@ -45,16 +51,54 @@ def run(options: Options) -> Report:
         return report
     keys = int(10_000 * options.scale(0.02))
     rows = int(5_000 * options.scale(0.2))
+    speeds: dict[int, Streamed] = {}
     for engine, cores, size in (("memory", 2, rows), ("keyed", 1, keys), ("keyed", 2, keys)):
         options.progress(f"{engine} on {cores} cores")
         found = isolated(stream, engine, cores, size, options.seed, timeout=options.timeout * 10)
         count = size if engine == "keyed" else None
-        table.rows.append([engine, cores, count, *([found] if isinstance(found, Failed) else found)])
+        if isinstance(found, Failed):
+            table.rows.append([engine, cores, count, found, *[None] * (len(columns) - 4)])
+            continue
+        table.rows.append([engine, cores, count, *found.cells])
+        if engine == "keyed":
+            speeds[cores] = found
+    if len(speeds) == 2:
+        report.tables.append(_gains(speeds))
     return report
 
 
-def stream(engine: str, cores: int, size: int, seed: int) -> list[Any]:
-    """Rows a batch, rows in all, wall seconds, rows a second, CPU seconds, rows a CPU second, megabytes of state."""
+def _gains(speeds: Mapping[int, Streamed]) -> Table:
+    """What the second core brings, to the stream and to work that has nothing in common."""
+    table = Table("one core against two, per second", ["what", "one core", "two cores", "gain"])
+    one, two = speeds[1], speeds[2]
+    ways = {"rows of keyed streams": (one.rate, two.rate), "plain jobs in Python": (one.plain, two.plain)}
+    for what, (alone, both) in ways.items():
+        table.rows.append([what, alone, both, both / alone])
+    return table
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What a stream took after its first batches; `plain` is how many jobs of mere counting a second would take."""
+
+    batch: int
+    rows: int
+    wall: float
+    cpu: float
+    state: float | None
+    plain: float
+
+    @property
+    def rate(self) -> float:
+        return self.rows / self.wall
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [self.batch, self.rows, self.wall, self.rate, self.cpu, self.rows / self.cpu, self.state]
+
+
+def stream(engine: str, cores: int, size: int, seed: int) -> Streamed:
+    """One stream, in a session of its own."""
     from tidelog.spark.config import read_config
     from tidelog.spark.session import open_session
     from tidelog.spark.streams.run import StreamRun
@@ -68,11 +112,30 @@ def stream(engine: str, cores: int, size: int, seed: int) -> list[Any]:
         marks: list[tuple[float, float]] = []
         run = StreamRun(spark, config, lambda _: marks.append((time.perf_counter(), tree_cpu())))
         view = run.run()
+        plain = _plain_jobs(spark)
         spark.stop()
     (begin, cpu_begin), (end, cpu_end) = marks[_WARM_UP - 1], marks[-1]
     rows, wall, cpu = sum(sizes[_WARM_UP:]), end - begin, cpu_end - cpu_begin
     state = view.state.get("bytes", 0) / 1e6 if view.state else None
-    return [sizes[-1], rows, wall, rows / wall, cpu, rows / cpu, state]
+    return Streamed(sizes[-1], rows, wall, cpu, state, plain)
+
+
+def _plain_jobs(spark: Any) -> float:
+    """How many jobs a second there would be that count in Python, four tasks each; the first one is not measured."""
+
+    def count(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            total = 0
+            for number in range(_COUNTED):
+                total += number
+            yield batch
+
+    job = spark.range(0, 4, 1, 4).mapInArrow(count, "id bigint")
+    job.count()
+    started = time.perf_counter()
+    for _ in range(_PLAIN_JOBS):
+        job.count()
+    return _PLAIN_JOBS / (time.perf_counter() - started)
 
 
 def memory_batches(size: int, seed: int) -> Iterator[list[str]]:

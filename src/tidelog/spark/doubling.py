@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from tidelog.spark.closures import Cut, components
-from tidelog.spark.relations import union_all
 from tidelog.spark.terms import observed
+from tidelog.spark.wide import union_all
 
 OnRound = Callable[[int], None]
 """Is told how many pairs each round has found."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidelog.spark.relations import padded, union_all
 from tidelog.spark.rules import Head
 from tidelog.spark.terms import VALUE_TYPE, Dictionary
+from tidelog.spark.wide import padded, union_all
 
 Heads = Sequence[tuple[int, int, Head]]
 """The heads of several rules: under which number they are to appear, how many arguments they have, and their facts."""

@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 
 from tidelog.spark.lookups.encoding import FEW_VALUES, encoded
 from tidelog.spark.lookups.files import Ids
-from tidelog.spark.relations import Relations, padded, union_all
+from tidelog.spark.relations import Relations
 from tidelog.spark.terms import VALUE_TYPE, Dictionary
+from tidelog.spark.wide import padded, union_all
 
 MANY_VALUES = 1_000_000
 
@@ -45,7 +46,7 @@ def load(
         relations.declare(name, arity)
     if not arities:
         return 0
-    numbers = {name: (number, arity) for number, (name, arity) in enumerate(arities.items())}
+    numbers = {name: (relations[name].number, arity) for name, arity in arities.items()}
     return sum(relations.add_new(encoded_records(good, numbers, dictionary), list(arities)).values())
 
 
@@ -95,19 +96,20 @@ def _encoded(
     return padded(frame, max(1, arity), width, kept)
 
 
-def decoded_records(frames: Mapping[str, DataFrame], arities: Mapping[str, int], dictionary: Dictionary) -> DataFrame:
-    """Encoded facts as records again."""
-    by_arity: dict[int, list[DataFrame]] = defaultdict(list)
-    for name, frame in frames.items():
-        by_arity[arities[name]].append(frame.withColumn("predicate", F.lit(name)))
-    return union_all([_decoded(union_all(same), arity, dictionary) for arity, same in by_arity.items()])
+def decoded_records(rows: DataFrame, numbers: Mapping[str, tuple[int, int]], dictionary: Dictionary) -> DataFrame:
+    """The rows of predicates with a number and an arity, in a wide frame, as records again."""
+    arities = sorted({arity for _, arity in numbers.values()})
+    return union_all([_decoded(rows, numbers, arity, dictionary) for arity in arities])
 
 
-def _decoded(frame: DataFrame, arity: int, dictionary: Dictionary) -> DataFrame:
+def _decoded(rows: DataFrame, wanted: Mapping[str, tuple[int, int]], arity: int, dictionary: Dictionary) -> DataFrame:
+    names = {number: name for name, (number, length) in wanted.items() if length == arity}
+    name_of = F.create_map(*(F.lit(item) for pair in names.items() for item in pair))
+    frame = rows.where(F.col("p").isin(list(names)))
     frame = dictionary.with_values(frame, {f"c{number}": f"a{number}" for number in range(arity)})
     arguments = F.array(*(f"a{number}" for number in range(arity))).cast(f"array<{VALUE_TYPE}>")
     return frame.select(
-        "predicate",
+        name_of[F.col("p")].alias("predicate"),
         arguments.alias("arguments"),
         F.lit("").alias("source"),
         F.lit(None).cast("bigint").alias("row"),

@@ -9,7 +9,7 @@ stops at a limit, and the components are then evaluated by rounds after all.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,31 +56,32 @@ def _term_with_id(term: Any, ids: Mapping[Constant, int]) -> Any:
 
 
 def solve_by_ids(
-    wide: DataFrame, inputs: Sequence[str], outputs: Sequence[str], arities: Arities, rules: Sequence[Rule], limit: int
+    wide: DataFrame,
+    numbers: Mapping[str, int],
+    outputs: Sequence[str],
+    arities: Arities,
+    rules: Sequence[Rule],
+    limit: int,
 ) -> DataFrame:
     """What rules without values derive from rows of ids under the number of their predicate, in the same form.
 
     Facts that were given are left out. A row under -1 says that there was more than the limit."""
     text = "\n".join(map(str, rules))
-    width = max(max(1, arities[name]) for name in (*inputs, *outputs))
-    schema = pa.schema([("p", pa.int32()), *((f"c{number}", pa.int64()) for number in range(width))])
+    schema = _schema_of_ids(arities[name] for name in numbers)
 
     def solve(batches: Batches) -> Batches:
-        given = _tables_by_predicate(list(batches), {name: number for number, name in enumerate(inputs)}, arities)
-        facts = [FactBatch(name, _columns(table, arities[name]), _SOURCE, 1) for name, table in given.items()]
-        try:
-            kb, _ = solved(text, facts, {}, limit)
-        except LimitError:
+        given = _tables_by_predicate(list(batches), numbers, arities)
+        kb = _solved_by_ids(text, given, arities, limit)
+        if kb is None:
             yield _padded(schema, -1, pa.table({"c0": pa.array([0], pa.int64())}))
             return
-        for number, name in enumerate(outputs):
+        for name in outputs:
             found = _id_table(kb, name, arities[name])
             found = _minus(found, given[name]) if name in given else found
             if found.num_rows:
-                yield _padded(schema, number, found)
+                yield _padded(schema, numbers[name], found)
 
-    columns = ", ".join(f"c{number} bigint" for number in range(width))
-    return wide.repartition(1).mapInArrow(solve, f"p int, {columns}")
+    return wide.repartition(1).mapInArrow(solve, _type_of(schema))
 
 
 def differences_by_ids(
@@ -95,17 +96,14 @@ def differences_by_ids(
 
     Of the rows given, those under p * 2 are the facts to start from, and those under p * 2 + 1 what was known."""
     text = "\n".join(map(str, rules))
-    width = max(max(1, arities[name]) for name in numbers)
-    schema = pa.schema([("p", pa.int32()), *((f"c{number}", pa.int64()) for number in range(width))])
+    schema = _schema_of_ids(arities[name] for name in numbers)
 
     def solve(batches: Batches) -> Batches:
         held = list(batches)
         given = _tables_by_predicate(held, {name: number * 2 for name, number in numbers.items()}, arities)
         known = _tables_by_predicate(held, {name: numbers[name] * 2 + 1 for name in outputs}, arities)
-        facts = [FactBatch(name, _columns(table, arities[name]), _SOURCE, 1) for name, table in given.items()]
-        try:
-            kb, _ = solved(text, facts, {}, limit)
-        except LimitError:
+        kb = _solved_by_ids(text, given, arities, limit)
+        if kb is None:
             yield _padded(schema, -1, pa.table({"c0": pa.array([0], pa.int64())}))
             return
         for name in outputs:
@@ -115,8 +113,27 @@ def differences_by_ids(
                 if found.num_rows:
                     yield _padded(schema, numbers[name] * 2 + tag, found)
 
-    columns = ", ".join(f"c{number} bigint" for number in range(width))
-    return wide.repartition(1).mapInArrow(solve, f"p int, {columns}")
+    return wide.repartition(1).mapInArrow(solve, _type_of(schema))
+
+
+def _schema_of_ids(arities: Iterable[int]) -> pa.Schema:
+    """The number of a predicate, and ids as many as the widest has."""
+    width = max(1, *arities)
+    return pa.schema([("p", pa.int32()), *((f"c{number}", pa.int64()) for number in range(width))])
+
+
+def _type_of(schema: pa.Schema) -> str:
+    """The same as Spark writes it."""
+    return ", ".join(["p int", *(f"{name} bigint" for name in schema.names[1:])])
+
+
+def _solved_by_ids(text: str, given: Mapping[str, pa.Table], arities: Arities, limit: int) -> Any | None:
+    """A knowledge base of rows of ids and rules; None where there is more than the limit."""
+    facts = [FactBatch(name, _columns(table, arities[name]), _SOURCE, 1) for name, table in given.items()]
+    try:
+        return solved(text, facts, {}, limit)[0]
+    except LimitError:
+        return None
 
 
 def _minus(left: pa.Table, right: pa.Table) -> pa.Table:

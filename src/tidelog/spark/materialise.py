@@ -155,13 +155,15 @@ class Materialiser:
 
     def _solve_by_ids(self, inputs: list[str], outputs: list[str], rules: list[Rule]) -> int | None:
         coded = [with_ids(rule, self._ids) for rule in rules]
-        wide = self._relations.wide({name: self._relations.frame(name) for name in inputs})
-        solved = solve_by_ids(wide, inputs, outputs, self._arities, coded, self._options.local_results)
+        numbers = self._relations.numbers({*inputs, *outputs})
+        wide = self._relations.wide(inputs)
+        solved = solve_by_ids(wide, numbers, outputs, self._arities, coded, self._options.local_results)
         found = self._relations.add_wide(solved, outputs)
         return None if found is None else sum(found.values())
 
     def _solve_by_values(self, inputs: list[str], outputs: list[str], rules: list[Rule]) -> int | None:
-        given = decoded_records({name: self._relations.frame(name) for name in inputs}, self._arities, self._dictionary)
+        numbers = {name: (number, self._arities[name]) for name, number in self._relations.numbers(inputs).items()}
+        given = decoded_records(self._relations.wide(inputs), numbers, self._dictionary)
         solved = solve_by_values(given, outputs, self._arities, rules, self._functions, self._options.local_results)
         staged = self._relations.staged(solved, RECORD_TYPE)
         reasons = [row["reason"] for row in staged.where("reason IS NOT NULL").select("reason").collect()]
@@ -202,7 +204,7 @@ class Materialiser:
         # The frames of the heads know what they read: what a batch adds is no input of those after it.
         for batch in batched(heads, RULES_IN_A_JOB):
             names = list(dict.fromkeys(name for name, _ in batch))
-            numbered = [(names.index(name), self._relations[name].arity, head) for name, head in batch]
+            numbered = [(self._relations[name].number, self._relations[name].arity, head) for name, head in batch]
             found.update(self._relations.add_new(encoded(numbered, self._relations.staged, self._dictionary), names))
         for rule, failed in context.failures:
             self.statistics.failures[rule.source] += observed(failed, "failures")
@@ -263,8 +265,9 @@ class Materialiser:
             how = f"a share of the sources in each of {tasks} tasks"
         else:
             closed, how = self._double(title, pairs, rules)
-        candidates = {name: with_diagonal(closed, pairs, module.diagonal)}
-        [found] = self._relations.add_new(self._relations.wide(candidates), [name]).values()
+        number = F.lit(self._relations[name].number).alias("p")
+        candidates = with_diagonal(closed, pairs, module.diagonal).select(number, "c0", "c1")
+        [found] = self._relations.add_new(candidates, [name]).values()
         self._note(Round(wave, 1, component.predicates, how, found, time.monotonic() - started), title)
         self._check_limits(rules)
 

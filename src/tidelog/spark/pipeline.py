@@ -11,7 +11,6 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,16 +25,15 @@ from tidelog.spark.config import PipelineConfig, read_config
 from tidelog.spark.engine import SparkEngine
 from tidelog.spark.loading import Shapes, shapes_of
 from tidelog.spark.options import OnProgress, Options
+from tidelog.spark.publishing import publish
 from tidelog.spark.records import RECORD_TYPE, records_of_atoms
-from tidelog.spark.relations import union_all
 from tidelog.spark.session import open_session
 from tidelog.spark.sources import Source
 from tidelog.spark.versions import Versions
-from tidelog.spark.writing import native_columns
+from tidelog.spark.wide import union_all
 
 QUARANTINE = "quarantine"
 REPORT = "report.json"
-_JOBS_AT_ONCE = 4
 
 
 @dataclass
@@ -241,24 +239,25 @@ class Pipeline:
         self._timed(report, "materialise", derive)
 
     def _write(self, engine: SparkEngine, folder: Path, report: Report) -> dict[str, dict[str, Any]]:
-        """Write a Parquet data set for each predicate, several at once: each is a small job of its own."""
-        written: dict[str, dict[str, Any]] = {}
-
-        def write(predicate: str) -> None:
-            name = self._display(predicate)
-            path = file_of_predicate(name, "parquet")
-            relation = engine.relations[predicate]
-            native_columns(engine.values(predicate), relation.arity).write.parquet(str(folder / path))
-            written[name] = {"path": path, "facts": relation.count, "arity": relation.arity}
+        """Write a Parquet data set for each predicate; what the manifest says of them."""
+        relations = engine.relations
+        named = sorted((self._display(predicate), predicate) for predicate in relations)
+        files = {predicate: file_of_predicate(name, "parquet") for name, predicate in named}
 
         def write_all() -> int:
-            with ThreadPoolExecutor(_JOBS_AT_ONCE) as pool:
-                list(pool.map(write, sorted(engine.relations)))
-            return engine.relations.total
+            publish(engine, {predicate: folder / path for predicate, path in files.items()})
+            return relations.total
 
         self._timed(report, "write", write_all)
-        report.facts = {name: found["facts"] for name, found in sorted(written.items())}
-        return dict(sorted(written.items()))
+        report.facts = {name: relations.count(predicate) for name, predicate in named}
+        return {
+            name: {
+                "path": files[predicate],
+                "facts": relations.count(predicate),
+                "arity": relations[predicate].arity,
+            }
+            for name, predicate in named
+        }
 
 
 def run_pipeline(config_path: str, master: str | None = None) -> int:

@@ -4,12 +4,13 @@ Writing a part is how the lineage of a round is cut. The files stand where every
 an executor costs the tasks that it was running and nothing else. A round writes the new facts of all predicates in one
 job, a folder each; which folders there are is counted on the way, so no job is spent on asking.
 
-A predicate of arity 0 has one column too, which holds 0, as Parquet knows no rows without columns.
+Each file holds the number of its predicate, too, as `q`, so that those of many are read by one scan (`wide.py`). A
+predicate of arity 0 has one column too, which holds 0, as Parquet knows no rows without columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,9 +19,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from tidelog.spark.terms import NOT_A_TERM, observed
+from tidelog.spark.terms import observed
+from tidelog.spark.wide import keys, read_wide, widened
 
 MOST_PARTS = 24
+NO_NUMBERS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,9 @@ class Part:
 
 @dataclass
 class Relation:
-    """The facts of a predicate. `delta` is how many of the last parts are those of the last round."""
+    """The facts of a predicate under a number. `delta` is how many of the last parts are those of the last round."""
 
+    number: int
     arity: int
     parts: list[Part] = field(default_factory=list)
     delta: int = 0
@@ -45,7 +49,7 @@ class Relation:
 
     @property
     def columns(self) -> list[str]:
-        return [f"c{number}" for number in range(self.width)]
+        return keys(self.width)
 
     @property
     def count(self) -> int:
@@ -79,7 +83,7 @@ class Relations:
         return iter(self._by_name)
 
     def declare(self, predicate: str, arity: int) -> None:
-        self._by_name.setdefault(predicate, Relation(arity))
+        self._by_name.setdefault(predicate, Relation(len(self._by_name), arity))
 
     def count(self, predicate: str) -> int:
         found = self._by_name.get(predicate)
@@ -98,48 +102,43 @@ class Relations:
             return self._spark.createDataFrame([], schema)
         return self._spark.read.schema(schema).parquet(*paths)
 
-    def adopt(self, predicate: str, arity: int, parts: Iterable[Part]) -> None:
-        """Take over parts that lie elsewhere."""
-        self.declare(predicate, arity)
-        self._by_name[predicate].parts.extend(parts)
+    def width(self, predicates: Iterable[str]) -> int:
+        return max(self[name].width for name in predicates)
 
-    def wide(self, frames: Mapping[str, DataFrame]) -> DataFrame:
-        """The rows of several predicates in one frame: the number of the predicate in `p`, columns for the widest."""
-        numbers = {name: number for number, name in enumerate(frames)}
-        return self._wide(frames, numbers, max(self[name].width for name in frames))
+    def numbers(self, predicates: Iterable[str]) -> dict[str, int]:
+        return {name: self[name].number for name in predicates}
 
-    def _wide(self, frames: Mapping[str, DataFrame], numbers: Mapping[str, int], width: int) -> DataFrame:
-        tagged = {name: frame.withColumn("p", F.lit(numbers[name])) for name, frame in frames.items()}
-        return union_all([padded(frame, self[name].width, width) for name, frame in tagged.items()])
+    def wide(self, predicates: Collection[str]) -> DataFrame:
+        """The facts of predicates that have some, in one frame and by one scan."""
+        paths = [part.path for name in predicates for part in self[name].parts]
+        return read_wide(self._spark, paths, self.width(predicates))
 
     def add_new(self, candidates: DataFrame, names: Sequence[str]) -> dict[str, int]:
-        """Write those candidates, laid out as `wide` does, that are not yet known; returns how many of each predicate.
+        """Write those candidates, a wide frame, that are not yet known; returns how many of each predicate.
 
         They are the next part of their predicates. One pass tells the new ones for all predicates."""
-        numbers = {name: number for number, name in enumerate(names)}
-        width = max(self[name].width for name in names)
+        width = self.width(names)
         distinct = candidates.distinct()
-        known = {name: self.frame(name) for name in names if self.count(name)}
+        known = [name for name in names if self.count(name)]
         if known:
-            columns = ["p", *(f"c{number}" for number in range(width))]
-            distinct = distinct.join(self._wide(known, numbers, width), columns, "left_anti")
-        return self._appended(self._write(distinct, dict(enumerate(names))))
+            distinct = distinct.join(widened(self.wide(known), width), ["p", *keys(width)], "left_anti")
+        return self._appended(self._write(distinct, names))
 
     def add_wide(self, wide: DataFrame, names: Sequence[str]) -> dict[str, int] | None:
-        """Add facts that are all new, laid out as `wide` does; None, and nothing done, where a row is under -1."""
-        parts = self._write(wide, dict(enumerate(names)) | {-1: ""})
+        """Add facts that are all new, in a wide frame; None, and nothing done, where a row is under -1."""
+        parts = self._write(wide, names, {"": -1})
         return None if parts.pop("").count else self._appended(parts)
 
     def add_few(self, facts: Mapping[str, Sequence[tuple[int, ...]]]) -> int:
         """Add a handful of facts that are all new, without a job; returns how many there are."""
         folder = Path(self._next_folder("facts"))
-        for number, (name, rows) in enumerate(facts.items()):
+        for name, rows in facts.items():
             relation = self[name]
             cells = list(zip(*rows, strict=True)) if relation.arity else [(0,) * len(rows)]
             if rows:
-                path = folder / f"p={number}"
+                path = folder / f"p={relation.number}"
                 path.mkdir(parents=True)
-                columns = {
+                columns = {"q": pa.array([relation.number] * len(rows), pa.int32())} | {
                     column: pa.array(ids, pa.int64()) for column, ids in zip(relation.columns, cells, strict=True)
                 }
                 pq.write_table(pa.table(columns), path / "part-00000.parquet")
@@ -154,13 +153,15 @@ class Relations:
                 self[name].delta += 1
         return {name: part.count for name, part in parts.items()}
 
-    def _write(self, wide: DataFrame, names: Mapping[int, str]) -> dict[str, Part]:
-        """Write rows by the number of their predicate, and count them on the way."""
+    def _write(self, wide: DataFrame, names: Sequence[str], more: Mapping[str, int] = NO_NUMBERS) -> dict[str, Part]:
+        """Write rows by the number of their predicate, or one of `more`, and count them on the way."""
         folder = self._next_folder("facts")
         counted = Observation()
-        counts = [F.count_if(F.col("p") == number).alias(f"n{number}") for number in names]
-        wide.observe(counted, *counts).write.mode("overwrite").partitionBy("p").parquet(folder)
-        return {name: Part(f"{folder}/p={number}", observed(counted, f"n{number}")) for number, name in names.items()}
+        numbers = {**self.numbers(names), **more}
+        counts = [F.count_if(F.col("p") == number).alias(f"n{number}") for number in numbers.values()]
+        rows = wide.withColumn("q", F.col("p")).observe(counted, *counts)
+        rows.write.mode("overwrite").partitionBy("p").parquet(folder)
+        return {name: Part(f"{folder}/p={number}", observed(counted, f"n{number}")) for name, number in numbers.items()}
 
     def staged(self, frame: DataFrame, schema: str) -> DataFrame:
         """The same rows, written by one job and read back, so that they are computed once."""
@@ -182,20 +183,7 @@ class Relations:
         scattered = [name for name in predicates if len(self[name].old_parts) > MOST_PARTS]
         if not scattered:
             return
-        merged = self.wide({name: self.frame(name, self[name].old_parts) for name in scattered})
-        for name, part in self._write(merged, dict(enumerate(scattered))).items():
+        paths = [part.path for name in scattered for part in self[name].old_parts]
+        merged = read_wide(self._spark, paths, self.width(scattered))
+        for name, part in self._write(merged, scattered).items():
             self[name].parts = [part, *self[name].delta_parts]
-
-
-def padded(frame: DataFrame, width: int, wanted: int, kept: Sequence[str] = ()) -> DataFrame:
-    """Rows under the number `p` of their predicate, as wide as those of others; what pads them is no id."""
-    missing = [F.lit(NOT_A_TERM).cast("bigint").alias(f"c{column}") for column in range(width, wanted)]
-    return frame.select("p", *(f"c{column}" for column in range(width)), *missing, *kept)
-
-
-def union_all(frames: Sequence[DataFrame]) -> DataFrame:
-    """One frame of all rows, by halves: Spark looks through the plan at each union, so a chain would cost squares."""
-    if len(frames) == 1:
-        return frames[0]
-    middle = len(frames) // 2
-    return union_all(frames[:middle]).unionByName(union_all(frames[middle:]))

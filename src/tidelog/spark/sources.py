@@ -23,9 +23,9 @@ from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR
 from tidelog.formats.constants import FLOAT as FLOAT_PATTERN
 from tidelog.formats.constants import INTEGER as INTEGER_PATTERN
 from tidelog.spark.records import ARROW_RECORD, RECORD_TYPE, rejected
-from tidelog.spark.relations import union_all
 from tidelog.spark.terms import VALUE_TYPE
 from tidelog.spark.text_sources import TEXT_FORMATS, TYPES, TextSource, read_text
+from tidelog.spark.wide import union_all
 
 FORMATS = (*TEXT_FORMATS, "parquet", "table")
 
@@ -102,7 +102,8 @@ class Source:
         good = [path for path in paths if path not in bad]
         parts = [spark.createDataFrame(refused, RECORD_TYPE)] if bad else []
         if good:
-            frame = spark.read.parquet(*good)
+            schema = _simple_schema(good[0])
+            frame = (spark.read.schema(schema) if schema else spark.read).parquet(*good)
             place, row = F.col("_metadata.file_path"), F.col("_metadata.row_index") + 1
             parts.append(self._records_of_frame(frame, place, row))
         return union_all(parts)
@@ -176,6 +177,15 @@ class Source:
 
 
 _SPARK_TYPES = {STR: "string", INT: "bigint", FLOAT: "double", BOOL: "boolean", IRI_KIND: "string"}
+_SPARK_TYPES_OF_ARROW = {
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+}
 _KINDS_OF_TYPES: tuple[tuple[int, tuple[type[T.DataType], ...]], ...] = (
     (STR, (T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType)),
     (INT, (T.IntegralType,)),
@@ -223,6 +233,13 @@ def _refused(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
         return _listed(spark, paths).mapInArrow(_unreadable, RECORD_TYPE).toArrow().cast(ARROW_RECORD)
     listed = pa.RecordBatch.from_pydict({"path": pa.array(paths, pa.string())})
     return pa.Table.from_batches(_unreadable(iter([listed])), ARROW_RECORD)
+
+
+def _simple_schema(path: str) -> str | None:
+    """The schema of a Parquet file, where its columns have plain types; for any other one Spark has to run a job."""
+    types = {field.name: _SPARK_TYPES_OF_ARROW.get(field.type) for field in pq.read_schema(path)}
+    known = [f"`{name}` {type_}" for name, type_ in types.items() if type_ and "`" not in name]
+    return ", ".join(known) if known and len(known) == len(types) else None
 
 
 def _unreadable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -108,6 +108,13 @@ class Dictionary:
         stored = self.spark.read.schema(_STORED).parquet(*self.parts)
         return stored.select("id", F.struct(*FIELDS).alias("value"))
 
+    def kinds(self) -> frozenset[int]:
+        """The kinds that there are constants of."""
+        if not self.parts:
+            return frozenset()
+        kinds = self.spark.read.schema("kind tinyint").parquet(*self.parts).distinct()
+        return frozenset(row["kind"] for row in kinds.collect())
+
     def extend(self, values: DataFrame, large: bool = False) -> int:
         """Give ids to those constants of a column `value` that have none yet; returns how many there were.
 

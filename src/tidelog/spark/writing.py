@@ -7,7 +7,7 @@ its type; any other column holds constants as text, and the metadata of its fiel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,18 +59,25 @@ def as_text(values: DataFrame, arity: int, predicate: str, format: str) -> DataF
 
 
 def native_columns(values: DataFrame, arity: int) -> DataFrame:
-    """Columns `c0`, `c1`, … of plain Spark types."""
+    """Columns `c0`, `c1`, … of plain Spark types, which takes a look at all values."""
     if not arity:
-        return values.select(F.lit(True).alias("holds", metadata={_text(KIND_KEY): _text(NULLARY_KIND)}))
+        return of_kinds(values, ())
     kinds = values.agg(*(F.expr(f"collect_set(a{number}.kind)").alias(f"k{number}") for number in range(arity))).first()
     assert kinds is not None
-    return values.select(*(_native(number, set(kinds[number])) for number in range(arity)))
+    return of_kinds(values, [set(found) for found in kinds])
 
 
-def _native(number: int, kinds: set[int]) -> Column:
+def of_kinds(values: DataFrame, kinds: Sequence[Set[int]], *kept: str) -> DataFrame:
+    """Columns `c0`, `c1`, … of plain Spark types for columns of constants of these kinds; others in `kept` stay."""
+    if not kinds:
+        return values.select(*kept, F.lit(True).alias("holds", metadata={_text(KIND_KEY): _text(NULLARY_KIND)}))
+    return values.select(*kept, *(_native(number, found) for number, found in enumerate(kinds)))
+
+
+def _native(number: int, kinds: Set[int]) -> Column:
     name = f"c{number}"
     if len(kinds) == 1 and kinds <= _NATIVE.keys():
-        kind = kinds.pop()
+        [kind] = kinds
         column = F.col(f"a{number}")[_NATIVE[kind]]
         return (column.cast("boolean") if kind == BOOL else column).alias(name)
     text = F.pandas_udf(_constant_texts, "string")(F.col(f"a{number}"))

@@ -23,11 +23,10 @@ from tidelog.program.normal import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.spark.heads import encoded
 from tidelog.spark.maintenance.rules import RuleChanges
-from tidelog.spark.maintenance.snapshot import keys, widened
 from tidelog.spark.maintenance.work import SMALL, Work
 from tidelog.spark.materialise import RULES_IN_A_JOB, batched
-from tidelog.spark.relations import padded, union_all
 from tidelog.spark.rules import Head
+from tidelog.spark.wide import keys, padded, union_all, widened
 
 UP, DOWN, TOUCH = range(3)
 _KINDS = 4

@@ -16,12 +16,11 @@ from tidelog.formats.tables import columns_of
 from tidelog.language import resolve_predicate
 from tidelog.spark.loading import MANY_VALUES, encoded_records
 from tidelog.spark.lookups.encoding import FEW_VALUES, GIVE, TAKE, Encoded, encoded
-from tidelog.spark.maintenance.snapshot import keys
 from tidelog.spark.maintenance.work import Work
 from tidelog.spark.records import ARROW_RECORD, RECORD_TYPE, record_batch
-from tidelog.spark.relations import union_all
 from tidelog.spark.sources import Source
 from tidelog.spark.terms import NOT_A_TERM
+from tidelog.spark.wide import keys, union_all
 
 Given = Mapping[str, Any]
 """Facts by predicate: a Spark DataFrame, or rows in any form that `KnowledgeBase.update` takes."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from tidelog.spark.maintenance.snapshot import keys
 from tidelog.spark.maintenance.work import Work
-from tidelog.spark.relations import union_all
 from tidelog.spark.terms import observed
+from tidelog.spark.wide import keys, union_all
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,11 @@ from tidelog.spark.heads import encoded
 from tidelog.spark.maintenance.pile import Pile, Step
 from tidelog.spark.maintenance.rules import RuleChanges
 from tidelog.spark.maintenance.sets import Sets
-from tidelog.spark.maintenance.snapshot import keys, widened
 from tidelog.spark.maintenance.touched import FRESH, LOST, Touched
 from tidelog.spark.maintenance.work import SMALL, Facts, Work
 from tidelog.spark.materialise import RULES_IN_A_JOB, batched
-from tidelog.spark.relations import union_all
 from tidelog.spark.rules import Head
+from tidelog.spark.wide import keys, union_all, widened
 
 # Backward/Forward looks at so many facts in any case, and then at this share of the component, before it gives up.
 FEW_CHECKED = 10_000

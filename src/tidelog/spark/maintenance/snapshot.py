@@ -19,7 +19,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from tidelog.spark.terms import NOT_A_TERM, observed
+from tidelog.spark.terms import observed
+from tidelog.spark.wide import keys, read_wide
 
 CAME, WENT = "h AND NOT h0", "h0 AND NOT h"
 _STATE_TYPE = "e boolean, n bigint, h boolean"
@@ -57,24 +58,6 @@ class Stored:
     def folders(self) -> tuple[Layer, ...]:
         """Base and layers, the newest last."""
         return (*((self.base,) if self.base else ()), *self.layers)
-
-
-def keys(width: int) -> list[str]:
-    return [f"c{number}" for number in range(width)]
-
-
-def widened(rows: DataFrame, width: int) -> DataFrame:
-    """Rows with columns for as many arguments as are wanted, none of them null; columns of other names stay."""
-    cells = {
-        name: F.coalesce(name, F.lit(NOT_A_TERM)) if name in rows.columns else F.lit(NOT_A_TERM).cast("bigint")
-        for name in keys(width)
-    }
-    others = [name for name in rows.columns if name != "p" and not _is_key(name)]
-    return rows.select("p", *(cell.alias(name) for name, cell in cells.items()), *others)
-
-
-def _is_key(name: str) -> bool:
-    return name[0] == "c" and name[1:].isdigit()
 
 
 class Snapshot:
@@ -138,10 +121,8 @@ class Snapshot:
 
     def read(self, paths: Iterable[str], width: int, more: str = "") -> DataFrame:
         """The rows of some folders as they are."""
-        places = [str(self._folder / path) for path in paths]
-        frame = self._spark.read.schema(f"q int, {_columns(width)}, {more}{_STATE_TYPE}").parquet(*places)
-        # Rows of narrower predicates lack the last columns.
-        return widened(frame.withColumnRenamed("q", "p"), width)
+        places = (str(self._folder / path) for path in paths)
+        return read_wide(self._spark, places, width, f", {more}{_STATE_TYPE}")
 
 
 def _columns(width: int) -> str:

@@ -23,11 +23,10 @@ from tidelog.spark.local import (
     with_ids,
 )
 from tidelog.spark.maintenance.rules import RuleChanges
-from tidelog.spark.maintenance.snapshot import widened
 from tidelog.spark.maintenance.work import Difference, Work
 from tidelog.spark.records import RECORD_TYPE
-from tidelog.spark.relations import padded, union_all
 from tidelog.spark.rules import needs_values
+from tidelog.spark.wide import keys, union_all, widened
 
 
 class Block:
@@ -50,34 +49,37 @@ class Block:
         """What goes and what comes; None where there is more than a task should hold."""
         return self._solve_by_ids() if self.by_ids else self._solve_by_values()
 
-    def _explicit(self, name: str) -> DataFrame:
-        """The explicit facts of one of the predicates, after the update."""
-        work, stored = self._work, self._work.stored[name]
-        before = work.old.rows([name]).where("e").select(*stored.columns)
+    def _explicit(self) -> DataFrame:
+        """The explicit facts of what the components derive, after the update."""
+        work = self._work
+        before = self._wide(work.old.rows(self.outputs).where("e"))
         if self._given is None:
             return before
-        given = widened(self._given.where(F.col("p") == stored.number), stored.width)
-        kept = before.join(given.select(*stored.columns), stored.columns, "left_anti")
-        return kept.unionByName(given.where("give").select(*stored.columns))
+        numbers = [work.number(name) for name in self.outputs]
+        given = self._given.where(F.col("p").isin(numbers))
+        kept = before.join(self._wide(given), before.columns, "left_anti")
+        return kept.unionByName(self._wide(given.where("give")))
 
-    def _start(self) -> dict[str, DataFrame]:
+    def _start(self) -> DataFrame:
         """The facts that the rules start from."""
-        return {name: self._work.after(name) for name in self._inputs} | {
-            name: self._explicit(name) for name in self.outputs
-        }
+        read = [self._wide(self._work.rows_after(self._inputs))] if self._inputs else []
+        return union_all([*read, self._explicit()])
 
-    def _known(self) -> dict[str, DataFrame]:
-        return {name: self._work.before(name) for name in self.outputs if self._work.old.count(name)}
+    def _known(self) -> DataFrame | None:
+        known = [name for name in self.outputs if self._work.old.count(name)]
+        return self._wide(self._work.old.rows(known)) if known else None
+
+    def _wide(self, rows: DataFrame) -> DataFrame:
+        width = self._work.old_width(self._arities)
+        return widened(rows, width).select("p", *keys(width))
 
     def _solve_by_ids(self) -> Difference | None:
         work = self._work
         numbers = {name: work.number(name) for name in self._arities}
-        width = work.old_width(numbers)
-        frames = [
-            padded(frame.withColumn("p", F.lit(numbers[name] * 2 + tag)), work.stored[name].width, width)
-            for tag, facts in ((0, self._start()), (1, self._known()))
-            for name, frame in facts.items()
-        ]
+        start, known = self._start(), self._known()
+        frames = [start.withColumn("p", F.expr("p * 2"))]
+        if known is not None:
+            frames.append(known.withColumn("p", F.expr("p * 2 + 1")))
         rules = [with_ids(rule, work.ids) for rule in self._rules]
         limit = work.options.local_results
         found = differences_by_ids(union_all(frames), numbers, self.outputs, self._arities, rules, limit)
@@ -88,10 +90,11 @@ class Block:
 
     def _solve_by_values(self) -> Difference | None:
         work = self._work
-        records = [decoded_records(self._start(), self._arities, work.dictionary)]
+        numbers = {name: (work.number(name), arity) for name, arity in self._arities.items()}
+        records = [decoded_records(self._start(), numbers, work.dictionary)]
         known = self._known()
-        if known:
-            records.append(decoded_records(known, self._arities, work.dictionary).withColumn("source", F.lit(KNOWN)))
+        if known is not None:
+            records.append(decoded_records(known, numbers, work.dictionary).withColumn("source", F.lit(KNOWN)))
         limit = work.options.local_results
         found = differences_by_values(
             union_all(records), self.outputs, self._arities, self._rules, work.functions, limit
@@ -100,7 +103,6 @@ class Block:
         reasons = {row["reason"] for row in solved.where("reason IS NOT NULL").select("reason").collect()}
         if BEYOND_LIMIT in reasons:
             return None
-        numbers = {name: (work.number(name), work.arity(name)) for name in self.outputs}
         came = solved.where(F.col("source") == CAME)
         work.dictionary.extend(came.select(F.explode("arguments").alias("value")))
         went = solved.where(F.col("source") == WENT)

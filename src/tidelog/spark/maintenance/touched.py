@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from tidelog.spark.maintenance.snapshot import keys
 from tidelog.spark.maintenance.work import Work
 from tidelog.spark.terms import observed
+from tidelog.spark.wide import keys
 
 # Held, but neither explicit nor derived without recursion any more; the other way round; changed in that; explicit.
 LOST, FRESH, MOVED, EXPLICIT = "h0 AND NOT b", "b AND NOT h0", "b != b0", "e"

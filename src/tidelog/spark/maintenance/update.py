@@ -25,13 +25,12 @@ from tidelog.spark.maintenance.counting import Counting
 from tidelog.spark.maintenance.given import Records, given_frame
 from tidelog.spark.maintenance.recursion import Recursion
 from tidelog.spark.maintenance.rules import RuleChanges
-from tidelog.spark.maintenance.snapshot import keys, widened
 from tidelog.spark.maintenance.tasks import Block, reads
 from tidelog.spark.maintenance.touched import Touched, stage
 from tidelog.spark.maintenance.work import FEW, Difference, Work
 from tidelog.spark.materialise import waves_of
 from tidelog.spark.options import OnProgress
-from tidelog.spark.relations import union_all
+from tidelog.spark.wide import keys, union_all, widened
 
 
 class Maintenance:

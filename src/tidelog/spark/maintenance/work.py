@@ -22,10 +22,11 @@ from tidelog.program.plan import Pivot, Plan, Start, make_plan
 from tidelog.spark.expressions import Functions
 from tidelog.spark.maintenance.history import Changed
 from tidelog.spark.maintenance.sets import Phases, Sets
-from tidelog.spark.maintenance.snapshot import CAME, WENT, Layer, Snapshot, Stored, keys, write_rows
+from tidelog.spark.maintenance.snapshot import CAME, WENT, Layer, Snapshot, Stored, write_rows
 from tidelog.spark.options import Options
 from tidelog.spark.rules import Context, Head, evaluate
 from tidelog.spark.terms import Dictionary, observed
+from tidelog.spark.wide import keys
 
 # What starts from so few facts is sent to all tasks at every join.
 SMALL = 20_000
@@ -134,6 +135,10 @@ class Work:
 
     def after(self, name: str) -> DataFrame:
         return self._new.facts(name) if name in self.changed else self.old.facts(name)
+
+    def rows_after(self, names: Iterable[str]) -> DataFrame:
+        """The rows of predicates that are settled or that nothing reaches, in one frame."""
+        return self._new.rows(names)
 
     def come(self, name: str) -> DataFrame:
         return self._touched(name, CAME)
