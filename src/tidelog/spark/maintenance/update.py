@@ -117,8 +117,10 @@ class Maintenance:
 
     def _small(self, components: Sequence[Component]) -> list[Component]:
         """Those components, in order, that together read few enough facts for one task."""
-        # Whoever solves again reads all facts, so what is worth it is less than when one materialises.
-        budget = min(self._work.options.local_facts, FEW)
+        # Whoever solves again reads all facts, so what is worth it is less than when one materialises. A change of
+        # rules reads all facts of theirs in any case, and by sets it takes dozens of jobs.
+        largest = self._work.options.local_facts
+        budget = largest if self._rules.heads else min(largest, FEW)
         if not budget:
             return []
         chosen: list[Component] = []
