@@ -10,6 +10,8 @@ import pytest
 
 import tidelog.backlog
 import tidelog.live
+import tidelog.reason.transaction
+import tidelog.store.store
 from audit import audit
 from engine_util import ALGORITHMS, explicit, facts_of, knowledge_base, materialisation
 from generate import EVERYTHING, soak
@@ -17,6 +19,7 @@ from naive import State, Update, change, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, TidelogError
 from tidelog.live import Live
 from tidelog.store import growth
+from tidelog.window import Window
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
 
@@ -126,8 +129,8 @@ def test_what_is_added_and_deleted_again_costs_nothing() -> None:
 
 @pytest.mark.plain
 def test_an_update_that_is_alone_is_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Netting looks at facts one by one, which would cost more than a large load itself."""
-    monkeypatch.setattr(tidelog.backlog, "_keys", None)
+    """Netting sorts all facts, which would cost as much as a large load itself."""
+    monkeypatch.setattr(tidelog.backlog, "_last_ones", None)
     kb = KnowledgeBase(PATHS)
     kb.update(add=chain(1))
     live = kb.live()
@@ -444,3 +447,87 @@ def test_updates_are_taken_in_while_arrays_grow_and_closures_are_built(monkeypat
         assert not any(waiting)
         assert len(kb.facts("path")) == 41 * 40 // 2 + 41
         audit(kb)
+
+
+# --- beside a kernel
+
+
+def test_a_window_that_is_shut_lets_nothing_in() -> None:
+    waiting, taken = [1, 2], []
+    window = Window(lambda: bool(waiting), lambda: taken.append(waiting.pop()))
+    window.use()
+    assert not taken
+    with window:
+        assert taken == [2, 1]
+        waiting.append(3)
+        with window.alone():
+            window.use()
+            assert waiting == [3]
+        window.use()
+        assert not waiting
+    waiting.append(4)
+    window.use()
+    assert waiting == [4]
+
+
+@pytest.mark.parametrize(
+    ("rules", "beside"),
+    [
+        (PATHS, True),
+        # Its kernels look at terms, so that nobody else may make new ones.
+        (PATHS.replace("edge(X, Y).", "edge(X, Y), X < 100.", 1), False),
+    ],
+    ids=["joins", "computes"],
+)
+def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[int] = []
+    run_rounds = tidelog.reason.transaction.run_rounds
+
+    def submit_and_run(*arguments: object) -> int:
+        if not left:
+            other = threading.Thread(target=live.submit, kwargs={"add": {"edge": [("new", 0)]}})
+            other.start()
+            other.join()
+            left.append(len(live._incoming))
+        return int(run_rounds(*arguments))
+
+    kb = KnowledgeBase(rules, modules=False)
+    live = kb.live()
+    monkeypatch.setattr(tidelog.reason.transaction, "run_rounds", submit_and_run)
+    live.submit(add=chain(5))
+    live.settle()
+    live.settle()
+    assert left == [0 if beside else 1]
+    truth = KnowledgeBase(rules)
+    truth.update(add={"edge": [*chain(5)["edge"], ("new", 0)]})
+    assert set(kb.facts("path")) == set(truth.facts("path"))
+    audit(kb)
+
+
+@pytest.mark.parametrize("modules", [False, True])
+def test_threads_take_updates_in_beside_the_work(modules: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread has its own edges with names of their own, so that terms are made, and grow, in every thread."""
+    monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 1)
+    kb = KnowledgeBase(PATHS, modules=modules)
+    ends: list[set[tuple[str, str]]] = [set() for _ in range(4)]
+
+    def write(number: int) -> None:
+        rng, present = random.Random(number), ends[number]
+        for step in range(60):
+            edges = {(f"{number}-{rng.randrange(step + 2)}", f"{number}-{rng.randrange(step + 2)}") for _ in range(5)}
+            gone = set(rng.sample(sorted(present), len(present) // 4))
+            live.submit(add={"edge": list(edges)}, delete={"edge": list(gone)})
+            present -= gone
+            present |= edges
+
+    with kb.live() as live:
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    truth = KnowledgeBase(PATHS)
+    truth.update(add={"edge": set().union(*ends)})
+    assert set(kb.facts("edge")) == set(truth.facts("edge"))
+    assert set(kb.facts("path")) == set(truth.facts("path"))
+    audit(kb)

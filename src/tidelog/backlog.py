@@ -9,10 +9,11 @@ endless deleting and adding again cannot keep a batch from being finished.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from tidelog.reason.engine import Engine
 from tidelog.reason.outcome import Request
@@ -20,7 +21,10 @@ from tidelog.sources import UpdateMapping
 from tidelog.store.layout import F_EXPLICIT
 from tidelog.store.records import Cells
 
-Key = tuple[str, tuple[int, ...]]
+# Rows that are encoded in some tenths of a millisecond.
+FEW_ROWS = 256
+
+Signs = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,12 @@ class Submission:
     @property
     def changes_rules(self) -> bool:
         return bool(self.update.get("add_rules") or self.update.get("remove_rules"))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is read in far less than a millisecond."""
+        parts = [rows for key in ("add", "delete") for rows in (self.update.get(key) or {}).values()]
+        return all(isinstance(rows, list | tuple | set) for rows in parts) and sum(map(len, parts)) <= FEW_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +58,33 @@ class Part:
         return sum(len(rows) for facts in (self.delete, self.add) for rows in facts.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """What happens to facts of one predicate, each once: whether it is wanted that they are explicit."""
+
+    rows: Cells
+    wanted: Signs
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def only(self, chosen: Signs) -> Operations:
+        return Operations(self.rows[chosen], self.wanted[chosen])
+
+
 @dataclass(slots=True)
 class Batch:
     """Parts that are worked on together.
 
-    Operations are netted one by one, in Python, and only where they have to be: a batch of one part, such as a large
-    load, is what it is, until something comes that could take half of it back.
+    Operations are netted only where they have to be: a batch of one part, such as a large load, is what it is, until
+    something comes that could take half of it back.
     """
 
     parts: list[Part] = field(default_factory=list)
     arities: dict[str, int] = field(default_factory=dict)
-    _net: dict[Key, bool] = field(default_factory=dict)
+    _net: dict[str, Operations] = field(default_factory=dict)
     _netted: int = 0  # parts that `_net` knows of
-    _effective: frozenset[Key] | None = None
+    _effective: dict[str, Operations] | None = None
 
     @property
     def last(self) -> int:
@@ -71,12 +95,16 @@ class Batch:
         return sum(part.operations for part in self.parts)
 
     @property
-    def net(self) -> Mapping[Key, bool]:
-        """Of each fact that the parts mention, whether it is explicit after them."""
-        for part in self.parts[self._netted :]:
-            self._net.update((key, False) for key in _keys(part.delete))
-            self._net.update((key, True) for key in _keys(part.add))
-        self._netted = len(self.parts)
+    def net(self) -> Mapping[str, Operations]:
+        """Of the facts that the parts mention, which are explicit after them."""
+        if self._netted < len(self.parts):
+            listed: dict[str, list[tuple[Cells, bool]]] = {}
+            for part in self.parts:
+                for facts, wanted in ((part.delete, False), (part.add, True)):
+                    for predicate, rows in facts.items():
+                        listed.setdefault(predicate, []).append((rows, wanted))
+            self._net = {predicate: _last_ones(pieces) for predicate, pieces in listed.items()}
+            self._netted = len(self.parts)
         return self._net
 
     def append(self, part: Part) -> None:
@@ -95,53 +123,65 @@ class Batch:
         """The operations to work on; of several parts only those that change something, as things are now."""
         if len(self.parts) == 1:
             return Request(self.parts[0].delete, self.parts[0].add)
-        before = _explicit_now(engine, self.net)
-        effective = [key for key, wanted in self.net.items() if wanted != before[key]]
-        self._effective = frozenset(effective)
-        delete: dict[str, list[tuple[int, ...]]] = {}
-        add: dict[str, list[tuple[int, ...]]] = {}
-        for key in effective:
-            (add if self.net[key] else delete).setdefault(key[0], []).append(key[1])
-        return Request(_as_cells(delete, self.arities), _as_cells(add, self.arities))
+        effective = {name: found for name, net in self.net.items() if len(found := _effective(engine, name, net))}
+        self._effective = effective
+        return Request(
+            {name: rows for name, found in effective.items() if len(rows := found.rows[~found.wanted])},
+            {name: rows for name, found in effective.items() if len(rows := found.rows[found.wanted])},
+        )
 
     def is_undone_by(self, later: Batch) -> bool:
         """Whether what comes after this batch, which is in work, makes it better to start again."""
-        if 2 * later.operations < (self.operations if self._effective is None else len(self._effective)):
-            return False  # It cannot take half back; this is asked after every slice.
-        effective = self.net.keys() if self._effective is None else self._effective
-        changed = [key for key, wanted in later.net.items() if self.net.get(key) != wanted]
-        taken_back = sum(1 for key in changed if key in effective)
-        return 2 * taken_back >= len(effective) and 2 * taken_back > len(changed)
+        count = self.operations if self._effective is None else sum(map(len, self._effective.values()))
+        if 2 * later.operations < count:
+            return False  # It cannot take half back.
+        effective = self.net if self._effective is None else self._effective
+        taken_back = sum(_taken_back(effective[name], after) for name, after in later.net.items() if name in effective)
+        known = sum(_agreeing(self.net[name], after) for name, after in later.net.items() if name in self.net)
+        changed = sum(map(len, later.net.values())) - known
+        return 2 * taken_back >= sum(map(len, effective.values())) and 2 * taken_back > changed
 
 
-def _keys(rows: Mapping[str, Cells]) -> Iterable[Key]:
-    return ((predicate, tuple(row)) for predicate, cells in rows.items() for row in cells.tolist())
+def _last_ones(pieces: list[tuple[Cells, bool]]) -> Operations:
+    """Of several operations on one fact, the last one."""
+    rows = np.concatenate([rows for rows, _ in pieces])
+    wanted = np.concatenate([np.full(len(rows), wanted) for rows, wanted in pieces])
+    _, places = np.unique(_packed(rows)[::-1], return_index=True)
+    places = len(rows) - 1 - places
+    return Operations(rows[places], wanted[places])
 
 
-def _as_cells(rows: Mapping[str, list[tuple[int, ...]]], arities: Mapping[str, int]) -> dict[str, Cells]:
-    return {
-        predicate: np.array(listed, np.int32).reshape(len(listed), arities[predicate])
-        for predicate, listed in rows.items()
-    }
+def _taken_back(before: Operations, after: Operations) -> int:
+    """How many facts the one wants to be otherwise than the other."""
+    return _common(before, after) - _agreeing(before, after)
 
 
-def _explicit_now(engine: Engine, keys: Iterable[Key]) -> dict[Key, bool]:
-    """Which of these facts are explicit."""
-    by_predicate: dict[str, list[tuple[int, ...]]] = {}
-    for predicate, row in keys:
-        by_predicate.setdefault(predicate, []).append(row)
-    result: dict[Key, bool] = {}
-    for predicate, rows in by_predicate.items():
-        cells = np.array(rows, np.int32).reshape(len(rows), -1)
-        found = _are_explicit(engine, predicate, cells)
-        result.update(((predicate, row), there) for row, there in zip(rows, found, strict=True))
-    return result
+def _agreeing(before: Operations, after: Operations) -> int:
+    """How many facts both want to be the same."""
+    return sum(_common(before.only(before.wanted == sign), after.only(after.wanted == sign)) for sign in (False, True))
 
 
-def _are_explicit(engine: Engine, predicate: str, rows: Cells) -> list[bool]:
+def _common(before: Operations, after: Operations) -> int:
+    """How many facts both are about."""
+    rows = np.concatenate((before.rows, after.rows))
+    return len(rows) - len(np.unique(_packed(rows)))
+
+
+def _packed(rows: Cells) -> npt.NDArray[np.int64]:
+    """A number for each row, the same for equal rows."""
+    packed = np.zeros(len(rows), np.int64)
+    for column in range(rows.shape[1]):
+        if column > 1:
+            packed = np.unique(packed, return_inverse=True)[1]
+        packed = packed << 32 | rows[:, column]
+    return packed
+
+
+def _effective(engine: Engine, predicate: str, net: Operations) -> Operations:
+    """Those operations that change something, as things are now."""
     relation = engine.explicit_relation(predicate)
     if relation is None:
-        return [False] * len(rows)
-    facts = engine.store.find_facts(relation, rows)
+        return net.only(net.wanted)
+    facts = engine.store.find_facts(relation, net.rows)
     flags = relation.cells[facts, relation.flags_column]
-    return ((facts >= 0) & (flags & F_EXPLICIT != 0)).tolist()
+    return net.only(((facts >= 0) & (flags & F_EXPLICIT != 0)) != net.wanted)

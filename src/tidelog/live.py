@@ -25,6 +25,7 @@ from tidelog.reason.transaction import Transaction
 from tidelog.results import Change
 from tidelog.snapshot import Snapshot
 from tidelog.streaming import check_update
+from tidelog.window import Window
 
 if TYPE_CHECKING:
     from tidelog.knowledge_base import KnowledgeBase
@@ -74,6 +75,8 @@ class Live:
         self._background = False
         self._worker: threading.Thread | None = None
         self._wake = threading.Event()
+        self.window = Window(self._can_take_in_beside, self._take_in_beside)
+        self._news = False  # something was taken in since the transaction in work was last held against it
         self._problem: BaseException | None = None  # that taking an update in met, to be raised where it can be
         self._changes: list[Change] = []
         self._refused: list[tuple[int, BaseException]] = []
@@ -99,6 +102,7 @@ class Live:
             self._incoming.append(Submission(self._submitted, update))
             number = self._submitted
         self._wake.set()
+        self.window.use()
         return number
 
     @property
@@ -257,7 +261,8 @@ class Live:
     def _apply(self, work: Batch | Submission) -> Change | None:
         if isinstance(work, Submission):
             return self._kb.update(**work.update)
-        request: Request = work.request(self._kb._engine)
+        with self.window:
+            request: Request = work.request(self._kb._engine)
         if not request.add and not request.delete:
             return None
         return self._kb._apply(request, {**self._kb._arities, **work.arities})
@@ -292,11 +297,13 @@ class Live:
         problem, self._problem = self._problem, None
         if problem is not None:
             raise problem
-        if self._incoming and isinstance(self._in_work, Batch):
+        if isinstance(self._in_work, Batch):
             self._take_in()
-            later = self._waiting[0] if self._waiting else None
-            if isinstance(later, Batch) and self._in_work.is_undone_by(later):
-                raise _StartAgain
+            if self._news:
+                self._news = False
+                later = self._waiting[0] if self._waiting else None
+                if isinstance(later, Batch) and self._in_work.is_undone_by(later):
+                    raise _StartAgain
         self._spend()
         if not self._may_go_on():
             self._changed.notify_all()
@@ -306,7 +313,8 @@ class Live:
         """Take in what came, in the middle of what cannot be left: a problem is raised when that is done."""
         if self._incoming and isinstance(self._in_work, Batch) and self._problem is None:
             try:
-                self._take_in()
+                with self.window.alone():
+                    self._take_in()
             except BaseException as problem:
                 self._problem = problem
 
@@ -328,16 +336,39 @@ class Live:
 
     def _take_in(self) -> None:
         """Merge what came in with what waits; a change of rules is worked on alone, and what follows waits for it."""
-        while self._incoming and not (self._waiting and isinstance(self._waiting[-1], Submission)):
-            submission = self._incoming.popleft()
-            if submission.changes_rules:
-                self._waiting.append(submission)
-                return
+        while self._incoming and not self._waits_for_rules():
+            self._take_in_next()
+
+    def _waits_for_rules(self) -> bool:
+        return bool(self._waiting) and isinstance(self._waiting[-1], Submission)
+
+    def _take_in_next(self) -> None:
+        submission = self._incoming[0]
+        if submission.changes_rules:
+            self._waiting.append(submission)
+        else:
             if not self._waiting:
                 self._waiting.append(Batch())
             batch = self._waiting[-1]
             assert isinstance(batch, Batch)
             batch.append(self._encoded(submission, batch))
+        self._news = True
+        # Last: what raises before leaves it where it is.
+        self._incoming.popleft()
+
+    def _can_take_in_beside(self) -> bool:
+        """Whether the next update may be taken in by whoever submits: it is small, and nothing else is in work than
+        facts."""
+        try:
+            next_one = self._incoming[0]
+        except IndexError:
+            return False
+        in_work = isinstance(self._in_work, Batch) and not self._waits_for_rules()
+        return in_work and next_one.is_small and not next_one.changes_rules
+
+    def _take_in_beside(self) -> None:
+        if self._can_take_in_beside():  # Somebody else may have done so.
+            self._take_in_next()
 
     def _encoded(self, submission: Submission, batch: Batch) -> Part:
         """The facts of a submission; one that cannot be read is refused, and does nothing."""

@@ -106,6 +106,7 @@ class LookAhead:
 
     budget = BUDGET
     streams = True
+    window = None
 
     def __init__(self, kb: KnowledgeBase, peek: Peek) -> None:
         self._kb = kb

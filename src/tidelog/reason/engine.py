@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,7 @@ class Engine:
         self._kept = NO_WORDS
         self._copies = CopyTable(self._copies_of)
         self._any_marks: bool | None = None
+        self._any_terms: bool | None = None
         self._algorithm: Algorithm = algorithm_for(maintenance)
         self._rules: dict[int, CompiledRule] = {}
         self._aggregates: dict[int, AggregateRule] = {}
@@ -143,7 +144,9 @@ class Engine:
     def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
         if self.attendant is not None:
             # Whoever looks in may look for any fact.
-            self.store.complete_tables()
+            self.store.breathe = self.attendant.breathe
+            with self.attendant.window or nullcontext():
+                self.store.complete_tables()
         for rows in list(self._unread):
             rows.read()
         self._unread.clear()
@@ -164,7 +167,15 @@ class Engine:
             for rule in removed.values():
                 # A rule that reads a closure which ends here needs other plans.
                 rule.forget_plans()
-        transaction = Transaction(self.store, self.limits, self.functions, self.rule_text, self.attendant, self._kept)
+        transaction = Transaction(
+            self.store,
+            self.limits,
+            self.functions,
+            self.rule_text,
+            self.attendant,
+            self._kept,
+            self._uses_terms(),
+        )
         self._kept = NO_WORDS
         if impact is None and self._passes_marks():
             transaction.marking.begin(set(request.add), self._algorithm.overdeletes)
@@ -197,7 +208,8 @@ class Engine:
             if not self.store.is_closure(predicate):
                 self._relation(predicate).note_dead(delta.dead_count)
         self._closures.commit()
-        self._tidy(map(self._relation, transaction.deltas))
+        with transaction.window:
+            self._tidy(map(self._relation, transaction.deltas))
         transaction.let_go()
         for number in removed:
             self._rules.pop(number, None)
@@ -230,7 +242,7 @@ class Engine:
         expect_nothing(self.store)
         self._marked, self._kept = {}, NO_WORDS
         self._copies = CopyTable(self._copies_of)
-        self._any_marks = None
+        self._any_marks = self._any_terms = None
 
     def _passes_marks(self) -> bool:
         """Whether a mark can ever reach a derived fact: where all components are counted or closures, none can."""
@@ -243,6 +255,14 @@ class Engine:
             )
             self._any_marks = bool(self._algorithm.plain.marks or (recursive and self._algorithm.recursive.marks))
         return self._any_marks
+
+    def _uses_terms(self) -> bool:
+        """Whether kernels have to know what the terms in facts are: not where rules only join them."""
+        if self.attendant is None or self.attendant.window is None:
+            return True
+        if self._any_terms is None:
+            self._any_terms = any(_computes(rule) for rule in self.graph.rules.values())
+        return self._any_terms
 
     def _tidy(self, relations: Iterable[Relation]) -> None:
         """Close the gaps that deletions left. It can wait where memory is short."""
@@ -516,9 +536,11 @@ class Engine:
             add = request.add.get(predicate)
             gone, come = NOTHING, NOTHING
             if delete is not None and len(delete):
-                gone = self._change_explicit(transaction, relation, delete, adding=False)
+                with transaction.window:
+                    gone = self._change_explicit(transaction, relation, delete, adding=False)
             if add is not None and len(add):
-                come = self._change_explicit(transaction, relation, add, adding=True)
+                with transaction.window:
+                    come = self._change_explicit(transaction, relation, add, adding=True)
             if len(gone) and len(come):
                 gone, come = _apart(gone, come)
             transaction.marking.came(predicate, relation, len(come))
@@ -575,6 +597,12 @@ def _apart(gone: Cells, come: Cells) -> tuple[Cells, Cells]:
     if not len(both):
         return gone, come
     return np.setdiff1d(gone, both, assume_unique=True), np.setdiff1d(come, both, assume_unique=True)
+
+
+def _computes(rule: Rule) -> bool:
+    """Whether a rule has more than atoms: comparisons, expressions or aggregates."""
+    plain, aggregate = normal_form(rule, 0)
+    return bool(aggregate is not None or plain.definitions or plain.conditions)
 
 
 NO_RULE_CHANGE = RuleChange()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -98,6 +98,10 @@ class Attendant(Protocol):
     def breathe(self) -> None:
         """Something long is done that cannot be left half done: may take new work in, and must not raise."""
 
+    @property
+    def window(self) -> AbstractContextManager[None] | None:
+        """What is entered around work that leaves the terms alone: others may encode facts meanwhile."""
+
 
 class Transaction:
     """One update in work."""
@@ -110,6 +114,7 @@ class Transaction:
         rule_text: Callable[[int], str],
         attendant: Attendant | None = None,
         kept: Words = NO_WORDS,
+        uses_terms: bool = True,
     ) -> None:
         self.store = store
         self.machine = store.machine
@@ -117,6 +122,8 @@ class Transaction:
         self._functions = functions
         self._rule_text = rule_text
         self._attendant = attendant
+        self.window: AbstractContextManager[None] = (attendant and attendant.window) or nullcontext()
+        self._opens_window = not uses_terms and attendant is not None and attendant.window is not None
         self._budget = BUDGET if attendant is None else attendant.budget
         store.breathe = no_breath if attendant is None else attendant.breathe
         self._began = time.monotonic()
@@ -157,7 +164,11 @@ class Transaction:
         while True:
             budget = self._budget if self._patience is None else max(1, min(self._budget, self._patience))
             self.machine[M_BUDGET] = budget
-            status = kernel(self.machine, *arguments)
+            if self._opens_window:
+                with self.window:
+                    status = kernel(self.machine, *arguments)
+            else:
+                status = kernel(self.machine, *arguments)
             used = budget - int(self.machine[M_BUDGET])
             self.candidates += used
             if self._patience is not None:
@@ -179,13 +190,21 @@ class Transaction:
 
     def _attend(self, status: int) -> None:
         """Do what a kernel paused for."""
+        if status == FULL_TERMS:
+            self.store.terms.reserve(1)
+        elif status == NEED_CALLS:
+            self._call_functions()
+        else:
+            with self.window:
+                self._let_grow(status)
+        self.look_around()
+
+    def _let_grow(self, status: int) -> None:
         machine = self.machine
         if status == FULL:
             self._make_room(self.store.relations[machine[M_FULL]], int(machine[M_STAGED]))
         elif status == FULL_LOG:
             self.store.grow_log(int(machine[M_LOG_COUNT] + machine[M_STAGED]))
-        elif status == FULL_TERMS:
-            self.store.terms.reserve(1)
         elif status == FULL_LIST:
             self.store.grow_list(int(machine[M_FULL]), int(machine[M_STAGED]))
         elif status == FULL_FRAMES:
@@ -194,9 +213,6 @@ class Transaction:
             self._expect_long_work()
         elif status == NEED_TABLE:
             self.store.relations[machine[M_FULL]].complete_table()
-        elif status == NEED_CALLS:
-            self._call_functions()
-        self.look_around()
 
     def look_around(self) -> None:
         """Watch the limits, and let the attendant look in; what he waits for does not count as time of the update."""
