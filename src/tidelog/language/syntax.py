@@ -7,7 +7,6 @@ are kept resolved: a bare word as written, an IRI as `<http://…>`, a prefixed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tidelog.values import Value, canonical, identity
@@ -144,24 +143,28 @@ class Program(Node):
     queries: tuple[Query, ...] = ()
 
 
-def variables(node: Term | BodyItem | Rule) -> Iterator[Variable]:
+def variables(node: Term | BodyItem | Rule) -> list[Variable]:
     """Every occurrence of a variable in a node, from left to right (a rule: its head first)."""
-    match node:
-        case Variable():
-            yield node
-        case Constant():
-            return
-        case Call(arguments=arguments) | Atom(arguments=arguments):
-            for argument in arguments:
-                yield from variables(argument)
-        case Aggregate(argument=argument):
-            yield from variables(argument)
-        case Negation(atom=atom):
-            yield from variables(atom)
-        case Comparison(left=left, right=right):
-            yield from variables(left)
-            yield from variables(right)
-        case Rule(head=head, body=body):
-            yield from variables(head)
-            for item in body:
-                yield from variables(item)
+    found: list[Variable] = []
+    _gather(node, found)
+    return found
+
+
+def _gather(node: Term | BodyItem | Rule, found: list[Variable]) -> None:
+    """Written for speed: checks and plans of a rule ask dozens of times."""
+    if isinstance(node, Variable):
+        found.append(node)
+    elif isinstance(node, Atom | Call):
+        for argument in node.arguments:
+            _gather(argument, found)
+    elif isinstance(node, Aggregate):
+        _gather(node.argument, found)
+    elif isinstance(node, Negation):
+        _gather(node.atom, found)
+    elif isinstance(node, Comparison):
+        _gather(node.left, found)
+        _gather(node.right, found)
+    elif isinstance(node, Rule):
+        _gather(node.head, found)
+        for item in node.body:
+            _gather(item, found)
