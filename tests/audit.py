@@ -203,7 +203,7 @@ def _pairs(closure: Closure) -> list[tuple[int, int]]:
 
 def _audit_plans(engine: Engine) -> None:
     """What has been compiled is, but for the order of joins, what would be compiled now."""
-    for number, compiled in engine._rules.items():
+    for number, compiled in engine.nodes._rules.items():
         rule = engine.graph.rule(number)
         component = engine.graph.component(rule.head.predicate)
         stale = (compiled.own, compiled.recursive) != (
@@ -214,10 +214,10 @@ def _audit_plans(engine: Engine) -> None:
         for pivot, plan in compiled.plans.items() if not stale else ():
             fresh = make_plan(compiled.normal, pivot, compiled.own, engine.store.estimate)
             assert _steps(plan) == _steps(fresh), f"{rule}, from {pivot}"
-    for component, node in engine._nodes.values():
+    for component, node in engine.nodes._nodes.values():
         if engine.graph.component(component.predicates[0]) is component:
             assert [rule.number for rule in node.rules] == list(component.rules)
-            assert all(engine._rules[rule.number] is rule for rule in node.rules), component
+            assert all(engine.nodes._rules[rule.number] is rule for rule in node.rules), component
 
 
 def _steps(plan: Plan) -> list[str]:

@@ -54,7 +54,7 @@ def test_every_function_follows_the_facts(monkeypatch: pytest.MonkeyPatch, value
 def test_counts_move_without_a_look_at_their_matches() -> None:
     kb = KnowledgeBase("n(X, count(Y)) :- e(X, Y).")
     kb.update(add={"e": [(group, value) for group in range(3) for value in range(500)]})
-    aggregate = kb._engine._aggregates[1]
+    aggregate = kb._engine.nodes._aggregates[1]
     assert kb.update(add={"e": [(0, 500)]}, delete={"e": [(1, 0), (1, 1)]}).added["n"] == {(0, 501), (1, 498)}
     assert ("group", tidelog.reason.aggregates.FROM_GROUP) not in aggregate._offsets
 
@@ -64,4 +64,4 @@ def test_a_large_change_looks_for_no_groups() -> None:
     kb.update(add={"e": [(group, value) for group in range(3) for value in range(500)]})
     kb.update(add={"e": [(group, value) for group in range(3) for value in range(500, 999)]})
     assert set(kb.facts("m")) == {(group, 499) for group in range(3)}
-    assert [key for key, _ in kb._engine._aggregates[1]._offsets] == ["all"]
+    assert [key for key, _ in kb._engine.nodes._aggregates[1]._offsets] == ["all"]

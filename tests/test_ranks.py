@@ -29,7 +29,7 @@ def _never_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _is_ranked(kb: KnowledgeBase, predicate: str) -> bool:
-    return kb._engine._node(predicate).ranked
+    return kb._engine.nodes.node(predicate).ranked
 
 
 @pytest.mark.usefixtures("_never_again")
@@ -151,7 +151,7 @@ def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:
     kb = KnowledgeBase(CLOSURE, modules=False)
     edges = [(node, node + step) for node in range(60) for step in (1, 2)]
     kb.update(add={"edge": edges})
-    costs = kb._engine._node("path").costs
+    costs = kb._engine.nodes.node("path").costs
     costs.learn_deletion(lost=1, spent=1 << 40)
     change = kb.update(delete={"edge": [(30, 31)]})
     assert change.work["overdeleted"] == 0, "materialised again at once"

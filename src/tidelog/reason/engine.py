@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tidelog.errors import BrokenError, TidelogError
+from tidelog.errors import BrokenError
 from tidelog.language.syntax import Rule
-from tidelog.program.graph import Component, RuleGraph
+from tidelog.program.graph import RuleGraph
 from tidelog.reason.agenda import Agenda
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.algorithms import Algorithm, algorithm_for
@@ -25,8 +25,11 @@ from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
 from tidelog.reason.compiled import CompiledRule, Node, normal_form
 from tidelog.reason.counting import recount
 from tidelog.reason.dropping import Dropped, reads
+from tidelog.reason.exchange import Exchange
+from tidelog.reason.explicit import apply_explicit, follow_explicit
 from tidelog.reason.marking import CopyTable, expect_nothing, is_copy_of, renumber_expected
 from tidelog.reason.modular import Closures
+from tidelog.reason.nodes import Nodes
 from tidelog.reason.outcome import LAZY_FROM, AppendedRows, ChangedRows, Outcome, Request, Rows, StoredRows
 from tidelog.reason.policy import CountedRules, Counters
 from tidelog.reason.ranks import start_ranks_over
@@ -34,13 +37,11 @@ from tidelog.reason.recomputation import recompute
 from tidelog.reason.renewal import Renewed
 from tidelog.reason.returning import NO_WORDS
 from tidelog.reason.transaction import Attendant, Limits, Transaction
-from tidelog.store.growth import pieces
-from tidelog.store.jit import address, working_time
+from tidelog.store.jit import working_time
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
 from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
-from tidelog.store.update_kernels import add_explicit, remove_explicit, set_facts
 
 
 class Engine:
@@ -65,9 +66,7 @@ class Engine:
         self._any_marks: bool | None = None
         self._any_terms: bool | None = None
         self._algorithm: Algorithm = algorithm_for(maintenance)
-        self._rules: dict[int, CompiledRule] = {}
-        self._aggregates: dict[int, AggregateRule] = {}
-        self._nodes: dict[tuple[str, ...], tuple[Component, Node]] = {}
+        self.nodes = Nodes(self.store, self.graph)
         self._closures = Closures(self, enabled=modules)
         # Rows of changes that nobody has looked at and somebody still may.
         self._unread: weakref.WeakSet[AppendedRows] = weakref.WeakSet()
@@ -78,55 +77,14 @@ class Engine:
 
     # --- rules --------------------------------------------------------------------------------------------------------
 
+    def restore_rules(self, graph: RuleGraph) -> None:
+        """Take the rules of a saved engine; nothing is derived."""
+        self.graph = graph
+        self.nodes = Nodes(self.store, graph)
+
     def rule_text(self, number: int) -> str:
         rules = self.graph.rules
         return str(rules[number]) if number in rules else "a query"
-
-    def _arity(self, predicate: str) -> int:
-        for number in self.graph.producers(predicate):
-            return self.graph.rule(number).head.arity
-        for number in self.graph.readers(predicate):
-            for atom in self._normal_atoms(number):
-                if atom.predicate == predicate:
-                    return atom.arity
-        raise TidelogError(f"nothing is known of `{predicate}`")
-
-    def _normal_atoms(self, number: int) -> Iterable[Any]:
-        plain, aggregate = normal_form(self.graph.rule(number), number)
-        normal = aggregate or plain
-        return (*normal.positives, *normal.negatives)
-
-    def _relation(self, predicate: str) -> Relation:
-        found = self.store.find(predicate)
-        return found if found is not None else self.store.relation(predicate, self._arity(predicate))
-
-    def _compile(self, number: int) -> CompiledRule:
-        component = self.graph.component(self.graph.rule(number).head.predicate)
-        own = frozenset(component.predicates)
-        known = self._rules.get(number)
-        recursive = number in component.recursive_rules
-        if known is not None and known.own == own and known.recursive == recursive:
-            return known
-        self.store.ensure_rules(number + 1)
-        normal, aggregate = normal_form(self.graph.rule(number), number)
-        if aggregate is not None and number not in self._aggregates:
-            self._aggregates[number] = AggregateRule(self.store, number, aggregate)
-        self._rules[number] = CompiledRule(self.store, number, normal, own, recursive)
-        return self._rules[number]
-
-    def _node(self, predicate: str) -> Node:
-        """The component of a predicate, compiled."""
-        component = self.graph.component(predicate)
-        known = self._nodes.get(component.predicates)
-        if known is not None and known[0] is component:
-            return known[1]
-        rules = [self._compile(number) for number in component.rules]
-        relations = [self._relation(name) for name in component.predicates]
-        node = Node(self.store, component.predicates, relations, rules)
-        if known is not None:
-            node.costs = known[1].costs  # with other rules, but what it took then is the best guess
-        self._nodes[component.predicates] = (component, node)
-        return node
 
     # --- updates ------------------------------------------------------------------------------------------------------
 
@@ -142,6 +100,33 @@ class Engine:
                 self.counted.commit()
 
     def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
+        self._make_ready()
+        exchange = self._exchange_rules(request)
+        transaction = self._begin(request, exchange)
+        relation_count = len(self.store.relations)
+        try:
+            self._pass(transaction, request, exchange)
+            transaction.marking.finish(self._copies)
+            kept = transaction.returning.finish()
+            outcome = self._outcome(transaction)
+            if before_commit is not None:
+                before_commit(outcome)
+        except BaseException as problem:
+            try:
+                self._roll_back(transaction, exchange, relation_count)
+            except MemoryError:
+                raise BrokenError(BROKEN) from problem
+            self._tidy(self.store.relations)
+            raise
+        self._commit(transaction, exchange)
+        self._marked, self._kept = transaction.marking.marked, kept
+        with transaction.window:
+            self._tidy(map(self.nodes.relation, transaction.deltas))
+        transaction.let_go()
+        return outcome
+
+    def _make_ready(self) -> None:
+        """Do what an update may not find undone."""
         if self.attendant is not None:
             # Whoever looks in may look for any fact.
             self.store.breathe = self.attendant.breathe
@@ -151,22 +136,27 @@ class Engine:
             rows.read()
         self._unread.clear()
         start_ranks_over(self.store)
-        removed = {number: self._compile(number) for number in request.remove_rules}
-        removed_aggregates = [self._aggregates[number] for number in removed if number in self._aggregates]
-        impact = None
-        if request.remove_rules or request.add_rules:
-            gone = {number: self.graph.rule(number) for number in request.remove_rules}
-            impact = self.graph.update(request.add_rules, request.remove_rules)
-            self._forget_marks()
-            try:
-                self._closures.leave(self.graph, impact.heads, self._derived_afresh(gone))
-            except BaseException:
-                self.graph.take_back(impact, gone)
-                self.counted.roll_back()
-                raise
-            for rule in removed.values():
-                # A rule that reads a closure which ends here needs other plans.
-                rule.forget_plans()
+
+    def _exchange_rules(self, request: Request) -> Exchange:
+        """Change the rules; closures follow where they can."""
+        if not request.remove_rules and not request.add_rules:
+            return NO_EXCHANGE
+        removed = {number: self.nodes.rule(number) for number in request.remove_rules}
+        gone = {number: self.graph.rule(number) for number in removed}
+        impact = self.graph.update(request.add_rules, request.remove_rules)
+        exchange = Exchange(impact, gone, removed, tuple(self.nodes.aggregates_of(removed)))
+        self._forget_marks()
+        try:
+            self._closures.leave(self.graph, exchange.heads, self._derived_afresh(gone))
+        except BaseException:
+            exchange.take_back(self.graph)
+            self.counted.roll_back()
+            raise
+        # A rule that reads a closure which ends here needs other plans.
+        exchange.forget_plans()
+        return exchange
+
+    def _begin(self, request: Request, exchange: Exchange) -> Transaction:
         transaction = Transaction(
             self.store,
             self.limits,
@@ -177,46 +167,29 @@ class Engine:
             self._uses_terms(),
         )
         self._kept = NO_WORDS
-        if impact is None and self._passes_marks():
+        if not exchange and self._passes_marks():
             transaction.marking.begin(set(request.add), self._algorithm.overdeletes)
-        relation_count = len(self.store.relations)
-        try:
-            added = impact.added if impact else ()
-            self._declare(request)
-            begun = self._closures.begin(impact.heads) if impact else ()
-            self._pass(transaction, request, removed, added, removed_aggregates, begun)
-            transaction.marking.finish(self._copies)
-            kept = transaction.returning.finish()
-            outcome = self._outcome(transaction)
-            if before_commit is not None:
-                before_commit(outcome)
-        except BaseException as problem:
-            try:
-                transaction.roll_back()
-                self._closures.roll_back()
-                if impact:
-                    self.graph.take_back(impact, gone)
-                self.counted.roll_back()
-                self._forget_compiled(relation_count)
-            except MemoryError:
-                raise BrokenError(BROKEN) from problem
-            self._tidy(self.store.relations)
-            raise
+        return transaction
+
+    def _commit(self, transaction: Transaction, exchange: Exchange) -> None:
         transaction.commit()
-        self._marked, self._kept = transaction.marking.marked, kept
         for predicate, delta in transaction.deltas.items():
             if not self.store.is_closure(predicate):
-                self._relation(predicate).note_dead(delta.dead_count)
+                self.nodes.relation(predicate).note_dead(delta.dead_count)
         self._closures.commit()
-        with transaction.window:
-            self._tidy(map(self._relation, transaction.deltas))
-        transaction.let_go()
-        for number in removed:
-            self._rules.pop(number, None)
-            self._aggregates.pop(number, None)
-            self.counted.forget(number)
+        self.nodes.forget_rules(exchange.removed)
+        self.forget_counts(exchange.removed)
         self.counted.commit()
-        return outcome
+
+    def _roll_back(self, transaction: Transaction, exchange: Exchange, relation_count: int) -> None:
+        """Let all be as before the update; numbers of its rules and names of its relations will mean something else."""
+        transaction.roll_back()
+        self._closures.roll_back()
+        exchange.take_back(self.graph)
+        self.counted.roll_back()
+        self.nodes.clear()
+        self._forget_marks()
+        self.store.forget_relations(relation_count)
 
     def _derived_afresh(self, removed: Mapping[int, Rule]) -> set[str]:
         """The predicates of which nobody needs the facts of before as records if they are no closures any more: those
@@ -228,14 +201,6 @@ class Engine:
         """See that every predicate of the update's facts has its relation."""
         for predicate, rows in (*request.add.items(), *request.delete.items()):
             self.store.relation(predicate, rows.shape[1])
-
-    def _forget_compiled(self, relation_count: int) -> None:
-        """After a failed update: numbers of its rules and names of its relations will mean something else next time."""
-        self._rules.clear()
-        self._aggregates.clear()
-        self._nodes.clear()
-        self._forget_marks()
-        self.store.forget_relations(relation_count)
 
     def _forget_marks(self) -> None:
         """Marks do not outlive a change of rules: other rules copy facts then, and facts may lie elsewhere."""
@@ -293,73 +258,61 @@ class Engine:
             rows = AppendedRows(delta.relation, delta.start, delta.stop)
             self._unread.add(rows)
             return StoredRows(delta.relation.rows(NOTHING)), rows
-        relation = self._relation(predicate)
+        relation = self.nodes.relation(predicate)
         return StoredRows(relation.rows(delta.removed)), StoredRows(relation.rows(delta.added))
 
-    def _pass(
-        self,
-        transaction: Transaction,
-        request: Request,
-        removed: dict[int, CompiledRule],
-        added: tuple[int, ...],
-        removed_aggregates: list[AggregateRule],
-        begun: tuple[str, ...],
-    ) -> None:
+    def _pass(self, transaction: Transaction, request: Request, exchange: Exchange) -> None:
         """Take the update through the components, in order."""
-        for aggregate in removed_aggregates:
+        self._declare(request)
+        begun = self._closures.begin(exchange.heads)
+        for aggregate in exchange.removed_aggregates:
             aggregate.withdraw(transaction)
             transaction.collect([aggregate.relation])
-        fresh = frozenset(added)
         agenda = Agenda(self.graph)
         for predicate in (*request.delete, *request.add, *begun):
             agenda.push(predicate)
-        for rule in removed.values():
+        for rule in exchange.removed.values():
             agenda.push(rule.head.name)
-        for number in added:
+        for number in exchange.added:
             agenda.push(self.graph.rule(number).head.predicate)
         while agenda:
             transaction.look_around()
             predicate = agenda.pop()
             began = working_time()
-            closure = self._closures.get(predicate)
-            if closure is not None:
-                self._maintain_closure(transaction, closure, request, removed, added)
-                self._push_readers(agenda, transaction, (predicate,))
-                self._spent(predicate, began)
-                continue
-            node = self._node(predicate)
-            changes = NO_RULE_CHANGE
-            if removed or added:
-                changes = RuleChange.of(
-                    (rule for rule in removed.values() if rule.head in node.relations),
-                    (rule for rule in node.rules if rule.number in fresh),
-                )
-            if self._can_drop(node, request, removed):
-                transaction.drop(node.relations[0])
-                self._spent(predicate, began)
-                continue
-            self._maintain_groups(transaction, node, fresh)
-            explicit = self._apply_explicit(transaction, node, request)
-            transaction.marking.went(node, request.delete, self._marked, self._copies)
-            self._maintain(transaction, node, explicit, changes)
-            transaction.collect(node.relations)
-            self._push_readers(agenda, transaction, node.predicates)
-            self._spent(predicate, began)
+            changed = self._maintain_component(transaction, predicate, request, exchange)
+            self._push_readers(agenda, transaction, changed)
+            self.seconds[predicate] = self.seconds.get(predicate, 0.0) + working_time() - began
 
-    def _can_drop(self, node: Node, request: Request, removed: dict[int, CompiledRule]) -> bool:
+    def _maintain_component(
+        self, transaction: Transaction, predicate: str, request: Request, exchange: Exchange
+    ) -> tuple[str, ...]:
+        """Bring the component of a predicate up to date; the predicates whose readers may have to follow."""
+        closure = self._closures.get(predicate)
+        if closure is not None:
+            self._maintain_closure(transaction, closure, request, exchange)
+            return (predicate,)
+        node = self.nodes.node(predicate)
+        if self._can_drop(node, request, exchange):
+            transaction.drop(node.relations[0])
+            return ()
+        self._maintain_groups(transaction, node, exchange.added)
+        explicit = apply_explicit(transaction, node, request)
+        transaction.marking.went(node, request.delete, self._marked, self._copies)
+        self._maintain(transaction, node, explicit, exchange.of_component(node))
+        transaction.collect(node.relations)
+        return node.predicates
+
+    def _can_drop(self, node: Node, request: Request, exchange: Exchange) -> bool:
         """Whether all facts of a predicate go, and nobody needs to know which: see `reason.dropping`."""
-        if node.rules or not removed or not self._algorithm.may_start_afresh:
+        if node.rules or not exchange.removed or not self._algorithm.may_start_afresh:
             return False
         if self._closures.has_ended(node.predicates):
             return False
         name = node.predicates[0]
         # A removed rule is looked at only where its head has other rules; its facts go without reasoning otherwise.
-        followed = (rule for rule in removed.values() if self.graph.producers(rule.head.name))
+        followed = (rule for rule in exchange.removed.values() if self.graph.producers(rule.head.name))
         mentioned = bool(self.graph.readers(name)) or any(reads(rule, name) for rule in followed)
         return not mentioned and not node.relations[0].explicit_count and name not in request.add
-
-    def _spent(self, predicate: str, began: float) -> None:
-        self.seconds[predicate] = self.seconds.get(predicate, 0.0) + working_time() - began
 
     def _push_readers(self, agenda: Agenda, transaction: Transaction, predicates: tuple[str, ...]) -> None:
         """Let the components that read what changed have their turn."""
@@ -371,12 +324,7 @@ class Engine:
                         agenda.push(reader)
 
     def _maintain_closure(
-        self,
-        transaction: Transaction,
-        closure: ClosureNode,
-        request: Request,
-        removed: dict[int, CompiledRule],
-        added: tuple[int, ...],
+        self, transaction: Transaction, closure: ClosureNode, request: Request, exchange: Exchange
     ) -> None:
         """The base of a closure like any component; then the closure itself."""
         predicate = closure.module.predicate
@@ -384,22 +332,17 @@ class Engine:
             if len(request.add.get(predicate, NOTHING)):
                 raise ModuleUnfit(predicate)
         else:
-            self._maintain_base(transaction, closure, closure.base, request, removed, added)
+            self._maintain_base(transaction, closure, closure.base, request, exchange)
         begins = closure.begins
         delta = self._closures.maintain(transaction, closure)
         if begins:
-            self._forget_plans(predicate, removed.values())
+            exchange.forget_plans()
+            self.forget_plans(predicate)
         if delta:
             transaction.deltas[predicate] = delta
 
     def _maintain_base(
-        self,
-        transaction: Transaction,
-        closure: ClosureNode,
-        base: Node,
-        request: Request,
-        removed: dict[int, CompiledRule],
-        added: tuple[int, ...],
+        self, transaction: Transaction, closure: ClosureNode, base: Node, request: Request, exchange: Exchange
     ) -> None:
         """The pairs that a closure starts from; one that begins gets them from all of its rules."""
         if closure.begins:
@@ -409,28 +352,16 @@ class Engine:
             changes = RuleChange.of((), base.rules)
         else:
             # The module's own rules derive nothing into the base.
-            gone = [rule for rule in removed.values() if rule.head is closure.relation and not rule.recursive]
-            changes = RuleChange.of(map(closure.base_rule, gone), (rule for rule in base.rules if rule.number in added))
-        explicit = self._apply_explicit(transaction, base, request)
+            gone = [rule for rule in exchange.removed.values() if rule.head is closure.relation and not rule.recursive]
+            come = (rule for rule in base.rules if rule.number in exchange.added)
+            changes = RuleChange.of(map(closure.base_rule, gone), come)
+        explicit = apply_explicit(transaction, base, request)
         self._maintain(transaction, base, explicit, changes)
         transaction.collect(base.relations)
 
-    def _forget_plans(self, predicate: str, removed: Iterable[CompiledRule]) -> None:
-        """The facts of a predicate lie elsewhere from now on: plan what reads or derives it again, in the update in
-        work too.
-        """
-        for rule in removed:
-            rule.forget_plans()
-        self.forget_plans(predicate)
-
     def forget_plans(self, predicate: str) -> None:
         """The facts of a predicate lie elsewhere from now on: plan what reads or derives it again."""
-        for number in (*self.graph.readers(predicate), *self.graph.producers(predicate)):
-            self._rules.pop(number, None)
-            if number in self._aggregates:
-                self._aggregates[number].forget_plans()
-            head = self.graph.rule(number).head.predicate
-            self._nodes.pop(self.graph.component(head).predicates, None)
+        for head in self.nodes.forget_plans(predicate):
             closure = self._closures.get(head)
             if closure is not None:
                 closure.forget_plans()
@@ -448,8 +379,7 @@ class Engine:
             self._prepare_counters(transaction, node, rules)
             self._algorithm.maintain(transaction, node, explicit, rules)
         else:
-            for relation in node.relations:
-                self._follow_explicit(relation, explicit)
+            follow_explicit(transaction, node, explicit)
 
     def _starts_afresh(self, transaction: Transaction, node: Node, rules: RuleChange) -> bool:
         """Whether a component loses so much by its rules that what is left is materialised anew.
@@ -496,27 +426,15 @@ class Engine:
         """The rules that only copy facts of a relation, and which facts pass their marks on through each."""
         predicate = self.store.relations[relation].name
         for number in self.graph.readers(predicate):
-            rule = self._compile(number)
+            rule = self.nodes.rule(number)
             if is_copy_of(rule, predicate) and self._closures.get(rule.head.name) is None:
-                marks = self._algorithm.choice(self._node(rule.head.name)).marks
+                marks = self._algorithm.choice(self.nodes.node(rule.head.name)).marks
                 if marks:
                     yield rule, marks
 
-    def _follow_explicit(self, relation: Relation, explicit: Explicit) -> None:
-        """Without rules, I is E."""
-        gone, come = explicit.deleted[relation.number], explicit.added[relation.number]
-        if len(gone):
-            relation.mark_unclean()
-            set_facts(self.store.machine, relation.number, address(gone), len(gone), False)
-        if len(come):
-            set_facts(self.store.machine, relation.number, address(come), len(come), True)
-
-    def _maintain_groups(self, transaction: Transaction, node: Node, added: frozenset[int]) -> None:
-        for rule in node.rules:
-            aggregate = self._aggregates.get(rule.number)
-            if aggregate is None:
-                continue
-            if rule.number in added or self._all_new(transaction, aggregate):
+    def _maintain_groups(self, transaction: Transaction, node: Node, added: tuple[int, ...]) -> None:
+        for aggregate in self.nodes.aggregates_of(rule.number for rule in node.rules):
+            if aggregate.number in added or self._all_new(transaction, aggregate):
                 aggregate.evaluate(transaction)
             else:
                 aggregate.maintain(transaction)
@@ -524,45 +442,9 @@ class Engine:
 
     def _all_new(self, transaction: Transaction, aggregate: AggregateRule) -> bool:
         return len(aggregate.relation) == 0 and any(
-            atom.predicate in transaction.deltas and transaction.before.is_new(self._relation(atom.predicate))
+            atom.predicate in transaction.deltas and transaction.before.is_new(self.nodes.relation(atom.predicate))
             for atom in aggregate.normal.positives
         )
-
-    def _apply_explicit(self, transaction: Transaction, node: Node, request: Request) -> Explicit:
-        """Change E for a component; an addition wins over a deletion of the same fact."""
-        explicit = Explicit()
-        for predicate, relation in zip(node.predicates, node.relations, strict=True):
-            delete = request.delete.get(predicate)
-            add = request.add.get(predicate)
-            gone, come = NOTHING, NOTHING
-            if delete is not None and len(delete):
-                with transaction.window:
-                    gone = self._change_explicit(transaction, relation, delete, adding=False)
-            if add is not None and len(add):
-                with transaction.window:
-                    come = self._change_explicit(transaction, relation, add, adding=True)
-            if len(gone) and len(come):
-                gone, come = _apart(gone, come)
-            transaction.marking.came(predicate, relation, len(come))
-            explicit.deleted[relation.number] = gone
-            explicit.added[relation.number] = come
-        return explicit
-
-    def _change_explicit(self, transaction: Transaction, relation: Relation, rows: Cells, adding: bool) -> Cells:
-        rows = np.ascontiguousarray(rows, np.int32)
-        transaction.reserve_log(len(rows))
-        relation.complete_table()
-        result = np.empty(len(rows), np.int32)
-        kernel: Callable[..., int] = add_explicit if adding else remove_explicit
-        if adding:
-            relation.reserve(len(rows))
-        count, at_rows, at_result = 0, address(rows), address(result)
-        for first, last in pieces(len(rows), self.store.breathe):
-            at = at_rows + 4 * relation.arity * first
-            count += kernel(self.store.machine, relation.number, at, last - first, at_result + 4 * count)
-        transaction.before.note_explicit_count(relation)
-        relation.explicit_count += count if adding else -count
-        return result[:count]
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -591,21 +473,13 @@ class Engine:
         return fact >= 0 and bool(relation.cells[fact, relation.flags_column] & (F_EXPLICIT if explicit else F_IN))
 
 
-def _apart(gone: Cells, come: Cells) -> tuple[Cells, Cells]:
-    """Facts that went and facts that came, each once, without those that did both."""
-    both = np.intersect1d(gone, come, assume_unique=True)
-    if not len(both):
-        return gone, come
-    return np.setdiff1d(gone, both, assume_unique=True), np.setdiff1d(come, both, assume_unique=True)
-
-
 def _computes(rule: Rule) -> bool:
     """Whether a rule has more than atoms: comparisons, expressions or aggregates."""
     plain, aggregate = normal_form(rule, 0)
     return bool(aggregate is not None or plain.definitions or plain.conditions)
 
 
-NO_RULE_CHANGE = RuleChange()
+NO_EXCHANGE = Exchange()
 BROKEN = (
     "memory was too short to take a failed update back, and this knowledge base is of no use any more; "
     "open its folder again, where it is as before that update, or build it anew with more memory"

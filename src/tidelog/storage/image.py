@@ -102,7 +102,8 @@ def images_of_relations(store: Store) -> tuple[RelationImage, ...]:
 def restore_engine(engine: Engine, image: Image) -> None:
     """Fill an empty engine. Nothing is derived: everything is in the image."""
     engine.store.terms.restore(dict(image.terms))
-    engine.graph = RuleGraph.of_numbered({item.number: item.rule for item in image.rules}, image.next_rule)
+    rules = {item.number: item.rule for item in image.rules}
+    engine.restore_rules(RuleGraph.of_numbered(rules, image.next_rule))
     engine.counted = CountedRules((item.number, item.counter) for item in image.rules if item.counter is not None)
     engine.store.ensure_rules(image.next_rule)
     for item in image.rules:

@@ -1,0 +1,102 @@
+"""The components of a program as algorithms take them: compiled when first needed, and kept while their rules stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tidelog.errors import TidelogError
+from tidelog.language.syntax import Atom
+from tidelog.program.graph import Component, RuleGraph
+from tidelog.reason.aggregates import AggregateRule
+from tidelog.reason.compiled import CompiledRule, Node, normal_form
+from tidelog.store.relation import Relation
+from tidelog.store.store import Store
+
+
+class Nodes:
+    """Compiled rules and components of a graph."""
+
+    def __init__(self, store: Store, graph: RuleGraph) -> None:
+        self._store = store
+        self._graph = graph
+        self._rules: dict[int, CompiledRule] = {}
+        self._aggregates: dict[int, AggregateRule] = {}
+        self._nodes: dict[tuple[str, ...], tuple[Component, Node]] = {}
+
+    def relation(self, predicate: str) -> Relation:
+        """The relation of a predicate that facts or rules mention."""
+        found = self._store.find(predicate)
+        return found if found is not None else self._store.relation(predicate, self._arity(predicate))
+
+    def _arity(self, predicate: str) -> int:
+        for number in self._graph.producers(predicate):
+            return self._graph.rule(number).head.arity
+        for number in self._graph.readers(predicate):
+            for atom in self._atoms(number):
+                if atom.predicate == predicate:
+                    return atom.arity
+        raise TidelogError(f"nothing is known of `{predicate}`")
+
+    def _atoms(self, number: int) -> tuple[Atom, ...]:
+        plain, aggregate = normal_form(self._graph.rule(number), number)
+        normal = aggregate or plain
+        return (*normal.positives, *normal.negatives)
+
+    def rule(self, number: int) -> CompiledRule:
+        """A rule, as part of the component that its head is in now."""
+        component = self._graph.component(self._graph.rule(number).head.predicate)
+        own = frozenset(component.predicates)
+        known = self._rules.get(number)
+        recursive = number in component.recursive_rules
+        if known is not None and known.own == own and known.recursive == recursive:
+            return known
+        self._store.ensure_rules(number + 1)
+        normal, aggregate = normal_form(self._graph.rule(number), number)
+        if aggregate is not None and number not in self._aggregates:
+            self._aggregates[number] = AggregateRule(self._store, number, aggregate)
+        self._rules[number] = CompiledRule(self._store, number, normal, own, recursive)
+        return self._rules[number]
+
+    def aggregates_of(self, rules: Iterable[int]) -> Iterator[AggregateRule]:
+        """Those that stand behind the rules with aggregates among these."""
+        return (self._aggregates[number] for number in rules if number in self._aggregates)
+
+    def node(self, predicate: str) -> Node:
+        """The component of a predicate."""
+        component = self._graph.component(predicate)
+        known = self._nodes.get(component.predicates)
+        if known is not None and known[0] is component:
+            return known[1]
+        rules = [self.rule(number) for number in component.rules]
+        relations = [self.relation(name) for name in component.predicates]
+        node = Node(self._store, component.predicates, relations, rules)
+        if known is not None:
+            node.costs = known[1].costs  # with other rules, but what it took then is the best guess
+        self._nodes[component.predicates] = (component, node)
+        return node
+
+    # --- forgetting ---------------------------------------------------------------------------------------------------
+
+    def forget_rules(self, numbers: Iterable[int]) -> None:
+        """These rules are gone."""
+        for number in numbers:
+            self._rules.pop(number, None)
+            self._aggregates.pop(number, None)
+
+    def forget_plans(self, predicate: str) -> tuple[str, ...]:
+        """The facts of a predicate lie elsewhere from now on: what reads or derives it is compiled again; its heads."""
+        touched = (*self._graph.readers(predicate), *self._graph.producers(predicate))
+        heads = tuple(dict.fromkeys(self._graph.rule(number).head.predicate for number in touched))
+        for number in touched:
+            self._rules.pop(number, None)
+        for aggregate in self.aggregates_of(touched):
+            aggregate.forget_plans()
+        for head in heads:
+            self._nodes.pop(self._graph.component(head).predicates, None)
+        return heads
+
+    def clear(self) -> None:
+        """Numbers of rules and names of relations will mean something else."""
+        self._rules.clear()
+        self._aggregates.clear()
+        self._nodes.clear()
