@@ -26,9 +26,11 @@ $(READY): pyproject.toml
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
 
-# Two workers would compile every kernel twice, so the kernels come first. On Spark, each worker has one session.
+# Two workers would compile every kernel twice, so the kernels come first, and so do the classes of Spark. On Spark, each
+# worker has one session.
 test: $(READY)
 	@$(BIN)/python tests/warm_up.py
+	@$(BIN)/python tests/spark/class_archive.py
 	$(BIN)/python -m pytest -n $(JOBS) -m "not spark"
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m spark
 	@$(MAKE) --no-print-directory test-plain

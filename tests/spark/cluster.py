@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+from class_archive import java_options
 
-from tidelog.spark.session import SHORT_JOB_JAVA_OPTIONS, find_java
+from tidelog.spark.session import find_java
 
 HOST = "127.0.0.1"
 
@@ -53,7 +54,7 @@ def _start(stack: ExitStack, kind: str, *arguments: str) -> subprocess.Popen[byt
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": HOST,
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": SHORT_JOB_JAVA_OPTIONS,
+        "SPARK_DAEMON_JAVA_OPTS": java_options(),
     }
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

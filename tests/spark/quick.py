@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tidelog.spark.session import SHORT_JOB_JAVA_OPTIONS
+from class_archive import java_options
 
 QUICK = {
-    "spark.driver.extraJavaOptions": SHORT_JOB_JAVA_OPTIONS,
-    "spark.executor.extraJavaOptions": SHORT_JOB_JAVA_OPTIONS,
+    "spark.driver.extraJavaOptions": java_options(),
+    "spark.executor.extraJavaOptions": java_options(),
     "spark.sql.shuffle.partitions": "2",
     # Compiling a plan takes longer than interpreting it on a handful of rows.
     "spark.sql.codegen.wholeStage": "false",

@@ -26,7 +26,7 @@ from tidelog.spark.lookups import job as lookups
 from tidelog.spark.lookups.task import Job, Outcome, carry_out
 from tidelog.spark.records import records_of_atoms
 
-LENGTH = 12
+LENGTH = 6
 PROGRAM = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z). odd(X, Y, X + Y) :- path(X, Y), X < 3."
 BY_ROUNDS = Options(local_facts=0, closure_edges=0)
 
@@ -107,7 +107,7 @@ def main(folder: str) -> None:
     with standalone(Path(folder)) as cluster:
         spark = open_session(cluster.master, settings)
         before = executors(spark)
-        counts = materialise(spark, f"{folder}/engine", when("round 3", cluster.workers[0].kill))
+        counts = materialise(spark, f"{folder}/engine", when("round 2", cluster.workers[0].kill))
         between = executors(spark)
         updated = update(spark, f"{folder}/made", lambda: os.kill(between[0], signal.SIGKILL))
         small = small_update(spark, f"{folder}/made")
