@@ -470,21 +470,25 @@ def test_a_window_that_is_shut_lets_nothing_in() -> None:
     assert waiting == [4]
 
 
+@pytest.mark.usefixtures("_tiny_slices")
 @pytest.mark.parametrize(
     ("rules", "beside"),
     [
         (PATHS, True),
         # Its kernels look at terms, so that nobody else may make new ones.
         (PATHS.replace("edge(X, Y).", "edge(X, Y), X < 100.", 1), False),
+        (PATHS.replace("path(X, Y) :-", "path(X, abs(Y)) :-", 1), False),
     ],
-    ids=["joins", "computes"],
+    ids=["joins", "compares", "computes"],
 )
 def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    left: list[int] = []
+    calls, left = 0, []
     run_rounds = tidelog.reason.transaction.run_rounds
 
     def submit_and_run(*arguments: object) -> int:
-        if not left:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
             other = threading.Thread(target=live.submit, kwargs={"add": {"edge": [("new", 0)]}})
             other.start()
             other.join()

@@ -146,6 +146,9 @@ def _last_ones(pieces: list[tuple[Cells, bool]]) -> Operations:
     """Of several operations on one fact, the last one."""
     rows = np.concatenate([rows for rows, _ in pieces])
     wanted = np.concatenate([np.full(len(rows), wanted) for rows, wanted in pieces])
+    if len(rows) <= FEW_ROWS:
+        last = list({tuple(row): place for place, row in enumerate(rows.tolist())}.values())
+        return Operations(rows[last], wanted[last])
     _, places = np.unique(_packed(rows)[::-1], return_index=True)
     places = len(rows) - 1 - places
     return Operations(rows[places], wanted[places])

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from tidelog.errors import BrokenError
-from tidelog.language.syntax import Rule
+from tidelog.language.syntax import Comparison, Constant, Negation, Rule, Variable
 from tidelog.program.graph import RuleGraph
 from tidelog.reason.agenda import Agenda
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.changes import NOTHING, Appended, Changed, Explicit, RuleChange
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
-from tidelog.reason.compiled import CompiledRule, Node, normal_form
+from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.counting import recount
 from tidelog.reason.dropping import Dropped, reads
 from tidelog.reason.exchange import Exchange
@@ -475,8 +475,12 @@ class Engine:
 
 def _computes(rule: Rule) -> bool:
     """Whether a rule has more than atoms: comparisons, expressions or aggregates."""
-    plain, aggregate = normal_form(rule, 0)
-    return bool(aggregate is not None or plain.definitions or plain.conditions)
+    atoms = [rule.head]
+    for item in rule.body:
+        if isinstance(item, Comparison):
+            return True
+        atoms.append(item.atom if isinstance(item, Negation) else item)
+    return not all(isinstance(term, Variable | Constant) for atom in atoms for term in atom.arguments)
 
 
 NO_EXCHANGE = Exchange()

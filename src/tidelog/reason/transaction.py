@@ -32,7 +32,7 @@ from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
 from tidelog.reason.returning import NO_WORDS, Returning, Words
 from tidelog.reason.sets import Sets
 from tidelog.reason.state import AT_BUFFERED, AT_TARGET, STATE_SIZE
-from tidelog.store.growth import no_breath
+from tidelog.store.growth import PIECE, no_breath
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     DONE,
@@ -161,10 +161,12 @@ class Transaction:
     def run(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Run a kernel to its end."""
         self.machine[M_STATE : M_STATE + STATE_SIZE] = 0
+        # The first slice is mostly the only one, and too short for anybody to wait for its end.
+        paused = False
         while True:
             budget = self._budget if self._patience is None else max(1, min(self._budget, self._patience))
             self.machine[M_BUDGET] = budget
-            if self._opens_window:
+            if paused and self._opens_window:
                 with self.window:
                     status = kernel(self.machine, *arguments)
             else:
@@ -177,7 +179,12 @@ class Transaction:
                 return
             if self._patience is not None and self._patience <= 0:
                 raise OutOfPatience
+            paused = True
             self._attend(status)
+
+    def window_for(self, rows: int) -> AbstractContextManager[None]:
+        """The window, where so many rows are worth one."""
+        return self.window if rows > PIECE else nullcontext()
 
     @contextmanager
     def patience(self, most: int | None) -> Iterator[None]:
