@@ -54,6 +54,8 @@ class Closures:
         component = graph.component(predicate)
         if not self._enabled or component.predicates != (predicate,) or predicate in self._unfit:
             return None
+        if not component.recursive_rules:
+            return None
         modules, rest = recognise({number: graph.rule(number) for number in component.rules})
         if len(modules) != 1 or set(rest) & set(component.recursive_rules):
             return None
