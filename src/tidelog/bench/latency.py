@@ -60,7 +60,7 @@ def latency_table(options: Options) -> Table:
             *(f"until in work, {share} ms" for share in ("median", "99 %", "most")),
             "in work within 1 ms",
         ],
-        note="Wanted: in work within 1 ms. A kernel of a closure and a Python function are one piece.",
+        note="Wanted: in work within 1 ms. The reading of a large update, with which insertions begin, is one piece.",
     )
     for title in _LOADS:
         options.progress(f"latency, {title}")
