@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ from tidelog.reason.closures import ClosureNode
 from tidelog.reason.transaction import Transaction
 from tidelog.storage.home import Home, StorageWarning
 from tidelog.storage.journal import MAGIC, encode_record, read_journal
+from tidelog.storage.lock import FolderLock
 from tidelog.store.closures import Closure
 
 RULES = """
@@ -425,6 +427,28 @@ def test_a_full_disk_leaves_the_old_state(home: Path, monkeypatch: pytest.Monkey
     assert copy_of(home) != before
 
 
+def test_a_failed_save_into_a_new_folder_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kb = KnowledgeBase("p(a).")
+    original, failures = os.fsync, 0
+    for number in range(1000):
+        calls = iter(range(1000))
+
+        def full(file: int, number: int = number, calls: Iterator[int] = calls) -> None:
+            if next(calls) == number:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            original(file)
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(StorageError, match="disk is full"):
+            kb.save(tmp_path / "new" / "folder")
+        monkeypatch.undo()
+        if list(tmp_path.iterdir()):
+            break  # the last fsync of all: the new state counts already
+        failures += 1
+    assert failures > 5
+    assert ("a",) in KnowledgeBase.open(tmp_path / "new" / "folder").facts("p")
+
+
 def copy_of(home: Path) -> dict[str, Any]:
     copy = home.parent / "copy"
     shutil.copytree(home, copy)
@@ -451,6 +475,43 @@ def test_a_second_writer_is_kept_out(home: Path) -> None:
     with KnowledgeBase.open(home, journal=True) as kb:
         assert ("still here",) in kb.facts("node")
         assert ("too late",) not in kb.facts("node")
+
+
+def test_a_full_disk_does_not_leak_the_lock(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        patched.setattr(os, "ftruncate", full)
+        KnowledgeBase.open(home, journal=True).close()  # the name of the holder is a courtesy
+    KnowledgeBase.open(home, journal=True).close()
+
+
+def test_an_interrupted_open_does_not_leak_the_lock(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            KnowledgeBase.open(home, journal=True)
+    KnowledgeBase.open(home, journal=True).close()
+
+
+def test_a_lock_that_was_removed_locks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waited for a lock whose holder took the folder away does not hold the folder that somebody made since."""
+    holder = FolderLock(tmp_path, exclusive=True)
+    original = fcntl.flock
+
+    def wait(file: int, kind: int) -> None:
+        holder.discard()
+        holder.release()
+        original(file, kind)
+
+    monkeypatch.setattr(fcntl, "flock", wait)
+    with pytest.raises(StorageError, match="cannot lock"):
+        FolderLock(tmp_path, exclusive=True)
 
 
 def test_a_lock_dies_with_its_process(home: Path) -> None:

@@ -124,12 +124,30 @@ def write_generation(folder: Path, image: Image) -> Generation:
 
 
 def save_image(folder: Path, image: Image) -> None:
-    """Save into a folder that nobody has open."""
+    """Save into a folder that nobody has open. Where it fails, folders that were made for it are gone again."""
     with storage_errors("write", folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        force_folder(folder.parent)
-    with FolderLock(folder, exclusive=True):
+        fresh = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        with storage_errors("write", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            force_folder(folder.parent)
+        with FolderLock(folder, exclusive=True) as lock:
+            _write_or_discard(folder, image, lock if fresh else None)
+    except BaseException:
+        for path in fresh:
+            with suppress(OSError):
+                path.rmdir()
+        raise
+
+
+def _write_or_discard(folder: Path, image: Image, lock: FolderLock | None) -> None:
+    """Write a generation; where that fails, remove the lock that is given."""
+    try:
         write_generation(folder, image)
+    except BaseException:
+        if lock is not None and not (folder / CURRENT).exists():
+            lock.discard()
+        raise
 
 
 def _read_generation(folder: Path, generation: Generation) -> tuple[Image, Contents]:

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,11 +32,12 @@ class FolderLock:
             self._file = os.open(folder / NAME, access | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             self._acquire(fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+            self._check_place()
+            if exclusive:
+                self._sign()
         except BaseException:
             os.close(self._file)
             raise
-        if exclusive:
-            self._sign()
 
     def _acquire(self, kind: int) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -50,10 +52,16 @@ class FolderLock:
                     ) from None
                 time.sleep(0.02)
 
-    def _sign(self) -> None:
-        """Leave word of who holds the lock, for those who are kept out."""
-        holder = {"pid": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+    def _check_place(self) -> None:
+        """Whoever held the lock before may have removed the folder, and the lock with it."""
         with storage_errors("lock", self._folder):
+            if not os.path.samestat(os.fstat(self._file), os.stat(self._folder / NAME)):
+                raise StorageError(f"{self._folder} was removed and made again while it was being locked; try again")
+
+    def _sign(self) -> None:
+        """Leave word of who holds the lock, for those who are kept out: a courtesy, for which the disk may be full."""
+        holder = {"pid": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        with suppress(OSError):
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, json.dumps(holder).encode(), 0)
 
@@ -66,8 +74,14 @@ class FolderLock:
 
     def release(self) -> None:
         if self._exclusive:
-            os.ftruncate(self._file, 0)
+            with suppress(OSError):
+                os.ftruncate(self._file, 0)
         os.close(self._file)
+
+    def discard(self) -> None:
+        """Remove the file of the lock, which is still held: its folder is to go."""
+        with suppress(OSError):
+            (self._folder / NAME).unlink()
 
     def __enter__(self) -> FolderLock:
         return self
