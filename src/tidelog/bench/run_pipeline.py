@@ -50,7 +50,7 @@ _RUNS = (
     Run(5, in_tasks=False),
     Run(27, megabytes=512, as_text=True),
 )
-_QUICK = (Run(1), Run(1, megabytes=512, as_text=True))
+_QUICK = (Run(1),)
 
 
 @dataclass(frozen=True)
