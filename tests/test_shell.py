@@ -98,6 +98,12 @@ def test_save(shell: Shell, tmp_path: Path) -> None:
         ":load /no/such/file.csv",
         ":load /no/such/file.dlog",
         ":facts 12",
+        ":load",
+        ":save",
+        ":delete",
+        ":delete path(X, Y) :- edge(X, Y).",
+        ":delete edge(a, b). path(X, Y) :- edge(X, Y).",
+        ":delete ?- edge(a, X).",
         ":explain path(",
         ":fly",
     ],
@@ -132,6 +138,11 @@ def test_leaving(shell: Shell) -> None:
         (":reach(a, b).", True),
         ("p(<http://e.org/.>)", False),
         ("p(a). # no. more", True),
+        ("q(Y) :- n(X), Y = X % 2.", True),
+        ("q(Y) :- n(X), Y = X % 2", False),
+        ("q(Y) :- n(X), % not done.", False),
+        ("PREFIX ex: <http://e.org/>", True),
+        ("edge(a b", True),  # more cannot mend it
     ],
 )
 def test_when_a_statement_is_complete(text: str, complete: bool) -> None:

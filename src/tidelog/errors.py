@@ -13,7 +13,12 @@ class TidelogError(Exception):
 
 
 class ParseError(TidelogError):
-    """A text that is not a program. `line` and `column` count from 1; the message shows the line and a hint."""
+    """A text that is not a program. `line` and `column` count from 1; the message shows the line and a hint.
+
+    `unfinished` says that the text is right as far as it goes, and stops in the middle of a statement.
+    """
+
+    unfinished = False
 
     def __init__(self, message: str, line: int, column: int) -> None:
         super().__init__(message)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidelog.console import answer_lines, change_lines, fact_text
 from tidelog.errors import TidelogError
 from tidelog.formats import read_facts, read_file, sorted_rows
-from tidelog.language import parse_program, render
+from tidelog.language import is_unfinished, parse_program, render
 from tidelog.language.syntax import Atom, Constant, Program
 from tidelog.values import Row
 
@@ -45,8 +45,6 @@ path(X, Y) :- edge(X, Y).          add a rule
 :quit                              leave (or Ctrl-D)"""
 
 _COMMAND = re.compile(r"\s*:(\w+)(?:\s+(.*?))?\s*", re.DOTALL)
-# A dot that ends a statement: the last character outside of strings, IRIs and comments.
-_TOKEN = re.compile(r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|<[^<>\s]*>|(?:[%#]|//)[^\n]*|(\S)|\s)""")
 
 
 class Leave(Exception):
@@ -86,9 +84,12 @@ class Shell:
         return change_lines(change.added, change.removed, self.prefixes)
 
     def _delete(self, text: str) -> Iterator[str]:
-        return self._changed(
-            self.kb.update(delete=_rows(parse_program(_with_dot(text), "<shell>", self.prefixes).facts))
-        )
+        program = parse_program(_with_dot(text), "<shell>", self.prefixes)
+        if program.rules:
+            raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`; rules go with :remove")
+        if program.queries or not program.facts:
+            raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`")
+        return self._changed(self.kb.update(delete=_rows(program.facts)))
 
     def _remove(self, text: str) -> Iterator[str]:
         return self._changed(self.kb.remove_rules(_with_dot(text)))
@@ -98,7 +99,7 @@ class Shell:
         yield str(proof if proof is not None else self.kb.why_not(text.removesuffix(".")))
 
     def _load(self, argument: str) -> Iterator[str]:
-        path = Path(argument).expanduser()
+        path = _path("load", argument, "FILE")
         if path.suffix == ".dlog":
             from tidelog.commands import read_program
 
@@ -118,8 +119,9 @@ class Shell:
             yield f"{predicate}  {len(self.kb.facts(predicate)):,}"
 
     def _save(self, argument: str) -> Iterator[str]:
-        self.kb.save(argument)
-        yield f"saved in {argument}"
+        path = _path("save", argument, "FOLDER")
+        self.kb.save(path)
+        yield f"saved in {path}"
 
     def _help(self, _: str) -> Iterator[str]:
         return iter(HELP.splitlines())
@@ -151,16 +153,19 @@ def _rows(facts: Iterable[Atom]) -> dict[str, list[Row]]:
     return rows
 
 
+def _path(command: str, argument: str, what: str) -> Path:
+    if not argument:
+        raise TidelogError(f":{command} needs a path: `:{command} {what}`")
+    return Path(argument).expanduser()
+
+
 def _with_dot(text: str) -> str:
     return text if text.endswith(".") else text + "."
 
 
 def is_complete(text: str) -> bool:
-    """Whether a text is a command, is blank, or ends with the dot of a statement."""
-    if not text.strip() or _COMMAND.fullmatch(text.split("\n", 1)[0]):
-        return True
-    marks = [found[1] for found in _TOKEN.finditer(text) if found[1]]
-    return not marks or marks[-1] == "."
+    """Whether a text can be executed: it is a command, or the language waits for no more of it."""
+    return _COMMAND.fullmatch(text.split("\n", 1)[0]) is not None or not is_unfinished(text)
 
 
 # ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────

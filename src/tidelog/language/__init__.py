@@ -3,12 +3,13 @@
 from tidelog.language.actions import AGGREGATES
 from tidelog.language.literals import literal_text, parse_literal
 from tidelog.language.names import display_predicate, resolve_predicate
-from tidelog.language.parser import parse_atom, parse_program, parse_query, parse_rules
+from tidelog.language.parser import is_unfinished, parse_atom, parse_program, parse_query, parse_rules
 from tidelog.language.printer import render
 
 __all__ = [
     "AGGREGATES",
     "display_predicate",
+    "is_unfinished",
     "literal_text",
     "parse_atom",
     "parse_literal",

@@ -110,6 +110,8 @@ class Hint:
 
 _NO_DOT = "a fact, a rule or a query ends with `.`; is it missing here?"
 _AND = 'the parts of a body are separated by `,`, which means "and"'
+_CLOSED_STRING = r"""(?:"(?:[^"\\\n]|\\[^\n])*"|'(?:[^'\\\n]|\\[^\n])*')"""
+_NO_PREDICATE = "a string names no predicate: write a word, an IRI or a prefixed name"
 _OR = 'there is no "or" in a body: write one rule for each alternative'
 _ONE_ATOM = "`not` stands before one atom, as in `not edge(X, Y)`"
 
@@ -117,6 +119,8 @@ _ONE_ATOM = "`not` stands before one atom, as in `not edge(X, Y)`"
 _HINTS = (
     Hint("a prefix is declared as `@prefix ex: <http://example.org/> .`", behind=r"(?:^|\n)\s*@?(?i:prefix)\s+"),
     Hint("a prefix is declared as `@prefix ex: <http://example.org/> .`", ahead="@"),
+    Hint(_NO_PREDICATE, ahead=_CLOSED_STRING, accepted="PLAIN_ATOM"),
+    Hint(_NO_PREDICATE, behind=_CLOSED_STRING, ahead=r"\("),
     Hint('a string is closed on its line, by the quote that opened it; inside it, write `\\"`', ahead="[\"']"),
     Hint("an IRI stands in angle brackets without spaces: `<http://example.org/name>`", ahead=r"<\w+:"),
     Hint("less or equal is written `<=`", behind="=", ahead="<"),

@@ -34,6 +34,15 @@ SHORT = 500
 _remembered = lru_cache(maxsize=1000)(_program)
 
 
+def is_unfinished(text: str) -> bool:
+    """Whether a text stops in the middle of a statement, and is right as far as it goes."""
+    try:
+        parse_program(text)
+    except ParseError as error:
+        return error.unfinished
+    return False
+
+
 def parse_rules(text: str, prefixes: Mapping[str, str], source: str = "<rules>") -> tuple[Rule, ...]:
     """The rules of a text that holds nothing else but prefixes."""
     program = parse_program(text, source, prefixes)
@@ -115,6 +124,8 @@ def _unexpected(source: Source, problem: Any, token: Any) -> ParseError:
     accepted = problem.interactive_parser.accepts()
     if token is not None and token.type == "$END":
         end = len(source.text[: token.end_pos or 0].rstrip())
-        return source.unexpected(end, end, accepted)
+        error = source.unexpected(end, end, accepted)
+        error.unfinished = True
+        return error
     history = problem.token_history or [None]
     return source.unexpected(problem.pos_in_stream, history[0].end_pos if history[0] else 0, accepted)
