@@ -85,6 +85,9 @@ class Batch:
     _net: dict[str, Operations] = field(default_factory=dict)
     _netted: int = 0  # parts that `_net` knows of
     _effective: dict[str, Operations] | None = None
+    _operations: int = 0
+    _counted: int = 0  # parts that are in `_operations`
+    _asked_from: int = 0  # so many operations must have come after it before it can be undone
 
     @property
     def last(self) -> int:
@@ -92,7 +95,9 @@ class Batch:
 
     @property
     def operations(self) -> int:
-        return sum(part.operations for part in self.parts)
+        self._operations += sum(part.operations for part in self.parts[self._counted :])
+        self._counted = len(self.parts)
+        return self._operations
 
     @property
     def net(self) -> Mapping[str, Operations]:
@@ -114,6 +119,7 @@ class Batch:
         """Let a later batch be part of this one."""
         self.parts += later.parts
         self.arities.update(later.arities)
+        self._asked_from = 0
 
     def split(self) -> list[Batch]:
         """A batch for each part."""
@@ -132,14 +138,18 @@ class Batch:
 
     def is_undone_by(self, later: Batch) -> bool:
         """Whether what comes after this batch, which is in work, makes it better to start again."""
+        come = later.operations
         count = self.operations if self._effective is None else sum(map(len, self._effective.values()))
-        if 2 * later.operations < count:
+        if come < self._asked_from or 2 * come < count:
             return False  # It cannot take half back.
         effective = self.net if self._effective is None else self._effective
         taken_back = sum(_taken_back(effective[name], after) for name, after in later.net.items() if name in effective)
         known = sum(_agreeing(self.net[name], after) for name, after in later.net.items() if name in self.net)
         changed = sum(map(len, later.net.values())) - known
-        return 2 * taken_back >= sum(map(len, effective.values())) and 2 * taken_back > changed
+        missing = max(sum(map(len, effective.values())) - 2 * taken_back, changed + 1 - 2 * taken_back)
+        # An operation more takes back one more at most.
+        self._asked_from = come + (missing + 1) // 2
+        return missing <= 0
 
 
 def _last_ones(pieces: list[tuple[Cells, bool]]) -> Operations:
