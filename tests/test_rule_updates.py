@@ -388,3 +388,26 @@ def test_only_plain_numerals_are_read_as_numbers() -> None:
     assert set(kb.facts("n")) == {("12", 12), ("-7", -7), ("+3", 3)}
     read = {("12", 12.0), ("-7", -7.0), ("+3", 3.0), ("1.5", 1.5), (".5", 0.5), ("1e3", 1000.0)}
     assert set(kb.facts("f")) == read
+
+
+@every_algorithm
+@pytest.mark.parametrize("many", [0, 200])
+@pytest.mark.parametrize(
+    "closure",
+    [
+        "p(X, Z) :- p(X, Y), p(Y, Z).",
+        "p(X, Z) :- p(X, Y), p(Y, Z). p(X, Y) :- p(Y, X).",
+        "p(X, Z) :- e(X, Y), p(Y, Z).",
+    ],
+)
+def test_a_closure_ends_with_a_reader_that_comes_before_it_now(maintenance: str, many: int, closure: str) -> None:
+    """The removed reader has to see the pairs that were there, though its head is below the closed predicate now."""
+    kept = "p(X, Y) :- e(X, Y). q(X, Y) :- big(X, Y). r(X, Y) :- big(X, Y)."
+    readers = "q(X, Y) :- p(X, Y), n(X). r(X, Y) :- d(X, Y), not p(X, Y)."
+    kb = KnowledgeBase(kept + closure + readers, maintenance=maintenance)
+    big = [(1, 3), *((number, number) for number in range(100, 100 + many))]
+    kb.update(add={"e": [(1, 2), (2, 3)], "n": [(1,), (2,)], "d": [(1, 3), (3, 1)], "big": big})
+    kb.update(add_rules="p(X, Y) :- q(X, Y), g(X). p(X, Y) :- r(X, Y), g(X).", remove_rules=closure + readers)
+    assert set(kb.facts("p")) == {(1, 2), (2, 3)}
+    assert set(kb.facts("q")) == set(kb.facts("r")) == set(big)
+    audit(kb)

@@ -28,6 +28,7 @@ from tidelog.language.syntax import (
     Rule,
     Term,
     Variable,
+    body_atoms,
     variables,
 )
 
@@ -110,11 +111,7 @@ def atoms(item: Atom | Rule | Query) -> Iterator[Atom]:
         return
     if isinstance(item, Rule):
         yield item.head
-    for part in item.body:
-        if isinstance(part, Negation):
-            yield part.atom
-        elif isinstance(part, Atom):
-            yield part
+    yield from body_atoms(item)
 
 
 def suggest(

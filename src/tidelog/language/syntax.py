@@ -7,6 +7,7 @@ are kept resolved: a bare word as written, an IRI as `<http://…>`, a prefixed 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tidelog.values import Value, canonical, identity
@@ -141,6 +142,15 @@ class Program(Node):
     facts: tuple[Atom, ...] = ()
     rules: tuple[Rule, ...] = ()
     queries: tuple[Query, ...] = ()
+
+
+def body_atoms(item: Rule | Query) -> Iterator[Atom]:
+    """Every atom of a body, the negated ones too."""
+    for part in item.body:
+        if isinstance(part, Negation):
+            yield part.atom
+        elif isinstance(part, Atom):
+            yield part
 
 
 def variables(node: Term | BodyItem | Rule) -> list[Variable]:

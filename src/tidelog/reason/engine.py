@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tidelog.errors import BrokenError
-from tidelog.language.syntax import Comparison, Constant, Negation, Rule, Variable
+from tidelog.language.syntax import Comparison, Constant, Negation, Rule, Variable, body_atoms
 from tidelog.program.graph import RuleGraph
 from tidelog.reason.agenda import Agenda
 from tidelog.reason.aggregates import AggregateRule
@@ -193,9 +193,19 @@ class Engine:
 
     def _derived_afresh(self, removed: Mapping[int, Rule]) -> set[str]:
         """The predicates of which nobody needs the facts of before as records if they are no closures any more: those
-        that lose a rule, unless whoever looks in may know facts by their numbers.
+        that lose a rule, unless whoever looks in may know facts by their numbers, or another removed rule reads them:
+        its component may come first now.
         """
-        return {rule.head.predicate for rule in removed.values()} if self.attendant is None else set()
+        if self.attendant is not None:
+            return set()
+        heads = {rule.head.predicate for rule in removed.values()}
+        read = {
+            atom.predicate
+            for rule in removed.values()
+            for atom in body_atoms(rule)
+            if atom.predicate != rule.head.predicate
+        }
+        return heads - read
 
     def _declare(self, request: Request) -> None:
         """See that every predicate of the update's facts has its relation."""
