@@ -587,3 +587,15 @@ def test_what_cannot_be_taken_back_refuses_to_be_used_and_opens_again(
     kb.close()
     again = KnowledgeBase.open(home)
     assert set(again.facts("path")) == before
+
+
+@pytest.mark.parametrize("maintenance", ALGORITHMS)
+def test_counters_of_a_recursion_that_was_a_closure_are_saved(tmp_path: Path, maintenance: str) -> None:
+    kb = KnowledgeBase("p(X, Y) :- e(X, Y). p(X, Z) :- p(X, Y), p(Y, Z).", maintenance=maintenance)
+    kb.update(add={"e": [(1, 2), (2, 4), (1, 3), (3, 4)]})
+    kb.add_rules("e(X, Y) :- p(X, Y), g(X).")
+    kb.save(tmp_path / "kb")
+    again = KnowledgeBase.open(tmp_path / "kb")
+    audit(again)
+    again.update(delete={"e": [(1, 2)]})
+    assert set(again.facts("p")) == {(1, 3), (2, 4), (3, 4), (1, 4)}
