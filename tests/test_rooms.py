@@ -53,8 +53,19 @@ def test_a_small_array_is_copied_into_a_room() -> None:
     assert (longer[:50] == array[:50]).all()
 
 
-@large_pages
-def test_no_addresses_left_is_no_memory_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_addresses_for_a_room_arrays_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rooms, "RESERVED", 1 << 60)
-    with pytest.raises(MemoryError, match="no addresses are left"):
-        rooms.empty(CELLS, np.int32)
+    assert rooms.empty(CELLS, np.int32).flags.owndata
+
+
+@large_pages
+def test_where_addresses_are_limited_arrays_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "_limit_of_addresses", lambda: 1 << 33)
+    assert rooms.empty(CELLS, np.int32).flags.owndata
+
+
+@large_pages
+def test_without_large_pages_arrays_grow_in_place_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "_LARGE_PAGES", 12345)  # no such advice
+    array = rooms.full(CELLS, 3, np.int32)
+    assert grown(array, 2 * CELLS).ctypes.data == array.ctypes.data

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import mmap
+from contextlib import suppress
 from typing import TypeVar
 
 import numpy as np
@@ -31,6 +32,14 @@ RESERVED = 1 << 26
 _LARGE_PAGES: int | None = getattr(mmap, "MADV_HUGEPAGE", None)
 
 
+def _limit_of_addresses() -> int | None:
+    """How many bytes of addresses a process may have, if not as many as it likes."""
+    import resource  # which not every system has that lacks large pages
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
 class _Room(mmap.mmap):
     """Addresses for one array."""
 
@@ -39,13 +48,11 @@ class _Room(mmap.mmap):
 
     def __new__(cls) -> _Room:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-        try:
-            room = super().__new__(cls, -1, RESERVED + PAGE, flags=flags)
-        except OSError as problem:
-            raise MemoryError("no addresses are left for a large array") from problem
-        assert _LARGE_PAGES is not None
+        room = super().__new__(cls, -1, RESERVED + PAGE, flags=flags)
         room.first = -np.frombuffer(room, np.uint8).ctypes.data % PAGE
-        room.madvise(_LARGE_PAGES, room.first + PAGE)
+        assert _LARGE_PAGES is not None
+        with suppress(OSError):  # A system that was built without large pages gives small ones.
+            room.madvise(_LARGE_PAGES, room.first + PAGE)
         return room
 
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[T]:
@@ -53,10 +60,16 @@ class _Room(mmap.mmap):
 
 
 def _in_room(shape: Shape, dtype: npt.DTypeLike) -> npt.NDArray[T] | None:
-    """An array of zeros with a room of its own, where it is large enough for one and not too large."""
+    """An array of zeros with a room of its own, where it is large enough for one, not too large, and there is one."""
     shape = (shape,) if isinstance(shape, int) else shape
-    fits = LARGE <= _size(shape, dtype) <= RESERVED and _LARGE_PAGES is not None
-    return _Room().array(shape, dtype) if fits else None
+    if not LARGE <= _size(shape, dtype) <= RESERVED or _LARGE_PAGES is None:
+        return None
+    if _limit_of_addresses() is not None:
+        return None  # Rooms would soon take all of them.
+    try:
+        return _Room().array(shape, dtype)
+    except OSError:
+        return None  # No more addresses, or parts of them: numpy may still find some.
 
 
 def _size(shape: tuple[int, ...], dtype: npt.DTypeLike) -> int:
