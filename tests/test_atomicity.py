@@ -332,3 +332,18 @@ def test_an_update_that_fails_leaves_what_earlier_changes_say() -> None:
         kb.update(add={"edge": [(number, number + 1) for number in range(10, 50)]})
     kb.update(delete={"edge": [(1, 2)]})
     assert set(change.added["path"]) == {(1, 2), (2, 3), (1, 3)}
+
+
+def test_the_limit_counts_facts_and_not_what_stands_behind_them() -> None:
+    kb = KnowledgeBase("d(X, count(Y)) :- e(X, Y).", max_facts=250)
+    kb.update(add={"e": [(number, number) for number in range(100)]})
+    assert len(kb) == 200
+
+
+def test_the_pairs_of_a_closure_count_too() -> None:
+    kb = KnowledgeBase("t(X, Y) :- e(X, Y). t(X, Z) :- t(X, Y), t(Y, Z).", max_facts=500)
+    with pytest.raises(LimitError, match="more than 500 facts"):
+        kb.update(add={"e": [(number, number + 1) for number in range(100)]})
+    assert len(kb) == 0
+    kb.update(add={"e": [(number, number + 1) for number in range(20)]})
+    assert len(kb) == 20 + 20 * 21 // 2

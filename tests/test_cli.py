@@ -199,6 +199,18 @@ def test_limits_end_a_program_that_runs_away(tmp_path: Path, capsys: Captured) -
     assert "n(Y) :- n(X), Y = X + 1." in capsys.readouterr().err
 
 
+def test_expressions_without_a_value_are_told(tmp_path: Path, capsys: Captured) -> None:
+    program = tmp_path / "p.dlog"
+    program.write_text("n(0). n(2). half(X, Y) :- n(X), Y = 10 / X. ?- n(X), X / 0 > 1.")
+    assert main(["run", str(program)]) == 0
+    assert "note: 3 rule instances failed because an expression had no value" in capsys.readouterr().err
+    program.write_text("half(X, Y) :- n(X), Y = 10 / X.")
+    updates = tmp_path / "updates.jsonl"
+    updates.write_text('{"add": {"n": [[0]]}}\n')
+    assert main(["stream", str(program), "--updates", str(updates)]) == 0
+    assert "note: 1 rule instance failed" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -535,3 +535,28 @@ def test_threads_take_updates_in_beside_the_work(modules: bool, monkeypatch: pyt
     assert set(kb.facts("edge")) == set(truth.facts("edge"))
     assert set(kb.facts("path")) == set(truth.facts("path"))
     audit(kb)
+
+
+def test_a_row_that_the_caller_changes_afterwards_is_as_it_was_submitted() -> None:
+    kb = KnowledgeBase(PATHS)
+    row = ["a", "b"]
+    live = kb.live()
+    live.submit(add={"edge": [row]})
+    row[0] = "z"
+    live.settle()
+    assert set(kb.facts("edge")) == {("a", "b")}
+
+
+def test_whoever_counts_waits_for_the_update_in_work() -> None:
+    kb = KnowledgeBase(PATHS)
+    kb.update(add=chain(3))
+    looks = [lambda: len(kb), lambda: repr(kb), lambda: kb.predicates, lambda: kb.explicit_predicates]
+    with kb._lock:
+        threads = [threading.Thread(target=look) for look in looks]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(0.05)
+        assert all(thread.is_alive() for thread in threads)
+    for thread in threads:
+        thread.join()

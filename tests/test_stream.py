@@ -365,3 +365,14 @@ def test_marks_never_change_results_where_updates_are_taken_back(maintenance: st
             else:
                 state = after
         check_marked(case.state, undoing, maintenance, modules=seed % 2 == 0)
+
+
+@pytest.mark.parametrize("marking", [True, False])
+@pytest.mark.parametrize("source", [list, iter])
+def test_none_ends_a_queue_and_nothing_else(source: Any, marking: bool) -> None:
+    kb = KnowledgeBase()
+    stream = kb.stream(source([{"add": {"p": [(1,)]}}, None, {"add": {"p": [(2,)]}}]), marking=marking)
+    assert next(stream).added["p"] == {(1,)}
+    with pytest.raises(DataError, match="only a queue is ended by None"):
+        next(stream)
+    assert next(stream).added["p"] == {(2,)}

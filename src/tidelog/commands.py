@@ -117,7 +117,15 @@ def run(options: Namespace) -> int:
             f"{counted(len(kb), 'fact')} in all. Ask for some with `?- …` in the program, or write them with --out.",
             file=sys.stderr,
         )
+    _tell_of_errors(kb.errors)
     return 0
+
+
+def _tell_of_errors(errors: int) -> None:
+    """Never silent: a match that fails in an expression is left out, and the user is told."""
+    if errors:
+        failed = counted(errors, "rule instance")
+        print(f"note: {failed} failed because an expression had no value, such as a division by zero", file=sys.stderr)
 
 
 def _print_answers(kb: KnowledgeBase, program: Program) -> None:
@@ -169,6 +177,7 @@ def stream(options: Namespace) -> int:
         feed = Feed(updates, go_on=options.on_error == "continue", live=options.updates == "-")
         for change in feed.changes(kb, marking=not options.no_marking):
             print(change_to_json(change), file=out, flush=True)
+    _tell_of_errors(kb.errors)
     return 0
 
 

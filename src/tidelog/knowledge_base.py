@@ -306,15 +306,22 @@ class KnowledgeBase:
     @property
     def predicates(self) -> list[str]:
         """Every predicate that has facts or that a rule mentions."""
-        named = {name for name, relation in self._engine.store.named().items() if len(relation)}
-        known = named | set(self._engine.graph.predicates)
+        with self._lock:
+            named = {name for name, relation in self._engine.store.named().items() if len(relation)}
+            known = named | set(self._engine.graph.predicates)
         return sorted(self._display(name) for name in known if not name.startswith("#"))
 
     @property
     def explicit_predicates(self) -> list[str]:
-        names = [name for name in self._engine.store.named() if not name.startswith("#")]
-        relations = {name: self._engine.explicit_relation(name) for name in names}
-        return [name for name, relation in relations.items() if relation is not None and relation.explicit_count]
+        with self._lock:
+            names = [name for name in self._engine.store.named() if not name.startswith("#")]
+            relations = {name: self._engine.explicit_relation(name) for name in names}
+            return [name for name, relation in relations.items() if relation is not None and relation.explicit_count]
+
+    @property
+    def errors(self) -> int:
+        """How many matches of rules and queries have failed so far because an expression had no value."""
+        return self._errors
 
     @property
     def rules(self) -> list[ListedRule]:
@@ -378,11 +385,12 @@ class KnowledgeBase:
             return self._engine.holds(predicate, cells, explicit)
 
     def __len__(self) -> int:
-        relations = self._engine.store.named().items()
-        return sum(len(relation) for name, relation in relations if not name.startswith("#"))
+        with self._lock:
+            return self._engine.store.fact_count()
 
     def __repr__(self) -> str:
-        rules, facts = len(self._engine.graph.rules), len(self)
+        with self._lock:
+            rules, facts = len(self._engine.graph.rules), len(self)
         return f"<KnowledgeBase: {facts:,} facts, {rules:,} rule{'' if rules == 1 else 's'}>"
 
     def _shown(self) -> tuple[str, list[str], list[tuple[str, int, int]], str]:
@@ -420,7 +428,8 @@ class KnowledgeBase:
             check_query(query, frozenset(self._functions), self._prefixes)
             check_arities([query], self._arities, self._prefixes)
             with deferred():
-                names, cells = run_query(self._engine, query)
+                names, cells, errors = run_query(self._engine, query)
+            self._errors += errors
             return Answers(self._engine.store.terms, names, cells)
 
     # --- proofs -------------------------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from tidelog.backlog import Batch, Part, Submission
 from tidelog.errors import LimitError, TidelogError
 from tidelog.netting import net_change
@@ -388,4 +390,10 @@ class Live:
 
 def _kept(facts: Mapping[str, Any] | None) -> dict[str, Any]:
     """Facts as they are now, whatever the caller does to his lists afterwards."""
-    return {name: list(rows) if isinstance(rows, list | set) else rows for name, rows in (facts or {}).items()}
+    return {name: _rows_kept(rows) for name, rows in (facts or {}).items()}
+
+
+def _rows_kept(rows: Any) -> Any:
+    if isinstance(rows, list | set):
+        return [tuple(row) if isinstance(row, list) else row for row in rows]
+    return rows.copy() if isinstance(rows, np.ndarray) else rows

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidelog.console import answer_lines, change_lines, fact_text
+from tidelog.display import counted
 from tidelog.errors import TidelogError
 from tidelog.formats import read_facts, read_file, sorted_rows
 from tidelog.language import is_unfinished, parse_program, render
@@ -81,7 +82,9 @@ class Shell:
             yield from list(answer_lines(query, self.kb.query(str(query)), self.prefixes))[1:]
 
     def _changed(self, change: Change) -> Iterator[str]:
-        return change_lines(change.added, change.removed, self.prefixes)
+        yield from change_lines(change.added, change.removed, self.prefixes)
+        if change.errors:
+            yield f"{counted(change.errors, 'rule instance')} failed because an expression had no value"
 
     def _delete(self, text: str) -> Iterator[str]:
         program = parse_program(_with_dot(text), "<shell>", self.prefixes)

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from queue import Empty, Queue
 from typing import Any, Protocol
 
+from tidelog.errors import DataError
 from tidelog.store.records import Cells
 
 UpdateMapping = Mapping[str, Any]
@@ -30,6 +31,17 @@ class Source(Protocol):
     def peek(self) -> UpdateMapping | None: ...
 
 
+_END = object()
+
+
+def _next(updates: Iterator[UpdateMapping]) -> UpdateMapping | None:
+    """The next update of an iterator, or `None` after the last."""
+    update: Any = next(updates, _END)
+    if update is None:
+        raise DataError("an update is a mapping, not None; only a queue is ended by None")
+    return None if update is _END else update
+
+
 class ReadySource:
     """Updates that are all there."""
 
@@ -38,9 +50,8 @@ class ReadySource:
         self._next = 0
 
     def take(self) -> UpdateMapping | None:
-        update = self.peek()
         self._next += 1
-        return update
+        return _next(iter(self._updates[self._next - 1 : self._next]))
 
     def peek(self) -> UpdateMapping | None:
         return self._updates[self._next] if self._next < len(self._updates) else None
@@ -77,7 +88,7 @@ class IteratorSource:
         self._updates = updates
 
     def take(self) -> UpdateMapping | None:
-        return next(self._updates, None)
+        return _next(self._updates)
 
     def peek(self) -> UpdateMapping | None:
         return None
@@ -92,7 +103,7 @@ class PulledSource:
 
     def take(self) -> UpdateMapping | None:
         if self._pull is None:
-            return next(self._updates, None)
+            return _next(self._updates)
         pull, self._pull = self._pull, None
         return pull.result()
 
@@ -107,7 +118,7 @@ class PulledSource:
 
     def _fill(self, pull: Future[UpdateMapping | None]) -> None:
         try:
-            pull.set_result(next(self._updates, None))
+            pull.set_result(_next(self._updates))
         except BaseException as problem:
             pull.set_exception(problem)
 

@@ -165,7 +165,7 @@ class Inquest:
             term: Variable(f"V{place}") for place, term in enumerate(dict.fromkeys(variables(pattern)))
         }
         asked = Atom(pattern.predicate, tuple(unknown.get(term, term) for term in pattern.arguments))
-        _, answers = run_query(self._engine, Query((asked,)))
+        _, answers, _ = run_query(self._engine, Query((asked,)))
         named = [variable for variable in unknown.values() if isinstance(variable, Variable)]
         binding = dict(zip(named, answers[0].tolist(), strict=True))
         return self._wording.text(self._wording.atom(asked, binding))

@@ -12,6 +12,7 @@ from tidelog.program.plan import ALL, make_plan
 from tidelog.reason.rows import matches
 from tidelog.reason.sets import HOLDING
 from tidelog.reason.transaction import Transaction
+from tidelog.store.layout import M_ERRORS
 from tidelog.store.records import Cells
 
 if TYPE_CHECKING:
@@ -25,8 +26,10 @@ def answer_variables(query: Query) -> tuple[Variable, ...]:
     return tuple(variable for variable in found if not variable.anonymous)
 
 
-def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells]:
-    """The names of the variables, and each answer once. A query without variables has one empty answer if it holds."""
+def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells, int]:
+    """The names of the variables, each answer once, and how many matches failed because an expression had no value. A
+    query without variables has one empty answer if it holds.
+    """
     found = answer_variables(query)
     rule = normalise(Rule(Atom("#query", found), query.body))
     plan = make_plan(rule, ALL, (), engine.store.estimate)
@@ -35,6 +38,5 @@ def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells]:
         offset = engine.store.assemble(plan, None, rule.head.arguments, 0)
         rows = matches(transaction, HOLDING, offset, len(found))
     names = [variable.name.removeprefix("?") for variable in found]
-    if not found:
-        return names, rows[:1]
-    return names, np.unique(rows, axis=0)
+    errors = int(transaction.machine[M_ERRORS])
+    return names, np.unique(rows, axis=0) if found else rows[:1], errors

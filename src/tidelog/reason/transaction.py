@@ -6,7 +6,6 @@ knows which facts changed so far. What was there before, and how it is put back,
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from tidelog.reason.returning import NO_WORDS, Returning, Words
 from tidelog.reason.sets import Sets
 from tidelog.reason.state import AT_BUFFERED, AT_TARGET, STATE_SIZE
 from tidelog.store.growth import PIECE, no_breath
-from tidelog.store.jit import address
+from tidelog.store.jit import address, working_time
 from tidelog.store.layout import (
     DONE,
     FULL,
@@ -126,7 +125,7 @@ class Transaction:
         self._opens_window = not uses_terms and attendant is not None and attendant.window is not None
         self._budget = BUDGET if attendant is None else attendant.budget
         store.breathe = no_breath if attendant is None else attendant.breathe
-        self._began = time.monotonic()
+        self._began = working_time()
         self.deltas: dict[str, Changed] = {}
         self.candidates = 0  # that kernels have looked at
         self._patience: int | None = None
@@ -225,9 +224,9 @@ class Transaction:
         """Watch the limits, and let the attendant look in; what he waits for does not count as time of the update."""
         self.check_limits()
         if self._attendant is not None:
-            before = time.monotonic()
+            before = working_time()
             self._attendant.attend(self)
-            self._began += time.monotonic() - before
+            self._began += working_time() - before
 
     def _make_room(self, relation: Relation, rows: int) -> None:
         if self._inserting:
@@ -277,25 +276,24 @@ class Transaction:
         """Raise `LimitError` where the update takes too long or derives too much, `KeyboardInterrupt` after Ctrl-C."""
         interrupts.check()
         limits = self._limits
-        if limits.timeout is not None and time.monotonic() - self._began > limits.timeout:
-            raise LimitError(f"the update took more than {limits.timeout} s; busiest rule: {self._busiest_rule()}")
-        if limits.max_facts is not None and self._appended() > limits.max_facts:
-            total = sum(len(relation) for relation in self.store.named().values())
+        if limits.timeout is not None and working_time() - self._began > limits.timeout:
+            raise LimitError(f"the update took more than {limits.timeout} s; {self._busiest_rule()}")
+        if limits.max_facts is not None and self._at_most() > limits.max_facts:
+            total = self.store.fact_count()
             if total > limits.max_facts:
-                raise LimitError(
-                    f"more than {limits.max_facts} facts ({total} so far); busiest rule: {self._busiest_rule()}"
-                )
+                raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {self._busiest_rule()}")
 
-    def _appended(self) -> int:
-        return int(self.store.relation_table[:, R_COUNT].sum())
+    def _at_most(self) -> int:
+        """No fewer than there are facts: records, dead ones too, and pairs of closures."""
+        return int(self.store.relation_table[:, R_COUNT].sum()) + self.store.pair_count()
 
     def _busiest_rule(self) -> str:
         before = self._rule_work_before
         grown = self.store.rule_work.copy()
         grown[: len(before)] -= before
         if not grown.any():
-            return "none, the facts given are that many"
-        return self._rule_text(int(np.argmax(grown)))
+            return "no rule had a part in it yet"
+        return f"busiest rule: {self._rule_text(int(np.argmax(grown)))}"
 
     # --- propagation --------------------------------------------------------------------------------------------------
 

@@ -115,6 +115,14 @@ class Store:
             self._by_name[name] = found
         return found
 
+    def fact_count(self) -> int:
+        """All facts of predicates."""
+        return sum(len(relation) for name, relation in self._by_name.items() if not name.startswith("#"))
+
+    def pair_count(self) -> int:
+        """All pairs of closures, which lie in no records."""
+        return sum(len(relation.closure) for relation in self.relations if relation.closure is not None)
+
     def find(self, name: str) -> Relation | None:
         return self._by_name.get(name)
 
