@@ -30,11 +30,12 @@ def answer_lines(query: Query, answers: Iterable[Mapping[str, Value]], prefixes:
     yield render(query, prefixes)
     found = sorted(answers, key=lambda answer: [sort_key(value) for value in answer.values()])
     # Answers name `?x` as `x`; print it as it was written.
-    written = {variable.name.removeprefix("?"): variable.name for item in query.body for variable in variables(item)}
+    written = {variable.name for item in query.body for variable in variables(item)}
     if not found:
         yield "no"
     for answer in found:
-        cells = (f"{written.get(name, name)} = {value_text(value, prefixes)}" for name, value in answer.items())
+        names = (name if name in written else f"?{name}" for name in answer)
+        cells = (f"{name} = {value_text(value, prefixes)}" for name, value in zip(names, answer.values(), strict=True))
         yield ", ".join(cells) or "yes"
 
 

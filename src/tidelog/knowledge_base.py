@@ -218,7 +218,7 @@ class KnowledgeBase:
 
         def settle(outcome: Outcome) -> None:
             """All that may fail comes before the engine commits, and the journal comes last."""
-            settled.append(self._change(outcome, arities))
+            settled.append(self._change(outcome))
             if self._home is not None:
                 self._home.record(self._engine.store.terms, request, gone, self._prefixes, commit or {})
 
@@ -262,13 +262,13 @@ class KnowledgeBase:
             numbers += [number for number in found if number not in numbers]
         return numbers
 
-    def _change(self, outcome: Outcome, arities: Mapping[str, int]) -> Change:
+    def _change(self, outcome: Outcome) -> Change:
         added: dict[str, FactSet] = {}
         removed: dict[str, FactSet] = {}
         for source, target in ((outcome.added, added), (outcome.removed, removed)):
             for predicate, rows in source.items():
                 if rows.count:
-                    target[self._display(predicate)] = FactSet(self._engine.store.terms, arities[predicate], rows)
+                    target[self._display(predicate)] = FactSet(self._engine.store.terms, rows)
         return Change(added, removed, outcome.work, outcome.errors)
 
     # --- encoding -----------------------------------------------------------------------------------------------------
@@ -350,7 +350,6 @@ class KnowledgeBase:
     ) -> Facts:
         predicate = self._resolve(name)
         store = self._engine.store
-        arity = self._arities.get(predicate, 0)
 
         def source() -> Relation | None:
             return self._engine.explicit_relation(predicate) if explicit else store.find(predicate)
@@ -359,7 +358,7 @@ class KnowledgeBase:
             with self._lock:
                 relation = source()
                 if relation is None:
-                    return np.empty((0, arity), np.int32)
+                    return np.empty((0, self._arities.get(predicate, 0)), np.int32)
                 if most is not None and relation.closure is not None:
                     return first_pairs(relation.closure, most)
                 return rows(relation)[:most]
@@ -372,7 +371,7 @@ class KnowledgeBase:
         def has(row: Row) -> bool:
             return self._holds(predicate, row, explicit)
 
-        return Facts(store.terms, arity, cells, count, has)
+        return Facts(store.terms, cells, count, has)
 
     def _holds(self, predicate: str, row: Row, explicit: bool = False) -> bool:
         if len(row) != self._arities.get(predicate, -1):

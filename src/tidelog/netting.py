@@ -31,7 +31,7 @@ def net_change(terms: Terms, changes: Sequence[Change]) -> Change:
             chosen = [row for row, sign in rows.items() if sign is appeared]
             if chosen:
                 cells = np.array(chosen, np.int32).reshape(len(chosen), arities[name])
-                half[name] = FactSet(terms, arities[name], StoredRows(cells))
+                half[name] = FactSet(terms, StoredRows(cells))
     return Change(halves[True], halves[False], dict(work), sum(change.errors for change in changes))
 
 

@@ -33,13 +33,16 @@ def row_identity(row: Iterable[Value]) -> tuple[object, ...]:
 class Table(ABC):
     """Rows of term numbers with names for their columns. Terminals and notebooks show the first rows of it."""
 
-    def __init__(self, terms: Terms, names: Sequence[str]) -> None:
+    def __init__(self, terms: Terms) -> None:
         self._terms = terms
-        self._names = tuple(names)
 
     @abstractmethod
     def _cells(self) -> Cells:
         """All rows."""
+
+    def _names(self, cells: Cells) -> Sequence[str]:
+        """The names of the columns of rows that have just been read: a predicate may have come to be in between."""
+        return [f"c{column}" for column in range(cells.shape[1])]
 
     def __len__(self) -> int:
         return len(self._cells())
@@ -55,17 +58,17 @@ class Table(ABC):
         return self._decoded(self._cells())
 
     def _decoded(self, cells: Cells) -> Iterator[Row]:
-        if not self._names:
+        if not cells.shape[1]:
             return iter([()] * len(cells))
-        columns = [self._terms.decode_column(cells[:, column]) for column in range(len(self._names))]
-        return iter(zip(*columns, strict=True))
+        return iter(zip(*map(self._terms.decode_column, cells.T), strict=True))
 
     def _shown(self) -> tuple[str, list[str], list[list[str]], str]:
         """What a table of the first rows says: title, columns, rows, caption."""
-        first = [[render_value(value) for value in row] for row in self._first(MOST_ROWS)]
+        cells = self._first_cells(MOST_ROWS)
+        first = [[render_value(value) for value in row] for row in self._decoded(cells)]
         count = len(self)
         title = f"{count:,} {'row' if count == 1 else 'rows'}"
-        return title, list(self._names), first, more_text(count, len(first))
+        return title, list(self._names(cells)), first, more_text(count, len(first))
 
     def __rich__(self) -> Any:
         return rich_table(*self._shown())
@@ -76,45 +79,56 @@ class Table(ABC):
     def to_arrow(self) -> pa.Table:
         """An Arrow table; a column of several kinds, or of IRIs, is a dense union named after the kinds."""
         cells = self._cells()
-        columns = [self._terms.decode_arrow(cells[:, column]) for column in range(len(self._names))]
-        return pa.Table.from_arrays(columns, names=list(self._names))
+        if not cells.shape[1]:
+            return _table_without_columns(len(cells))
+        return pa.Table.from_arrays(list(map(self._terms.decode_arrow, cells.T)), names=list(self._names(cells)))
 
-    def _plain_columns(self) -> dict[str, Any]:
-        cells = self._cells()
+    def _plain_columns(self, cells: Cells) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for column, name in enumerate(self._names):
-            array = self._terms.decode_arrow(cells[:, column])
-            result[name] = self._terms.decode_column(cells[:, column]) if pa.types.is_union(array.type) else array
+        for name, column in zip(self._names(cells), cells.T, strict=True):
+            array = self._terms.decode_arrow(column)
+            result[name] = self._terms.decode_column(column) if pa.types.is_union(array.type) else array
         return result
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame; mixed columns and IRIs are Python objects."""
         import pandas
 
-        columns = self._plain_columns()
-        return pandas.DataFrame(
-            {name: values.to_pandas() if isinstance(values, pa.Array) else values for name, values in columns.items()}
-        )
+        cells = self._cells()
+        columns = {
+            name: values.to_pandas() if isinstance(values, pa.Array) else values
+            for name, values in self._plain_columns(cells).items()
+        }
+        return pandas.DataFrame(columns, index=pandas.RangeIndex(len(cells)))
 
     def to_polars(self) -> Any:
         """A Polars DataFrame; mixed columns and IRIs are Python objects."""
         import polars
 
-        columns = self._plain_columns()
+        cells = self._cells()
+        if not cells.shape[1]:
+            return polars.from_arrow(_table_without_columns(len(cells)))
         series = [
             polars.from_arrow(values).alias(name)
             if isinstance(values, pa.Array)
             else polars.Series(name, values, dtype=polars.Object)
-            for name, values in columns.items()
+            for name, values in self._plain_columns(cells).items()
         ]
         return polars.DataFrame(series)
+
+
+def _table_without_columns(rows: int) -> pa.Table:
+    """Facts without arguments, and answers of queries without variables. Columns, of which there are none, cannot tell
+    Arrow how many rows there are; a struct can.
+    """
+    return pa.Table.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
 
 class FactSet(Table, Set[Row]):
     """A set of facts of one predicate, as tuples. Equal to any set of the same constants, told apart by type."""
 
-    def __init__(self, terms: Terms, arity: int, rows: ChangedRows) -> None:
-        super().__init__(terms, [f"c{column}" for column in range(arity)])
+    def __init__(self, terms: Terms, rows: ChangedRows) -> None:
+        super().__init__(terms)
         self._rows = rows
         self._known: frozenset[object] | None = None
 
@@ -161,12 +175,11 @@ class Facts(Table):
     def __init__(
         self,
         terms: Terms,
-        arity: int,
         cells: Callable[[int | None], Cells],
         size: Callable[[], int],
         has: Callable[[Row], bool],
     ) -> None:
-        super().__init__(terms, [f"c{column}" for column in range(arity)])
+        super().__init__(terms)
         self._read = cells
         self._size = size
         self._has = has
@@ -194,12 +207,16 @@ class Answers(Table, Sequence[dict[str, Value]]):
     """The answers of a query: a mapping from variable to value each, in the order of the query's variables."""
 
     def __init__(self, terms: Terms, names: Sequence[str], cells: Cells) -> None:
-        super().__init__(terms, names)
+        super().__init__(terms)
+        self._variables = tuple(names)
         self._rows = cells
 
     @property
     def variables(self) -> tuple[str, ...]:
-        return self._names
+        return self._variables
+
+    def _names(self, cells: Cells) -> Sequence[str]:
+        return self._variables
 
     def _cells(self) -> Cells:
         return self._rows
@@ -209,13 +226,13 @@ class Answers(Table, Sequence[dict[str, Value]]):
         return list(self._values())
 
     def __iter__(self) -> Iterator[dict[str, Value]]:
-        return (dict(zip(self._names, row, strict=True)) for row in self._values())
+        return (dict(zip(self._variables, row, strict=True)) for row in self._values())
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
-            return Answers(self._terms, self._names, self._rows[place])
+            return Answers(self._terms, self._variables, self._rows[place])
         row = [self._terms.decode(int(term)) for term in self._rows[place]]
-        return dict(zip(self._names, row, strict=True))
+        return dict(zip(self._variables, row, strict=True))
 
     def __repr__(self) -> str:
         return _shortened(self[:MOST_IN_REPR], len(self), "[", "]")

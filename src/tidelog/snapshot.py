@@ -30,8 +30,7 @@ class Snapshot:
         terms = kb._engine.store.terms
         facts = {}
         for name in kb.predicates:
-            cells = kb.facts(name)._cells().copy()
-            facts[kb._resolve(name)] = FactSet(terms, cells.shape[1], StoredRows(cells))
+            facts[kb._resolve(name)] = FactSet(terms, StoredRows(kb.facts(name)._cells().copy()))
         return cls(kb, facts, updates)
 
     @property
@@ -46,7 +45,7 @@ class Snapshot:
     def facts(self, predicate: str) -> FactSet:
         """The facts of a predicate."""
         found = self._facts.get(self._origin._resolve(predicate))
-        return found if found is not None else FactSet(self._origin._engine.store.terms, 0, NO_ROWS)
+        return found if found is not None else FactSet(self._origin._engine.store.terms, NO_ROWS)
 
     def query(self, text: str) -> Answers:
         """The answers of a query. The first one copies the facts into a knowledge base of their own."""

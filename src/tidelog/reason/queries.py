@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,13 @@ def answer_variables(query: Query) -> tuple[Variable, ...]:
     return tuple(variable for variable in found if not variable.anonymous)
 
 
+def answer_names(found: Sequence[Variable]) -> list[str]:
+    """The names under which answers hold variables: without `?`, except where `X` and `?X` both occur."""
+    written = {variable.name for variable in found}
+    bare = [variable.name.removeprefix("?") for variable in found]
+    return [variable.name if name in written else name for variable, name in zip(found, bare, strict=True)]
+
+
 def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells, int]:
     """The names of the variables, each answer once, and how many matches failed because an expression had no value. A
     query without variables has one empty answer if it holds.
@@ -37,6 +45,5 @@ def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells, int]:
     with engine.store.code.borrowed():
         offset = engine.store.assemble(plan, None, rule.head.arguments, 0)
         rows = matches(transaction, HOLDING, offset, len(found))
-    names = [variable.name.removeprefix("?") for variable in found]
     errors = int(transaction.machine[M_ERRORS])
-    return names, np.unique(rows, axis=0) if found else rows[:1], errors
+    return answer_names(found), np.unique(rows, axis=0) if found else rows[:1], errors
