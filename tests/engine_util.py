@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from naive import Database, State, Update, change, database, without_empty
 from tidelog.knowledge_base import KnowledgeBase
-from tidelog.reason.algorithms import MAINTENANCE
+from tidelog.maintenance import MAINTENANCE
 
 ALGORITHMS = MAINTENANCE
 

@@ -43,7 +43,8 @@ def facts_of(path: Path) -> set[tuple[object, ...]]:
 
 def in_process(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tidelog", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=COLD, check=False, **options)  # type: ignore[call-overload, no-any-return]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.run(command, text=True, timeout=COLD, check=False, **(pipes | options))  # type: ignore[call-overload, no-any-return]
 
 
 # ---- run
@@ -379,6 +380,10 @@ def test_graph_shows_what_an_update_would_touch(program: str, tmp_path: Path, ca
     assert main(["graph", program, "--if-removed", "path(A, B) :- edge(B, A)."]) == 2
     assert "no rule `path(A, B) :- edge(B, A).`" in capsys.readouterr().err
     assert main(["graph", program, "--if-added", "path(X, X) :- not path(a, b), edge(X, X)."]) == 2
+    assert main(["graph", program, "--if-added", "far(X) :- path(a, X, X)."]) == 2
+    assert "--if-added: " in capsys.readouterr().err
+    assert main(["graph", program, "--if-added", "far(Y) :- path(a, X)."]) == 2
+    assert main(["graph", program, "--if-added", "far(Y) :- path(a, X), Y = registered(X)."]) == 0
     rules = tmp_path / "rules.dlog"
     rules.write_text("far(X) :- path(a, X).\nnear(X) :- edge(a, X).\n")
     capsys.readouterr()
@@ -386,6 +391,35 @@ def test_graph_shows_what_an_update_would_touch(program: str, tmp_path: Path, ca
     assert "near(X) :- edge(a, X)." in capsys.readouterr().out
     assert main(["graph", program, "--if-removed", str(tmp_path / "none.dlog")]) == 2
     assert "none.dlog" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["p(X) :- not q(X).", "p(X) :- q(X), not p(X).", "p(X) :- q(X), q(X, X)."])
+def test_graph_refuses_what_could_not_be_run(text: str, tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "p.dlog"
+    path.write_text(text)
+    assert main(["graph", str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {path}: ")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+@pytest.mark.parametrize("arguments", [["run"], ["run", "--explain-plan"], ["stream"], ["shell"], ["explain"]])
+def test_a_full_standard_output_is_told(program: str, tmp_path: Path, arguments: list[str]) -> None:
+    updates = tmp_path / "updates.jsonl"
+    updates.write_text(json.dumps(UPDATES[0]))
+    command, *options = arguments
+    more = {"stream": ["--updates", str(updates)], "explain": ["path(a, b)"]}.get(command, [])
+    with open("/dev/full", "w") as full:
+        done = in_process(command, program, *more, *options, stdout=full, input="?- path(a, X).\n?- path(c, X).\n")
+    assert done.stderr == "error: cannot write to standard output: No space left on device; write elsewhere\n"
+    assert done.returncode == 2
+
+
+def test_a_character_that_standard_output_lacks_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "p.dlog"
+    path.write_text('p("größe"). ?- p(X).', encoding="utf-8")
+    done = in_process("run", str(path), env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stdout) == (2, "?- p(X).\n")
+    assert done.stderr.startswith("error: cannot write '\\xf6' to standard output, whose encoding is ascii")
 
 
 def test_an_unwritable_output_is_told(program: str, tmp_path: Path, capsys: Captured) -> None:

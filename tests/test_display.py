@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tidelog import KnowledgeBase
+from tidelog import CrossProductWarning, KnowledgeBase
 from tidelog.display import MOST_ROWS
-from tidelog.errors import CrossProductWarning
 
 PROGRAM = """
 path(X, Y) :- edge(X, Y).
@@ -34,6 +33,7 @@ def kb() -> KnowledgeBase:
 
 def test_a_knowledge_base_tells_its_size(kb: KnowledgeBase) -> None:
     assert repr(kb) == "<KnowledgeBase: 900 facts, 3 rules>"
+    assert repr(KnowledgeBase("p(a).")) == "<KnowledgeBase: 1 fact, 0 rules>"
     assert [line.split("│")[1:4] for line in printed(kb).splitlines() if "edge " in line] == [
         [" edge      ", "       40 ", "    40 "]
     ]

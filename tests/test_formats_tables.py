@@ -118,7 +118,7 @@ def test_values_that_no_fact_can_hold(data: Any, reason: str) -> None:
 
 
 def test_rows_of_different_lengths() -> None:
-    with pytest.raises(ArityError, match="p, row 3: 1 values where the rows before have 2"):
+    with pytest.raises(ArityError, match="p, row 3: 1 value where the rows before have 2"):
         columns_of([("a", "b"), ("c", "d"), ("e",)], "p")
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidelog import KnowledgeBase
 from tidelog.errors import ParseError
 from tidelog.language import display_predicate, resolve_predicate
 
@@ -49,3 +50,9 @@ def test_an_iri_without_brackets_gets_a_hint() -> None:
 @given(st.text(max_size=10) | st.builds(str.__add__, st.sampled_from(sorted(PREFIXES.values())), st.text(max_size=5)))
 def test_what_is_shown_resolves_to_what_is_kept(iri: str) -> None:
     assert resolve_predicate(display_predicate(f"<{iri}>", PREFIXES), PREFIXES) == f"<{iri}>"
+
+
+def test_predicates_with_explicit_facts_are_listed_as_others_are() -> None:
+    kb = KnowledgeBase("@prefix ex: <http://e/> . ex:p(1). b(1). ex:q(X) :- ex:p(X).")
+    assert kb.explicit_predicates == ["b", "ex:p"]
+    assert kb.predicates == ["b", "ex:p", "ex:q"]

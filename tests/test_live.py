@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 
 import pytest
 
@@ -256,6 +258,36 @@ def test_a_bad_update_is_refused_and_the_others_are_not() -> None:
     assert any("update 3" in note for note in refused.value.__notes__)
     assert live.settle().added["path"] == {(0, 1), (1, 2), (0, 2)}
     assert kb.predicates == ["edge", "path"]
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_function_that_leaves_the_program_refuses_its_update_alone(background: bool) -> None:
+    kb = KnowledgeBase()
+    kb.register("f", leave_at_13)
+    kb.add_rules("q(Y) :- p(X), Y = f(X).")
+    live = kb.live()
+    for number in (1, 13, 2):
+        live.submit(add={"p": [(number,)]})
+    with pytest.raises(SystemExit) as refused, live if background else nullcontext():
+        live.settle()
+    assert any("update 2" in note for note in refused.value.__notes__)
+    assert live.settle().added["q"] == {(1,), (2,)}
+
+
+def leave_at_13(value: int) -> int:
+    return sys.exit("no luck") if value == 13 else value
+
+
+def test_rows_that_leave_the_program_refuse_their_update_alone() -> None:
+    def rows() -> Iterator[tuple[int]]:
+        yield (leave_at_13(13),)
+
+    live = KnowledgeBase().live()
+    live.submit(add={"p": rows()})
+    live.submit(add={"p": [(1,)]})
+    with pytest.raises(SystemExit):
+        live.settle()
+    assert live.settle().added["p"] == {(1,)}
 
 
 def test_an_update_beyond_the_limits_is_refused_alone() -> None:

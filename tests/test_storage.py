@@ -20,12 +20,12 @@ from audit import audit, explicit_facts, fingerprint
 from engine_util import ALGORITHMS, knowledge_base
 from generate import EVERYTHING, soak
 from naive import without_empty
-from tidelog import IRI, DataError, KnowledgeBase, Literal, StorageError, TidelogError
+from tidelog import IRI, DataError, KnowledgeBase, Literal, StorageError, StorageWarning, TidelogError
 from tidelog.errors import BrokenError
 from tidelog.persistence import image_of
 from tidelog.reason.closures import ClosureNode
 from tidelog.reason.transaction import Transaction
-from tidelog.storage.home import Home, StorageWarning
+from tidelog.storage.home import Home
 from tidelog.storage.journal import MAGIC, encode_record, read_journal
 from tidelog.storage.lock import FolderLock
 from tidelog.store.closures import Closure

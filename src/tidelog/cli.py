@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,19 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidelog.errors import TidelogError
+from tidelog.maintenance import MAINTENANCE
+from tidelog.output import OutputError, output_told
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
-MAINTENANCE = (
-    "auto",
-    "recompute",
-    "dred",
-    "counting",
-    "dred-counting",
-    "backward-forward",
-    "backward-forward-counting",
-)
 SUCCESS, FAILURE, INTERRUPTED = 0, 2, 130
 
 
@@ -38,17 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _show_warning
         try:
-            code = _command(options.command)(options)
-            sys.stdout.flush()
-            return code
-        except TidelogError as error:
+            with output_told():
+                return _command(options.command)(options)
+        except (TidelogError, OutputError) as error:
             return _fail(str(error))
         except KeyboardInterrupt:
             return INTERRUPTED
         except BrokenPipeError:
-            # The reader has seen enough; the interpreter must not complain when it flushes at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return SUCCESS
+            return SUCCESS  # The reader has seen enough.
         except MemoryError:
             return _fail("out of memory; give --max-facts to stop a rule that runs away, or use --engine spark")
 

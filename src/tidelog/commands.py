@@ -6,7 +6,7 @@ import sys
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -18,10 +18,10 @@ from tidelog.errors import ArityError, DataError, ParseError, StratificationErro
 from tidelog.feed import Feed
 from tidelog.formats import change_to_json, open_updates, read_facts, sorted_columns, total_bytes, write_facts
 from tidelog.formats.files import decode, failures_told
-from tidelog.language import display_predicate, parse_program, parse_rules
-from tidelog.language.checks import check_arities, check_query, suggest
+from tidelog.language import display_predicate, parse_program, parse_rules, resolve_predicate
+from tidelog.language.checks import check_arities, check_query, check_rule, foreign_functions, suggest
 from tidelog.language.identity import rule_key
-from tidelog.language.syntax import Program, Rule
+from tidelog.language.syntax import Atom, Program, Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.progress import reading, working
 
@@ -86,7 +86,8 @@ def load_facts(kb: KnowledgeBase, folder: str, header: bool) -> None:
 def warn_of_misspellings(kb: KnowledgeBase, program: Program) -> None:
     """Say where a rule or query asks for a predicate that is nearly named like one that there is."""
     prefixes = dict(program.prefixes)
-    for warning in suggest(program.rules, kb.explicit_predicates, program.queries, prefixes):
+    given = [resolve_predicate(name, prefixes) for name in kb.explicit_predicates]
+    for warning in suggest(program.rules, given, program.queries, prefixes):
         warnings.warn(warning, stacklevel=2)
 
 
@@ -212,9 +213,13 @@ def graph(options: Namespace) -> int:
 
     _, program = read_program(options.program)
     prefixes = dict(program.prefixes)
-    rules = RuleGraph(program.rules)
+    with _told_of(options.program):
+        arities = _checked_arities(program.facts, program.rules, {}, prefixes)
+        rules = RuleGraph(program.rules)
     if options.if_added or options.if_removed:
         added = _rules_of_option("--if-added", options.if_added, prefixes)
+        with _told_of("--if-added"):
+            _checked_arities((), added, arities, prefixes)
         removed = _rules_of_option("--if-removed", options.if_removed, prefixes)
         picture = picture_of_update(rules, added, [_number(rules, rule) for rule in removed], prefixes)
     else:
@@ -223,6 +228,16 @@ def graph(options: Namespace) -> int:
     with _output(options.out) as out:
         out.write(drawn)
     return 0
+
+
+def _checked_arities(
+    facts: tuple[Atom, ...], rules: tuple[Rule, ...], arities: Mapping[str, int], prefixes: Mapping[str, str]
+) -> dict[str, int]:
+    """The arities of all predicates, where an update would take the rules. Functions may be registered elsewhere."""
+    functions = foreign_functions(rules)
+    for rule in rules:
+        check_rule(rule, functions, prefixes)
+    return check_arities([*facts, *rules], arities, prefixes)
 
 
 def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple[Rule, ...]:

@@ -62,6 +62,10 @@ class CrossProductWarning(UserWarning):
     """A rule with atoms that have no variable in common, directly or through others."""
 
 
+class StorageWarning(UserWarning):
+    """Something about a saved knowledge base that its user should know, although it could be opened."""
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn in the name of the line that called tidelog, whichever of our own functions are in between."""
     frame, level = sys._getframe(), 1

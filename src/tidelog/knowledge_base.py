@@ -31,7 +31,7 @@ from tidelog.language import (
     render,
     resolve_predicate,
 )
-from tidelog.language.checks import BUILTIN_FUNCTIONS, check_arities, check_query, check_rule
+from tidelog.language.checks import BUILTIN_FUNCTIONS, check_arities, check_query, check_rule, foreign_functions
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live import Live
@@ -313,10 +313,12 @@ class KnowledgeBase:
 
     @property
     def explicit_predicates(self) -> list[str]:
+        """Every predicate that has explicit facts."""
         with self._lock:
             names = [name for name in self._engine.store.named() if not name.startswith("#")]
             relations = {name: self._engine.explicit_relation(name) for name in names}
-            return [name for name, relation in relations.items() if relation is not None and relation.explicit_count]
+            given = [name for name, relation in relations.items() if relation is not None and relation.explicit_count]
+            return sorted(map(self._display, given))
 
     @property
     def errors(self) -> int:
@@ -389,8 +391,8 @@ class KnowledgeBase:
 
     def __repr__(self) -> str:
         with self._lock:
-            rules, facts = len(self._engine.graph.rules), len(self)
-        return f"<KnowledgeBase: {facts:,} facts, {rules:,} rule{'' if rules == 1 else 's'}>"
+            facts, rules = counted(len(self), "fact"), counted(len(self._engine.graph.rules), "rule")
+        return f"<KnowledgeBase: {facts}, {rules}>"
 
     def _shown(self) -> tuple[str, list[str], list[tuple[str, int, int]], str]:
         rows = [(name, len(self.explicit(name)), len(self.facts(name))) for name in self.predicates]
@@ -502,8 +504,6 @@ class KnowledgeBase:
     @property
     def missing_functions(self) -> list[str]:
         """The functions that rules call and that nobody has registered, as after `open`."""
-        from tidelog.storage.image import foreign_functions
-
         return sorted(foreign_functions(self._engine.graph.rules.values()) - self._functions.keys())
 
     def close(self) -> None:

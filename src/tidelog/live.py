@@ -238,7 +238,7 @@ class Live:
                 self._complete(self._in_work)
             except _StartAgain:
                 self._begin_again()
-            except Exception as problem:
+            except BaseException as problem:  # A registered function may even raise SystemExit.
                 self._fall_back(self._in_work, problem)
             finally:
                 self._in_work = None
@@ -277,7 +277,7 @@ class Live:
         self._in_work.merge(later)
         self._waiting.appendleft(self._in_work)
 
-    def _fall_back(self, work: Batch | Submission, problem: Exception) -> None:
+    def _fall_back(self, work: Batch | Submission, problem: BaseException) -> None:
         """Find the update that is to blame: one at a time they fail alone."""
         if isinstance(work, Batch) and len(work.parts) > 1:
             self._waiting.extendleft(reversed(work.split()))
@@ -381,7 +381,7 @@ class Live:
         try:
             delete = kb._encode(submission.update.get("delete") or {}, arities)
             add = kb._encode(submission.update.get("add") or {}, arities)
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:  # Ctrl-C is for whoever submits: nothing is refused.
             self._refuse(submission.number, problem)
             return Part(submission.number, {}, {})
         batch.arities = arities

@@ -23,7 +23,7 @@ from tidelog.bench.streams import P_SEQ, P_TRANS, random_stream, read_rules, rea
 from tidelog.errors import DataError
 from tidelog.formats.updates import Update
 from tidelog.knowledge_base import KnowledgeBase
-from tidelog.reason.algorithms import MAINTENANCE
+from tidelog.maintenance import MAINTENANCE
 from tidelog.results import Change
 from tidelog.values import Row
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidelog.display import counted
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats.files import Readable, data_error, decode, place, read_lines
 from tidelog.formats.tables import columns_of_rows
@@ -124,5 +125,5 @@ class JsonLinesReader:
         if self._arity is None:
             self._arity = length
         if length != self._arity:
-            reason = f"{length} values where the rows before have {self._arity}"
+            reason = f"{counted(length, 'value')} where the rows before have {self._arity}"
             raise data_error(self._source, line, f"{reason}; every row of a predicate has the same number of values")

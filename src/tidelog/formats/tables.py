@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelog.display import counted
 from tidelog.errors import ArityError, DataError
 from tidelog.formats.batch import (
     ARROW_TYPES,
@@ -71,7 +72,7 @@ def _common_arity(rows: Sequence[Any], where: Where) -> int:
         arity = len(rows[0])
         number = next(number for number, row in enumerate(rows) if len(row) != arity)
         raise ArityError(
-            f"{where(number)}: {len(rows[number])} values where the rows before have {arity}; "
+            f"{where(number)}: {counted(len(rows[number]), 'value')} where the rows before have {arity}; "
             "every row of a predicate has the same number of values"
         )
     return lengths.pop()

@@ -224,6 +224,12 @@ def _unbound_hint(body: Iterable[BodyItem], name: str) -> str:
 # ---- functions
 
 
+def foreign_functions(rules: Iterable[Rule]) -> set[str]:
+    """The names of the Python functions that rules call."""
+    called = {call.function for rule in rules for part in (rule.head, *rule.body) for call in _calls(part)}
+    return called - BUILTIN_FUNCTIONS.keys() - OPERATORS.keys()
+
+
 def _calls(node: Node) -> Iterator[Call]:
     """The calls inside a node, outer ones first."""
     stack: list[Node] = [node]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidelog.errors import TidelogError
+from tidelog.maintenance import MAINTENANCE, Maintenance
 from tidelog.reason.backward_forward import backward_forward
 from tidelog.reason.changes import Explicit, RuleChange
 from tidelog.reason.compiled import CompiledRule, Node
@@ -219,25 +220,23 @@ _BF_COUNTING = Choice(_prove, Counters.NON_RECURSIVE, EXPLICIT_MARKS)
 _RECOMPUTE = Choice(_recompute, Counters.NONE)
 
 _ALGORITHMS = {
-    "auto": Algorithm(
+    Maintenance.AUTO: Algorithm(
         Choice(_count_or_recompute, Counters.ALL),
         Choice(_prove_or_recompute, Counters.NON_RECURSIVE, EXPLICIT_MARKS),
         may_start_afresh=True,
     ),
-    "recompute": Algorithm(_RECOMPUTE, _RECOMPUTE),
-    "dred": Algorithm(_DRED, _DRED),
-    "counting": Algorithm(_COUNTING, _DRED),
-    "dred-counting": Algorithm(_COUNTING, _DRED_COUNTING),
-    "backward-forward": Algorithm(_BF, _BF),
-    "backward-forward-counting": Algorithm(_COUNTING, _BF_COUNTING),
+    Maintenance.RECOMPUTE: Algorithm(_RECOMPUTE, _RECOMPUTE),
+    Maintenance.DRED: Algorithm(_DRED, _DRED),
+    Maintenance.COUNTING: Algorithm(_COUNTING, _DRED),
+    Maintenance.DRED_COUNTING: Algorithm(_COUNTING, _DRED_COUNTING),
+    Maintenance.BACKWARD_FORWARD: Algorithm(_BF, _BF),
+    Maintenance.BACKWARD_FORWARD_COUNTING: Algorithm(_COUNTING, _BF_COUNTING),
 }
-
-MAINTENANCE = tuple(_ALGORITHMS)
 
 
 def algorithm_for(maintenance: str) -> Algorithm:
     try:
-        return _ALGORITHMS[maintenance]
-    except KeyError:
+        return _ALGORITHMS[Maintenance(maintenance)]
+    except ValueError:
         known = ", ".join(MAINTENANCE)
         raise TidelogError(f"unknown maintenance {maintenance!r}; it is one of {known}") from None

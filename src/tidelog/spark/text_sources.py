@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
+from tidelog.display import counted
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR, FactBatch, column_of_kinds
 from tidelog.formats.cells import CellError, type_cells
@@ -244,7 +245,7 @@ def _json_row(value: Any, source: TextSource) -> tuple[Any, ...]:
     if source.types is None:
         return tuple(cells)
     if len(cells) != len(source.types):
-        raise DataError(f"{len(cells)} values where {len(source.types)} types are given")
+        raise DataError(f"{counted(len(cells), 'value')}, but {counted(len(source.types), 'type')} given")
     return tuple(
         _json_typed(cell, type_, place) for place, (cell, type_) in enumerate(zip(cells, source.types, strict=True))
     )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidelog.errors import StorageError, warn
+from tidelog.errors import StorageError, StorageWarning, warn
 from tidelog.language.syntax import Rule
 from tidelog.reason.interrupts import interruptible
 from tidelog.reason.outcome import Request
@@ -37,10 +37,6 @@ FORMAT = "tidelog knowledge base"
 VERSION = 1
 
 _GENERATION = re.compile(r"(?:snapshot-(\d+)|journal-(\d+)\.log|CURRENT\.new)")
-
-
-class StorageWarning(UserWarning):
-    """Something about a saved knowledge base that its user should know, although it could be opened."""
 
 
 @dataclass(frozen=True, slots=True)

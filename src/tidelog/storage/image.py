@@ -6,7 +6,7 @@ Derivation counters are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.errors import StorageError
-from tidelog.language.checks import BUILTIN_FUNCTIONS, OPERATORS
-from tidelog.language.syntax import Call, Comparison, Negation, Node, Rule, Term
+from tidelog.language.syntax import Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.reason.engine import Engine
 from tidelog.reason.policy import CountedRules
@@ -142,25 +141,3 @@ def _has_ranks(image: RelationImage) -> bool:
     assert image.counters is not None
     counted, ranks = image.counters.T
     return bool((image.explicit | (counted > 0) | (ranks > 0)).all())
-
-
-def foreign_functions(rules: Iterable[Rule]) -> set[str]:
-    """The names of the Python functions that rules call."""
-    return {name for name in _called(rules) if name not in BUILTIN_FUNCTIONS and name not in OPERATORS}
-
-
-def _called(rules: Iterable[Rule]) -> set[str]:
-    found: set[str] = set()
-    waiting: list[Node | Term] = [part for rule in rules for part in (rule.head, *rule.body)]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Call):
-            found.add(node.function)
-        if isinstance(node, Negation):
-            waiting.append(node.atom)
-        elif isinstance(node, Comparison):
-            waiting += (node.left, node.right)
-        else:
-            waiting += getattr(node, "arguments", ())
-            waiting += filter(None, (getattr(node, "argument", None),))
-    return found
