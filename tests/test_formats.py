@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import math
 import os
 import warnings
@@ -22,6 +23,7 @@ from tidelog import IRI, DataError, Literal
 from tidelog.formats import columns_of, delimited, files, read_facts, read_file, values_of, write_facts
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.folder import file_of_predicate, predicate_of_file
+from tidelog.formats.rendering import json_format
 from tidelog.values import Row, Value, canonical, identity
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -198,6 +200,13 @@ def test_both_ways_of_reading_agree_on_good_files(rows: list[list[str]], line_en
 
 # ---- round trips
 
+
+def test_json_lines_hold_json_whatever_the_floats() -> None:
+    column = pa.array([math.inf, -math.inf, math.nan, 1.5])
+    for line in b"".join(json_format().lines([[column]])).splitlines():
+        json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8) | st.sampled_from(
     [
         "",
@@ -370,6 +379,9 @@ def test_what_is_no_triple_is_not_written_as_one(tmp_path: Path) -> None:
         ("p.jsonl", "[1] [2]\n", 1, "not JSON"),
         ("p.jsonl", "[" * 100_000, 1, "nested too deeply"),
         ("p.jsonl", "[99999999999999999999]\n", 1, "64 bits"),
+        ("p.jsonl", "[1.5]\n[-1e400]\n", 2, "-1e400 is too large"),
+        ("p.csv", "1e300\ninf\n1e400\n", 3, "1e400 is too large"),
+        ("p.csv", f'"5"^^<{XSD}integer>\n1e400\n"x"@en\n', 2, "1e400 is too large"),
         ("p.jsonl", "[" + "9" * 5000 + "]\n", 1, "not JSON"),
         ("p.jsonl", b'["a"]\n["\xff"]\n', 2, "not UTF-8"),
         ("p.jsonl", '["a"]\n["\\ud800"]\n', 2, "surrogate"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ def test_updates_come_as_lines_do_and_blank_lines_are_skipped() -> None:
         ('{"delete": {"p": [["a"], "b"]}}', "delete p, row 2: a row is an array"),
         ('{"add": {"p": [[null]]}}', "add p, row 1: a null"),
         ('{"add": {"p": [[99999999999999999999]]}}', "64 bits"),
+        ('{"add": {"p": [[1e400]]}}', "1e400 is too large"),
         ('{"add_rules": ["p :- q."]}', '"add_rules" is a string of rules'),
         (b'{"add": {"p": [["\xff"]]}}', "not UTF-8"),
         ('{"add": {"p": [' + "[" * 100_000, "nested too deeply"),
@@ -110,6 +112,20 @@ def test_changes_read_back_as_updates(rows: list[Row]) -> None:
     assert line["work"] == {"insertion": 3}
     (update,) = read_updates([json.dumps({"add": line["added"]})])
     assert {tuple(map(identity, row)) for row in update["add"]["p"]} == distinct.keys()
+
+
+def test_changes_are_json_whatever_their_floats() -> None:
+    rows: set[Row] = {(math.inf,), (-math.inf,), (math.nan,)}
+    text = change_to_json(Change(added={"p": rows}))
+    line = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    (update,) = read_updates([json.dumps({"add": line["added"]})])
+    assert {identity(value) for (value,) in update["add"]["p"]} == {identity(value) for (value,) in rows}
+
+
+def test_a_number_that_is_too_large_in_prolog_is_told(tmp_path: Path) -> None:
+    (tmp_path / "00.pl").write_text("add(p(1.5)).\nadd(p(1e400)).\n")
+    with pytest.raises(DataError, match="line 2: the number 1e400 is too large"):
+        next(open_updates(str(tmp_path))).read()
 
 
 def test_a_folder_of_prolog_files_is_a_stream(tmp_path: Path) -> None:

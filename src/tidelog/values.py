@@ -1,16 +1,28 @@
 """The values that facts hold, as Python sees them: `str`, `int`, `float`, `bool`, `IRI` and RDF `Literal`.
 
 Constants of different types are different constants (`1`, `1.0`, `"1"`, `true` are four), while Python
-says `1 == 1.0 == True`. Whoever compares values as constants goes through `identity`.
+says `1 == 1.0 == True`. Whoever compares values as constants goes through `identity`. Some constants have several
+Python values, of which `canonical` gives the one that stands for all: whatever a value came from, a program, a file or
+a Python program, it goes through there. A literal whose datatype is one of `xsd:string`, `xsd:integer`, `xsd:decimal`,
+`xsd:double` and `xsd:boolean`, and whose text fits it, is the plain value.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 INTEGER_MIN = -(2**63)
 INTEGER_MAX = 2**63 - 1
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+_DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SPECIAL_DOUBLES = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,11 +37,17 @@ class IRI:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Literal:
-    """An RDF literal that is no plain string, integer, float or boolean: a language or a datatype of its own."""
+    """An RDF literal that is no plain string, integer, float or boolean: a language or a datatype of its own.
+
+    Languages are told apart whatever their case, and kept in lower case.
+    """
 
     text: str
     datatype: str = ""
     language: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "language", self.language.lower())
 
     def __str__(self) -> str:
         return self.text
@@ -40,7 +58,12 @@ Row = tuple[Value, ...]
 
 
 def canonical(value: Value) -> Value:
-    """The representative of a value: one zero and one NaN among the floats; all else stays."""
+    """The representative of a value: one zero and one NaN among the floats, the plain value of a literal that has one;
+    all else stays.
+    """
+    if type(value) is Literal:
+        plain = _plain(value.text, value.datatype.removeprefix(XSD)) if value.datatype.startswith(XSD) else None
+        return value if plain is None or value.language else canonical(plain)
     if type(value) is float:
         if value == 0.0:
             return 0.0
@@ -51,6 +74,39 @@ def canonical(value: Value) -> Value:
 
 def identity(value: Value) -> tuple[type, object]:
     """A key that is equal for two values exactly when they are the same constant."""
+    if type(value) is Literal:
+        value = canonical(value)
     if type(value) is float:
         return (float, "nan" if math.isnan(value) else value)
     return (type(value), value)
+
+
+def double_name(value: float) -> str:
+    """The name of an infinity or NaN as an `xsd:double`."""
+    return "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
+
+
+def integer_of(digits: str) -> int | None:
+    """The integer that digits with or without a sign spell; None where it does not fit into 64 bits."""
+    # Python refuses to convert thousands of digits, so the number of those that count is looked at first.
+    counting = digits.lstrip("+-0")
+    if len(counting) > 19:
+        return None
+    value = int(counting or "0") * (-1 if digits.startswith("-") else 1)
+    return value if INTEGER_MIN <= value <= INTEGER_MAX else None
+
+
+def _plain(text: str, datatype: str) -> str | int | float | bool | None:
+    """The plain value of a text of an XML Schema datatype; None where there is none."""
+    match datatype:
+        case "string":
+            return text
+        case "integer":
+            return integer_of(text) if _INTEGER.fullmatch(text) else None
+        case "decimal":
+            return float(text) if _DECIMAL.fullmatch(text) else None
+        case "double":
+            return float(text) if _DOUBLE.fullmatch(text) else _SPECIAL_DOUBLES.get(text)
+        case "boolean":
+            return _BOOLEANS.get(text)
+    return None

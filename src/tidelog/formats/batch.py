@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.formats.constants import literal_text, parse_literal
-from tidelog.values import IRI, Value
+from tidelog.values import IRI, Literal, Value
 
 STR, INT, FLOAT, BOOL, IRI_KIND, LITERAL = range(6)
 KINDS = ("str", "int", "float", "bool", "iri", "literal")
 ARROW_TYPES = (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.string())
+KIND_OF_TYPE: Mapping[type, int] = {str: STR, int: INT, float: FLOAT, bool: BOOL, IRI: IRI_KIND, Literal: LITERAL}
 BATCH_ROWS = 1 << 17
 
 Kinds = npt.NDArray[np.int8]

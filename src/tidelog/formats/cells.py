@@ -16,10 +16,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.errors import DataError
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, KINDS, LITERAL, STR, Kinds, column_of_kinds, parts
+from tidelog.formats.batch import (
+    BOOL,
+    FLOAT,
+    INT,
+    IRI_KIND,
+    KIND_OF_TYPE,
+    KINDS,
+    LITERAL,
+    STR,
+    Kinds,
+    column_of_kinds,
+    parts,
+)
 from tidelog.formats.constants import FLOAT as FLOAT_PATTERN
 from tidelog.formats.constants import INTEGER as INTEGER_PATTERN
-from tidelog.formats.constants import IRI_REFERENCE, literal_text, parse_integer, parse_iri, parse_literal, parse_string
+from tidelog.formats.constants import (
+    IRI_REFERENCE,
+    literal_text,
+    parse_float,
+    parse_integer,
+    parse_iri,
+    parse_literal,
+    parse_string,
+)
+from tidelog.values import Literal, Value, canonical
 
 TYPED_PATTERNS = (
     (INT, INTEGER_PATTERN),
@@ -50,6 +71,7 @@ def type_cells(texts: pa.Array, known: Kinds | None = None) -> pa.Array:
     kinds[kinds == UNKNOWN] = np.where(lengths == 0, _EMPTY, STR)[kinds == UNKNOWN]
     _type_candidates(texts, candidates, kinds)
     try:
+        texts = _with_plain_literals(texts, kinds)
         return column_of_kinds(kinds, lambda kind, mask: _values(texts, kind, mask))
     except (DataError, pa.ArrowInvalid):
         raise _first_failure(texts, kinds) from None
@@ -64,7 +86,7 @@ def parse_constants(texts: pa.Array) -> pa.Array:
     column = type_cells(_unquoted(texts, string), known)
     for part in parts(column):
         rows = np.arange(len(texts)) if part.rows is None else part.rows
-        stray = rows[~string[rows]] if part.kind == STR else rows[:0]
+        stray = rows[~in_quotes[rows]] if part.kind == STR else rows[:0]
         if stray.size:
             raise CellError(int(stray[0]), f"{texts[int(stray[0])].as_py()[:60]} is no constant; put strings in quotes")
     return column
@@ -108,6 +130,24 @@ def _type_candidates(texts: pa.Array, candidates: npt.NDArray[np.int64], kinds: 
         candidates = candidates[~match]
 
 
+def _with_plain_literals(texts: pa.Array, kinds: Kinds) -> pa.Array:
+    """The cells, of which literals are in their one form; those that stand for plain values become such cells."""
+    rows = np.flatnonzero(kinds == LITERAL).tolist()
+    if not rows:
+        return texts
+    cells = texts.to_pylist()
+    values = [canonical(parse_literal(cells[row])) for row in rows]
+    for row, value in zip(rows, values, strict=True):
+        kinds[row], cells[row] = KIND_OF_TYPE[type(value)], _cell_text(value)
+    return pa.array(cells, pa.string())
+
+
+def _cell_text(value: Value) -> str:
+    if isinstance(value, Literal):
+        return literal_text(value)
+    return value if isinstance(value, str) else repr(value).lower()
+
+
 def _values(texts: pa.Array, kind: int, mask: npt.NDArray[np.bool_] | None) -> pa.Array:
     return _CONVERT[kind](texts if mask is None else texts.filter(pa.array(mask)))
 
@@ -133,6 +173,16 @@ def _integers(cells: pa.Array) -> pa.Array:
     return pc.cast(cells, pa.int64())
 
 
+def float_cells(cells: pa.Array) -> pa.Array:
+    """Texts that read as floats as floats; one that is too large is refused, and no infinity."""
+    values = pc.cast(cells, pa.float64())
+    infinite = pc.is_inf(values)
+    if pc.any(infinite).as_py():
+        for text in cells.filter(infinite).to_pylist():
+            parse_float(text)
+    return values
+
+
 def _iris(cells: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring(cells, "\\")).as_py():
         return pc.utf8_slice_codeunits(cells, 1, -1)
@@ -142,15 +192,16 @@ def _iris(cells: pa.Array) -> pa.Array:
 _CONVERT: Mapping[int, Callable[[pa.Array], pa.Array]] = {
     STR: lambda cells: cells,
     INT: _integers,
-    FLOAT: lambda cells: pc.cast(cells, pa.float64()),
+    FLOAT: float_cells,
     BOOL: lambda cells: pc.equal(cells, "true"),
     IRI_KIND: _iris,
-    LITERAL: lambda cells: pa.array([literal_text(parse_literal(text)) for text in cells.to_pylist()], pa.string()),
+    LITERAL: lambda cells: cells,
     _EMPTY: _refuse,
 }
 # One cell of a kind that not every text fits.
 _CONVERT_ONE: Mapping[int, Callable[[str], object]] = {
     INT: parse_integer,
+    FLOAT: parse_float,
     IRI_KIND: parse_iri,
     LITERAL: parse_literal,
     _EMPTY: _refuse,

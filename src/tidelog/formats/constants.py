@@ -6,6 +6,7 @@ unchanged. The `literal` child of a column and Parquet columns of mixed kinds ho
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +62,14 @@ def parse_literal(text: str) -> Literal:
     """The literal that `literal_text` wrote."""
     with _told():
         return language.parse_literal(text)
+
+
+def parse_float(text: str) -> float:
+    """A float of 64 bits, `inf`, `-inf` or `nan`."""
+    value = float(text)
+    if math.isinf(value) and not text.endswith("inf"):
+        raise DataError(f"the number {text[:60]} is too large for a float (64 bits); quote it to keep it as a string")
+    return value
 
 
 def parse_integer(text: str) -> int:

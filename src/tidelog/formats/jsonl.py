@@ -1,7 +1,8 @@
 """JSON Lines: values as JSON, and fact files with an array a line.
 
 Strings, integers, floats and booleans are themselves. An IRI is `{"iri": "…"}`; an RDF literal is
-`{"text": "…", "language": "…", "datatype": "…"}`, of which language and datatype may be left out.
+`{"text": "…", "language": "…", "datatype": "…"}`, of which language and datatype may be left out. JSON has neither
+infinity nor NaN: they are literals of `xsd:double`, as in the language.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import pyarrow as pa
 
 from tidelog.display import counted
 from tidelog.errors import DataError, TidelogError
+from tidelog.formats.constants import parse_float
 from tidelog.formats.files import Readable, data_error, decode, place, read_lines
 from tidelog.formats.tables import columns_of_rows
 from tidelog.language.literals import literal
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, XSD, Literal, Value, double_name
 
 _LITERAL_KEYS = {"text", "language", "datatype"}
 
@@ -43,7 +45,7 @@ def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_names)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_names, parse_float=parse_float)
 
 
 def value_from_json(value: Any) -> Value:
@@ -78,7 +80,9 @@ def value_to_json(value: Value) -> Any:
         return {"iri": value.value}
     if isinstance(value, Literal):
         return {"text": value.text, "language": value.language, "datatype": value.datatype}
-    return math.nan if value != value else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"text": double_name(value), "datatype": f"{XSD}double"}
+    return value
 
 
 def row_from_json(row: Any) -> tuple[Value, ...]:

@@ -25,8 +25,8 @@ from tidelog.formats.constants import IRI_UNSAFE, iri_text
 from tidelog.formats.files import Readable, data_error
 from tidelog.formats.rendering import Columns, RowFormat, between, by_cell_where, floats, plain
 from tidelog.formats.tables import columns_of_rows
-from tidelog.language.literals import XSD, literal, quote
-from tidelog.values import IRI, Literal, Value
+from tidelog.language.literals import literal, quote
+from tidelog.values import IRI, XSD, Literal, Value
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _TRIPLES_AT_ONCE = 1 << 17

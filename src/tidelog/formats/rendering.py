@@ -7,6 +7,7 @@ made, joined to rows, and handed on as bytes. Only cells that need escapes, floa
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ from tidelog.formats.batch import (
 from tidelog.formats.cells import TYPED_PATTERNS
 from tidelog.formats.constants import IRI_UNSAFE, iri_text, parse_literal
 from tidelog.formats.delimited import NULLARY_ROW, literal_cell
+from tidelog.formats.jsonl import value_to_json
 from tidelog.language.literals import quote
 
 Columns = Sequence[pa.Array]
@@ -160,7 +162,7 @@ def json_format() -> RowFormat:
         {
             STR: by_cell_where(r'[\x00-\x1f"\\]', text, between('"', '"')),
             INT: plain,
-            FLOAT: floats({"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}),
+            FLOAT: floats({repr(value): text(value_to_json(value)) for value in (math.inf, -math.inf, math.nan)}),
             BOOL: plain,
             IRI_KIND: by_cell(lambda iri: text({"iri": iri})),
             LITERAL: by_cell(literal),

@@ -17,20 +17,16 @@ from tidelog.display import counted
 from tidelog.errors import ArityError, DataError
 from tidelog.formats.batch import (
     ARROW_TYPES,
-    BOOL,
-    FLOAT,
-    INT,
-    IRI_KIND,
+    KIND_OF_TYPE,
     KINDS,
     LITERAL,
-    STR,
     TO_ARROW,
     column_of_kinds,
     native_kind,
     parts,
 )
 from tidelog.formats.cells import CellError, parse_constants
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value, canonical
 
 # The metadata of an Arrow field: its strings are constants as text, or it stands for the fact of arity 0.
 KIND_KEY = b"tidelog:kind"
@@ -38,7 +34,6 @@ CONSTANT_KIND = b"constant"
 NULLARY_KIND = b"nullary"
 
 Where = Callable[[int], str]
-_KIND_OF_TYPE: dict[type, int] = {str: STR, int: INT, float: FLOAT, bool: BOOL, IRI: IRI_KIND, Literal: LITERAL}
 
 
 def columns_of(rows: Any, predicate: str) -> list[pa.Array] | None:
@@ -80,9 +75,11 @@ def _common_arity(rows: Sequence[Any], where: Where) -> int:
 
 def column_of_values(values: Sequence[Any], where: Where, number: int) -> pa.Array:
     """A column of Python values; `number` is that of the column, from 0."""
-    if not set(map(type, values)) <= _KIND_OF_TYPE.keys():
+    if not set(map(type, values)) <= KIND_OF_TYPE.keys():
         values = [_plain_value(value, where, row, number) for row, value in enumerate(values)]
-    kinds = np.fromiter((_KIND_OF_TYPE[type(value)] for value in values), np.int8, len(values))
+    if Literal in map(type, values):
+        values = list(map(canonical, values))
+    kinds = np.fromiter((KIND_OF_TYPE[type(value)] for value in values), np.int8, len(values))
 
     def of_kind(kind: int, mask: np.ndarray[Any, Any] | None) -> pa.Array:
         chosen = values if mask is None else [values[row] for row in np.flatnonzero(mask).tolist()]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypedDict
 
 from tidelog.errors import DataError
-from tidelog.formats.constants import parse_integer
+from tidelog.formats.constants import parse_float, parse_integer
 from tidelog.formats.files import data_error, decode, failures_told, open_input, read_lines
 from tidelog.formats.jsonl import parse_json, row_from_json, value_to_json
 from tidelog.formats.order import sorted_rows
@@ -221,4 +221,4 @@ def _prolog_value(token: str) -> Value:
         return re.sub(r"\\(.)", lambda found: _PROLOG_ESCAPES.get(found[1], found[1]), inner)
     if token[0].isalpha():
         return token
-    return float(token) if any(character in ".eE" for character in token) else parse_integer(token)
+    return parse_float(token) if any(character in ".eE" for character in token) else parse_integer(token)

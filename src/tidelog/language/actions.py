@@ -30,7 +30,7 @@ from tidelog.language.syntax import (
     Term,
     Variable,
 )
-from tidelog.values import IRI
+from tidelog.values import IRI, XSD
 
 AGGREGATES = frozenset({"count", "sum", "min", "max", "avg", "median"})
 
@@ -312,7 +312,7 @@ class Actions:
         if text[0] == "<":
             return self._checked(unescape_iri, text[1:-1], place)
         if text.startswith("xsd:") and "xsd" not in self.prefixes:
-            return literals.XSD + text[4:]
+            return XSD + text[4:]
         return self._expanded(text, place) or text
 
     def _plain_term(self, text: str, place: Place) -> Expression:

@@ -1,8 +1,6 @@
 """Constants between text and value: numbers, quoted strings with their escapes, RDF literals.
 
-A literal whose datatype is one of `xsd:string`, `xsd:integer`, `xsd:decimal`, `xsd:double` and `xsd:boolean` is the
-plain value; any other one, and one whose text does not fit its datatype, is a `Literal`. What cannot be read raises
-ValueError with the reason, for the parser to put in its place.
+What cannot be read raises ValueError with the reason, for the parser to put in its place.
 """
 
 from __future__ import annotations
@@ -11,9 +9,7 @@ import math
 import re
 
 from tidelog.language.names import code_point, escape_iri, is_variable_name, is_word, unescape_iri
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
-
-XSD = "http://www.w3.org/2001/XMLSchema#"
+from tidelog.values import IRI, XSD, Literal, Value, canonical, double_name, integer_of
 
 # Words that are read as something else, somewhere, when they stand without quotes.
 _NO_BARE_STRINGS = frozenset({"not", "true", "false", "distinct"})
@@ -24,11 +20,6 @@ _TO_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f\x85\u2028\u2029]')
 _SHORT_ESCAPES = {character: f"\\{letter}" for letter, character in _ESCAPED.items() if letter not in "'0"}
 
 _LITERAL = re.compile(r'("(?:[^"\\]|\\.)*")(?:@([A-Za-z0-9-]+)|\^\^<([^<>]*)>)', re.DOTALL)
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
-_DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_SPECIAL_DOUBLES = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def number(text: str) -> int | float:
@@ -43,9 +34,10 @@ def number(text: str) -> int | float:
 
 def integer(text: str) -> int:
     """An integer of 64 bits; Python would take any."""
-    if not _fits(text):
+    value = integer_of(text)
+    if value is None:
         raise ValueError(f"the integer {_shortened(text)} does not fit into 64 bits")
-    return _converted(text)
+    return value
 
 
 def unquote(text: str) -> str:
@@ -57,11 +49,8 @@ def unquote(text: str) -> str:
 def literal(text: str, datatype: str = "", language: str = "") -> Value:
     """The value of an RDF literal, its datatype given as a full IRI."""
     if language:
-        return Literal(text, language=language.lower())
-    if not datatype:
-        return text
-    value = _plain(text, datatype.removeprefix(XSD)) if datatype.startswith(XSD) else None
-    return Literal(text, datatype=datatype) if value is None else value
+        return Literal(text, language=language)
+    return canonical(Literal(text, datatype)) if datatype else text
 
 
 def render_value(value: Value) -> str:
@@ -106,32 +95,7 @@ def _is_bare_string(text: str) -> bool:
 def _render_float(value: float) -> str:
     if math.isfinite(value):
         return repr(value)
-    name = "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
-    return f'"{name}"^^<{XSD}double>'
-
-
-def _plain(text: str, datatype: str) -> Value | None:
-    if datatype == "string":
-        return text
-    if datatype == "integer" and _INTEGER.fullmatch(text) and _fits(text):
-        return _converted(text)
-    if datatype == "decimal" and _DECIMAL.fullmatch(text):
-        return float(text)
-    if datatype == "double" and _DOUBLE.fullmatch(text):
-        return float(text)
-    if datatype == "double":
-        return _SPECIAL_DOUBLES.get(text)
-    return _BOOLEANS.get(text) if datatype == "boolean" else None
-
-
-def _fits(integer_text: str) -> bool:
-    # Python refuses to convert thousands of digits, so the number of those that count is looked at first.
-    return len(integer_text.lstrip("+-0")) <= 19 and INTEGER_MIN <= _converted(integer_text) <= INTEGER_MAX
-
-
-def _converted(integer_text: str) -> int:
-    value = int(integer_text.lstrip("+-0") or "0")
-    return -value if integer_text.startswith("-") else value
+    return f'"{double_name(value)}"^^<{XSD}double>'
 
 
 def _unescaped(match: re.Match[str]) -> str:

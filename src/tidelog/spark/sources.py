@@ -8,6 +8,7 @@ truncated one is told by its name and does not end the run.
 from __future__ import annotations
 
 import glob
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -218,7 +219,10 @@ def _from_text(column: Column, type_: str) -> Column:
         "bool": ("true|false", BOOL),
     }[type_]
     fits = column.rlike(f"^(?:{pattern})$")
-    return _struct(F.when(fits, column.try_cast(_SPARK_TYPES[kind])), kind)
+    value = column.try_cast(_SPARK_TYPES[kind])
+    if kind == FLOAT:  # a number that is too large is no infinity
+        fits &= (F.abs(value) != F.lit(math.inf)) | column.endswith("inf")
+    return _struct(F.when(fits, value), kind)
 
 
 def _listed(spark: SparkSession, paths: Sequence[str]) -> DataFrame:

@@ -39,19 +39,19 @@ Fields = tuple[int, str, int, Any]
 
 def fields_of(value: Value) -> Fields:
     """The fields of a constant's struct."""
-    match value:
-        case bool():
-            return (BOOL, "", int(value), 0.0)
-        case int():
-            return (INT, "", value, 0.0)
-        case float():
-            return (FLOAT, "", 0, canonical(value))
-        case str():
-            return (STR, value, 0, 0.0)
-        case IRI():
-            return (IRI_KIND, value.value, 0, 0.0)
-        case Literal():
-            return (LITERAL, literal_text(value), 0, 0.0)
+    match canonical(value):
+        case bool(truth):
+            return (BOOL, "", int(truth), 0.0)
+        case int(integer):
+            return (INT, "", integer, 0.0)
+        case float(number):
+            return (FLOAT, "", 0, number)
+        case str(text):
+            return (STR, text, 0, 0.0)
+        case IRI(iri):
+            return (IRI_KIND, iri, 0, 0.0)
+        case Literal() as literal:
+            return (LITERAL, literal_text(literal), 0, 0.0)
 
 
 def value_of(fields: Sequence[Any]) -> Value:

@@ -20,7 +20,7 @@ import pyarrow.csv as pcsv
 from tidelog.display import counted
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR, FactBatch, column_of_kinds
-from tidelog.formats.cells import CellError, type_cells
+from tidelog.formats.cells import CellError, float_cells, type_cells
 from tidelog.formats.constants import FLOAT as FLOAT_PATTERN
 from tidelog.formats.constants import INTEGER as INTEGER_PATTERN
 from tidelog.formats.delimited import DelimitedReader
@@ -215,7 +215,7 @@ def typed_column(texts: pa.Array, type_: str, place: int) -> pa.Array:
             raise DataError(f"column {place + 1}: {bad[:60]!r} is no {type_}")
     try:
         values = _CONVERT[type_](texts)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, DataError) as error:
         raise DataError(f"column {place + 1}: {error}") from None
     kind = _KINDS[type_]
     return column_of_kinds(pa.array([kind] * len(texts), pa.int8()).to_numpy(), lambda _, mask: values)
@@ -226,7 +226,7 @@ _CONVERT: dict[str, Callable[[pa.Array], pa.Array]] = {
     "string": lambda texts: texts,
     "iri": lambda texts: pc.replace_substring_regex(texts, r"^<(.*)>$", r"\1"),
     "int": lambda texts: pc.replace_substring_regex(texts, r"^\+", "").cast(pa.int64()),
-    "float": lambda texts: texts.cast(pa.float64()),
+    "float": float_cells,
     "bool": lambda texts: pc.equal(texts, "true"),
 }
 

@@ -39,7 +39,7 @@ from tidelog.store.layout import (
     M_TERM_TEXT,
 )
 from tidelog.store.term_kernels import encode_numbers, encode_texts, gather_texts, hash_terms, rebuild_term_slots
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value, canonical
 
 Ids = npt.NDArray[np.int32]
 
@@ -133,8 +133,7 @@ class Terms:
         if kind is IRI:
             return self._encode_texts([value.value for value in values], K_IRI)
         if kind is Literal:
-            texts = [_SEPARATOR.join((value.datatype, value.language, value.text)) for value in values]
-            return self._encode_texts(texts, K_LITERAL)
+            return self._encode_literals(values)
         if kind is bool:
             return self._encode_bits(np.array(values, np.bool_).astype(np.int64), K_BOOLEAN)
         if kind is int or issubclass(kind, np.integer):
@@ -151,6 +150,13 @@ class Terms:
         raise DataError(
             f"a fact cannot hold {values[0]!r} of type {kind.__name__}: use str, int, float, bool or tidelog.IRI"
         )
+
+    def _encode_literals(self, literals: Sequence[Literal]) -> Ids:
+        values = list(map(canonical, literals))
+        if not all(type(value) is Literal for value in values):
+            return self.encode_values(values)  # some of them are plain values
+        texts = [_SEPARATOR.join((value.datatype, value.language, value.text)) for value in literals]
+        return self._encode_texts(texts, K_LITERAL)
 
     def encode_numbers(self, numbers: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> Ids:
         """The numbers of a column of integers or floats."""
