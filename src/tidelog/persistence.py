@@ -76,7 +76,7 @@ def image_of(kb: KnowledgeBase) -> Image:
         next_rule=kb._engine.graph.next_number,
         rules=images_of_rules(kb._engine),
         terms=kb._engine.store.terms.to_arrays(),
-        relations=images_of_relations(kb._engine.store),
+        relations=images_of_relations(kb._engine),
         closures=kb._engine.closures.predicates,
         commit=kb._commit,
     )

@@ -23,8 +23,7 @@ def recount(transaction: Transaction, node: Node, rules: list[CompiledRule], cou
     transaction.look_up(node)
     for relation in node.relations:
         transaction.before.keep_whole(relation)
-        # Where all derivations are counted, no fact needs a rank.
-        transaction.before.note_ranked(relation, counters is Counters.ALL)
+        transaction.before.note_ranked(relation, False)
         zero_counters(transaction.machine, relation.number)
     counted = [rule for rule in rules if counters.of(rule.recursive, deleting=False) != NO_COUNTER]
     transaction.list_changes(rule.normal for rule in counted)

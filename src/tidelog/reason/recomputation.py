@@ -21,4 +21,4 @@ def recompute(transaction: Transaction, node: Node, counters: Counters, most_sta
     transaction.spread(INSERT, HOLDING, *jobs)
     transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
     for relation in node.relations:
-        transaction.before.note_ranked(relation, counters is not Counters.NONE)
+        transaction.before.note_ranked(relation, counters is Counters.NON_RECURSIVE)

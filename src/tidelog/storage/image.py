@@ -17,7 +17,7 @@ from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.reason.engine import Engine
-from tidelog.reason.policy import CountedRules
+from tidelog.reason.policy import RECURSIVE, CountedRules
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, M_RANK
 from tidelog.store.records import Cells
@@ -76,11 +76,12 @@ def _is_kept(relation: Relation) -> bool:
     return not relation.name.startswith("#touched") and relation.closure is None
 
 
-def image_of_relation(relation: Relation) -> RelationImage:
+def image_of_relation(relation: Relation, all_counted: bool) -> RelationImage:
+    """A relation with its counters; the second is a rank unless derivations of recursive rules are counted there."""
     records = relation.cells[relation.live()]
     explicit = (records[:, relation.flags_column] & F_EXPLICIT) != 0
     counters = records[:, list(relation.counter_columns)] if relation.has_counters else None
-    if counters is not None and not relation.ranked:
+    if counters is not None and not (relation.ranked or all_counted):
         # Ranks that say nothing; see `_has_ranks`.
         counters[:, 1] = 0
     return RelationImage(relation.name, records[:, : relation.arity], explicit, counters)
@@ -94,8 +95,16 @@ def images_of_rules(engine: Engine) -> tuple[RuleImage, ...]:
     )
 
 
-def images_of_relations(store: Store) -> tuple[RelationImage, ...]:
-    return tuple(image_of_relation(relation) for relation in store.named().values() if _is_kept(relation))
+def images_of_relations(engine: Engine) -> tuple[RelationImage, ...]:
+    return tuple(
+        image_of_relation(relation, _counts_recursion(engine, relation.name))
+        for relation in engine.store.named().values()
+        if _is_kept(relation)
+    )
+
+
+def _counts_recursion(engine: Engine, predicate: str) -> bool:
+    return any(engine.counted.get(number) == RECURSIVE for number in engine.graph.producers(predicate))
 
 
 def restore_engine(engine: Engine, image: Image) -> None:
