@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
+from tidelog.arguments import check_function, check_limits, checked_commit, checked_facts, checked_text
 from tidelog.display import MOST_ROWS, counted, html_table, more_text, rich_table
 from tidelog.encoding import encode_columns, encode_rows
 from tidelog.errors import (
@@ -31,10 +32,11 @@ from tidelog.language import (
     render,
     resolve_predicate,
 )
-from tidelog.language.checks import BUILTIN_FUNCTIONS, check_arities, check_query, check_rule, foreign_functions
+from tidelog.language.checks import check_arities, check_query, check_rule, foreign_functions
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live import Live
+from tidelog.prefixes import check_prefixes
 from tidelog.program.normal import normalise
 from tidelog.reason.engine import Engine
 from tidelog.reason.interrupts import deferred, interruptible
@@ -74,6 +76,7 @@ class KnowledgeBase:
         max_facts: int | None = None,
         timeout: float | None = None,
     ) -> None:
+        check_limits(max_facts, timeout)
         self._functions: dict[str, Callable[..., Any]] = {}
         self._engine = Engine(maintenance, Limits(max_facts, timeout), self._functions, modules)
         self._maintenance = maintenance
@@ -86,7 +89,7 @@ class KnowledgeBase:
         self._commit: Mapping[str, str] = {}
         self._explains: Explainer | None = None
         self._home: Home | None = None
-        if rules_text:
+        if checked_text(rules_text, "rules_text"):
             self._load_program(rules_text)
 
     def _load_program(self, text: str) -> None:
@@ -110,12 +113,14 @@ class KnowledgeBase:
         `commit` is a note of texts that becomes durable in the same step as the update: `commit_info`.
         """
         with self._lock, deferred():
-            program = interruptible(self._parse_rules, add_rules)
+            added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
+            program = interruptible(self._parse_rules, checked_text(add_rules, "add_rules"))
             before = dict(self._prefixes)
             self._prefixes.update(program.prefixes)
             try:
-                removed = parse_rules(remove_rules, self._prefixes) if remove_rules else ()
-                return self._run(add or {}, delete or {}, program.rules, removed, checked_commit(commit))
+                removing = checked_text(remove_rules, "remove_rules")
+                removed = parse_rules(removing, self._prefixes) if removing else ()
+                return self._run(added, deleted, program.rules, removed, checked_commit(commit))
             except BaseException:
                 self._prefixes = before
                 raise
@@ -133,6 +138,7 @@ class KnowledgeBase:
         program = parse_program(text, "<rules>", self._prefixes)
         if program.facts or program.queries:
             parse_rules(text, self._prefixes)  # refuses facts and queries, and says where they stand
+        check_prefixes(self._engine, self._prefixes, dict(program.prefixes), text)
         return program
 
     @overload
@@ -425,7 +431,7 @@ class KnowledgeBase:
     def query(self, text: str) -> Answers:
         """The answers of a query over the materialisation."""
         with self._lock:
-            query = parse_query(text, self._prefixes)
+            query = parse_query(checked_text(text, "text"), self._prefixes)
             check_query(query, frozenset(self._functions), self._prefixes)
             check_arities([query], self._arities, self._prefixes)
             with deferred():
@@ -521,8 +527,7 @@ class KnowledgeBase:
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
         """Let rules and queries call a Python function by name. It must give the same result for the same arguments."""
-        if name in BUILTIN_FUNCTIONS:
-            raise TidelogError(f"`{name}` is a function of the language; choose another name")
+        check_function(name, function)
         self._functions[name] = function
         self._engine.store.forget_function(name)
 
@@ -532,15 +537,6 @@ def first_pairs(closure: Closure, most: int) -> Cells:
     for pair in closure.pairs(most):
         return np.stack(pair, axis=1)
     return np.empty((0, 2), np.int32)
-
-
-def checked_commit(commit: object) -> Mapping[str, str]:
-    """The note of an update, if it is one."""
-    if commit is None:
-        return {}
-    if not isinstance(commit, Mapping) or not all(isinstance(text, str) for item in commit.items() for text in item):
-        raise DataError(f'`commit` is a mapping of texts, such as {{"batch": "17"}}, not {commit!r}')
-    return dict(commit)
 
 
 def _row(atom: Atom) -> Row:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from tidelog.arguments import checked_facts
 from tidelog.backlog import Batch, Part, Submission
 from tidelog.errors import LimitError, TidelogError
 from tidelog.netting import net_change
@@ -96,7 +97,8 @@ class Live:
 
         An update that turns out to be wrong is refused as a whole, and `step` or `settle` says so.
         """
-        parts = {"add": _kept(add), "delete": _kept(delete), "add_rules": add_rules, "remove_rules": remove_rules}
+        added, deleted = _kept(checked_facts(add, "add")), _kept(checked_facts(delete, "delete"))
+        parts = {"add": added, "delete": deleted, "add_rules": add_rules, "remove_rules": remove_rules}
         update = check_update({key: part for key, part in parts.items() if part})
         self._make_room()
         with self._intake:
@@ -388,9 +390,9 @@ class Live:
         return Part(submission.number, delete, add)
 
 
-def _kept(facts: Mapping[str, Any] | None) -> dict[str, Any]:
+def _kept(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Facts as they are now, whatever the caller does to his lists afterwards."""
-    return {name: _rows_kept(rows) for name, rows in (facts or {}).items()}
+    return {name: _rows_kept(rows) for name, rows in facts.items()}
 
 
 def _rows_kept(rows: Any) -> Any:

@@ -232,13 +232,17 @@ def foreign_functions(rules: Iterable[Rule]) -> set[str]:
 
 def _calls(node: Node) -> Iterator[Call]:
     """The calls inside a node, outer ones first."""
+    return (inner for inner in nodes(node) if isinstance(inner, Call))
+
+
+def nodes(node: Node) -> Iterator[Node]:
+    """A part of a rule and all that is inside it, outer nodes first."""
     stack: list[Node] = [node]
     while stack:
-        match stack.pop():
-            case Call(arguments=arguments) as call:
-                yield call
-                stack.extend(reversed(arguments))
-            case Atom(arguments=arguments):
+        inner = stack.pop()
+        yield inner
+        match inner:
+            case Call(arguments=arguments) | Atom(arguments=arguments):
                 stack.extend(reversed(arguments))
             case Aggregate(argument=argument):
                 stack.append(argument)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 
-from tidelog.errors import ParseError
+from tidelog.errors import ParseError, TidelogError
 
 RESERVED = frozenset({"not", "true", "false"})
 
@@ -68,11 +68,18 @@ def code_point(digits: str) -> str:
     return chr(number)
 
 
+def is_prefixed(text: str) -> bool:
+    """Whether a text has the form of a prefixed name, `ex:name`."""
+    return _PREFIXED.fullmatch(text) is not None
+
+
 def resolve_predicate(name: str, prefixes: Mapping[str, str]) -> str:
     """The resolved form of a predicate's name as users write it: `edge`, `ex:Person` or `<http://…>`."""
+    if not isinstance(name, str):
+        raise TidelogError(f'a predicate is named by a text, such as "edge", not by {name!r:.60}')
     if is_word(name) and name not in RESERVED:
         return name
-    if _PREFIXED.fullmatch(name):
+    if is_prefixed(name):
         iri = expand(name, prefixes)
         return name if iri is None else f"<{iri}>"
     if _BRACKETED.fullmatch(name):

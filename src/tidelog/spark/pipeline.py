@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidelog.arguments import check_function
 from tidelog.errors import DataError
 from tidelog.formats.folder import file_of_predicate
 from tidelog.language import display_predicate, parse_program, resolve_predicate
@@ -115,6 +116,7 @@ class Pipeline:
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
         """Let rules call a Python function by name."""
+        check_function(name, function)
         self._functions[name] = function
 
     def read(self, predicate: str) -> DataFrame:

@@ -279,6 +279,16 @@ class Terms:
         datatype, language, content = text.split(_SEPARATOR, 2)
         return Literal(content, datatype, language)
 
+    def names_from(self, start: str) -> Ids:
+        """The IRIs, and the literals by their datatypes, that begin with a text."""
+        count = len(self)
+        wanted = start.encode()
+        named = (self._kinds[:count] == K_IRI) | (self._kinds[:count] == K_LITERAL)
+        found = np.flatnonzero(named & (self._sizes[:count] >= len(wanted)))
+        for place, byte in enumerate(wanted):
+            found = found[self._text[self._payloads[found] + place] == byte]
+        return found.astype(np.int32)
+
     def kinds(self, ids: Ids) -> npt.NDArray[np.uint8]:
         return self._kinds[ids]
 

@@ -1,0 +1,62 @@
+"""What Python programs pass in, checked before anything is done with it: facts, texts, limits, functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from tidelog.errors import DataError, TidelogError
+from tidelog.language import AGGREGATES
+from tidelog.language.checks import BUILTIN_FUNCTIONS, OPERATORS
+from tidelog.language.names import RESERVED, is_word
+
+
+def checked_facts(facts: object, part: str) -> Mapping[str, Any]:
+    """The facts of an update, if they are rows by predicate."""
+    if facts is None:
+        return {}
+    if not isinstance(facts, Mapping):
+        kind = type(facts).__name__
+        raise DataError(f'`{part}` is a mapping of predicates to rows, such as {{"edge": [("a", "b")]}}, not a {kind}')
+    return facts
+
+
+def checked_text(text: object, part: str) -> str:
+    """Rules, a program or a query, if they are text."""
+    if not isinstance(text, str):
+        raise TidelogError(f"`{part}` is a text in the language, not {text!r:.60} of type {type(text).__name__}")
+    return text
+
+
+def checked_commit(commit: object) -> Mapping[str, str]:
+    """The note of an update, if it is one."""
+    if commit is None:
+        return {}
+    if not isinstance(commit, Mapping) or not all(isinstance(text, str) for item in commit.items() for text in item):
+        raise DataError(f'`commit` is a mapping of texts, such as {{"batch": "17"}}, not {commit!r}')
+    return dict(commit)
+
+
+def check_limits(max_facts: object, timeout: object) -> None:
+    """Refuse limits that no update could keep, or none could break."""
+    if max_facts is not None and (type(max_facts) is not int or max_facts < 0):
+        raise TidelogError(f"`max_facts` is a whole number from 0 on, or None for no limit, not {max_facts!r}")
+    if timeout is not None and (type(timeout) not in (int, float) or not _is_duration(timeout)):
+        raise TidelogError(f"`timeout` is a number of seconds from 0 on, or None for no limit, not {timeout!r}")
+
+
+def _is_duration(seconds: Any) -> bool:
+    return not math.isnan(seconds) and seconds >= 0
+
+
+def check_function(name: object, function: object) -> None:
+    """Refuse a function that rules could not call under a name."""
+    if not isinstance(name, str) or not is_word(name) or name in RESERVED:
+        raise TidelogError(f"{name!r} cannot name a function: use a word of letters, digits and `_`")
+    if name in BUILTIN_FUNCTIONS or name in OPERATORS:
+        raise TidelogError(f"`{name}` is a function of the language; choose another name")
+    if name in AGGREGATES:
+        raise TidelogError(f"`{name}` is an aggregate of the language; choose another name")
+    if not callable(function):
+        raise TidelogError(f"`{name}` cannot be registered: {function!r:.60} cannot be called; pass a Python function")
