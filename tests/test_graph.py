@@ -155,7 +155,7 @@ def test_a_component_has_the_base_rule_that_is_a_hyper_node_of_its_own() -> None
     assert partition(graph) == [(1,), (2,), (3,)]
     path, far = graph.components_in_order()
     assert (path.predicates, path.rules, path.recursive_rules) == (("path",), (1, 2), (2,))
-    assert (far.recursive, far.nonrecursive_rules) == (False, (3,))
+    assert (far.rules, far.recursive) == ((3,), False)
     assert sorted(graph.readers("edge")) == [1, 2]
     assert sorted(graph.producers("path")) == [1, 2]
     assert graph.readers("nothing") == ()

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from tidelog.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
@@ -283,7 +282,3 @@ class Change:
 def _examples(facts: FactSet) -> str:
     more = ["…"] if len(facts) > MOST_EXAMPLES else []
     return ", ".join([*map(row_text, facts._first(MOST_EXAMPLES)), *more])
-
-
-def rows_of(cells: Sequence[Sequence[int]], arity: int) -> Cells:
-    return np.array(cells, np.int32).reshape(len(cells), arity)

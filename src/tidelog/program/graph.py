@@ -60,11 +60,6 @@ class Component:
     def recursive(self) -> bool:
         return bool(self.recursive_rules)
 
-    @property
-    def nonrecursive_rules(self) -> tuple[int, ...]:
-        recursive = set(self.recursive_rules)
-        return tuple(rule for rule in self.rules if rule not in recursive)
-
 
 @dataclass(frozen=True, slots=True)
 class Impact:
@@ -260,10 +255,6 @@ class RuleGraph:
     def execution_plan(self, direct: Iterable[int]) -> list[HyperNode]:
         """The hyper-nodes that these reach, themselves included, in the order of their evaluation (Algorithm 4)."""
         return [self._hyper_node(part) for part in self._in_order(direct) if _first(part, int) is not None]
-
-    def hyper_successors(self, hyper_node: HyperNode) -> set[int]:
-        """The ids of the other hyper-nodes that depend on this one directly."""
-        return self._readers_among(hyper_node.predicates) - {hyper_node.id}
 
     def hyper_edges(self) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
         """HE_p and HE_n of the hyper rule dependency graph; each edge is written out, however many there are."""

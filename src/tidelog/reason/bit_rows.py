@@ -20,6 +20,7 @@ from tidelog.store.layout import (
     A_KEY,
     FROM_LAST,
     FROM_PIVOT,
+    SHORT_ATOMS,
     SHORT_HEAD,
     SHORT_LAST,
     SHORT_MIDDLE,
@@ -48,7 +49,7 @@ FIRST_SEEN = 2
 def shape_of(short, pivots, count, known):
     """How the heads of a short plan are made: in one of the two shapes where the matrix and the plan allow it."""
     rows = known[1]
-    atoms = load_i32(short)
+    atoms = load_i32(short + 4 * SHORT_ATOMS)
     if rows == 0 or atoms == 0 or count < LEAST_PIVOTS or ROWS_A_PIVOT * count < rows:
         return PAIR_BY_PAIR
     head = short + 4 * SHORT_HEAD

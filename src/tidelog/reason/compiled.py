@@ -52,9 +52,6 @@ class CompiledRule:
         """The positive atoms whose predicates are in the rule's component."""
         return (place for place, atom in enumerate(self.normal.positives) if atom.predicate in self.own)
 
-    def lower_positions(self) -> Iterator[int]:
-        return (place for place, atom in enumerate(self.normal.positives) if atom.predicate not in self.own)
-
 
 class RoundTable:
     """The plans of a component's recursive rules, by the relation of their pivot, as flat arrays for kernels."""

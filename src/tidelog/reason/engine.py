@@ -384,7 +384,7 @@ class Engine:
 
     def _maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
         if self._starts_afresh(transaction, node, rules):
-            self._start_afresh(transaction, node, explicit, rules)
+            self._start_afresh(transaction, node)
         elif node.rules or rules.removed:
             self._prepare_counters(transaction, node, rules)
             self._algorithm.maintain(transaction, node, explicit, rules)
@@ -400,7 +400,7 @@ class Engine:
             return True
         return self._algorithm.starts_afresh(transaction, node, rules)
 
-    def _start_afresh(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
+    def _start_afresh(self, transaction: Transaction, node: Node) -> None:
         """Materialise a component again, with the counters that its algorithm keeps."""
         counters = self._algorithm.counters(node)
         for relation in node.relations:

@@ -68,11 +68,6 @@ def check() -> None:
         raise KeyboardInterrupt
 
 
-def postpone() -> None:
-    """An interrupt was raised where nothing may be: let it come after the call."""
-    _deferral.pending = True
-
-
 def interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function that may take long and that nothing depends on if it does not return."""
     check()

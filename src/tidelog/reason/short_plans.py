@@ -58,6 +58,7 @@ from tidelog.store.layout import (
     R_COUNT,
     R_FLAGS,
     R_WIDTH,
+    SHORT_ATOMS,
     SHORT_HEAD,
     SHORT_LAST,
     SHORT_MIDDLE,
@@ -200,7 +201,7 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
     pivot_width = field(pivot_row, R_WIDTH)
     pivot_flags = field(pivot_row, R_FLAGS)
     # The head's relation may be that of a body atom: arrays only move after this has returned.
-    atoms = load_i32(short)
+    atoms = load_i32(short + 4 * SHORT_ATOMS)
     last_words = short + 4 * SHORT_LAST
     middle_words = short + 4 * SHORT_MIDDLE
     cells, width, flags, link, care, want, index = atom_of(m, last_words)

@@ -41,7 +41,6 @@ from tidelog.store.layout import (
     FULL_LOG,
     FULL_TERMS,
     M_BUDGET,
-    M_COLLECT,
     M_ERRORS,
     M_FULL,
     M_LISTS,
@@ -304,15 +303,9 @@ class Transaction:
         self._begin(action)
         sets.install(self.machine)
         table = np.array(jobs, np.int64).reshape(len(jobs), JOB_FIELDS)
-        self._prepare_calls(run_jobs, action, address(table), len(jobs))
         self.run(run_jobs, action, address(table), len(jobs))
         self._inserting = False
         del keep
-
-    def _prepare_calls(self, kernel: Callable[..., int], *arguments: Any) -> None:
-        """Programs without Python functions need no preparation; see `reason.calls`."""
-        self.machine[M_COLLECT] = 0
-        self.machine[M_REQUEST_COUNT] = 0
 
     def rounds(self, action: int, sets: Sets, node: Node, counters: Counters, without: frozenset[int]) -> None:
         """Let what waits in a component spread to its end."""

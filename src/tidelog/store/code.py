@@ -124,10 +124,9 @@ class Assembler:
         offsets = [self._store.code.append(self._step(step)) for step in self._plan.steps]
         head = self._store.code.append([self._source(term) for term in self._head])
         count = len(self._slots)
-        frame = 8 * (FRAME_VARIABLES + count + 2 * len(offsets))
         short = self._short_form()
-        header = [len(offsets), count, frame, self._target, head, self._rule_number, len(self._head), short]
-        self._store.ensure_frame(frame)
+        header = [len(offsets), count, self._target, head, self._rule_number, len(self._head), short]
+        self._store.ensure_frame(8 * (FRAME_VARIABLES + count + 2 * len(offsets)))
         return self._store.code.append(header + offsets)
 
     def _short_form(self) -> int:

@@ -28,7 +28,6 @@ from tidelog.store.layout import (
     M_ABSENT,
     M_BUDGET,
     M_CODE,
-    M_COLLECT,
     M_ERRORS,
     M_MASKS,
     M_REQUEST_CAPACITY,
@@ -38,7 +37,6 @@ from tidelog.store.layout import (
     MATCH,
     NEED_CALLS,
     P_FIRST,
-    P_FRAME,
     P_HEAD,
     P_HEAD_RELATION,
     P_STEPS,
@@ -106,11 +104,6 @@ def start(frame, plan, fact):
     store_i64(frame + 8 * FRAME_DEPTH, 0)
     store_i64(frame + 8 * FRAME_ENTERING, 1)
     store_i64(frame + 8 * FRAME_FACT, fact)
-
-
-@inlined
-def frame_size(m, plan):
-    return plan_word(m, plan, P_FRAME)
 
 
 @inlined
@@ -433,7 +426,7 @@ def call_function(m, step, variables):
     for position in range(count):
         store_i32(request + 8 + 4 * position, value_of(load_i32(sources + 4 * position), variables))
     m[M_REQUEST_COUNT] += size
-    return FAILED if m[M_COLLECT] else NEED_CALLS
+    return NEED_CALLS
 
 
 @device

@@ -2,7 +2,8 @@
 
 A join visits many relations, and which ones is known only at run time, while a compiled function has a fixed
 signature. So kernels get addresses: every array of the store is owned by a Python object, and its address stands in a
-table that kernels read (`layout`). `load_i32` and its sisters are the only ways to memory.
+table that kernels read (`layout`). `load_i32` and its sisters are the only ways to memory, but for the loops over rows
+of words in `bits`.
 
 With `NUMBA_DISABLE_JIT=1` the same functions run as plain Python, and the loads go through `ctypes`.
 
@@ -123,12 +124,22 @@ class _EntryPoint:
         began = time.perf_counter()
         if cold and sys.stderr.isatty():
             print(f"tidelog: compiling `{self.__name__}`, once for this machine …", file=sys.stderr, flush=True)
-        compiled.compile(signature)
+        compiled = self._compile(compiled, signature)
         if cold and sys.stderr.isatty():
             print(f"tidelog: compiled in {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
         _EntryPoint.compiling += time.perf_counter() - began
         self._compiled = compiled
         return compiled(*arguments)
+
+    def _compile(self, dispatcher: Any, signature: tuple[Any, ...]) -> Any:
+        """Compile a kernel; one that the cache has no room for is kept for this process alone."""
+        try:
+            dispatcher.compile(signature)
+        except OSError:
+            if not dispatcher.overloads:  # It was not even compiled.
+                dispatcher = numba.njit(self._function, nogil=True)
+                dispatcher.compile(signature)
+        return dispatcher
 
 
 def working_time() -> float:

@@ -56,9 +56,8 @@ M_SCRATCH = 17  # address of the expression stack
 M_REQUESTS = 18  # address of calls of Python functions that wait for their results
 M_REQUEST_COUNT = 19
 M_REQUEST_CAPACITY = 20
-M_COLLECT = 21  # 1: a missing function result is requested and the match skipped; 0: the kernel pauses for it
-M_FULL = 22  # which relation has to grow when a kernel returns FULL
-M_STAGED = 23  # rows that must fit before the kernel can go on
+M_FULL = 21  # which relation has to grow when a kernel returns FULL
+M_STAGED = 22  # rows that must fit before the kernel can go on
 M_MASKS = 24  # from here on: care and want for each role of a body atom (see ROLE_…)
 M_ABSENT = 32  # from here on: for negated atoms before, after and at the pivot, the flags of which none may be set
 M_FRAMES = 36  # address of the join frames
@@ -91,7 +90,6 @@ ROLE_LOWER_BEFORE = 0  # predicate of a lower component, left of the pivot
 ROLE_LOWER_AFTER = 1
 ROLE_OWN_BEFORE = 2  # predicate of the rule's own component, left of the pivot
 ROLE_OWN_AFTER = 3
-ROLES = 4
 # For a negated atom: left of the pivot, right of it, or the pivot itself.
 ABSENT_BEFORE = 0
 ABSENT_AFTER = 1
@@ -158,13 +156,12 @@ FAILURE = 0  # the term number that stands for "this function call failed"; neve
 # --- plans: words of a plan's header, then the offsets of its steps ---------------------------------------------------
 P_STEPS = 0
 P_VARIABLES = 1
-P_FRAME = 2  # bytes of the frame that the plan runs in
-P_HEAD_RELATION = 3
-P_HEAD = 4  # offset of the sources of the head's cells
-P_RULE = 5
-P_WIDTH = 6  # cells of a head
-P_SHORT = 7  # offset of the plan's short form, or 0
-P_FIRST = 8  # offsets of the steps from here on
+P_HEAD_RELATION = 2
+P_HEAD = 3  # offset of the sources of the head's cells
+P_RULE = 4
+P_WIDTH = 5  # cells of a head
+P_SHORT = 6  # offset of the plan's short form, or 0
+P_FIRST = 7  # offsets of the steps from here on
 
 # The short form of a plan that is a pivot and at most two atoms, each joined by one column: the bulk of all work.
 SHORT_ATOMS = 0  # how many are joined to the pivot; the last one's words come first, then those of the one before it
@@ -194,6 +191,7 @@ S_OUTPUTS = 5  # number of (column, variable) pairs, which follow the keys
 S_CHECKS = 6  # number of (column, variable) pairs, which follow the outputs
 S_LISTS = 7
 
+# A step that probes, follows an index or scans: three kinds in that order, by which `code` counts them off.
 STEP_PIVOT = 0  # keys are (column, source) pairs to compare
 STEP_PROBE = 1  # keys are sources in the order of the columns
 STEP_INDEX = 2

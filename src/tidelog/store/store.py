@@ -4,8 +4,6 @@ true.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -291,7 +289,3 @@ class Store:
     @property
     def nbytes(self) -> int:
         return sum(relation.nbytes for relation in self.relations) + self.terms.nbytes
-
-
-def total_count(relations: Iterable[Relation]) -> int:
-    return sum(len(relation) for relation in relations)

@@ -8,7 +8,7 @@ dictionary is saved as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -365,7 +365,3 @@ class Terms:
         self._machine[M_TERM_COUNT] = count
         hash_terms(self._machine)
         rebuild_term_slots(self._machine)
-
-    def find_row(self, row: Iterable[Value]) -> list[int]:
-        """The numbers of a row's values."""
-        return [self.encode(value) for value in row]

@@ -1,0 +1,51 @@
+"""The cache of compiled kernels: what becomes of kernels where it cannot be written."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tidelog.store import jit
+from tidelog.store.jit import JIT_DISABLED, entry_point
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+
+
+def successor(number):  # type: ignore[no-untyped-def]
+    return number + 1
+
+
+@contextmanager
+def _no_room_in_files() -> Iterator[None]:
+    """Files can be made, and nothing fits into them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_kernel_is_kept_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path)
+    assert entry_point(successor)(1) == 2
+    assert list(tmp_path.rglob("*.nbc"))
+
+
+def test_a_kernel_runs_where_the_cache_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path)
+    kernel = entry_point(successor)
+    with _no_room_in_files():
+        assert kernel(1) == 2
+    assert kernel(2) == 3
+    assert not list(tmp_path.rglob("*.nb?"))
+
+
+def test_a_kernel_runs_where_the_cache_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path / "file" / "cache")
+    assert entry_point(successor)(1) == 2
