@@ -39,7 +39,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     (folder / "edges-1.csv").write_text('to,from,note\nb,a,"x, y"\nc,b,\n"broken,d\n')
     (folder / "edges-2.csv").write_text("to,from,note\nd,c,ok\nonly one\n")
-    (folder / "weights.jsonl").write_text('{"who": "a", "kg": 3}\n{"who": "b", "kg": "2.5"}\n{"who": "c"}\n[1\n')
+    (folder / "weights.jsonl").write_text(
+        '{"who": "a", "kg": 3}\n{"who": "b", "kg": "2.5"}\n{"who": "c"}\n[1\n'
+        '{"who": "d", "kg": "1e400"}\n{"who": "d", "kg": 1e400}\n'
+    )
     (folder / "things.nt").write_text(
         "<http://example.org/i> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://example.org/Thing> .\n"
         "this is no triple\n"
@@ -60,6 +63,7 @@ def published(spark: SparkSession, data: Path, tmp_path_factory: pytest.TempPath
     pipeline.add(f"{data}/*.parquet", "edge")
     pipeline.add(spark.createDataFrame([("f", "g", 1)], "x string, y string, z int"), "edge", columns=["x", "y"])
     pipeline.add(spark.createDataFrame([(1,), (2,)], "n int"), "edge")
+    pipeline.add(spark.createDataFrame([("d", "-1e400")], "who string, kg string"), "weight", types=["string", "float"])
     pipeline.run()
     return out
 
@@ -81,6 +85,9 @@ def test_rows_that_do_not_fit_are_in_quarantine(spark: SparkSession, published: 
     told = {(Path(row["source"].removeprefix("file:")).name, row["row"]): row["reason"] for row in found}
     assert told["weights.jsonl", 3] == "no value for kg"
     assert "not JSON" in told["weights.jsonl", 4]
+    assert "1e400 is too large" in told["weights.jsonl", 5]
+    assert "1e400 is too large" in told["weights.jsonl", 6]
+    assert "column kg: -1e400 is no float" in [row["reason"] for row in found]
     assert "1 columns" in told["edges-2.csv", 3]
     assert "not RDF" in told["things.nt", 2]
     assert "missing value" in told["more.parquet", 2]
@@ -88,7 +95,7 @@ def test_rows_that_do_not_fit_are_in_quarantine(spark: SparkSession, published: 
     assert ("edges-1.csv", 4) in told
     assert [row["reason"] for row in found].count("1 values, but `edge` has 2 arguments") == 2
     report = json.loads((published / "versions" / "000001" / REPORT).read_text())
-    assert sum(report["quarantined"].values()) == len(found) == 9
+    assert sum(report["quarantined"].values()) == len(found) == 12
     assert [stage["name"] for stage in report["stages"]] == ["read", "encode", "materialise", "write"]
 
 
