@@ -401,6 +401,13 @@ def test_graph_refuses_what_could_not_be_run(text: str, tmp_path: Path, capsys: 
     assert capsys.readouterr().err.startswith(f"error: {path}: ")
 
 
+@pytest.mark.parametrize("command", ["run", "graph"])
+def test_a_bad_program_on_standard_input_is_called_that(command: str) -> None:
+    done = in_process(command, "-", input="p(X) :- not q(X).")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: <standard input>: line 1, column 3: ")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
 @pytest.mark.parametrize("arguments", [["run"], ["run", "--explain-plan"], ["stream"], ["shell"], ["explain"]])
 def test_a_full_standard_output_is_told(program: str, tmp_path: Path, arguments: list[str]) -> None:

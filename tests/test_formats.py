@@ -371,6 +371,7 @@ def test_what_is_no_triple_is_not_written_as_one(tmp_path: Path) -> None:
         ("p.csv", 'a\n"x"^^<http://\\uD800>\n', 2, "no character"),
         ("p.csv", "()\n()\na\n", 3, "1 column where the rows before have 0"),
         ("p.jsonl", '["a"]\n\n["b", 1]\n', 3, "2 values where the rows before have 1"),
+        ("p.jsonl", '["b", 1]\n["a"]\n', 2, "1 value where the rows before have 2"),
         ("p.jsonl", '["a"]\n{"a": 1}\n', 2, "a row is an array"),
         ("p.jsonl", '["a"]\n["a", null]\n', 2, "null"),
         ("p.jsonl", '[["a"]]\n', 1, "an array as a value"),

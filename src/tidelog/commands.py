@@ -43,10 +43,15 @@ def read_program(path: str) -> tuple[str, Program]:
 
 def _read_text(path: str) -> tuple[str, str]:
     """How a file is called in messages, and what it holds."""
-    source = "<standard input>" if path == "-" else path
+    source = _name_of(path)
     with failures_told(source):
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     return source, decode(data, source, 1).removeprefix("\ufeff")
+
+
+def _name_of(path: str | None) -> str:
+    """How a program is called in messages."""
+    return "<standard input>" if path == "-" else path or "<program>"
 
 
 @contextmanager
@@ -64,7 +69,7 @@ def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
     """A knowledge base of a program's text and a folder of facts, as the options say."""
     from tidelog.knowledge_base import KnowledgeBase
 
-    with working("materialising"), _told_of(options.program or "<program>"):
+    with working("materialising"), _told_of(_name_of(options.program)):
         kb = KnowledgeBase(
             text,
             maintenance=options.maintenance,
@@ -213,7 +218,7 @@ def graph(options: Namespace) -> int:
 
     _, program = read_program(options.program)
     prefixes = dict(program.prefixes)
-    with _told_of(options.program):
+    with _told_of(_name_of(options.program)):
         arities = _checked_arities(program.facts, program.rules, {}, prefixes)
         rules = RuleGraph(program.rules)
     if options.if_added or options.if_removed:
