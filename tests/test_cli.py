@@ -421,6 +421,15 @@ def test_a_full_standard_output_is_told(program: str, tmp_path: Path, arguments:
     assert done.returncode == 2
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_a_full_standard_output_is_told_of_help_too(option: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = in_process(option, stdout=full)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: cannot write to standard output")
+
+
 def test_a_character_that_standard_output_lacks_is_told(tmp_path: Path) -> None:
     path = tmp_path / "p.dlog"
     path.write_text('p("größe"). ?- p(X).', encoding="utf-8")

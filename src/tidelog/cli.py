@@ -25,12 +25,12 @@ SUCCESS, FAILURE, INTERRUPTED = 0, 2, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    options = _parser().parse_args(argv)
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _show_warning
         try:
             with output_told():
+                options = _parser().parse_args(argv)
                 return _command(options.command)(options)
         except (TidelogError, OutputError) as error:
             return _fail(str(error))
