@@ -11,6 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -398,6 +399,21 @@ def test_terms_and_relations_must_fit_together(home: Path) -> None:
 # Full disks
 
 
+@contextmanager
+def full_disk_at(number: int) -> Iterator[None]:
+    """The n-th fsync finds the disk full."""
+    original, calls = os.fsync, iter(range(1000))
+
+    def full(file: int) -> None:
+        if next(calls) == number:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        original(file)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        yield
+
+
 def test_a_full_disk_leaves_the_old_state(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kb = KnowledgeBase.open(home, journal=True)
     before = fingerprint(kb)
@@ -405,20 +421,10 @@ def test_a_full_disk_leaves_the_old_state(home: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(kb, "_home", None)
     kb.update(add={"node": [("unsaved",)]})
     monkeypatch.undo()
-    original, failures = os.fsync, 0
-
+    failures = 0
     for number in range(1000):
-        calls = iter(range(1000))
-
-        def full(file: int, number: int = number, calls: Iterator[int] = calls) -> None:
-            if next(calls) == number:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            original(file)
-
-        monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(StorageError, match="disk is full"):
+        with full_disk_at(number), pytest.raises(StorageError, match="disk is full"):
             kb.save(home)
-        monkeypatch.undo()
         failures += 1
         if sorted(os.listdir(home)) != names:
             break  # the last fsync of all: the new state counts already
@@ -427,21 +433,12 @@ def test_a_full_disk_leaves_the_old_state(home: Path, monkeypatch: pytest.Monkey
     assert copy_of(home) != before
 
 
-def test_a_failed_save_into_a_new_folder_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_save_into_a_new_folder_leaves_nothing(tmp_path: Path) -> None:
     kb = KnowledgeBase("p(a).")
-    original, failures = os.fsync, 0
+    failures = 0
     for number in range(1000):
-        calls = iter(range(1000))
-
-        def full(file: int, number: int = number, calls: Iterator[int] = calls) -> None:
-            if next(calls) == number:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            original(file)
-
-        monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(StorageError, match="disk is full"):
+        with full_disk_at(number), pytest.raises(StorageError, match="disk is full"):
             kb.save(tmp_path / "new" / "folder")
-        monkeypatch.undo()
         if list(tmp_path.iterdir()):
             break  # the last fsync of all: the new state counts already
         failures += 1
