@@ -15,7 +15,18 @@ import pyarrow as pa
 
 from tidelog.bench.cases import Tables
 from tidelog.language import parse_program, resolve_predicate
-from tidelog.language.syntax import Atom, BodyItem, Comparison, Constant, Negation, Rule, Term, Variable, variables
+from tidelog.language.syntax import (
+    Atom,
+    BodyItem,
+    Comparison,
+    Constant,
+    Negation,
+    Rule,
+    Term,
+    Variable,
+    body_atoms,
+    variables,
+)
 
 
 class Untranslatable(Exception):
@@ -56,14 +67,9 @@ def arities(rules: Iterable[Rule], facts: Tables) -> dict[str, int]:
     """The number of arguments of every predicate, by plain name."""
     known = {name: rows.num_columns for name, rows in facts.items()}
     for rule in rules:
-        for atom in (rule.head, *atoms(rule)):
+        for atom in (rule.head, *body_atoms(rule)):
             known[plain_name(atom.predicate)] = atom.arity
     return known
-
-
-def atoms(rule: Rule) -> list[Atom]:
-    """The atoms of a body, negated ones too."""
-    return [item.atom if isinstance(item, Negation) else item for item in rule.body if not isinstance(item, Comparison)]
 
 
 def derived_names(rules: Iterable[Rule]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tidelog.errors import BrokenError
-from tidelog.language.syntax import Comparison, Constant, Negation, Rule, Variable, body_atoms
+from tidelog.language.syntax import Comparison, Constant, Rule, Variable, body_atoms
 from tidelog.program.graph import RuleGraph
 from tidelog.reason.agenda import Agenda
 from tidelog.reason.aggregates import AggregateRule
@@ -485,12 +485,10 @@ class Engine:
 
 def _computes(rule: Rule) -> bool:
     """Whether a rule has more than atoms: comparisons, expressions or aggregates."""
-    atoms = [rule.head]
-    for item in rule.body:
-        if isinstance(item, Comparison):
-            return True
-        atoms.append(item.atom if isinstance(item, Negation) else item)
-    return not all(isinstance(term, Variable | Constant) for atom in atoms for term in atom.arguments)
+    if any(isinstance(item, Comparison) for item in rule.body):
+        return True
+    terms = (term for atom in (rule.head, *body_atoms(rule)) for term in atom.arguments)
+    return not all(isinstance(term, Variable | Constant) for term in terms)
 
 
 NO_EXCHANGE = Exchange()

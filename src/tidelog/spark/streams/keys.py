@@ -8,7 +8,7 @@ a key holds the same for all; its facts are those of the program, and no rule wi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidelog.errors import DataError, TidelogError
@@ -17,7 +17,7 @@ from tidelog.formats.jsonl import value_to_json
 from tidelog.formats.updates import Facts
 from tidelog.language import display_predicate, render, resolve_predicate
 from tidelog.language.checks import check_arities
-from tidelog.language.syntax import Atom, Constant, Negation, Program, Rule, Term
+from tidelog.language.syntax import Atom, Constant, Program, Rule, Term, body_atoms
 from tidelog.spark.streams.records import Operation, operations, update_of
 from tidelog.values import Row
 
@@ -63,7 +63,7 @@ class Keys:
 
     def check(self, rule: Rule) -> None:
         """Refuse a rule that does not keep to one key."""
-        keyed = [(atom, term) for atom in _atoms(rule) if (term := self._term(atom, rule)) is not None]
+        keyed = [(atom, term) for atom in body_atoms(rule) if (term := self._term(atom, rule)) is not None]
         head = self._term(rule.head, rule)
         if head is None and keyed:
             raise self._refusal(rule, f"{self._text(rule.head)} has no key, but {self._text(keyed[0][0])} has one")
@@ -100,14 +100,6 @@ class Keys:
                 raise DataError(f"`{operation[1]}` has no key: its facts are those of the program")
             parts.setdefault(key, []).append(operation)
         return {key: update_of(found) for key, found in parts.items()}
-
-
-def _atoms(rule: Rule) -> Iterator[Atom]:
-    for item in rule.body:
-        if isinstance(item, Atom):
-            yield item
-        elif isinstance(item, Negation):
-            yield item.atom
 
 
 def facts_by_key(program: Program, keys: Keys) -> tuple[Facts, dict[str, Facts]]:
