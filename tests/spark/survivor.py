@@ -100,6 +100,7 @@ def main(folder: str) -> None:
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
+        "spark.cores.max": "2",  # What the ratio of registered resources is of: without it nothing is waited for.
         "spark.driver.host": "127.0.0.1",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
