@@ -276,24 +276,24 @@ def _audit_ranks(kb: KnowledgeBase) -> None:
         relations = [found for name in component.predicates if (found := engine.store.find(name)) is not None]
         if not all(relation.ranked and _keeps_ranks(engine, relation) for relation in relations):
             continue
-        ranks = {(r.name, row): rank for r in relations for row, rank in _ranks(engine, r).items()}
-        needy = {fact for fact, rank in ranks.items() if rank is not None}
+        ranks = {(r.name, row): rank for r in relations for row, (rank, _) in _ranks(engine, r).items()}
+        needy = {(r.name, row) for r in relations for row, (_, needs) in _ranks(engine, r).items() if needs}
         for number in component.recursive_rules:
             for derivation in derivations(engine.graph.rule(number), facts, kb._functions):
                 if derivation is not None and derivation.head in needy:
                     rank = ranks[derivation.head]
-                    if all((ranks[fact] or 0) < rank for fact in derivation.premises if fact in ranks):
+                    if all(ranks[fact] < rank for fact in derivation.premises if fact in ranks):
                         needy.remove(derivation.head)
         assert not needy, f"without a derivation from lower ranks: {needy}"
 
 
-def _ranks(engine: Engine, relation: Relation) -> dict[tuple[Constant, ...], int | None]:
-    """The rank of each fact; None where it needs none."""
-    result: dict[tuple[Constant, ...], int | None] = {}
+def _ranks(engine: Engine, relation: Relation) -> dict[tuple[Constant, ...], tuple[int, bool]]:
+    """The rank of each fact, and whether it needs one."""
+    result: dict[tuple[Constant, ...], tuple[int, bool]] = {}
     for record in relation.cells[relation.live()].tolist():
         row = tuple(Constant(engine.store.terms.decode(cell)) for cell in record[: relation.arity])
         counted, rank = (record[column] for column in relation.counter_columns)
-        result[row] = None if counted or record[relation.flags_column] & F_EXPLICIT else rank
+        result[row] = rank, not (counted or record[relation.flags_column] & F_EXPLICIT)
     return result
 
 
