@@ -94,14 +94,30 @@ def test_ranks_that_say_nothing_are_saved_as_none(tmp_path: Path) -> None:
     assert not _is_ranked(KnowledgeBase.open(tmp_path / "kb"), "reach")
 
 
-def test_a_rule_that_comes_into_a_recursion_loses_its_ranks() -> None:
-    kb = KnowledgeBase("p(X) :- q(X). q(X) :- e(X).")
-    kb.update(add={"e": [(1,), (2,)], "next": [(1, 3), (3, 4), (4, 3)]})
+@pytest.mark.usefixtures("_never_again")
+def test_components_that_merge_keep_their_ranks() -> None:
+    """Also where a fact above is older than what derives it by now."""
+    kb = KnowledgeBase("p(X) :- q(X). q(X) :- e(X). p(X) :- f(X).")
+    kb.update(add={"e": [(1,)], "f": [(2,)], "next": [(1, 3), (3, 4), (4, 3)]})
+    kb.update(add={"e": [(2,)]}, delete={"f": [(2,)]})
     kb.update(add_rules="q(Y) :- p(X), next(X, Y).")
-    assert not _is_ranked(kb, "p")
-    kb.update(delete={"next": [(1, 3)]})
+    assert _is_ranked(kb, "p")
     audit(kb)
-    assert set(kb.facts("p")) == {(1,), (2,)}
+    kb.update(delete={"next": [(1, 3)], "e": [(2,)]})
+    assert set(kb.facts("p")) == {(1,)}
+    audit(kb)
+
+
+@pytest.mark.usefixtures("_never_again")
+def test_components_that_split_keep_their_ranks() -> None:
+    more = "even(X, Z) :- even(X, Y), even(Y, Z). odd(X, Y) :- even(X, Y), special(X)."
+    kb = KnowledgeBase(MUTUAL + more, modules=False)
+    kb.update(add={"edge": [(x, (x + 1) % 6) for x in range(6)] + [(0, 3)], "special": [(2,)]})
+    kb.update(remove_rules="odd(X, Z) :- even(X, Y), edge(Y, Z). odd(X, Y) :- even(X, Y), special(X).")
+    assert _is_ranked(kb, "even")
+    audit(kb)
+    kb.update(delete={"edge": [(2, 3), (0, 1)]})
+    audit(kb)
 
 
 @pytest.mark.usefixtures("_never_again")

@@ -235,7 +235,7 @@ class Condensation(Generic[N]):
 
     def _condense_anew(self) -> None:
         """Components and positions from nothing; existing components can only merge here, as no arc was lost."""
-        for index, members in enumerate(_components(self._part, self._successors)):
+        for index, members in enumerate(components(self._part, self._successors)):
             part = self._merge(dict.fromkeys(self._part[member] for member in members))
             part.position = -index * _GAP
 
@@ -243,7 +243,7 @@ class Condensation(Generic[N]):
 
     def _take_apart(self, part: Part[N]) -> None:
         """Replace a component that lost nodes by the components of what remains of it, in its place of the order."""
-        pieces = list(_components(part.members, self._successors))
+        pieces = list(components(part.members, self._successors))
         if len(pieces) == 1:
             return
         parts = [Part(members, part.position, self._epoch) for members in reversed(pieces)]
@@ -292,7 +292,7 @@ def _layers(parts: Iterable[Part[N]]) -> list[list[Part[N]]]:
     return [list(layer) for _, layer in groupby(sorted(parts, key=_position), key=_position)]
 
 
-def _components(nodes: Collection[N], successors: Mapping[N, Iterable[N]]) -> Iterator[list[N]]:
+def components(nodes: Collection[N], successors: Mapping[N, Iterable[N]]) -> Iterator[list[N]]:
     """Tarjan's algorithm on the subgraph of these nodes; a component comes after all that it leads to."""
     index: dict[N, int] = {}
     low: dict[N, int] = {}

@@ -23,7 +23,6 @@ from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.changes import NOTHING, Appended, Changed, Explicit, RuleChange
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
 from tidelog.reason.compiled import CompiledRule, Node
-from tidelog.reason.counting import recount
 from tidelog.reason.dropping import Dropped, reads
 from tidelog.reason.exchange import Exchange
 from tidelog.reason.explicit import apply_explicit, follow_explicit
@@ -34,6 +33,7 @@ from tidelog.reason.outcome import LAZY_FROM, AppendedRows, ChangedRows, Outcome
 from tidelog.reason.policy import CountedRules, Counters
 from tidelog.reason.ranks import start_ranks_over
 from tidelog.reason.recomputation import recompute
+from tidelog.reason.recounting import recount
 from tidelog.reason.renewal import Renewed
 from tidelog.reason.returning import NO_WORDS
 from tidelog.reason.transaction import Attendant, Limits, Transaction

@@ -20,6 +20,9 @@ def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: Rule
     """
     transaction.look_up(node)
     for relation in node.relations:
+        if counters is not Counters.NON_RECURSIVE:
+            # Facts get no ranks; see `reason.ranks`.
+            transaction.before.note_ranked(relation, False)
         transaction.seed(INSERT, relation, explicit.added[relation.number])
         transaction.returning.restore(relation)
     jobs = transaction.jobs_from_below(node, rules, deleted=False, counters=counters)

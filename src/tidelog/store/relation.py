@@ -128,6 +128,12 @@ class Relation:
         """The columns of the non-recursive and the recursive counter."""
         return self.arity + 1, self.arity + 2
 
+    @property
+    def counters(self) -> Cells:
+        """The two counters of every record, where they lie."""
+        first = self.counter_columns[0]
+        return self.cells[: self.count, first : first + 2]
+
     def _first_link_column(self) -> int:
         return self.arity + (3 if self.has_counters else 1)
 

@@ -129,18 +129,6 @@ def empty_relation(m, relation):
 
 
 @entry_point
-def zero_counters(m, relation):
-    """Set the counters of every fact to zero. There is room in the log for all of them."""
-    row = relation_row(m, relation)
-    counters = field(row, R_COUNTERS)
-    for fact in range(field(row, R_COUNT)):
-        touch(m, relation, row, fact)
-        record = record_of(row, fact)
-        store_i32(record + counters, 0)
-        store_i32(record + counters + 4, 0)
-
-
-@entry_point
 def commit_relation(m, relation):
     """Facts that the update appended to a relation: what is in I now is what was there before the next update."""
     row = relation_row(m, relation)
