@@ -1,8 +1,8 @@
 """Works on a cluster of two workers that it loses in the middle, one way and the other; prints what came out, as JSON.
 
 While it materialises, a worker is killed, and its executor with it; during an update of a materialisation, the executor
-of the other worker, which starts another one; and this one dies in the task of a small update. A process of its own,
-because a session, and with it the Java machine, lasts as long as its process.
+of the other worker, which starts another one. A process of its own, because a session, and with it the Java machine,
+lasts as long as its process.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from quick import QUICK
 
 from tidelog.language import parse_program
 from tidelog.spark import Materialisation, Options, SparkEngine, open_session
-from tidelog.spark.lookups import job as lookups
-from tidelog.spark.lookups.task import Job, Outcome, carry_out
 from tidelog.spark.records import records_of_atoms
 
 LENGTH = 6
@@ -76,25 +74,6 @@ def update(spark: SparkSession, folder: str, kill: Callable[[], None]) -> dict[s
     return {name: made.facts(name).count() for name in made.predicates}
 
 
-def small_update(spark: SparkSession, folder: str) -> dict[str, int]:
-    """Dies in the task that looks facts up, once it has found what there is to do: the task is run again elsewhere."""
-    mark = Path(folder) / "died"
-
-    def carry_out_and_die(job: Job, records: pa.Table) -> Outcome:
-        outcome = carry_out(job, records)
-        if not mark.exists():
-            mark.touch()
-            os.kill(parent(os.getppid()), signal.SIGKILL)
-            time.sleep(60)
-        return outcome
-
-    lookups.carry_out = carry_out_and_die
-    made = Materialisation.open(spark, folder)
-    made.update(delete={"edge": [(LENGTH - 2, LENGTH - 1)]})
-    assert mark.exists()
-    return {name: made.facts(name).count() for name in made.predicates}
-
-
 def main(folder: str) -> None:
     settings = QUICK | {
         "spark.driver.memory": "512m",
@@ -111,7 +90,6 @@ def main(folder: str) -> None:
         counts = materialise(spark, f"{folder}/engine", when("round 2", cluster.workers[0].kill))
         between = executors(spark)
         updated = update(spark, f"{folder}/made", lambda: os.kill(between[0], signal.SIGKILL))
-        small = small_update(spark, f"{folder}/made")
         after = executors(spark)
         print(
             json.dumps(
@@ -120,7 +98,6 @@ def main(folder: str) -> None:
                     "new": after != between,
                     "counts": counts,
                     "updated": updated,
-                    "small": small,
                 }
             )
         )

@@ -21,12 +21,13 @@ from tidelog.language.parser import parse_rules
 from tidelog.language.syntax import Constant, Rule
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.normal import normalise
+from tidelog.spark.lookups.columns import Columns
 from tidelog.spark.lookups.component import Row
 from tidelog.spark.lookups.constants import ids_of, key_of
 from tidelog.spark.lookups.encoding import GIVE, TAKE
 from tidelog.spark.lookups.files import Files, TooMuch
-from tidelog.spark.lookups.job import rows_table
-from tidelog.spark.lookups.task import Job, Outcome, carry_out
+from tidelog.spark.lookups.run import rows_table
+from tidelog.spark.lookups.update import Outcome, SmallUpdate, carry_out
 from tidelog.spark.maintenance.snapshot import Layer, Stored
 from tidelog.spark.materialise import constants_of
 from tidelog.spark.records import ARROW_RECORD, record_batch
@@ -39,6 +40,7 @@ class Folder:
 
     def __init__(self, root: Path, rules: Iterable[Rule], arities: Mapping[str, int], uncounted: set[str]) -> None:
         self._root = root
+        self._columns = Columns(most=1_000)  # Room for a few columns only: others are read again and again.
         self._graph = RuleGraph(rules)
         self._normal = {number: normalise(rule) for number, rule in self._graph.rules.items()}
         self.stored = {
@@ -59,8 +61,9 @@ class Folder:
     def update(self, update: Update, most: int = 1_000_000) -> Outcome:
         ruled = {name for component in self._graph.components_in_order() for name in component.predicates}
         plain_ones = [Component((name,), (), ()) for name in self.stored if name not in ruled]
-        job = Job(
+        small = SmallUpdate(
             self._root,
+            self._columns,
             self.stored,
             tuple(self._dictionary.parts),
             self._dictionary.size,
@@ -70,9 +73,9 @@ class Folder:
             most,
             self._dictionary.floats,
         )
-        outcome = carry_out(job, _records(update))
+        outcome = carry_out(small, _records(update))
         self._extend(outcome.terms)
-        for component in job.components:
+        for component in small.components:
             counted = all(self.stored[name].counted for name in component.predicates)
             for name in component.predicates:
                 self._write(name, outcome.rows.get(name, []), counted)
@@ -93,7 +96,7 @@ class Folder:
     def check(self, state: State) -> None:
         """All that lies in the files is what the oracle says: facts, which are explicit, and derivations."""
         expected = without_empty(state.materialise())
-        files = Files(self._root, self.stored, self._dictionary.size, 1_000_000)
+        files = Files(self._root, self._columns, self.stored, self._dictionary.size, 1_000_000)
         for name, stored in self.stored.items():
             found = files.matching(name, (), {()})
             assert stored.facts == len(found)
@@ -189,6 +192,36 @@ def test_constants_of_all_kinds_are_found(tmp_path: Path) -> None:
 def test_a_lookup_stops_at_its_limit(tmp_path: Path) -> None:
     folder = Folder(tmp_path, (), {"edge": 2}, set())
     folder.update(Update(add=database({"edge": [(number, 0) for number in range(20)]})))
-    files = Files(tmp_path, folder.stored, 30, 10)
+    files = Files(tmp_path, Columns(), folder.stored, 30, 10)
     with pytest.raises(TooMuch):
         files.matching("edge", (), {()})
+
+
+def test_columns_are_read_once_while_there_is_room(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one", "two")]
+    for number, folder in enumerate(folders):
+        folder.mkdir()
+        pq.write_table(pa.table({"c0": [number] * 10, "c1": [7] * 10}), folder / "part.parquet")
+    columns = Columns(most=2 * 10 * 8)
+    [one], [two] = map(columns.pieces, folders)
+    [first] = columns.read(one, ["c0"])
+    [second] = columns.read(two, ["c0"])
+    assert (first.tolist(), second.tolist()) == ([0] * 10, [1] * 10)
+    assert columns.read(one, ["c0"])[0] is first
+    columns.read(two, ["c1"])  # The column that nobody asked for longest, of the second folder, has to go.
+    assert columns.read(one, ["c0"])[0] is first
+    assert columns.read(two, ["c0"])[0] is not second
+
+
+def test_columns_of_files_that_no_version_has_are_forgotten(tmp_path: Path) -> None:
+    folder = tmp_path / "layer"
+    folder.mkdir()
+    pq.write_table(pa.table({"c0": [1]}), folder / "part.parquet")
+    columns = Columns()
+    [piece] = columns.pieces(folder)
+    [kept] = columns.read(piece, ["c0"])
+    columns.keep({folder})
+    assert columns.read(piece, ["c0"])[0] is kept
+    columns.keep(set())
+    pq.write_table(pa.table({"c0": [2]}), folder / "part.parquet")
+    assert columns.read(piece, ["c0"])[0].tolist() == [2]

@@ -25,4 +25,3 @@ def test_a_worker_and_executors_are_lost(tmp_path: Path) -> None:
     assert (found["executors"], found["new"]) == ([2, 1], True)
     assert found["counts"] == pairs(LENGTH)
     assert found["updated"] == pairs(LENGTH - 1)
-    assert found["small"] == pairs(LENGTH - 2)

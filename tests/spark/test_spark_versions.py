@@ -147,7 +147,7 @@ def test_layers_are_merged_compacted_and_vacuumed(
 
 
 def test_values_are_looked_up_as_well(spark: SparkSession, tmp_path: Path) -> None:
-    """Aggregates, arithmetic, order and a registered function in a small update: one task, and nothing else."""
+    """Aggregates, arithmetic, order and a registered function in a small update: no job at all."""
     rules = """
     middle(F, median(T)) :- temp(F, _, T).
     odd(F, X, D) :- temp(F, X, T), middle(F, M), D = twice(abs(T - M)), D > 5.
@@ -158,7 +158,9 @@ def test_values_are_looked_up_as_well(spark: SparkSession, tmp_path: Path) -> No
     Materialisation.create(spark, str(tmp_path), rules, {"temp": facts}, functions=functions)
     told: list[str] = []
     made = Materialisation.open(spark, str(tmp_path), functions=functions, on_progress=told.append)
+    spark.sparkContext.setJobGroup(str(tmp_path), "a small update")
     change = made.update(add={"temp": [("f", 4, 30.5), ("g", 3, 41)]}, delete={"temp": [("f", 1, 10)]})
+    assert list(spark.sparkContext.statusTracker().getJobIdsForGroup(str(tmp_path))) == []
     assert ["by lookups" in line for line in told] == [True]
     assert rows(made.facts("middle")) == {("f", 12), ("g", 40)}
     assert rows(change.added["odd"]) == {("f", 4, 37.0)}

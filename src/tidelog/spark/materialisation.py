@@ -24,6 +24,7 @@ from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Constant, Program, Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.spark.lookups.changed import changed_facts
+from tidelog.spark.lookups.columns import Columns
 from tidelog.spark.lookups.constants import ids_of_constants
 from tidelog.spark.lookups.encoding import GIVE, TAKE
 from tidelog.spark.maintenance.change import Collected, Decoded, SparkChange
@@ -66,6 +67,7 @@ class Materialisation:
         self._pinned = pinned
         self._graph = RuleGraph(parse_rules("\n".join(version.rules), {}))
         self._ids: dict[Constant, int] = {}
+        self._columns = Columns()
 
     @classmethod
     def create(
@@ -247,7 +249,7 @@ class Materialisation:
         wanted = set(constants_of([*rules.normal.values(), *rules.removed.values()]))
         ids = self._ids | ids_of_constants(dictionary, wanted - self._ids.keys())
         root = self._history.folder
-        return Work(self._spark, root, folder, stored, dictionary, ids, self._functions, self._options)
+        return Work(self._spark, root, folder, self._columns, stored, dictionary, ids, self._functions, self._options)
 
     def _next_version(
         self, work: Work, rules: RuleChanges, folder: Path, prefixes: Mapping[str, str], commit: Mapping[str, str]
@@ -268,6 +270,7 @@ class Materialisation:
     def _commit(self, version: Version) -> None:
         self._history.commit(version)
         self._version = version
+        self._columns.keep({self._history.folder / path for path in version.paths})
         for path in self._history.data_folder(version.number).glob("scratch-*"):
             shutil.rmtree(path, ignore_errors=True)
 

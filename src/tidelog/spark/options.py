@@ -32,9 +32,9 @@ class Options:
 
     Components that read at most `local_facts` facts are solved inside one task, unless they yield more than
     `local_results`; 0 forbids it. Transitive closures of at most `closure_edges` pairs are computed in tasks that each
-    hold all of these; larger ones by doubling, as all are where it is 0. A small update is worked off in one task that
-    looks up what it needs where all that its rules read is at most `lookup_facts`; `local_facts` = 0 forbids this as
-    well.
+    hold all of these; larger ones by doubling, as all are where it is 0. A small update is worked off by the driver,
+    which looks up what it needs, where all that its rules read is at most `lookup_facts`; `local_facts` = 0 forbids
+    this as well.
 
     `maintenance` says how updates delete in recursive components that are no closures: `backward-forward`, `dred`, or
     `auto`, which is the former until it has to look at a large part of the component."""

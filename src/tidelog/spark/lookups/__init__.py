@@ -1,1 +1,1 @@
-"""Small updates on Spark: one task takes them through the program, and looks up the few facts that they need."""
+"""Small updates on Spark: the driver takes them through the program, and looks up the few facts that they need."""

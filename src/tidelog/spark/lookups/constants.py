@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from tidelog.values import Value
 Key = tuple[Any, ...]
 
 _INTEGERS = (INT, BOOL)
+_BATCH_ROWS = 1 << 18
 
 
 def key_of(fields: Sequence[Any]) -> Key:
@@ -33,11 +34,12 @@ def ids_of(parts: Iterable[str], wanted: Iterable[Fields]) -> dict[Key, int]:
     found: dict[Key, int] = {}
     if not keys:
         return found
+    sought = _Sought(keys.values())
     for part in parts:
         for path in sorted(Path(part).glob("*.parquet")):
             with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(columns=["id", *FIELDS]):
-                    rows = batch.filter(_fitting(batch, keys.values())).to_pydict()
+                for batch in file.iter_batches(_BATCH_ROWS, columns=["id", *FIELDS]):
+                    rows = batch.filter(sought.fitting(batch)).to_pydict()
                     numbered = zip(zip(*(rows[name] for name in FIELDS), strict=True), rows["id"], strict=True)
                     found.update((key, id_) for fields, id_ in numbered if (key := key_of(fields)) in keys)
     return found
@@ -50,7 +52,7 @@ def values_of_ids(parts: Iterable[str], wanted: set[int]) -> dict[int, Value]:
     for part in parts if wanted else ():
         for path in sorted(Path(part).glob("*.parquet")):
             with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(columns=["id", *FIELDS]):
+                for batch in file.iter_batches(_BATCH_ROWS, columns=["id", *FIELDS]):
                     found |= _values_of_batch(batch, ids)
     return found
 
@@ -76,13 +78,21 @@ def ids_of_constants(dictionary: Dictionary, constants: Iterable[Constant]) -> d
     return {constant: known[key_of(fields)] for constant, fields in wanted.items()}
 
 
-def _fitting(batch: pa.RecordBatch, wanted: Iterable[Fields]) -> pa.Array:
-    """The rows that agree with some constant in the field that counts for it; a few others may be among them."""
-    kind = batch.column("kind")
-    is_integer, is_float = pc.is_in(kind, pa.array(_INTEGERS, pa.int8())), pc.equal(kind, FLOAT)
-    texts = pa.array((text for kind, text, _, _ in wanted if kind not in (*_INTEGERS, FLOAT)), pa.string())
-    integers = pa.array((integer for kind, _, integer, _ in wanted if kind in _INTEGERS), pa.int64())
-    numbers = pa.array((number for kind, _, _, number in wanted if kind == FLOAT), pa.float64())
-    by_number = pc.if_else(is_float, pc.is_in(batch.column("number"), numbers), False)
-    by_integer = pc.if_else(is_integer, pc.is_in(batch.column("integer"), integers), by_number)
-    return pc.if_else(pc.or_(is_integer, is_float), by_integer, pc.is_in(batch.column("text"), texts))
+class _Sought:
+    """Constants to be found, by the field that counts for each."""
+
+    def __init__(self, wanted: Collection[Fields]) -> None:
+        texts = (text for kind, text, _, _ in wanted if kind not in (*_INTEGERS, FLOAT))
+        integers = (integer for kind, _, integer, _ in wanted if kind in _INTEGERS)
+        numbers = (number for kind, _, _, number in wanted if kind == FLOAT)
+        self._texts = pa.array(texts, pa.string())
+        self._integers = pa.array(integers, pa.int64())
+        self._numbers = pa.array(numbers, pa.float64())
+
+    def fitting(self, batch: pa.RecordBatch) -> pa.Array:
+        """The rows that agree with some constant in the field that counts for it; a few others may be among them."""
+        kind = batch.column("kind")
+        is_integer, is_float = pc.is_in(kind, pa.array(_INTEGERS, pa.int8())), pc.equal(kind, FLOAT)
+        by_number = pc.if_else(is_float, pc.is_in(batch.column("number"), self._numbers), False)
+        by_integer = pc.if_else(is_integer, pc.is_in(batch.column("integer"), self._integers), by_number)
+        return pc.if_else(pc.or_(is_integer, is_float), by_integer, pc.is_in(batch.column("text"), self._texts))

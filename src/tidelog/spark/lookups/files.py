@@ -1,29 +1,30 @@
 """Facts by key, straight from the Parquet files of a version.
 
 Ids are dense, so that the keys of a lookup are flags in an array, and a scan of a column costs an access a row. Only
-rows that fit leave the scan. All of a base is scanned for a handful of rows, and that is still far less than a job: a
-million rows take some ten milliseconds.
+rows that fit leave the scan; other columns than those of the key are read where there are any. All of a base is scanned
+for a handful of rows, and that is still far less than a job: a million rows take some ten milliseconds, and a few once
+they have been read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow.parquet as pq
 
+from tidelog.spark.lookups.columns import Cells, Columns, Piece
 from tidelog.spark.maintenance.snapshot import Layer, Stored
 
 Ids = tuple[int, ...]
 """A fact as the ids of its arguments, or the key of some."""
 
-_BATCH_ROWS = 1 << 20
+_STATE = ("e", "n", "h")
 
 
 class TooMuch(Exception):
-    """More facts are needed than one task should look up."""
+    """More facts are needed than the driver should look up."""
 
 
 class State(NamedTuple):
@@ -36,8 +37,9 @@ class State(NamedTuple):
 class Files:
     """The facts of all predicates of a version, whose ids are below `terms`; `most` bounds how many are brought in."""
 
-    def __init__(self, root: Path, stored: Mapping[str, Stored], terms: int, most: int) -> None:
+    def __init__(self, root: Path, columns: Columns, stored: Mapping[str, Stored], terms: int, most: int) -> None:
         self._root = root
+        self._columns = columns
         self._stored = stored
         self._flags = np.zeros(terms, bool)
         self._left = most
@@ -63,37 +65,41 @@ class Files:
     def _rows(
         self, stored: Stored, layer: Layer, columns: Sequence[int], keys: set[Ids]
     ) -> Iterator[tuple[Ids, State, bool]]:
-        names = [*stored.columns, "e", "n", "h"]
-        for path in sorted((self._root / layer.path).glob("*.parquet")):
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(_BATCH_ROWS, columns=names):
-                    cells = [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
-                    yield from self._chosen(cells, stored, columns, keys)
+        for piece in self._columns.pieces(self._root / layer.path):
+            chosen = self._chosen(piece, stored, columns, keys)
+            self._left -= len(chosen[0])
+            if self._left < 0:
+                raise TooMuch
+            yield from _fitting(chosen, stored, columns, keys)
 
-    def _chosen(
-        self, cells: list[np.ndarray[Any, Any]], stored: Stored, columns: Sequence[int], keys: set[Ids]
-    ) -> Iterator[tuple[Ids, State, bool]]:
-        rows = self._candidates(cells, columns, keys)
-        if rows is not None:
-            cells = [column[rows] for column in cells]
-        self._left -= len(cells[0])
-        if self._left < 0:
-            raise TooMuch
-        arity, whole = stored.arity, list(columns) == list(range(stored.arity))
-        for *fact, explicit, derivations, holds in zip(*(column.tolist() for column in cells), strict=True):
-            ids = tuple(fact[:arity])
-            if (ids if whole else tuple(ids[column] for column in columns)) in keys:
-                yield ids, State(explicit, derivations if stored.counted else 0), holds
+    def _chosen(self, piece: Piece, stored: Stored, columns: Sequence[int], keys: set[Ids]) -> list[Cells]:
+        """The rows of a piece that may fit: their arguments and their state."""
+        rows = self._candidates(piece, stored, columns, keys)
+        names = [*stored.columns, *_STATE]
+        if rows is None:
+            return self._columns.read(piece, names)
+        if not len(rows):
+            return [rows] * len(names)
+        return [cells[rows] for cells in self._columns.read(piece, names)]
 
-    def _candidates(
-        self, cells: list[np.ndarray[Any, Any]], columns: Sequence[int], keys: set[Ids]
-    ) -> np.ndarray[Any, Any] | None:
+    def _candidates(self, piece: Piece, stored: Stored, columns: Sequence[int], keys: set[Ids]) -> Cells | None:
         """The rows in which each column has an id that some key has there; None for all of them."""
         fitting = None
-        for place, column in enumerate(columns):
+        for place, cells in enumerate(self._columns.read(piece, [stored.columns[column] for column in columns])):
             ids = np.fromiter({key[place] for key in keys}, np.int64)
             self._flags[ids] = True
-            fits = self._flags[cells[column]]
+            fits = self._flags[cells]
             self._flags[ids] = False
             fitting = fits if fitting is None else fitting & fits
         return None if fitting is None else np.flatnonzero(fitting)
+
+
+def _fitting(
+    chosen: Sequence[Cells], stored: Stored, columns: Sequence[int], keys: set[Ids]
+) -> Iterator[tuple[Ids, State, bool]]:
+    """Those rows that have a key: a fact, its state, and whether it holds."""
+    arity, whole = stored.arity, list(columns) == list(range(stored.arity))
+    for *fact, explicit, derivations, holds in zip(*(cells.tolist() for cells in chosen), strict=True):
+        ids = tuple(fact[:arity])
+        if (ids if whole else tuple(ids[column] for column in columns)) in keys:
+            yield ids, State(explicit, derivations if stored.counted else 0), holds

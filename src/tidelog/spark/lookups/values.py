@@ -3,7 +3,7 @@
 Matches are rows of ids. Where a step needs more of constants than which is which, their values are looked up in the
 dictionary, and the embedded engine computes the step: the matches are its facts, the step is its one rule. So there is
 one arithmetic for both. A computed value gets the id that the dictionary has for it, or the next one for the time of
-the task; of these new ids only those that end in facts are kept.
+the update; of these new ids only those that end in facts are kept.
 """
 
 from __future__ import annotations

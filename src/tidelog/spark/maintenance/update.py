@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from tidelog.errors import LimitError
 from tidelog.program.graph import Component
 from tidelog.program.modules import Module
-from tidelog.spark.lookups.job import eligible, settle, solve
-from tidelog.spark.lookups.task import Outcome
+from tidelog.spark.lookups.run import eligible, settle, solve
+from tidelog.spark.lookups.update import Outcome
 from tidelog.spark.maintenance.closures import close_again, closure_of
 from tidelog.spark.maintenance.counting import Counting
 from tidelog.spark.maintenance.given import Records, given_frame

@@ -20,6 +20,7 @@ from tidelog.language.syntax import Atom, Constant
 from tidelog.program.normal import NormalRule
 from tidelog.program.plan import Pivot, Plan, Start, make_plan
 from tidelog.spark.expressions import Functions
+from tidelog.spark.lookups.columns import Columns
 from tidelog.spark.maintenance.history import Changed
 from tidelog.spark.maintenance.sets import Phases, Sets
 from tidelog.spark.maintenance.snapshot import CAME, WENT, Layer, Snapshot, Stored, write_rows
@@ -53,6 +54,7 @@ class Work:
         spark: SparkSession,
         root: Path,
         folder: Path,
+        columns: Columns,
         stored: Mapping[str, Stored],
         dictionary: Dictionary,
         ids: Mapping[Constant, int],
@@ -61,6 +63,7 @@ class Work:
     ) -> None:
         self.spark = spark
         self.root = root
+        self.columns = columns
         self.dictionary = dictionary
         self.ids = dict(ids)
         self.functions = functions

@@ -1,11 +1,12 @@
-"""What the task of a small update does: ids for its constants, then each component that it reaches, in order.
+"""A small update, by lookups alone: ids for its constants, then each component that it reaches, in order.
 
-The task reads files and writes none, so that it can be run again anywhere: what it found goes back to the driver.
+The driver does it by itself: a job of Spark takes longer than all that is to be done here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from tidelog.program.graph import Component
 from tidelog.program.normal import NormalRule
 from tidelog.spark.expressions import Functions
 from tidelog.spark.lookups.changes import Changes
+from tidelog.spark.lookups.columns import Columns
 from tidelog.spark.lookups.component import Asked, Maintained, Row
-from tidelog.spark.lookups.encoding import Encoded, encoded
+from tidelog.spark.lookups.encoding import Encoded, Fact, encoded
 from tidelog.spark.lookups.files import Files, TooMuch
 from tidelog.spark.lookups.values import Values
 from tidelog.spark.maintenance.snapshot import Stored
@@ -25,10 +27,11 @@ from tidelog.spark.terms import Fields
 
 
 @dataclass(frozen=True)
-class Job:
+class SmallUpdate:
     """An update: where the version before it lies, and the components to be looked at, each after those it reads."""
 
     root: Path
+    columns: Columns
     stored: Mapping[str, Stored]
     terms: tuple[str, ...]
     terms_count: int
@@ -54,17 +57,18 @@ class Outcome:
     work: Mapping[str, int] = field(default_factory=dict)
 
 
-def carry_out(job: Job, records: pa.Table) -> Outcome:
+def carry_out(small: SmallUpdate, records: pa.Table) -> Outcome:
     """Take an update through the components."""
-    outcome = Outcome(encoded(job.terms, job.terms_count, records))
-    files = Files(job.root, job.stored, job.terms_count + len(outcome.asked.terms), job.most)
-    values = Values(job.terms, job.terms_count, outcome.asked.terms, job.floats, job.functions)
-    changes = Changes(files, job.stored, job.ids, values)
+    outcome = Outcome(encoded(small.terms, small.terms_count, records))
+    files = Files(small.root, small.columns, small.stored, small.terms_count + len(outcome.asked.terms), small.most)
+    values = Values(small.terms, small.terms_count, outcome.asked.terms, small.floats, small.functions)
+    changes = Changes(files, small.stored, small.ids, values)
+    give, take = _by_predicate(outcome.asked.give), _by_predicate(outcome.asked.take)
     try:
-        for component in job.components:
-            asked = _asked(outcome.asked, component)
-            if asked.give or asked.take or _is_reached(component, job.rules, changes):
-                outcome.rows |= Maintained(changes, component, job.rules, asked).run()
+        for component in small.components:
+            asked = Asked(_of(component, give), _of(component, take))
+            if asked.give or asked.take or _is_reached(component, small.rules, changes):
+                outcome.rows |= Maintained(changes, component, small.rules, asked).run()
             outcome.settled += 1
     except TooMuch:
         pass
@@ -85,8 +89,12 @@ def _is_reached(component: Component, rules: Mapping[int, NormalRule], changes: 
     return any(changes.come[name] or changes.gone[name] for name in read)
 
 
-def _asked(whole: Encoded, component: Component) -> Asked:
-    give, take = (
-        frozenset(fact for fact in facts if fact[0] in component.predicates) for facts in (whole.give, whole.take)
-    )
-    return Asked(give, take)
+def _by_predicate(facts: Iterable[Fact]) -> Mapping[str, frozenset[Fact]]:
+    found: dict[str, set[Fact]] = defaultdict(set)
+    for fact in facts:
+        found[fact[0]].add(fact)
+    return {name: frozenset(of_name) for name, of_name in found.items()}
+
+
+def _of(component: Component, facts: Mapping[str, frozenset[Fact]]) -> frozenset[Fact]:
+    return frozenset().union(*(facts.get(name, frozenset()) for name in component.predicates))

@@ -1,22 +1,20 @@
-"""A small update, seen from the driver: whether it is one, its one job, and the files that come of it."""
+"""A small update, seen from the driver: whether it is one, what comes of it, and the files of that."""
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from tidelog.program.graph import Component
 from tidelog.spark.lookups.component import Row
-from tidelog.spark.lookups.task import Job, Outcome, carry_out
+from tidelog.spark.lookups.update import Outcome, SmallUpdate, carry_out
 from tidelog.spark.maintenance.rules import RuleChanges
 from tidelog.spark.maintenance.snapshot import Stored
 from tidelog.spark.maintenance.tasks import reads
 from tidelog.spark.maintenance.work import Work
-from tidelog.spark.records import RECORD_TYPE
 
-# So many facts are brought into the task at most.
+# So many facts are brought in at most.
 MOST_FACTS = 500_000
 
 
@@ -41,11 +39,12 @@ def eligible(work: Work, rules: RuleChanges, components: Iterable[Component]) ->
 
 
 def solve(work: Work, rules: RuleChanges, records: pa.Table, components: Sequence[Component]) -> Outcome:
-    """Take the update through the components in one task."""
+    """Take the update through the components."""
     concerned = {name for component in components for name in reads(rules, component)}
     dictionary = work.dictionary
-    job = Job(
+    small = SmallUpdate(
         work.root,
+        work.columns,
         {name: work.stored[name] for name in concerned},
         tuple(dictionary.parts),
         dictionary.size,
@@ -56,14 +55,7 @@ def solve(work: Work, rules: RuleChanges, records: pa.Table, components: Sequenc
         dictionary.floats,
         work.functions,
     )
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        outcome = carry_out(job, pa.Table.from_batches(batches))
-        yield pa.RecordBatch.from_pydict({"outcome": [pickle.dumps(outcome)]})
-
-    frame = work.spark.createDataFrame(records, RECORD_TYPE).coalesce(1).mapInArrow(run, "outcome binary")
-    [row] = frame.collect()
-    outcome: Outcome = pickle.loads(row["outcome"])
+    outcome = carry_out(small, records)
     dictionary.append(outcome.terms)
     work.counts.update(outcome.work)
     return outcome
