@@ -54,10 +54,14 @@ class Backwards:
         self._rules: dict[tuple[int, str], Backward] = {}
         self._shadows: dict[str, Relation] = {}
         self._inner: Backwards | None = None
+        self._generation = 0  # of the code that the plans lie in
 
     @contextmanager
     def searching(self) -> Iterator[Backwards]:
         """For the length of one search."""
+        if self._generation != self.engine.store.code.generation:
+            self._generation = self.engine.store.code.generation
+            self._rules.clear()
         try:
             yield self
         finally:

@@ -104,6 +104,11 @@ class AggregateRule:
         """The rule is gone: so are its groups."""
         self._apply(transaction, self._all_values(), inside=False)
 
+    def retire(self) -> None:
+        """Give the memory of its relations back: the rule is gone for good."""
+        self._store.retire(self.relation)
+        self._store.retire(self._touched)
+
     def _all_values(self) -> Cells:
         return self.relation.rows()
 

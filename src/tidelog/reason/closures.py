@@ -210,7 +210,7 @@ class ClosureNode:
             self.relation.take_back(self._records)
 
     def forget_plans(self) -> None:
-        """What the rules of the base read lies elsewhere now."""
+        """What the rules of the base read lies elsewhere now, or their plans do."""
         if self.base is not None:
             self.base = self._base_node()
 

@@ -34,18 +34,22 @@ class CompiledRule:
         self.head = store.relation(normal.head.predicate, normal.head.arity)
         self._offsets: dict[Pivot, int] = {}
         self.plans: dict[Pivot, Plan] = {}
+        self.words = 0  # that its plans take in the code
 
     def offset(self, pivot: Pivot) -> int:
         """Where the plan from this pivot lies in the code; planned by the sizes that relations have now."""
         if pivot not in self._offsets:
             plan = make_plan(self.normal, pivot, self.own, self._store.estimate)
             self.plans[pivot] = plan
+            before = self._store.code.size
             self._offsets[pivot] = self._store.assemble(plan, self.head, self.normal.head.arguments, self.number)
+            self.words += self._store.code.size - before
         return self._offsets[pivot]
 
     def forget_plans(self) -> None:
-        """What the rule reads lies elsewhere now."""
+        """What the rule reads lies elsewhere now, or the plans do."""
         self._offsets.clear()
+        self.words = 0
         self.plans.clear()
 
     def own_positions(self) -> Iterator[int]:
@@ -145,6 +149,11 @@ class Node:
     def ranked(self) -> bool:
         """Whether the ranks of all of its facts say what they should; see `reason.ranks`."""
         return all(relation.ranked for relation in self.relations)
+
+    def forget_plans(self) -> None:
+        """The plans of its rules lie elsewhere now."""
+        self._rounds.clear()
+        self._heads.clear()
 
     def rounds(self, counters: Counters, deleting: bool, without: frozenset[int] = frozenset()) -> RoundTable:
         """The plans of its recursion, without some rules."""

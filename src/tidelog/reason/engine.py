@@ -123,6 +123,8 @@ class Engine:
         with transaction.window:
             self._tidy(map(self.nodes.relation, transaction.deltas))
         transaction.let_go()
+        for aggregate in exchange.removed_aggregates:
+            aggregate.retire()
         return outcome
 
     def _make_ready(self) -> None:
@@ -136,6 +138,8 @@ class Engine:
             rows.read()
         self._unread.clear()
         start_ranks_over(self.store)
+        if self.store.code.crowded and self.store.code.make_room(self.nodes.words()):
+            self._forget_all_plans()
 
     def _exchange_rules(self, request: Request) -> Exchange:
         """Change the rules; closures follow where they can."""
@@ -187,6 +191,8 @@ class Engine:
         self._closures.roll_back()
         exchange.take_back(self.graph)
         self.counted.roll_back()
+        for aggregate in self.nodes.aggregates_of(exchange.added):
+            aggregate.retire()
         self.nodes.clear()
         self._forget_marks()
         self.store.forget_relations(relation_count)
@@ -375,6 +381,12 @@ class Engine:
             closure = self._closures.get(head)
             if closure is not None:
                 closure.forget_plans()
+        self._forget_marks()
+
+    def _forget_all_plans(self) -> None:
+        """Too many of them are of rules that went: the code begins anew."""
+        self.nodes.forget_all_plans()
+        self._closures.forget_plans()
         self._forget_marks()
 
     def forget_counts(self, rules: Iterable[int]) -> None:

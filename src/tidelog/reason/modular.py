@@ -47,6 +47,11 @@ class Closures:
     def predicates(self) -> tuple[str, ...]:
         return tuple(self._nodes)
 
+    def forget_plans(self) -> None:
+        """Plans lie elsewhere now."""
+        for closure in self._nodes.values():
+            closure.forget_plans()
+
     # --- recognition --------------------------------------------------------------------------------------------------
 
     def _module(self, graph: RuleGraph, predicate: str) -> Module | None:

@@ -95,6 +95,19 @@ class Nodes:
             self._nodes.pop(self._graph.component(head).predicates, None)
         return heads
 
+    def words(self) -> int:
+        """The words of code that the plans of all rules take, without those of aggregates, which are few."""
+        return sum(rule.words for rule in self._rules.values())
+
+    def forget_all_plans(self) -> None:
+        """Plans are made anew when next needed."""
+        for rule in self._rules.values():
+            rule.forget_plans()
+        for aggregate in self._aggregates.values():
+            aggregate.forget_plans()
+        for _, node in self._nodes.values():
+            node.forget_plans()
+
     def clear(self) -> None:
         """Numbers of rules and names of relations will mean something else."""
         self._rules.clear()

@@ -79,6 +79,10 @@ def _distinct_columns(atom: Atom, without: tuple[int, ...] = ()) -> dict[Variabl
     return columns
 
 
+# Words from which on the plans of rules that went are looked for: a quarter of a megabyte.
+CROWDED_FROM = 1 << 16
+
+
 class Code:
     """The memory that holds all plans."""
 
@@ -86,7 +90,28 @@ class Code:
         self._machine = machine
         self._words = np.zeros(1024, np.int32)
         self._used = 1
+        self._limit = CROWDED_FROM
+        self.generation = 0  # another number when all plans have been forgotten
         machine[M_CODE] = address(self._words)
+
+    @property
+    def size(self) -> int:
+        """The words in use, those of plans that nobody needs any more among them."""
+        return self._used
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so much has been added that it is worth to count what is still needed."""
+        return self._used > self._limit
+
+    def make_room(self, needed: int) -> bool:
+        """If plans of no more than so many words are needed, forget all, to be made again: whether that was done."""
+        self._limit = max(CROWDED_FROM, 4 * needed)
+        if self._used <= self._limit:
+            return False
+        self._used = 1
+        self.generation += 1
+        return True
 
     def append(self, words: list[int]) -> int:
         """Add words; the offset of the first."""

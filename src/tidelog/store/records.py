@@ -26,6 +26,10 @@ class Index:
         fields[X_COLUMN_COUNT] = len(columns)
         fields[X_COLUMNS] = address(self._column_array)
 
+    def give_back(self) -> None:
+        """Give the memory back: the index serves no more."""
+        self.slots = np.empty(0, np.int32)
+
     @property
     def distinct(self) -> int:
         """How many keys there are, dead facts included."""

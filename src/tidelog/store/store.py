@@ -4,6 +4,8 @@ true.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import numpy.typing as npt
 
@@ -63,6 +65,9 @@ class Store:
         self.relations: list[Relation] = []
         self._indexes: list[Index] = []
         self._by_name: dict[str, Relation] = {}
+        # Numbers of relations and of indexes that serve nobody any more.
+        self._spare: list[int] = []
+        self._spare_indexes: list[int] = []
         self.breathe: Breathe = no_breath  # while something long is done in one piece
         self.postponed: set[Relation] = set()  # those whose hash tables do not hold all facts
         self._memos: dict[tuple[str, int], Relation] = {}
@@ -135,6 +140,10 @@ class Store:
 
     def new_relation(self, name: str, arity: int, counters: bool = False) -> Relation:
         """A relation that no predicate names; for groups of aggregates and the like."""
+        if self._spare:
+            number = self._spare.pop()
+            self.relations[number] = Relation(self, number, name, arity, counters, self._capacity)
+            return self.relations[number]
         number = len(self.relations)
         if number == len(self.relation_table):
             wider = relation_fields(2 * number)
@@ -145,16 +154,37 @@ class Store:
         self.relations.append(created)
         return created
 
+    def retire(self, relation: Relation) -> None:
+        """Give a relation's memory back, and its number to the next one. No plan that is still used may refer to it."""
+        self._forget(relation)
+        self.relation_table[relation.number] = 0
+        with suppress(MemoryError):  # Without memory for an empty one its number is lost, no more.
+            self.relations[relation.number] = Relation(self, relation.number, "#unused", 0, False, 0)
+            self._spare.append(relation.number)
+
+    def _forget(self, relation: Relation) -> None:
+        self._by_name.pop(relation.name, None)
+        self.postponed.discard(relation)
+        for index in relation.indexes:
+            index.give_back()
+            self._spare_indexes.append(index.number)
+
     def forget_relations(self, count: int) -> None:
         """Drop all relations but the first `count`: an update that failed has made them. No plan may refer to them."""
         for relation in self.relations[count:]:
-            self._by_name.pop(relation.name, None)
+            self._forget(relation)
             self.memo_functions.pop(relation.number, None)
         self._memos = {key: memo for key, memo in self._memos.items() if memo.number < count}
+        self._spare = [number for number in self._spare if number < count]
         del self.relations[count:]
         self.relation_table[count:] = 0
 
     def new_index(self, columns: tuple[int, ...]) -> Index:
+        if self._spare_indexes:
+            number = self._spare_indexes.pop()
+            self._index_table[number] = 0
+            self._indexes[number] = Index(number, columns, self._index_table[number])
+            return self._indexes[number]
         number = len(self._indexes)
         if number == len(self._index_table):
             wider = index_fields(2 * number)
