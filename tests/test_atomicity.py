@@ -21,6 +21,7 @@ from faults import Trigger, faulty_calls, faulty_kernels, faulty_memory
 from generate import EVERYTHING, Features, soak
 from naive import State, Update, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, ParseError, StratificationError, TidelogError
+from tidelog.reason.algorithms import Algorithm
 from tidelog.reason.transaction import Transaction
 
 Inject = Callable[..., AbstractContextManager[Trigger]]
@@ -322,6 +323,27 @@ def test_dead_records_are_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
     audit(kb)
     kb.update(add={"edge": [("a", number) for number in range(20)]})
     audit(kb)
+
+
+def test_counters_that_come_with_a_failed_update_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of an earlier update has left other words where they are put back from."""
+    kb = KnowledgeBase("s(X, Y) :- s(Y, X).", maintenance="dred-counting", modules=False)
+    kb.update(add={"s": [(1, 5)]})
+    kb.update(delete={"s": [(1, 5)]})
+    kb.update(add={"p": [(1, 3)]})
+    update: dict[str, Any] = {"delete": {"p": [(1, 3)]}, "add_rules": "p(X, Z) :- p(X, Y), p(Y, Z)."}
+    with monkeypatch.context() as patch:
+        patch.setattr(Algorithm, "maintain", _fail)
+        with pytest.raises(RuntimeError):
+            kb.update(**update)
+    audit(kb)
+    kb.update(**update)
+    assert not kb.facts("p")
+    audit(kb)
+
+
+def _fail(*_: object) -> None:
+    raise RuntimeError("in the middle of an update")
 
 
 def test_an_update_that_fails_leaves_what_earlier_changes_say() -> None:

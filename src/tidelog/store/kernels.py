@@ -245,9 +245,9 @@ def touch(m, relation, row, fact):
     store_i64(entry + 8, fact)
     store_i64(entry + 16, flags)
     counters = field(row, R_COUNTERS)
-    if counters != 0:
-        store_i64(entry + 24, load_i32(record + counters))
-        store_i64(entry + 32, load_i32(record + counters + 4))
+    # Without counters zeros: the relation may get some later in the update.
+    store_i64(entry + 24, load_i32(record + counters) if counters != 0 else 0)
+    store_i64(entry + 32, load_i32(record + counters + 4) if counters != 0 else 0)
     m[M_LOG_COUNT] += 1
     store_i32(place, flags | F_TOUCHED)
 
