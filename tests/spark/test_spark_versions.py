@@ -160,8 +160,10 @@ def test_values_are_looked_up_as_well(spark: SparkSession, tmp_path: Path) -> No
     made = Materialisation.open(spark, str(tmp_path), functions=functions, on_progress=told.append)
     spark.sparkContext.setJobGroup(str(tmp_path), "a small update")
     change = made.update(add={"temp": [("f", 4, 30.5), ("g", 3, 41)]}, delete={"temp": [("f", 1, 10)]})
+    made.update(add_rules="calm(F) :- middle(F, M), M < 20.", remove_rules="worst(max(D)) :- odd(_, _, D).")
     assert list(spark.sparkContext.statusTracker().getJobIdsForGroup(str(tmp_path))) == []
-    assert ["by lookups" in line for line in told] == [True]
+    assert ["by lookups" in line for line in told] == [True, True]
+    assert (rows(made.facts("calm")), rows(made.facts("worst"))) == ({("f",)}, set())
     assert rows(made.facts("middle")) == {("f", 12), ("g", 40)}
     assert rows(change.added["odd"]) == {("f", 4, 37.0)}
     assert rows(change.added["worst"]) == {(37.0,)}

@@ -92,7 +92,9 @@ class Changes:
     # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def instances(self, rule: NormalRule, pivot: Pivot, own: Iterable[str], sets: Sets[Facts]) -> Matches:
-        return instances(make_plan(rule, pivot, own, self._estimate), sets.lookup, self.ids, self.values)
+        found = instances(make_plan(rule, pivot, own, self._estimate), sets.lookup, self.ids, self.values)
+        self.files.spend(len(found))
+        return found
 
     def _estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
         return float(self.stored[atom.predicate].facts * 0.1 ** len(bound))

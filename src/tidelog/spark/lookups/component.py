@@ -3,6 +3,8 @@
 As in `maintenance/recursion.py`, a fact that is explicit or has a derivation by a rule that is not recursive is
 *protected*. Where derivations are not counted, every rule is looked at as if it were recursive. Backward/Forward (Motik
 et al., §4) keeps the instances that it finds when it looks backwards, so that proving forwards needs no facts.
+
+Rules that come and go are evaluated as a whole, over what holds after or held before the update (`roles.py`).
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from dataclasses import dataclass, replace
 from tidelog.language.syntax import Atom
 from tidelog.program.graph import Component
 from tidelog.program.normal import NormalRule
-from tidelog.program.plan import HEAD, Pivot, Start
+from tidelog.program.plan import ALL, HEAD, Pivot, Start
 from tidelog.spark.lookups.changes import Changes, Choose, Given, View
 from tidelog.spark.lookups.encoding import Fact
 from tidelog.spark.lookups.files import Ids
 from tidelog.spark.lookups.groups import Groups
 from tidelog.spark.lookups.matching import Facts, Matches
+from tidelog.spark.lookups.roles import Roles
+from tidelog.spark.maintenance.rules import RuleChanges
 from tidelog.spark.maintenance.sets import Sets
 
 
@@ -73,13 +77,12 @@ class Touched:
 class Maintained:
     """One component, which an update takes from one state to the next."""
 
-    def __init__(self, changes: Changes, component: Component, rules: Mapping[int, NormalRule], asked: Asked) -> None:
+    def __init__(self, changes: Changes, component: Component, rules: RuleChanges, asked: Asked) -> None:
         counted = all(changes.stored[name].counted for name in component.predicates)
-        checked = component.recursive_rules if counted else component.rules
         self._changes = changes
         self._names = component.predicates
-        self._checked = [rules[number] for number in checked]
-        self._counted = [rules[number] for number in component.rules if number not in checked]
+        self._roles = Roles(rules, component, counted)
+        self._checked = self._roles.checked
         self._is_counted = counted
         self._asked = asked
         self._deleted: dict[str, set[Ids]] = defaultdict(set)
@@ -100,10 +103,27 @@ class Maintained:
     def _count(self) -> Counter[Fact]:
         """How many derivations each fact gains, less those that it loses."""
         gained: Counter[Fact] = Counter()
-        for rule in self._counted:
+        for rule in self._roles.counted:
             gained.subtract(self._from_below(rule, created=False, own=self._changes.old))
             gained.update(self._from_below(rule, created=True, own=self._changes.old))
+        for rule in self._roles.counted_no_more:
+            gained.subtract(self._whole(rule, before=True))
+        for rule in self._roles.counted_from_now_on:
+            gained.update(self._whole(rule, before=True))
+        for rule in self._roles.counted_anew:
+            gained.update(self._whole(rule, before=False))
         return gained
+
+    def _whole(self, rule: NormalRule, before: bool, own: Choose | None = None) -> list[Fact]:
+        """Heads of all instances of a rule, from what held before or from what holds after the update."""
+        changes = self._changes
+        if rule.aggregates:
+            found = [(rule.head.predicate, ids) for ids in Groups(changes, rule).all_heads(before)]
+        else:
+            sets = changes.sets.held() if before else changes.sets.holding(own)
+            found = _facts(rule.head, changes.instances(rule, ALL, self._names, sets))
+        changes.work["deletion" if before else "insertion"] += len(found)
+        return found
 
     def _from_below(self, rule: NormalRule, created: bool, own: Choose) -> list[Fact]:
         """Heads of the instances that what changed below creates or destroys; of aggregates, those of all touched
@@ -156,7 +176,8 @@ class Maintained:
     # ── deletion ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _delete(self) -> None:
-        candidates = {fact for rule in self._checked for fact in self._from_below(rule, False, self._changes.old)}
+        candidates = {fact for rule in self._roles.kept for fact in self._from_below(rule, False, self._changes.old)}
+        candidates |= {fact for rule in self._roles.gone for fact in self._whole(rule, before=True)}
         candidates |= {fact for fact in self._touched.facts if self._changes.before(fact) is not None}
         checked: set[Fact] = set()
         while True:
@@ -223,7 +244,8 @@ class Maintained:
 
     def _insert(self) -> None:
         """DR5: what came from below, and then round by round."""
-        heads = {fact for rule in self._checked for fact in self._from_below(rule, True, self._current)}
+        heads = {fact for rule in self._roles.kept for fact in self._from_below(rule, True, self._current)}
+        heads |= {fact for rule in self._roles.new for fact in self._whole(rule, False, self._current)}
         latest = self._fresh(heads | {fact for fact in self._touched.facts if self._touched.protected(fact)})
         while latest:
             earlier = {name: set(facts) for name, facts in self._inserted.items()}

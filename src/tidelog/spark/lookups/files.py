@@ -35,7 +35,8 @@ class State(NamedTuple):
 
 
 class Files:
-    """The facts of all predicates of a version, whose ids are below `terms`; `most` bounds how many are brought in."""
+    """The facts of all predicates of a version, whose ids are below `terms`; `most` bounds how many are brought
+    in."""
 
     def __init__(self, root: Path, columns: Columns, stored: Mapping[str, Stored], terms: int, most: int) -> None:
         self._root = root
@@ -62,14 +63,18 @@ class Files:
                     found.pop(fact, None)
         return found
 
+    def spend(self, facts: int) -> None:
+        """Count facts that are brought in, or rule instances, which can be as many again."""
+        self._left -= facts
+        if self._left < 0:
+            raise TooMuch
+
     def _rows(
         self, stored: Stored, layer: Layer, columns: Sequence[int], keys: set[Ids]
     ) -> Iterator[tuple[Ids, State, bool]]:
         for piece in self._columns.pieces(self._root / layer.path):
             chosen = self._chosen(piece, stored, columns, keys)
-            self._left -= len(chosen[0])
-            if self._left < 0:
-                raise TooMuch
+            self.spend(len(chosen[0]))
             yield from _fitting(chosen, stored, columns, keys)
 
     def _chosen(self, piece: Piece, stored: Stored, columns: Sequence[int], keys: set[Ids]) -> list[Cells]:

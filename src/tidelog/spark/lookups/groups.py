@@ -13,6 +13,7 @@ from tidelog.program.normal import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start, group_head
 from tidelog.spark.lookups.changes import Changes, Given
 from tidelog.spark.lookups.files import Ids
+from tidelog.spark.lookups.matching import Matches
 from tidelog.spark.maintenance.counting import GROUPS, bound_group, grouping
 
 
@@ -43,11 +44,17 @@ class Groups:
         """What the rule derives for groups, from what held before or from what holds after the update."""
         if not groups:
             return []
-        changes, phases = self._changes, self._changes.sets
+        if not self._bound:
+            return self.all_heads(before)
+        phases = self._changes.sets
         sets = phases.held(lambda _: Given(groups)) if before else phases.holding(take=lambda _: Given(groups))
-        rule, pivot = self._rule, ALL
-        if self._bound:
-            rule = replace(rule, positives=(Atom(GROUPS, self._bound), *rule.positives))
-            pivot = Pivot(Start.POSITIVE, 0)
-        found = changes.instances(rule, pivot, (), sets)
-        return changes.values.aggregated(self._rule, found.values(group_head(self._rule)))
+        guarded = replace(self._rule, positives=(Atom(GROUPS, self._bound), *self._rule.positives))
+        return self._heads(self._changes.instances(guarded, Pivot(Start.POSITIVE, 0), (), sets))
+
+    def all_heads(self, before: bool) -> list[Ids]:
+        """The same for all groups that there are."""
+        sets = self._changes.sets.held() if before else self._changes.sets.holding()
+        return self._heads(self._changes.instances(self._rule, ALL, (), sets))
+
+    def _heads(self, found: Matches) -> list[Ids]:
+        return self._changes.values.aggregated(self._rule, found.values(group_head(self._rule)))

@@ -38,6 +38,9 @@ class Matches:
         self._places: dict[Variable, int] = {}
         self._rows: list[Ids] = [()]
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def values(self, terms: Sequence[Term]) -> list[Ids]:
         """The ids of some terms in each instance."""
         places = [self._places[term] if isinstance(term, Variable) else ~self._constant(term) for term in terms]

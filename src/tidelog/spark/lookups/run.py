@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
@@ -9,19 +10,23 @@ import pyarrow as pa
 from tidelog.program.graph import Component
 from tidelog.spark.lookups.component import Row
 from tidelog.spark.lookups.update import Outcome, SmallUpdate, carry_out
-from tidelog.spark.maintenance.rules import RuleChanges
+from tidelog.spark.maintenance.rules import RuleChanges, reads
 from tidelog.spark.maintenance.snapshot import Stored
-from tidelog.spark.maintenance.tasks import reads
 from tidelog.spark.maintenance.work import Work
 
 # So many facts are brought in at most.
 MOST_FACTS = 500_000
 
+# Of rules that change, so many instances are found by lookups faster than by jobs.
+FEW_INSTANCES = 50_000
+
 
 def eligible(work: Work, rules: RuleChanges, components: Iterable[Component]) -> list[Component]:
-    """Those components, in order, that are not too large to scan, nor read any that is."""
+    """Those components, in order, that are not too large to scan, nor read any that is.
+
+    None where rules change that may have many instances, or that are the first ones: a task materialises faster."""
     budget = work.options.lookup_facts
-    if not budget or not work.options.local_facts:
+    if not budget or not work.options.local_facts or _expected_instances(work, rules) > FEW_INSTANCES:
         return []
     chosen: list[Component] = []
     missing: set[str] = set()
@@ -38,9 +43,16 @@ def eligible(work: Work, rules: RuleChanges, components: Iterable[Component]) ->
     return chosen
 
 
+def _expected_instances(work: Work, rules: RuleChanges) -> float:
+    """About how many instances the rules that change have: as many as the smallest of their atoms has facts."""
+    if rules.changed and not any(map(work.old.count, work.stored)):
+        return math.inf
+    return sum(min((work.old.count(atom.predicate) for atom in rule.positives), default=1) for rule in rules.changed)
+
+
 def solve(work: Work, rules: RuleChanges, records: pa.Table, components: Sequence[Component]) -> Outcome:
     """Take the update through the components."""
-    concerned = {name for component in components for name in reads(rules, component)}
+    concerned = {name for component in components for name in reads(rules, component)} | rules.read_by_removed
     dictionary = work.dictionary
     small = SmallUpdate(
         work.root,
@@ -49,7 +61,7 @@ def solve(work: Work, rules: RuleChanges, records: pa.Table, components: Sequenc
         tuple(dictionary.parts),
         dictionary.size,
         work.ids,
-        {number: rules.normal[number] for component in components for number in component.rules},
+        rules,
         components,
         MOST_FACTS,
         dictionary.floats,

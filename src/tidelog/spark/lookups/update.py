@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from tidelog.language.syntax import Constant
 from tidelog.program.graph import Component
-from tidelog.program.normal import NormalRule
 from tidelog.spark.expressions import Functions
 from tidelog.spark.lookups.changes import Changes
 from tidelog.spark.lookups.columns import Columns
@@ -22,6 +21,7 @@ from tidelog.spark.lookups.component import Asked, Maintained, Row
 from tidelog.spark.lookups.encoding import Encoded, Fact, encoded
 from tidelog.spark.lookups.files import Files, TooMuch
 from tidelog.spark.lookups.values import Values
+from tidelog.spark.maintenance.rules import RuleChanges, reads
 from tidelog.spark.maintenance.snapshot import Stored
 from tidelog.spark.terms import Fields
 
@@ -36,7 +36,7 @@ class SmallUpdate:
     terms: tuple[str, ...]
     terms_count: int
     ids: Mapping[Constant, int]
-    rules: Mapping[int, NormalRule]
+    rules: RuleChanges
     components: Sequence[Component]
     most: int
     floats: bool = False
@@ -84,9 +84,10 @@ def _renumbered(row: Row, ids: Mapping[int, int]) -> Row:
     return replace(row, ids=tuple([ids.get(id_, id_) for id_ in row.ids]))
 
 
-def _is_reached(component: Component, rules: Mapping[int, NormalRule], changes: Changes) -> bool:
-    read = (atom.predicate for n in component.rules for atom in (*rules[n].positives, *rules[n].negatives))
-    return any(changes.come[name] or changes.gone[name] for name in read)
+def _is_reached(component: Component, rules: RuleChanges, changes: Changes) -> bool:
+    if rules.heads.intersection(component.predicates):
+        return True
+    return any(changes.come[name] or changes.gone[name] for name in reads(rules, component))
 
 
 def _by_predicate(facts: Iterable[Fact]) -> Mapping[str, frozenset[Fact]]:

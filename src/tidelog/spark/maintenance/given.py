@@ -64,10 +64,10 @@ class Records:
             raise ArityError(f"`{predicate}` has {known} arguments, but a row has {arity} values")
 
     def few(self, work: Work) -> pa.Table | None:
-        """All records, where they are few enough for one task; None for none, or for more."""
+        """All records, where they are few enough for the driver; None for more."""
         self._gather(work)
         if self._stored is None:
-            return pa.Table.from_batches(self._batches, ARROW_RECORD) if 0 < self.count <= FEW_VALUES else None
+            return pa.Table.from_batches(self._batches, ARROW_RECORD) if self.count <= FEW_VALUES else None
         return pq.read_table(self._stored).cast(ARROW_RECORD) if self.count <= FEW_VALUES else None
 
     def encoded(self, work: Work) -> DataFrame | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from tidelog.language.syntax import Rule
-from tidelog.program.graph import RuleGraph
+from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.normal import NormalRule, normalise
 
 
@@ -37,12 +38,21 @@ class RuleChanges:
         gone = [rule for number, rule in self.removed.items() if number not in self.was_recursive]
         return [rule for rule in (*kept, *gone) if rule.head.predicate == predicate]
 
-    @property
-    def heads(self) -> set[str]:
-        """The predicates of the heads of all rules that came, went, or changed their part in a recursion."""
+    @cached_property
+    def changed(self) -> list[NormalRule]:
+        """All rules that came, went, or changed their part in a recursion."""
         moved = (*self.added, *self.now_recursive, *self.no_longer_recursive)
-        heads = {self.normal[number].head.predicate for number in moved}
-        return heads | {rule.head.predicate for rule in self.removed.values()}
+        return [*(self.normal[number] for number in moved), *self.removed.values()]
+
+    @cached_property
+    def heads(self) -> set[str]:
+        """The predicates of their heads."""
+        return {rule.head.predicate for rule in self.changed}
+
+    @property
+    def read_by_removed(self) -> set[str]:
+        """The predicates that removed rules read."""
+        return {atom.predicate for rule in self.removed.values() for atom in (*rule.positives, *rule.negatives)}
 
 
 def changed_rules(graph: RuleGraph, add: Iterable[Rule], remove: Iterable[int]) -> RuleChanges:
@@ -59,3 +69,9 @@ def changed_rules(graph: RuleGraph, add: Iterable[Rule], remove: Iterable[int]) 
         impact.now_recursive,
         impact.no_longer_recursive,
     )
+
+
+def reads(rules: RuleChanges, component: Component) -> set[str]:
+    """The predicates that a component reads, and its own."""
+    read = {name for number in component.rules for names in rules.graph.reads(number) for name in names}
+    return read | set(component.predicates)

@@ -22,7 +22,7 @@ from tidelog.spark.local import (
     differences_by_values,
     with_ids,
 )
-from tidelog.spark.maintenance.rules import RuleChanges
+from tidelog.spark.maintenance.rules import RuleChanges, reads
 from tidelog.spark.maintenance.work import Difference, Work
 from tidelog.spark.records import RECORD_TYPE
 from tidelog.spark.rules import needs_values
@@ -115,9 +115,3 @@ class Block:
 def _under(solved: DataFrame, tag: int) -> DataFrame:
     chosen = solved.where(F.expr(f"p % 2 = {tag}"))
     return chosen.select(F.expr("p div 2").cast("int").alias("p"), *chosen.columns[1:])
-
-
-def reads(rules: RuleChanges, component: Component) -> set[str]:
-    """The predicates that a component reads, and its own."""
-    read = {name for number in component.rules for names in rules.graph.reads(number) for name in names}
-    return read | set(component.predicates)

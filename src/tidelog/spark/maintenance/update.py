@@ -24,8 +24,8 @@ from tidelog.spark.maintenance.closures import close_again, closure_of
 from tidelog.spark.maintenance.counting import Counting
 from tidelog.spark.maintenance.given import Records, given_frame
 from tidelog.spark.maintenance.recursion import Recursion
-from tidelog.spark.maintenance.rules import RuleChanges
-from tidelog.spark.maintenance.tasks import Block, reads
+from tidelog.spark.maintenance.rules import RuleChanges, reads
+from tidelog.spark.maintenance.tasks import Block
 from tidelog.spark.maintenance.touched import Touched, stage
 from tidelog.spark.maintenance.work import FEW, Difference, Work
 from tidelog.spark.materialise import waves_of
@@ -86,10 +86,10 @@ class Maintenance:
     # ── by lookups ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _run_lookups(self, components: Sequence[Component]) -> None:
-        """Settle what a task can settle that looks up the facts it needs: as a rule all of a small update of facts."""
-        records = None if self._rules.heads else self._records.few(self._work)
-        chosen = [] if records is None else eligible(self._work, self._rules, components)
-        if not chosen:
+        """Settle what the driver can settle with facts that it looks up: as a rule all of a small update."""
+        chosen = eligible(self._work, self._rules, components)
+        records = self._records.few(self._work) if chosen else None
+        if records is None:
             return
         started = time.monotonic()
         outcome = self._looked_up = solve(self._work, self._rules, records, chosen)

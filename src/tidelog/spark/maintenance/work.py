@@ -240,6 +240,8 @@ class Work:
             masks = {"rows": h | h0, "come": h & ~h0, "gone": h0 & ~h, "given": e & ~e0, "taken": e0 & ~e}
             found = {what: int(mask.sum()) for what, mask in masks.items()}
             self._append(name, str(path), found, name not in uncounted)
+        for name in set(uncounted) - set(tables):
+            self.stored[name] = replace(self.stored[name], counted=False)
 
     def rebase(self, rows: DataFrame, names: Sequence[str]) -> None:
         """Write all facts of predicates again, as they were before the update, with derivations counted."""
