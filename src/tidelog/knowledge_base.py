@@ -45,7 +45,7 @@ from tidelog.reason.queries import run_query
 from tidelog.reason.transaction import Limits
 from tidelog.results import Answers, Change, Facts, FactSet
 from tidelog.settling import SettledLock
-from tidelog.sources import EncodedFacts, UpdateMapping
+from tidelog.sources import UpdateMapping
 from tidelog.statistics import ListedRule, RuleStatistics, rule_statistics
 from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
@@ -125,12 +125,14 @@ class KnowledgeBase:
                 self._prefixes = before
                 raise
 
-    def _update_facts(self, delete: EncodedFacts, add: EncodedFacts, commit: Mapping[str, str] | None = None) -> Change:
+    def _update_facts(self, request: Request, commit: Mapping[str, str] | None = None) -> Change:
         """The same for facts that are encoded already."""
         with self._lock, deferred():
             arities = dict(self._arities)
-            added_rows = self._encode(add, arities)
-            return self._apply(Request(self._encode(delete, arities), added_rows), arities, checked_commit(commit))
+            for facts in (request.add, request.delete):
+                for predicate, rows in facts.items():
+                    _check_arity(arities, predicate, predicate, rows)
+            return self._apply(request, arities, checked_commit(commit))
 
     def _parse_rules(self, text: str) -> Program:
         if not text:
@@ -287,16 +289,11 @@ class KnowledgeBase:
 
     def _encode(self, facts: FactsByPredicate, arities: dict[str, int]) -> dict[str, Cells]:
         encoded: dict[str, Cells] = {}
-        ready = isinstance(facts, EncodedFacts)
         for name, rows in facts.items():
-            predicate, cells = (name, rows) if ready else (self._resolve(name), self._encode_rows(name, rows))
+            predicate, cells = self._resolve(name), self._encode_rows(name, rows)
             if cells is None:
                 continue
-            known = arities.setdefault(predicate, cells.shape[1])
-            if known != cells.shape[1]:
-                raise ArityError(
-                    f"`{name}` has {counted(known, 'argument')}, but a row has {counted(cells.shape[1], 'value')}"
-                )
+            _check_arity(arities, predicate, name, cells)
             encoded[predicate] = np.concatenate((encoded[predicate], cells)) if predicate in encoded else cells
         return encoded
 
@@ -530,6 +527,13 @@ class KnowledgeBase:
         check_function(name, function)
         self._functions[name] = function
         self._engine.store.forget_function(name)
+
+
+def _check_arity(arities: dict[str, int], predicate: str, name: str, rows: Cells) -> None:
+    """Hold rows of a predicate, under the name that it was given by, against what is known of it."""
+    known = arities.setdefault(predicate, rows.shape[1])
+    if known != rows.shape[1]:
+        raise ArityError(f"`{name}` has {counted(known, 'argument')}, but a row has {counted(rows.shape[1], 'value')}")
 
 
 def first_pairs(closure: Closure, most: int) -> Cells:

@@ -14,13 +14,8 @@ from queue import Empty, Queue
 from typing import Any, Protocol
 
 from tidelog.errors import DataError
-from tidelog.store.records import Cells
 
 UpdateMapping = Mapping[str, Any]
-
-
-class EncodedFacts(dict[str, Cells]):
-    """Facts of an update that has been looked at before its turn: rows of term numbers by resolved predicate."""
 
 
 class Source(Protocol):

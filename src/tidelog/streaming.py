@@ -12,17 +12,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import DataError, TidelogError
+from tidelog.reason.outcome import Request, Rows
 from tidelog.reason.transaction import BUDGET, Attendant, Transaction
 from tidelog.results import Change
-from tidelog.sources import EncodedFacts, Source, UpdateMapping, is_async, source_of
+from tidelog.sources import Source, UpdateMapping, is_async, source_of
 
 if TYPE_CHECKING:
     from tidelog.knowledge_base import KnowledgeBase
 
 KEYS = ("add", "delete", "add_rules", "remove_rules", "commit")
-
-Ready = tuple[EncodedFacts, EncodedFacts]
-"""The facts that an update deletes, and those that it adds."""
 
 Peek = Callable[[], UpdateMapping | None]
 
@@ -112,7 +110,7 @@ class LookAhead:
         self._kb = kb
         self._peek = peek
         self._seen: object = None
-        self._ready: Ready | None = None
+        self._ready: Request | None = None
 
     def attend(self, transaction: Transaction) -> None:
         if self._seen is not None:
@@ -122,12 +120,12 @@ class LookAhead:
             self._seen = update
             self._ready = self._encode(update)
             if self._ready is not None:
-                transaction.marking.look(*self._ready, self._kb._engine.explicit_relation)
+                transaction.marking.look(self._ready.delete, self._ready.add, self._kb._engine.explicit_relation)
 
     def breathe(self) -> None:
         """The next update can wait until the records are in order, where its facts are to be marked."""
 
-    def _encode(self, update: object) -> Ready | None:
+    def _encode(self, update: object) -> Request | None:
         """What an update deletes and adds. Nothing of a bad update, which is refused in its own place, of one whose
         rows can be read only once, and of one with rules, whose prefixes may give names another meaning.
         """
@@ -138,35 +136,35 @@ class LookAhead:
                 return None
         arities = dict(self._kb._arities)
         try:
-            return self._encode_facts(update.get("delete"), arities), self._encode_facts(update.get("add"), arities)
+            return Request(
+                self._encode_facts(update.get("delete"), arities), self._encode_facts(update.get("add"), arities)
+            )
         except (TidelogError, AttributeError, TypeError, ValueError):
             return None
 
-    def _encode_facts(self, facts: Mapping[str, Any] | None, arities: dict[str, int]) -> EncodedFacts:
+    def _encode_facts(self, facts: Mapping[str, Any] | None, arities: dict[str, int]) -> Rows:
         if not facts:
-            return NO_FACTS
+            return {}
         for name, rows in facts.items():
             if not isinstance(rows, Collection):
                 raise TypeError(f"the rows of `{name}` can be read only once")
-        return EncodedFacts(self._kb._encode(facts, arities))
+        return self._kb._encode(facts, arities)
 
-    def ready(self, update: UpdateMapping) -> Ready | None:
+    def ready(self, update: UpdateMapping) -> Request | None:
         """The facts of the next update, now that it is taken, if they have been looked at."""
         return self._ready if update is self._seen else None
 
 
-NO_FACTS = EncodedFacts()
-
-
 def apply_attended(
-    kb: KnowledgeBase, update: object, attendant: Attendant | None, ready: Ready | None = None
+    kb: KnowledgeBase, update: UpdateMapping, attendant: Attendant | None, ready: Request | None = None
 ) -> Change:
-    """Apply an update while somebody looks in; the facts of one that has been looked at need not be read again."""
-    checked = check_update(update)
+    """Apply an update while somebody looks in; one that has been looked at need not be checked and read again."""
     with kb._lock:
         kb._engine.attendant = attendant
         try:
-            return kb.update(**checked) if ready is None else kb._update_facts(*ready, checked.get("commit"))
+            if ready is None:
+                return kb.update(**check_update(update))
+            return kb._update_facts(ready, update.get("commit"))
         finally:
             kb._engine.attendant = None
 

@@ -7,7 +7,7 @@ a fact) and counting.
 
 from __future__ import annotations
 
-from tidelog.reason.mark_kernels import MARKED_PLACES, mark_fact, noted_place, room_for_marks
+from tidelog.reason.mark_kernels import MARKED_PLACES, mark_head, noted_places, room_for_marks
 from tidelog.reason.policy import RECURSIVE
 from tidelog.reason.state import AT_BUFFERED, AT_COUNTER, AT_TARGET
 from tidelog.store.jit import device, load_i32, load_i64, store_i32, store_i64
@@ -235,7 +235,7 @@ def absorb(m, action, target, buffered, counter):
     if m[M_LOG_COUNT] + buffered > m[M_LOG_CAPACITY]:
         m[M_STAGED] = buffered
         return FULL_LOG
-    if room_for_marks(m, m[MARKED_PLACES + 1]) != DONE:
+    if m[MARKED_PLACES + 1] > 0 and room_for_marks(m, buffered) != DONE:
         return FULL_LIST
     arity = field(row, R_ARITY)
     rows = m[M_HEADS]
@@ -255,13 +255,13 @@ def absorb(m, action, target, buffered, counter):
     # The hot path of materialisation: most heads are known, and then nothing but the key has to be read.
     known_is_enough = action == INSERT and counter < 0 and field(row, R_CLEAN) == 1
     noted = 0
-    marked = noted_place(m, noted)
+    marked, unmarked = noted_places(m, noted)
     for position in range(buffered):
         at = rows + 4 * arity * position
         key = row_key(at, arity)
         slot = find_slot(row, at, key, load_i64(slots + 8 * position))
         if load_i64(keys + 8 * slot) != EMPTY:
-            if known_is_enough and position != marked:
+            if known_is_enough and not marked <= position < unmarked:
                 continue
             fact = load_i32(fact_numbers + 4 * slot)
         else:
@@ -276,10 +276,11 @@ def absorb(m, action, target, buffered, counter):
             move_counter(row, fact, counter, 1)
         else:
             count_head(m, target, row, fact, counter, -1)
-        if position == marked:
-            mark_fact(m, target, fact)
-            noted += 1
-            marked = noted_place(m, noted)
+        if marked <= position < unmarked:
+            mark_head(m, target, row, fact)
+            if position == unmarked - 1:
+                noted += 2
+                marked, unmarked = noted_places(m, noted)
     m[MARKED_PLACES + 1] = 0
     return DONE
 

@@ -1,14 +1,14 @@
 """The part of marking that kernels do: whether a rule instance uses a marked fact, and marking its head.
 
-Heads are buffered before they are looked up, so a marked head is first noted by its place in the buffer. A relation
+Heads are buffered before they are looked up, so marked heads are first noted by their places in the buffer. A relation
 knows how many of its facts pass marks on (`R_MARKS`): a plan over relations without any costs nothing.
 """
 
 from __future__ import annotations
 
-from tidelog.store.executor import head_relation, matched_fact, next_match, plan_word, start, write_head
+from tidelog.store.executor import matched_fact, plan_word
 from tidelog.store.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import enqueue, field, find, flags_at, flags_of, record_of, relation_row, touch
+from tidelog.store.kernels import enqueue, field, find, flags_at, record_of, relation_row, touch
 from tidelog.store.layout import (
     DONE,
     F_DELETED,
@@ -20,19 +20,14 @@ from tidelog.store.layout import (
     FULL,
     FULL_LIST,
     M_CODE,
-    M_FRAMES,
     M_FULL,
-    M_HEADS,
     M_HEADS_CAPACITY,
     M_LISTS,
     M_LOG_CAPACITY,
     M_LOG_COUNT,
     M_PASSING,
     M_STAGED,
-    M_STATE,
     M_WORK,
-    MATCH,
-    NEED_COPIES,
     P_FIRST,
     P_STEPS,
     R_ARITY,
@@ -41,15 +36,15 @@ from tidelog.store.layout import (
     R_MARKS,
     R_QUEUE_CAPACITY,
     R_QUEUE_COUNT,
+    R_WIDTH,
     S_KIND,
     S_RELATION,
     STEP_SCAN,
     W_MARKED_EXPLICIT,
-    W_MARKED_IMPLICIT,
 )
 
-# Work lists: what the last update marked, places in the buffer of heads, and what this update marks; facts are
-# relation << 32 | fact.
+# Work lists: what the last update marked, places in the buffer of heads, each from where to where, and what this update
+# marks; facts are relation << 32 | fact.
 LIST_EXPECTED = 4
 LIST_MARKED_PLACES = 6
 LIST_MARKED = 7
@@ -57,10 +52,6 @@ LIST_MARKED = 7
 EXPECTED = M_LISTS + 3 * LIST_EXPECTED
 MARKED_PLACES = M_LISTS + 3 * LIST_MARKED_PLACES
 MARKED = M_LISTS + 3 * LIST_MARKED
-
-# Where `share_marks` goes on.
-AT_MARK = 0
-AT_COPY = 1
 
 
 # --- in rule instances ------------------------------------------------------------------------------------------------
@@ -99,12 +90,15 @@ def uses_marked(m, frame, care, first):
 
 @device
 def note_marked(m, first, end):
-    """The heads at these places of the buffer are to be marked. The list is as long as the buffer."""
+    """The heads at these places of the buffer are to be marked."""
     noted = m[MARKED_PLACES + 1]
-    for place in range(first, end):
-        store_i64(m[MARKED_PLACES] + 8 * noted, place)
-        noted += 1
-    m[MARKED_PLACES + 1] = noted
+    last = m[MARKED_PLACES] + 8 * (noted - 1)
+    if noted > 0 and load_i64(last) == first:
+        store_i64(last, end)
+    elif first < end:
+        store_i64(last + 8, first)
+        store_i64(last + 16, end)
+        m[MARKED_PLACES + 1] = noted + 2
 
 
 @device
@@ -138,10 +132,19 @@ def room_for_marks(m, more):
 
 
 @inlined
-def noted_place(m, position):
-    """The place of a noted head, in the order in which they were noted, which is that of the buffer; -1 after the
-    last."""
-    return load_i64(m[MARKED_PLACES] + 8 * position) if position < m[MARKED_PLACES + 1] else -1
+def noted_places(m, position):
+    """From where to where heads were noted, in the order of the buffer; nowhere after the last."""
+    if position >= m[MARKED_PLACES + 1]:
+        return -1, -1
+    at = m[MARKED_PLACES] + 8 * position
+    return load_i64(at), load_i64(at + 8)
+
+
+@inlined
+def mark_head(m, target, row, fact):
+    """Mark a derived fact; most are found several times."""
+    if not load_i32(flags_at(row, fact)) & F_MARKED:
+        mark_fact(m, target, fact)
 
 
 # --- the next update --------------------------------------------------------------------------------------------------
@@ -152,7 +155,7 @@ def mark_explicit(m, relation, rows, count, kept, kept_count):
     """Mark the explicit facts among `rows` that are not among `kept`."""
     status = room_for_marks(m, count)
     if status == DONE:
-        # Any head of the buffer may come to be noted.
+        # Any head of the buffer may come to be noted; it holds less than half as many as it has cells.
         status = room_in(m, LIST_MARKED_PLACES, m[M_HEADS_CAPACITY])
     if status != DONE:
         return status
@@ -184,71 +187,23 @@ def mark_explicit(m, relation, rows, count, kept, kept_count):
 def take_marks(m, expect):
     """Take every mark off. With `expect` the derived facts of I that had one are expected; there is room for them."""
     kept = 0
+    last, row, flags_from, width = -1, 0, 0, 0
     for position in range(m[MARKED + 1]):
         entry = load_i64(m[MARKED] + 8 * position)
-        row = relation_row(m, entry >> 32)
-        place = flags_at(row, entry & 0xFFFFFFFF)
+        if entry >> 32 != last:
+            last = entry >> 32
+            row = relation_row(m, last)
+            flags_from, width = flags_at(row, 0), field(row, R_WIDTH)
+            store_i64(row + 8 * R_MARKS, 0)
+        place = flags_from + width * (entry & 0xFFFFFFFF)
         flags = load_i32(place)
         store_i32(place, flags & ~F_MARKED)
-        store_i64(row + 8 * R_MARKS, 0)
         if expect and flags & (F_IN | F_EXPLICIT | F_MARKED) == F_IN | F_MARKED:
             store_i64(m[EXPECTED] + 8 * kept, entry)
             kept += 1
     m[EXPECTED + 1] = kept
     m[MARKED + 1] = 0
     m[MARKED_PLACES + 1] = 0
-
-
-@device
-def mark_copy(m, plan, fact):
-    """Mark what a rule with one body atom yields of a fact, if that holds; DONE, or a reason to pause."""
-    frame = m[M_FRAMES]
-    start(frame, plan, fact)
-    status = next_match(m, frame)
-    if status != MATCH:
-        return status
-    relation = head_relation(m, plan)
-    write_head(m, frame, m[M_HEADS])
-    head = find(m, relation, m[M_HEADS])
-    if head >= 0 and flags_of(m, relation, head) & F_IN:
-        mark_fact(m, relation, head)
-    return DONE
-
-
-@entry_point
-def share_marks(m, copies, known, plans):
-    """Rules with one body atom: their heads have the marks of their bodies.
-
-    The plans of those that read relation number i stand from `copies[2 i]` to `copies[2 i + 1]`, each with the flags
-    of facts that pass their marks on; -1 where nobody has asked yet. In the end marks are taken off, and what the next
-    update has to expect is known.
-    """
-    while m[M_STATE + AT_MARK] < m[MARKED + 1]:
-        status = room_for_marks(m, 1)
-        if status != DONE:
-            return status
-        entry = load_i64(m[MARKED] + 8 * m[M_STATE + AT_MARK])
-        relation = entry >> 32
-        if relation >= known or load_i32(copies + 8 * relation) < 0:
-            m[M_FULL] = relation
-            return NEED_COPIES
-        place = load_i32(copies + 8 * relation) + m[M_STATE + AT_COPY]
-        if place == load_i32(copies + 8 * relation + 4):
-            m[M_STATE + AT_MARK] += 1
-            m[M_STATE + AT_COPY] = 0
-            continue
-        fact = entry & 0xFFFFFFFF
-        wanted = load_i32(plans + 8 * place + 4) | F_IN
-        if flags_of(m, relation, fact) & wanted == wanted:
-            status = mark_copy(m, load_i32(plans + 8 * place), fact)
-            if status != DONE:
-                return status
-        m[M_STATE + AT_COPY] += 1
-    status = room_in(m, LIST_EXPECTED, m[MARKED + 1])
-    if status == DONE:
-        take_marks(m, True)
-        m[M_WORK + W_MARKED_IMPLICIT] += m[EXPECTED + 1]
-    return status
 
 
 @entry_point

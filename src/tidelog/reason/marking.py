@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.program.plan import Pivot, Start
+from tidelog.reason.mark_copies import AT_COPY, AT_MARK, share_marks
 from tidelog.reason.mark_kernels import (
-    AT_COPY,
-    AT_MARK,
     EXPECTED,
     LIST_EXPECTED,
     MARKED,
@@ -32,7 +31,6 @@ from tidelog.reason.mark_kernels import (
     forget_marks,
     mark_explicit,
     seed_expected,
-    share_marks,
 )
 from tidelog.store.jit import address
 from tidelog.store.layout import (
@@ -155,10 +153,11 @@ class Marking:
         """The explicit facts in `rows` went. Where the same were marked before, and nothing else can have gone, the
         heads of rules that copy them are expected, and need not be derived for it; positive marks are another matter.
         """
-        if marked and not node.rules and not self._positive:
-            for predicate, relation in zip(node.predicates, node.relations, strict=True):
-                if predicate in marked and rows.get(predicate) is marked[predicate]:
-                    self.announced |= copies.rules(relation)
+        if not marked or node.rules or self._positive:
+            return
+        for predicate, relation in zip(node.predicates, node.relations, strict=True):
+            if predicate in marked and rows.get(predicate) is marked[predicate]:
+                self.announced |= copies.rules(relation)
 
     def seed(self, relation: Relation, protect: bool) -> None:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""

@@ -151,14 +151,12 @@ def given_pivots(m, short, pivots, count, pivot_row):
 
 
 @inlined
-def copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked):
-    """The head of a rule with one atom; how many are buffered then."""
-    if marked:
-        note_marked(m, buffered, buffered + 1)
+def copy_pivot(head_cells, arity, pivot, heads, buffered, known_heads):
+    """The head of a rule with one atom, which shares the mark of its pivot in any case (`reason.mark_copies`); how many
+    are buffered then."""
     head = heads + 4 * arity * buffered
     short_head(head_cells, arity, pivot, pivot, pivot, head)
-    # A mark belongs to the place that it was noted for, also where the head is known.
-    if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
+    if arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
         buffered += 1
     return buffered
 
@@ -274,7 +272,7 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                     buffered = 0
                 chain = (fact, cells, width, flags, link)
                 if atoms == 0:
-                    buffered = copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked)
+                    buffered = copy_pivot(head_cells, arity, pivot, heads, buffered, known_heads)
                     fact, seen, matches = -1, 0, 1
                 elif shape == SPREAD:
                     same = cell_value(head_cells, pivot, middle)
