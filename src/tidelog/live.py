@@ -301,17 +301,22 @@ class Live:
         problem, self._problem = self._problem, None
         if problem is not None:
             raise problem
-        if isinstance(self._in_work, Batch):
-            self._take_in()
-            if self._news:
-                self._news = False
-                later = self._waiting[0] if self._waiting else None
-                if isinstance(later, Batch) and self._in_work.is_undone_by(later):
-                    raise _StartAgain
+        if isinstance(self._in_work, Batch) and (self._incoming or self._news):
+            with self.window.alone():
+                self._take_in()
+                self._start_again_if_undone(self._in_work)
         self._spend()
         if not self._may_go_on():
             self._changed.notify_all()
             self._changed.wait_for(self._may_go_on)
+
+    def _start_again_if_undone(self, work: Batch) -> None:
+        """Hold what is in work against what was taken in since the last time."""
+        if self._news:
+            self._news = False
+            later = self._waiting[0] if self._waiting else None
+            if isinstance(later, Batch) and work.is_undone_by(later):
+                raise _StartAgain
 
     def breathe(self) -> None:
         """Take in what came, in the middle of what cannot be left: a problem is raised when that is done."""

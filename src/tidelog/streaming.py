@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import DataError, TidelogError
+from tidelog.reason.attendant import SHUT, Attendant
 from tidelog.reason.outcome import Request, Rows
-from tidelog.reason.transaction import BUDGET, Attendant, Transaction
+from tidelog.reason.transaction import BUDGET, Transaction
 from tidelog.results import Change
 from tidelog.sources import Source, UpdateMapping, is_async, source_of
 
@@ -104,7 +105,7 @@ class LookAhead:
 
     budget = BUDGET
     streams = True
-    window = None
+    window = SHUT
 
     def __init__(self, kb: KnowledgeBase, peek: Peek) -> None:
         self._kb = kb

@@ -1,8 +1,9 @@
-"""Taking updates in beside the work: `kb.live()` opens a window while a kernel runs that leaves the terms alone.
+"""Taking updates in beside the work: `kb.live()` opens a window while an update is in work.
 
-To take an update in means to encode its facts, and terms belong to the thread that works on the knowledge base. Most
-kernels never look at them, however long they run. While one of those runs, whoever submits an update takes in what has
-come, in his own thread, and nobody has to wait for the kernel to pause.
+To take an update in means to encode its facts, and terms belong to the thread that works on the knowledge base. Most of
+what it does never looks at them, however long it takes. As long as the window is open, whoever submits an update takes
+in what has come, in his own thread, and nobody has to wait for a kernel to pause. What does need the terms is done
+alone.
 """
 
 from __future__ import annotations
@@ -13,25 +14,30 @@ from contextlib import contextmanager
 
 
 class Window:
-    """A context that is entered around such work. `waits` says whether there is something that can be taken in, and
-    `take_in` does so; only one thread at a time is in it, and none while the window is shut.
+    """A context that is entered around the work, and `alone` within it. `waits` says whether there is something that
+    can be taken in, and `take_in` does so; only one thread at a time is in it, and none while the window is shut.
+
+    Both contexts are for the thread that works, and may be entered within themselves.
     """
 
     def __init__(self, waits: Callable[[], bool], take_in: Callable[[], None]) -> None:
         self._waits = waits
         self._take_in = take_in
-        self._open = False
+        self._entered = 0
+        self._alone = False
         self._permit = threading.Lock()
         self._permit.acquire()
 
     def __enter__(self) -> None:
-        self._open = True
-        self._permit.release()
-        self.use()
+        self._entered += 1
+        if self._entered == 1:
+            self._permit.release()
+            self.use()
 
     def __exit__(self, *_: object) -> None:
-        self._permit.acquire()
-        self._open = False
+        if self._entered == 1:
+            self._permit.acquire()
+        self._entered -= 1
 
     def use(self) -> None:
         """Take in what waits, unless the window is shut or somebody else is at it: each looks again when he has left,
@@ -45,9 +51,13 @@ class Window:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """For the thread that works: within, nobody else takes anything in."""
-        if not self._open:
+        """Within, nobody else takes anything in."""
+        if self._alone or not self._entered:
             yield
             return
         with self._permit:
-            yield
+            self._alone = True
+            try:
+                yield
+            finally:
+                self._alone = False

@@ -283,8 +283,7 @@ class ClosureNode:
         for rows in list(self._unread):
             rows.read()
         self.relation.was_empty = len(self.closure) == 0
-        with transaction.window:
-            change = self.closure.apply(self._edges(gone), self._edges(come))
+        change = self.closure.apply(self._edges(gone), self._edges(come))
         self._applied = True
         return self._delta(LazyRows(change, appeared=False), LazyRows(change, appeared=True))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from tidelog.program.graph import RuleGraph
 from tidelog.reason.agenda import Agenda
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.algorithms import Algorithm, algorithm_for
+from tidelog.reason.attendant import Attendant
 from tidelog.reason.changes import NOTHING, Appended, Changed, Explicit, RuleChange
 from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
 from tidelog.reason.compiled import CompiledRule, Node
@@ -36,7 +37,7 @@ from tidelog.reason.recomputation import recompute
 from tidelog.reason.recounting import recount
 from tidelog.reason.renewal import Renewed
 from tidelog.reason.returning import NO_WORDS
-from tidelog.reason.transaction import Attendant, Limits, Transaction
+from tidelog.reason.transaction import Limits, Transaction
 from tidelog.store.jit import working_time
 from tidelog.store.layout import F_EXPLICIT, F_IN, M_ERRORS
 from tidelog.store.records import Cells
@@ -105,22 +106,24 @@ class Engine:
         transaction = self._begin(request, exchange)
         relation_count = len(self.store.relations)
         try:
-            self._pass(transaction, request, exchange)
-            transaction.marking.finish(self._copies)
-            kept = transaction.returning.finish()
-            outcome = self._outcome(transaction)
+            with transaction.window:
+                self._pass(transaction, request, exchange)
+                transaction.marking.finish(self._copies)
+                kept = transaction.returning.finish()
+                outcome = self._outcome(transaction)
             if before_commit is not None:
                 before_commit(outcome)
         except BaseException as problem:
             try:
-                self._roll_back(transaction, exchange, relation_count)
+                with transaction.window:
+                    self._roll_back(transaction, exchange, relation_count)
             except MemoryError:
                 raise BrokenError(BROKEN) from problem
             self._tidy(self.store.relations)
             raise
-        self._commit(transaction, exchange)
         self._marked, self._kept = transaction.marking.marked, kept
         with transaction.window:
+            self._commit(transaction, exchange)
             self._tidy(map(self.nodes.relation, transaction.deltas))
         transaction.let_go()
         for aggregate in exchange.removed_aggregates:
@@ -132,7 +135,7 @@ class Engine:
         if self.attendant is not None:
             # Whoever looks in may look for any fact.
             self.store.breathe = self.attendant.breathe
-            with self.attendant.window or nullcontext():
+            with self.attendant.window:
                 self.store.complete_tables()
         for rows in list(self._unread):
             rows.read()
@@ -239,7 +242,7 @@ class Engine:
 
     def _uses_terms(self) -> bool:
         """Whether kernels have to know what the terms in facts are: not where rules only join them."""
-        if self.attendant is None or self.attendant.window is None:
+        if self.attendant is None:
             return True
         if self._any_terms is None:
             self._any_terms = any(_computes(rule) for rule in self.graph.rules.values())
@@ -456,10 +459,11 @@ class Engine:
 
     def _maintain_groups(self, transaction: Transaction, node: Node, added: tuple[int, ...]) -> None:
         for aggregate in self.nodes.aggregates_of(rule.number for rule in node.rules):
-            if aggregate.number in added or self._all_new(transaction, aggregate):
-                aggregate.evaluate(transaction)
-            else:
-                aggregate.maintain(transaction)
+            with transaction.window.alone():
+                if aggregate.number in added or self._all_new(transaction, aggregate):
+                    aggregate.evaluate(transaction)
+                else:
+                    aggregate.maintain(transaction)
             transaction.collect([aggregate.relation])
 
     def _all_new(self, transaction: Transaction, aggregate: AggregateRule) -> bool:

@@ -25,11 +25,9 @@ def apply_explicit(transaction: Transaction, node: Node, request: Request) -> Ex
         add = request.add.get(predicate)
         gone, come = NOTHING, NOTHING
         if delete is not None and len(delete):
-            with transaction.window_for(len(delete)):
-                gone = _change(transaction, relation, delete, adding=False)
+            gone = _change(transaction, relation, delete, adding=False)
         if add is not None and len(add):
-            with transaction.window_for(len(add)):
-                come = _change(transaction, relation, add, adding=True)
+            come = _change(transaction, relation, add, adding=True)
         if len(gone) and len(come):
             gone, come = _apart(gone, come)
         transaction.marking.came(predicate, relation, len(come))

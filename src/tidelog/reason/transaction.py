@@ -7,9 +7,9 @@ knows which facts changed so far. What was there before, and how it is put back,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from tidelog.errors import LimitError
 from tidelog.program.normal import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.reason import interrupts
+from tidelog.reason.attendant import SHUT, Attendant, Opening
 from tidelog.reason.batches import queue_facts, queues_to_list, seed
 from tidelog.reason.before import Before
 from tidelog.reason.calls import answer_requests
@@ -31,7 +32,7 @@ from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
 from tidelog.reason.returning import NO_WORDS, Returning, Words
 from tidelog.reason.sets import Sets
 from tidelog.reason.state import AT_BUFFERED, AT_TARGET, STATE_SIZE
-from tidelog.store.growth import PIECE, no_breath
+from tidelog.store.growth import no_breath
 from tidelog.store.jit import address, working_time
 from tidelog.store.layout import (
     DONE,
@@ -79,28 +80,6 @@ class OutOfPatience(Exception):
     """A deletion has looked at more candidates than it may; nothing is decided by then."""
 
 
-class Attendant(Protocol):
-    """Somebody who looks in while an update is in work: between components, and whenever a kernel pauses."""
-
-    @property
-    def budget(self) -> int:
-        """Candidates that a kernel may look at before it pauses."""
-
-    @property
-    def streams(self) -> bool:
-        """Whether work is counted as for a stream, see `reason.marking`."""
-
-    def attend(self, transaction: Transaction) -> None:
-        """May mark facts or wait, and raise to have the update rolled back; no kernel with state of its own may run."""
-
-    def breathe(self) -> None:
-        """Something long is done that cannot be left half done: may take new work in, and must not raise."""
-
-    @property
-    def window(self) -> AbstractContextManager[None] | None:
-        """What is entered around work that leaves the terms alone: others may encode facts meanwhile."""
-
-
 class Transaction:
     """One update in work."""
 
@@ -120,10 +99,11 @@ class Transaction:
         self._functions = functions
         self._rule_text = rule_text
         self._attendant = attendant
-        self.window: AbstractContextManager[None] = (attendant and attendant.window) or nullcontext()
-        self._opens_window = not uses_terms and attendant is not None and attendant.window is not None
+        self.window: Opening = SHUT if attendant is None else attendant.window
+        self._shuts_window = uses_terms and self.window is not SHUT
         self._budget = BUDGET if attendant is None else attendant.budget
         store.breathe = no_breath if attendant is None else attendant.breathe
+        store.alone = self.window.alone
         self._began = working_time()
         self.deltas: dict[str, Changed] = {}
         self.candidates = 0  # that kernels have looked at
@@ -159,13 +139,11 @@ class Transaction:
     def run(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Run a kernel to its end."""
         self.machine[M_STATE : M_STATE + STATE_SIZE] = 0
-        # The first slice is mostly the only one, and too short for anybody to wait for its end.
-        paused = False
         while True:
             budget = self._budget if self._patience is None else max(1, min(self._budget, self._patience))
             self.machine[M_BUDGET] = budget
-            if paused and self._opens_window:
-                with self.window:
+            if self._shuts_window:
+                with self.window.alone():
                     status = kernel(self.machine, *arguments)
             else:
                 status = kernel(self.machine, *arguments)
@@ -177,12 +155,7 @@ class Transaction:
                 return
             if self._patience is not None and self._patience <= 0:
                 raise OutOfPatience
-            paused = True
             self._attend(status)
-
-    def window_for(self, rows: int) -> AbstractContextManager[None]:
-        """The window, where so many rows are worth one."""
-        return self.window if rows > PIECE else nullcontext()
 
     @contextmanager
     def patience(self, most: int | None) -> Iterator[None]:
@@ -195,14 +168,18 @@ class Transaction:
 
     def _attend(self, status: int) -> None:
         """Do what a kernel paused for."""
+        if status in (FULL_TERMS, NEED_CALLS):
+            with self.window.alone():
+                self._serve_terms(status)
+        else:
+            self._let_grow(status)
+        self.look_around()
+
+    def _serve_terms(self, status: int) -> None:
         if status == FULL_TERMS:
             self.store.terms.reserve(1)
-        elif status == NEED_CALLS:
-            self._call_functions()
         else:
-            with self.window:
-                self._let_grow(status)
-        self.look_around()
+            self._call_functions()
 
     def _let_grow(self, status: int) -> None:
         machine = self.machine
@@ -486,6 +463,7 @@ class Transaction:
         """It is over: what changed belongs to whoever was told of it."""
         self.deltas.clear()
         self.store.breathe = no_breath
+        self.store.alone = nullcontext
 
     def roll_back(self) -> None:
         for relation in self._postponed:

@@ -213,7 +213,11 @@ class Assembler:
         if isinstance(term, Variable):
             return self._slot(term)
         assert isinstance(term, Constant)
-        return -1 - self._store.terms.encode(term.value)
+        return -1 - self._constant(term)
+
+    def _constant(self, constant: Constant) -> int:
+        with self._store.alone():
+            return self._store.terms.encode(constant.value)
 
     def _step(self, step: Step) -> list[int]:
         match step:
@@ -300,6 +304,6 @@ class Assembler:
         if isinstance(expression, Variable):
             return [E_VARIABLE, self._slot(expression)]
         if isinstance(expression, Constant):
-            return [E_CONSTANT, self._store.terms.encode(expression.value)]
+            return [E_CONSTANT, self._constant(expression)]
         words = [word for argument in expression.arguments for word in self._postfix(argument)]
         return [*words, E_CALL, OPERATORS.index(expression.function)]

@@ -4,7 +4,8 @@ true.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +70,7 @@ class Store:
         self._spare: list[int] = []
         self._spare_indexes: list[int] = []
         self.breathe: Breathe = no_breath  # while something long is done in one piece
+        self.alone: Callable[[], AbstractContextManager[None]] = nullcontext  # while terms are used within an update
         self.postponed: set[Relation] = set()  # those whose hash tables do not hold all facts
         self._memos: dict[tuple[str, int], Relation] = {}
         self.memo_functions: dict[int, str] = {}
