@@ -23,6 +23,7 @@ from tidelog.arguments import checked_facts
 from tidelog.backlog import Batch, Part, Submission
 from tidelog.errors import LimitError, TidelogError
 from tidelog.netting import net_change
+from tidelog.reason.interrupts import deferred
 from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Transaction
 from tidelog.results import Change
@@ -135,11 +136,20 @@ class Live:
         target = self._submitted
         with self._changed:
             self._unlimited += 1
+            here = self._worker is None
+            if here:
+                self._worker = threading.current_thread()
             self._call_worker()
-            self._changed.wait_for(lambda: self._settled >= target)
-            self._unlimited -= 1
-            self._raise_refused()
-            changes, self._changes = self._changes, []
+        try:
+            if here:
+                self._work_here(target)
+            with self._changed:
+                self._changed.wait_for(lambda: self._settled >= target)
+                self._raise_refused()
+                changes, self._changes = self._changes, []
+        finally:
+            with self._changed:
+                self._unlimited -= 1
         return net_change(self._kb._engine.store.terms, changes)
 
     def snapshot(self) -> Snapshot:
@@ -224,6 +234,19 @@ class Live:
             else:
                 self._wake.wait()
 
+    def _work_here(self, target: int) -> None:
+        """Work in the thread that wants it done, where nobody else works: that takes less than to wake another."""
+        try:
+            with deferred():
+                while self._settled < target:
+                    self._give_way()
+                    self._work_on_next()
+        finally:
+            with self._changed:
+                self._worker = None
+                if self._background or self._units > 0 or self._unlimited > 1:
+                    self._call_worker()
+
     def _give_way(self) -> None:
         """Between two transactions, let those have the knowledge base who wait for it."""
         if self._lock.waiting:
@@ -280,7 +303,11 @@ class Live:
         self._waiting.appendleft(self._in_work)
 
     def _fall_back(self, work: Batch | Submission, problem: BaseException) -> None:
-        """Find the update that is to blame: one at a time they fail alone."""
+        """Find the update that is to blame: one at a time they fail alone. After Ctrl-C, which only the main thread gets,
+        none is."""
+        if isinstance(problem, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            self._waiting.appendleft(work)
+            raise problem
         if isinstance(work, Batch) and len(work.parts) > 1:
             self._waiting.extendleft(reversed(work.split()))
             return
