@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 
@@ -20,10 +23,14 @@ from generate import EVERYTHING, soak
 from naive import State, Update, change, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, TidelogError
 from tidelog.live import Live
+from tidelog.reason.engine import Engine
+from tidelog.reason.transaction import Transaction
 from tidelog.store import growth
+from tidelog.store.relation import Relation
 from tidelog.window import Window
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
+COMPUTES = PATHS + 'far(X, concat("to ", str(Y))) :- path(X, Y), X != Y. reach(X, count(Y)) :- path(X, Y).'
 
 
 @pytest.fixture
@@ -493,8 +500,14 @@ def test_a_window_that_is_shut_lets_nothing_in() -> None:
         assert taken == [2, 1]
         waiting.append(3)
         with window.alone():
+            with window, window.alone():
+                window.use()
             window.use()
             assert waiting == [3]
+        with window:
+            window.use()
+        assert not waiting
+        waiting.append(5)
         window.use()
         assert not waiting
     waiting.append(4)
@@ -540,11 +553,86 @@ def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, mon
     audit(kb)
 
 
+@pytest.mark.parametrize("rules", [PATHS, COMPUTES], ids=["joins", "computes"])
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(Relation, "index_on"), (Transaction, "collect"), (Transaction, "commit"), (Engine, "_tidy")],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_an_update_is_taken_in_between_two_kernels(
+    rules: str, owner: type, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[int] = []
+    original = getattr(owner, name)
+
+    def submit_and_go_on(self: object, *arguments: object) -> object:
+        if not left:
+            other = threading.Thread(target=live.submit, kwargs={"add": {"edge": [("new", 0)]}})
+            other.start()
+            other.join()
+            left.append(len(live._incoming))
+        return original(self, *arguments)
+
+    kb = KnowledgeBase(rules, modules=False)
+    kb.update(add=chain(9))
+    live = kb.live()
+    monkeypatch.setattr(owner, name, submit_and_go_on)
+    live.submit(delete=chain(4, 5))
+    live.settle()
+    live.settle()
+    assert left == [0]
+    truth = KnowledgeBase(rules)
+    truth.update(add={"edge": [*chain(5)["edge"], ("new", 0)]})
+    assert materialisation(kb) == materialisation(truth)
+
+
+def test_settle_works_where_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    kb = KnowledgeBase(PATHS)
+    live = kb.live()
+    live.submit(add=chain(5))
+    monkeypatch.setattr(threading.Thread, "start", None)
+    assert len(live.settle().added["path"]) == 15
+    assert live.pending == 0
+
+
+def test_settle_finishes_what_another_thread_has_begun() -> None:
+    kb = KnowledgeBase(PATHS, modules=False)
+    live = kb.live()
+    live.submit(add=chain(300))
+    in_the_middle(live)
+    live.submit(delete=chain(200, 50))
+    live.settle()
+    assert len(kb.facts("path")) == 50 * 51 // 2 + 50 * 51 // 2
+    audit(kb)
+
+
+def test_ctrl_c_leaves_updates_pending() -> None:
+    def interrupt(value: object) -> object:
+        if value == "c" and not interrupted:
+            interrupted.append(value)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+        return value
+
+    interrupted: list[object] = []
+    kb = KnowledgeBase()
+    kb.register("slow", interrupt)
+    kb.add_rules("slowly(X) :- edge(X, Y), X = slow(X).")
+    live = kb.live()
+    live.submit(add={"edge": [("a", "b")]})
+    live.submit(add={"edge": [("c", "d")]})
+    with pytest.raises(KeyboardInterrupt):
+        live.settle()
+    assert (live.pending, len(kb)) == (2, 0)
+    assert set(live.settle().added["slowly"]) == {("a",), ("c",)}
+
+
 @pytest.mark.parametrize("modules", [False, True])
-def test_threads_take_updates_in_beside_the_work(modules: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rules", [PATHS, COMPUTES], ids=["joins", "computes"])
+def test_threads_take_updates_in_beside_the_work(rules: str, modules: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each thread has its own edges with names of their own, so that terms are made, and grow, in every thread."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 1)
-    kb = KnowledgeBase(PATHS, modules=modules)
+    kb = KnowledgeBase(rules, modules=modules)
     ends: list[set[tuple[str, str]]] = [set() for _ in range(4)]
 
     def write(number: int) -> None:
@@ -562,10 +650,9 @@ def test_threads_take_updates_in_beside_the_work(modules: bool, monkeypatch: pyt
             thread.start()
         for thread in threads:
             thread.join()
-    truth = KnowledgeBase(PATHS)
+    truth = KnowledgeBase(rules)
     truth.update(add={"edge": set().union(*ends)})
-    assert set(kb.facts("edge")) == set(truth.facts("edge"))
-    assert set(kb.facts("path")) == set(truth.facts("path"))
+    assert materialisation(kb) == materialisation(truth)
     audit(kb)
 
 
