@@ -45,14 +45,38 @@ def test_an_update_that_fails_gives_the_relations_of_its_aggregates_back() -> No
     kb.update(add={"edge": EDGES})
     kb.add_rules(LONGEST)
     kb.remove_rules(LONGEST)
-    before = len(kb._engine.store.relations)
+    sizes = []
     for _ in range(3):
         with pytest.raises(tidelog.TidelogError, match="more than 300 facts"):
             kb.update(add_rules=LONGEST + DEGREE + "twice(X, Y, count(Z)) :- path(X, Y), path(Y, Z).")
         audit(kb)
-    assert len(kb._engine.store.relations) == before
+        sizes.append(len(kb._engine.store.relations))
+    assert len(set(sizes)) == 1
     kb.add_rules(LONGEST)
     assert len(kb.facts("longest")) == len(EDGES)
+    audit(kb)
+
+
+@pytest.mark.parametrize("asked", ["foo", "foo(X)", "foo(X, Y)", "foo(X, Y, Z)", "q(X), not foo(X)"])
+def test_a_query_does_not_decide_how_many_arguments_a_predicate_has(asked: str) -> None:
+    kb = KnowledgeBase("r(X) :- q(X).")
+    kb.update(add={"q": [("a",), ("b",)]})
+    kb.query(asked)
+    kb.why_not("foo(a)")
+    assert kb.explain("foo(a)") is None
+    kb.update(add={"foo": [("a", "b")]}, add_rules="foo(X, X) :- q(X).")
+    assert set(kb.facts("foo")) == {("a", "b"), ("a", "a"), ("b", "b")}
+    audit(kb)
+
+
+def test_a_failed_update_that_used_relations_again_does_not_decide_either() -> None:
+    kb = KnowledgeBase(PATHS + LONGEST, modules=False, max_facts=300)
+    kb.update(add={"edge": EDGES})
+    kb.remove_rules(LONGEST)
+    with pytest.raises(tidelog.TidelogError, match="more than 300 facts"):
+        kb.update(add={"foo": [(1,)]}, add_rules="all(X, Y, Z) :- path(X, Y), path(Y, Z). foo(X) :- edge(X, _).")
+    kb.update(add={"foo": [("a", "b")]})
+    assert set(kb.facts("foo")) == {("a", "b")}
     audit(kb)
 
 

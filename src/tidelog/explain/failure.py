@@ -87,7 +87,7 @@ class Inquest:
         shadow.reserve(1)
         load_rows(self._engine.store.machine, shadow.number, address(np.ascontiguousarray(row, np.int32)), 1, F_IN)
         try:
-            with self._engine.store.code.borrowed():
+            with self._engine.store.borrowed():
                 return self._longest(plan, shadow, number, aggregate)
         finally:
             self._backwards.forget()

@@ -104,7 +104,7 @@ class Engine:
         self._make_ready()
         exchange = self._exchange_rules(request)
         transaction = self._begin(request, exchange)
-        relation_count = len(self.store.relations)
+        self.store.begin_relations()
         try:
             with transaction.window:
                 self._pass(transaction, request, exchange)
@@ -116,7 +116,7 @@ class Engine:
         except BaseException as problem:
             try:
                 with transaction.window:
-                    self._roll_back(transaction, exchange, relation_count)
+                    self._roll_back(transaction, exchange)
             except MemoryError:
                 raise BrokenError(BROKEN) from problem
             self._tidy(self.store.relations)
@@ -188,17 +188,15 @@ class Engine:
         self.forget_counts(exchange.removed)
         self.counted.commit()
 
-    def _roll_back(self, transaction: Transaction, exchange: Exchange, relation_count: int) -> None:
+    def _roll_back(self, transaction: Transaction, exchange: Exchange) -> None:
         """Let all be as before the update; numbers of its rules and names of its relations will mean something else."""
         transaction.roll_back()
         self._closures.roll_back()
         exchange.take_back(self.graph)
         self.counted.roll_back()
-        for aggregate in self.nodes.aggregates_of(exchange.added):
-            aggregate.retire()
         self.nodes.clear()
         self._forget_marks()
-        self.store.forget_relations(relation_count)
+        self.store.retire_new_relations()
 
     def _derived_afresh(self, removed: Mapping[int, Rule]) -> set[str]:
         """The predicates of which nobody needs the facts of before as records if they are no closures any more: those

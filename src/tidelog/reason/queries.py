@@ -42,7 +42,7 @@ def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells, int]:
     rule = normalise(Rule(Atom("#query", found), query.body))
     plan = make_plan(rule, ALL, (), engine.store.estimate)
     transaction = Transaction(engine.store, engine.limits, engine.functions, engine.rule_text)
-    with engine.store.code.borrowed():
+    with engine.store.borrowed():
         offset = engine.store.assemble(plan, None, rule.head.arguments, 0)
         rows = matches(transaction, HOLDING, offset, len(found))
     errors = int(transaction.machine[M_ERRORS])

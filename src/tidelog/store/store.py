@@ -4,8 +4,8 @@ true.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,7 @@ class Store:
         self.relations: list[Relation] = []
         self._indexes: list[Index] = []
         self._by_name: dict[str, Relation] = {}
+        self._made: list[Relation] = []  # those that are new, since somebody wished to know
         # Numbers of relations and of indexes that serve nobody any more.
         self._spare: list[int] = []
         self._spare_indexes: list[int] = []
@@ -142,44 +143,58 @@ class Store:
 
     def new_relation(self, name: str, arity: int, counters: bool = False) -> Relation:
         """A relation that no predicate names; for groups of aggregates and the like."""
-        if self._spare:
-            number = self._spare.pop()
-            self.relations[number] = Relation(self, number, name, arity, counters, self._capacity)
-            return self.relations[number]
+        number = self._spare.pop() if self._spare else self._next_number()
+        created = Relation(self, number, name, arity, counters, self._capacity)
+        if number == len(self.relations):
+            self.relations.append(created)
+        else:
+            self.relations[number] = created
+        self._made.append(created)
+        return created
+
+    def _next_number(self) -> int:
         number = len(self.relations)
         if number == len(self.relation_table):
             wider = relation_fields(2 * number)
             wider[:number] = self.relation_table
             self.relation_table = wider
             self._publish()
-        created = Relation(self, number, name, arity, counters, self._capacity)
-        self.relations.append(created)
-        return created
+        return number
 
     def retire(self, relation: Relation) -> None:
         """Give a relation's memory back, and its number to the next one. No plan that is still used may refer to it."""
-        self._forget(relation)
+        self._by_name.pop(relation.name, None)
+        self.memo_functions.pop(relation.number, None)
+        self.postponed.discard(relation)
+        for index in relation.indexes:
+            index.give_back()
+            self._spare_indexes.append(index.number)
         self.relation_table[relation.number] = 0
         with suppress(MemoryError):  # Without memory for an empty one its number is lost, no more.
             self.relations[relation.number] = Relation(self, relation.number, "#unused", 0, False, 0)
             self._spare.append(relation.number)
 
-    def _forget(self, relation: Relation) -> None:
-        self._by_name.pop(relation.name, None)
-        self.postponed.discard(relation)
-        for index in relation.indexes:
-            index.give_back()
-            self._spare_indexes.append(index.number)
+    def begin_relations(self) -> None:
+        """From now on it is remembered which relations are new."""
+        self._made.clear()
 
-    def forget_relations(self, count: int) -> None:
-        """Drop all relations but the first `count`: an update that failed has made them. No plan may refer to them."""
-        for relation in self.relations[count:]:
-            self._forget(relation)
-            self.memo_functions.pop(relation.number, None)
-        self._memos = {key: memo for key, memo in self._memos.items() if memo.number < count}
-        self._spare = [number for number in self._spare if number < count]
-        del self.relations[count:]
-        self.relation_table[count:] = 0
+    def retire_new_relations(self) -> None:
+        """What they were made for has failed, or is done. No plan that is still used may refer to them."""
+        made, self._made = self._made, []
+        self._memos = {key: memo for key, memo in self._memos.items() if memo not in made}
+        for relation in made:
+            self.retire(relation)
+
+    @contextmanager
+    def borrowed(self) -> Iterator[None]:
+        """Plans and relations that are made within serve only there."""
+        outer, self._made = self._made, []
+        with self.code.borrowed():
+            try:
+                yield
+            finally:
+                self.retire_new_relations()
+                self._made = outer
 
     def new_index(self, columns: tuple[int, ...]) -> Index:
         if self._spare_indexes:
