@@ -14,6 +14,7 @@ from contextlib import nullcontext
 import pytest
 
 import tidelog.backlog
+import tidelog.encoding
 import tidelog.live
 import tidelog.reason.transaction
 import tidelog.store.store
@@ -22,6 +23,7 @@ from engine_util import ALGORITHMS, explicit, facts_of, knowledge_base, material
 from generate import EVERYTHING, soak
 from naive import State, Update, change, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, TidelogError
+from tidelog.backlog import Part, Submission
 from tidelog.live import Live
 from tidelog.reason.engine import Engine
 from tidelog.reason.transaction import Transaction
@@ -584,6 +586,37 @@ def test_an_update_is_taken_in_between_two_kernels(
     truth = KnowledgeBase(rules)
     truth.update(add={"edge": [*chain(5)["edge"], ("new", 0)]})
     assert materialisation(kb) == materialisation(truth)
+
+
+def test_small_updates_are_read_while_a_large_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+    read = Live._read
+
+    def note(self: Live, submission: Submission, arities: dict[str, int]) -> Part:
+        part = read(self, submission, arities)
+        done.append(submission.number)
+        return part
+
+    monkeypatch.setattr(Live, "_read", note)
+    monkeypatch.setattr(tidelog.encoding, "PIECE", 4)
+    kb = KnowledgeBase(PATHS)
+    live = kb.live()
+    live.submit(add=chain(9))
+    live.submit(delete=chain(1, 5))
+    live.submit(add={"edge": [("one",)]})
+    live.submit(add={"other": [("one",)]})
+    live.submit(add={"other": [("one", "two")]})
+    live.submit(add_rules="back(Y, X) :- edge(X, Y).")
+    live.submit(add=chain(1, 20))
+    with pytest.raises(ArityError, match="`edge` has 2 arguments") as problem:
+        live.settle()
+    assert done == [2, 4, 5, 1, 7]
+    assert "in update 3" in problem.value.__notes__[0]
+    assert "update 5 is refused as well" in problem.value.__notes__[1]
+    truth = KnowledgeBase(PATHS + "back(Y, X) :- edge(X, Y).")
+    truth.update(add={"edge": [*chain(5)["edge"], *chain(3, 6)["edge"], *chain(1, 20)["edge"]], "other": [("one",)]})
+    assert materialisation(kb) == materialisation(truth)
+    audit(kb)
 
 
 def test_settle_works_where_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from tidelog.errors import DataError
+from tidelog.display import counted
+from tidelog.errors import ArityError, DataError
 from tidelog.formats.tables import columns_of
 from tidelog.results import FactSet
 from tidelog.store.records import Cells
 from tidelog.store.terms import Terms
+
+# Rows of Python values that are encoded in some tenths of a millisecond.
+PIECE = 1 << 11
 
 
 def encode_rows(terms: Terms, name: str, rows: Any) -> Cells | None:
@@ -28,17 +33,18 @@ def encode_rows(terms: Terms, name: str, rows: Any) -> Cells | None:
 def _encode_tuples(terms: Terms, name: str, rows: list[Any]) -> Cells | None:
     if not rows:
         return None
-    if not all(isinstance(row, tuple | list) for row in rows):
-        columns_of(rows, name)  # says which row is none
-    arity = len(rows[0])
-    if any(len(row) != arity for row in rows):
-        columns_of(rows, name)  # says which row is longer or shorter
-    cells = np.empty((len(rows), arity), np.int32)
-    for column in range(arity):
-        try:
-            cells[:, column] = terms.encode_values([row[column] for row in rows])
-        except DataError as problem:
-            raise DataError(f"`{name}`, value {column + 1}: {problem}") from None
+    cells = np.empty((len(rows), len(rows[0]) if isinstance(rows[0], tuple | list) else 0), np.int32)
+    for first in range(0, len(rows), PIECE):
+        if first:
+            terms.breathe()
+        piece = rows[first : first + PIECE]
+        if not all(isinstance(row, tuple | list) and len(row) == cells.shape[1] for row in piece):
+            columns_of(rows, name)  # says which row is none, or longer or shorter
+        for column in range(cells.shape[1]):
+            try:
+                cells[first : first + PIECE, column] = terms.encode_values([row[column] for row in piece])
+            except DataError as problem:
+                raise DataError(f"`{name}`, value {column + 1}: {problem}") from None
     return cells
 
 
@@ -47,3 +53,17 @@ def encode_columns(terms: Terms, columns: list[Any]) -> Cells:
     if not columns:
         return np.empty((1, 0), np.int32)
     return np.stack([terms.encode_arrow(column) for column in columns], axis=1)
+
+
+def check_arity(arities: dict[str, int], predicate: str, name: str, rows: Cells) -> None:
+    """Hold rows of a predicate, under the name that they were given by, against what is known of it."""
+    known = arities.setdefault(predicate, rows.shape[1])
+    if known != rows.shape[1]:
+        raise ArityError(f"`{name}` has {counted(known, 'argument')}, but a row has {counted(rows.shape[1], 'value')}")
+
+
+def check_arities_of(facts: Iterable[Mapping[str, Cells]], arities: dict[str, int]) -> None:
+    """The same for facts that are encoded."""
+    for part in facts:
+        for predicate, rows in part.items():
+            check_arity(arities, predicate, predicate, rows)

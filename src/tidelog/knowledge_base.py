@@ -12,7 +12,7 @@ import numpy as np
 
 from tidelog.arguments import check_function, check_limits, checked_commit, checked_facts, checked_text
 from tidelog.display import MOST_ROWS, counted, html_table, more_text, rich_table
-from tidelog.encoding import encode_columns, encode_rows
+from tidelog.encoding import check_arities_of, check_arity, encode_columns, encode_rows
 from tidelog.errors import (
     ArityError,
     BrokenError,
@@ -129,9 +129,7 @@ class KnowledgeBase:
         """The same for facts that are encoded already."""
         with self._lock, deferred():
             arities = dict(self._arities)
-            for facts in (request.add, request.delete):
-                for predicate, rows in facts.items():
-                    _check_arity(arities, predicate, predicate, rows)
+            check_arities_of((request.add, request.delete), arities)
             return self._apply(request, arities, checked_commit(commit))
 
     def _parse_rules(self, text: str) -> Program:
@@ -293,7 +291,7 @@ class KnowledgeBase:
             predicate, cells = self._resolve(name), self._encode_rows(name, rows)
             if cells is None:
                 continue
-            _check_arity(arities, predicate, name, cells)
+            check_arity(arities, predicate, name, cells)
             encoded[predicate] = np.concatenate((encoded[predicate], cells)) if predicate in encoded else cells
         return encoded
 
@@ -527,13 +525,6 @@ class KnowledgeBase:
         check_function(name, function)
         self._functions[name] = function
         self._engine.store.forget_function(name)
-
-
-def _check_arity(arities: dict[str, int], predicate: str, name: str, rows: Cells) -> None:
-    """Hold rows of a predicate, under the name that it was given by, against what is known of it."""
-    known = arities.setdefault(predicate, rows.shape[1])
-    if known != rows.shape[1]:
-        raise ArityError(f"`{name}` has {counted(known, 'argument')}, but a row has {counted(rows.shape[1], 'value')}")
 
 
 def first_pairs(closure: Closure, most: int) -> Cells:

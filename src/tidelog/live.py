@@ -15,12 +15,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from tidelog.arguments import checked_facts
 from tidelog.backlog import Batch, Part, Submission
+from tidelog.encoding import check_arities_of
 from tidelog.errors import LimitError, TidelogError
 from tidelog.netting import net_change
 from tidelog.reason.interrupts import deferred
@@ -28,6 +30,7 @@ from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Transaction
 from tidelog.results import Change
 from tidelog.snapshot import Snapshot
+from tidelog.store.growth import no_breath
 from tidelog.streaming import check_update
 from tidelog.window import Window
 
@@ -68,6 +71,7 @@ class Live:
         self._changed = self._lock.condition
         self._intake = threading.Lock()
         self._incoming: deque[Submission] = deque()
+        self._read_early: dict[int, Part] = {}  # of those that come, while one before them was read
         self._waiting: deque[Batch | Submission] = deque()
         self._in_work: Batch | Submission | None = None
         self._submitted = 0
@@ -303,8 +307,8 @@ class Live:
         self._waiting.appendleft(self._in_work)
 
     def _fall_back(self, work: Batch | Submission, problem: BaseException) -> None:
-        """Find the update that is to blame: one at a time they fail alone. After Ctrl-C, which only the main thread gets,
-        none is."""
+        """Find the update that is to blame: one at a time they fail alone. After Ctrl-C none is; only the main thread
+        gets that."""
         if isinstance(problem, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
             self._waiting.appendleft(work)
             raise problem
@@ -410,16 +414,37 @@ class Live:
 
     def _encoded(self, submission: Submission, batch: Batch) -> Part:
         """The facts of a submission; one that cannot be read is refused, and does nothing."""
-        kb = self._kb
-        arities = {**kb._arities, **batch.arities}
+        arities = {**self._kb._arities, **batch.arities}
         try:
-            delete = kb._encode(submission.update.get("delete") or {}, arities)
-            add = kb._encode(submission.update.get("add") or {}, arities)
+            part = self._read_early.pop(submission.number, None) or self._read(submission, arities)
+            check_arities_of((part.delete, part.add), arities)
         except (Exception, SystemExit) as problem:  # Ctrl-C is for whoever submits: nothing is refused.
             self._refuse(submission.number, problem)
             return Part(submission.number, {}, {})
         batch.arities = arities
-        return Part(submission.number, delete, add)
+        return part
+
+    def _read(self, submission: Submission, arities: dict[str, int]) -> Part:
+        """Encode the facts of a submission; while that takes long, those that come after it are read as well."""
+        kb, update = self._kb, submission.update
+        terms = kb._engine.store.terms
+        before = terms.breathe
+        terms.breathe = self._read_next if before is no_breath else no_breath
+        try:
+            delete = kb._encode(update.get("delete") or {}, arities)
+            return Part(submission.number, delete, kb._encode(update.get("add") or {}, arities))
+        finally:
+            terms.breathe = before
+
+    def _read_next(self) -> None:
+        """Read what came after the update that is being read, as far as it is small and rules do not change before it;
+        a bad one waits for its turn."""
+        for submission in list(self._incoming)[1:]:
+            if submission.changes_rules:
+                break
+            if submission.number not in self._read_early and submission.is_small:
+                with suppress(Exception):
+                    self._read_early[submission.number] = self._read(submission, dict(self._kb._arities))
 
 
 def _kept(facts: Mapping[str, Any]) -> dict[str, Any]:

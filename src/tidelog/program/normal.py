@@ -58,6 +58,11 @@ class NormalRule:
         return tuple(term for term in self.head.arguments if not isinstance(term, Aggregate))
 
     @property
+    def computes(self) -> bool:
+        """Whether it asks what its terms are, and not only whether they are the same."""
+        return bool(self.definitions or self.conditions)
+
+    @property
     def negated_only(self) -> frozenset[Variable]:
         """The variables that only negated atoms hold: each means "there is none"."""
         elsewhere = {variable for item in self.positives + self.conditions for variable in variables(item)}

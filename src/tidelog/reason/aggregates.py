@@ -157,7 +157,8 @@ class AggregateRule:
             counts += step * np.bincount(facts, minlength=len(counts))
         left = np.flatnonzero(counts)
         groups = self._touched.rows(left.astype(np.int32))
-        values = terms.encode_numbers(counts[left])
+        with self._store.alone():
+            values = terms.encode_numbers(counts[left])
         return self._head_rows(groups, [values] * len(self.normal.aggregates))
 
     def _groups_of(self, values: Cells) -> Cells:
@@ -198,13 +199,7 @@ class AggregateRule:
         width = len(self._group)
         rows, starts = _by_group(rows, width)
         values = [
-            fold(
-                term.function,
-                self._store.terms,
-                rows[:, width + self._inputs.index(term.argument)],
-                starts,
-                term.distinct,
-            )
+            self._folded(term, rows[:, width + self._inputs.index(term.argument)], starts)
             for term in self.normal.aggregates
         ]
         failed = np.zeros(len(starts), np.bool_)
@@ -212,6 +207,10 @@ class AggregateRule:
             failed |= column == FAILURE
         transaction.machine[M_ERRORS] += np.count_nonzero(failed)
         return self._head_rows(rows[starts, :width], values)[~failed]
+
+    def _folded(self, term: Aggregate, column: Cells, starts: Integers) -> Cells:
+        with self._store.alone():
+            return fold(term.function, self._store.terms, column, starts, term.distinct)
 
     def _head_rows(self, groups: Cells, values: list[Cells]) -> Cells:
         """Rows of the group relation from groups and the values of the aggregates, in their order."""
@@ -223,7 +222,8 @@ class AggregateRule:
             elif isinstance(term, Variable):
                 result[:, column] = groups[:, self._group.index(term)]
             else:
-                result[:, column] = self._store.terms.encode(term.value)  # type: ignore[union-attr]
+                with self._store.alone():
+                    result[:, column] = self._store.terms.encode(term.value)  # type: ignore[union-attr]
         return result
 
 

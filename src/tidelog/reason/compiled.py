@@ -124,6 +124,7 @@ class Node:
         self.relations = relations
         self.rules = rules
         self.recursive_rules = [rule for rule in rules if rule.recursive]
+        self.computes = any(rule.normal.computes for rule in rules)
         self._rounds: dict[tuple[Counters, bool, frozenset[int]], RoundTable] = {}
         self._heads: dict[frozenset[int], HeadTable] = {}
         self.readers = self._readers()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tidelog.errors import BrokenError
-from tidelog.language.syntax import Comparison, Constant, Rule, Variable, body_atoms
+from tidelog.language.syntax import Rule, body_atoms
 from tidelog.program.graph import RuleGraph
 from tidelog.reason.agenda import Agenda
 from tidelog.reason.aggregates import AggregateRule
@@ -65,7 +65,6 @@ class Engine:
         self._kept = NO_WORDS
         self._copies = CopyTable(self._copies_of)
         self._any_marks: bool | None = None
-        self._any_terms: bool | None = None
         self._algorithm: Algorithm = algorithm_for(maintenance)
         self.nodes = Nodes(self.store, self.graph)
         self._closures = Closures(self, enabled=modules)
@@ -171,7 +170,6 @@ class Engine:
             self.rule_text,
             self.attendant,
             self._kept,
-            self._uses_terms(),
         )
         self._kept = NO_WORDS
         if not exchange and self._passes_marks():
@@ -224,7 +222,7 @@ class Engine:
         expect_nothing(self.store)
         self._marked, self._kept = {}, NO_WORDS
         self._copies = CopyTable(self._copies_of)
-        self._any_marks = self._any_terms = None
+        self._any_marks = None
 
     def _passes_marks(self) -> bool:
         """Whether a mark can ever reach a derived fact: where all components are counted or closures, none can."""
@@ -237,14 +235,6 @@ class Engine:
             )
             self._any_marks = bool(self._algorithm.plain.marks or (recursive and self._algorithm.recursive.marks))
         return self._any_marks
-
-    def _uses_terms(self) -> bool:
-        """Whether kernels have to know what the terms in facts are: not where rules only join them."""
-        if self.attendant is None:
-            return True
-        if self._any_terms is None:
-            self._any_terms = any(_computes(rule) for rule in self.graph.rules.values())
-        return self._any_terms
 
     def _tidy(self, relations: Iterable[Relation]) -> None:
         """Close the gaps that deletions left. It can wait where memory is short."""
@@ -396,6 +386,7 @@ class Engine:
             self.counted.forget(number)
 
     def _maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
+        transaction.computes = node.computes or any(rule.normal.computes for rule in rules.removed)
         if self._starts_afresh(transaction, node, rules):
             self._start_afresh(transaction, node)
         elif node.rules or rules.removed:
@@ -457,11 +448,11 @@ class Engine:
 
     def _maintain_groups(self, transaction: Transaction, node: Node, added: tuple[int, ...]) -> None:
         for aggregate in self.nodes.aggregates_of(rule.number for rule in node.rules):
-            with transaction.window.alone():
-                if aggregate.number in added or self._all_new(transaction, aggregate):
-                    aggregate.evaluate(transaction)
-                else:
-                    aggregate.maintain(transaction)
+            transaction.computes = aggregate.normal.computes
+            if aggregate.number in added or self._all_new(transaction, aggregate):
+                aggregate.evaluate(transaction)
+            else:
+                aggregate.maintain(transaction)
             transaction.collect([aggregate.relation])
 
     def _all_new(self, transaction: Transaction, aggregate: AggregateRule) -> bool:
@@ -495,14 +486,6 @@ class Engine:
             return bool(relation.closure.contains(row[:1], row[1:])[0])
         fact = int(self.store.find_facts(relation, row.reshape(1, -1))[0])
         return fact >= 0 and bool(relation.cells[fact, relation.flags_column] & (F_EXPLICIT if explicit else F_IN))
-
-
-def _computes(rule: Rule) -> bool:
-    """Whether a rule has more than atoms: comparisons, expressions or aggregates."""
-    if any(isinstance(item, Comparison) for item in rule.body):
-        return True
-    terms = (term for atom in (rule.head, *body_atoms(rule)) for term in atom.arguments)
-    return not all(isinstance(term, Variable | Constant) for term in terms)
 
 
 NO_EXCHANGE = Exchange()

@@ -91,7 +91,6 @@ class Transaction:
         rule_text: Callable[[int], str],
         attendant: Attendant | None = None,
         kept: Words = NO_WORDS,
-        uses_terms: bool = True,
     ) -> None:
         self.store = store
         self.machine = store.machine
@@ -100,7 +99,7 @@ class Transaction:
         self._rule_text = rule_text
         self._attendant = attendant
         self.window: Opening = SHUT if attendant is None else attendant.window
-        self._shuts_window = uses_terms and self.window is not SHUT
+        self.computes = True  # whether the kernels that are run have to know what terms are
         self._budget = BUDGET if attendant is None else attendant.budget
         store.breathe = no_breath if attendant is None else attendant.breathe
         store.alone = self.window.alone
@@ -142,7 +141,7 @@ class Transaction:
         while True:
             budget = self._budget if self._patience is None else max(1, min(self._budget, self._patience))
             self.machine[M_BUDGET] = budget
-            if self._shuts_window:
+            if self.computes and self.window is not SHUT:
                 with self.window.alone():
                     status = kernel(self.machine, *arguments)
             else:

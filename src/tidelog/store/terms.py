@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tidelog.errors import DataError
 from tidelog.store import rooms
-from tidelog.store.growth import grown
+from tidelog.store.growth import Breathe, grown, no_breath
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     EMPTY,
@@ -46,6 +46,9 @@ Ids = npt.NDArray[np.int32]
 # An RDF literal is one text in the heap: text, datatype and language with separators that no IRI or tag can hold.
 _SEPARATOR = "\x1f"
 
+# Values that are encoded in some tenths of a millisecond.
+BLOCK = 1 << 13
+
 KIND_NAMES = ("str", "int", "float", "bool", "iri", "literal")
 
 
@@ -62,6 +65,7 @@ class Terms:
         self._slots = np.full(2 * capacity, EMPTY, np.int32)
         self._text = np.zeros(max(text_capacity, 16), np.uint8)
         self._text_used = 0
+        self.breathe: Breathe = no_breath  # between two blocks of a long column, when other values may be encoded
         machine[M_TERM_COUNT] = FAILURE + 1  # term 0 is reserved
         self._kinds[FAILURE] = 255
         self._publish()
@@ -179,12 +183,14 @@ class Terms:
         done = 0
         while done < count:
             # Room for a block at a time: most texts of a long column are known already.
-            end = min(count, done + 65536)
+            end = min(count, done + BLOCK)
             self.reserve(end - done, int(offsets[end] - offsets[done]))
             self._text_used = encode_texts(
                 self._machine, address(data), address(offsets), done, end, kind, address(result), self._text_used
             )
             done = end
+            if done < count:
+                self.breathe()
         return result
 
     def _encode_bits(self, bits: npt.NDArray[np.int64], kind: int) -> Ids:
@@ -192,10 +198,12 @@ class Terms:
         bits = np.ascontiguousarray(bits)
         done = 0
         while done < len(bits):
-            end = min(len(bits), done + 65536)
+            end = min(len(bits), done + BLOCK)
             self.reserve(end - done)
             encode_numbers(self._machine, address(bits), done, end, kind, address(result))
             done = end
+            if done < len(bits):
+                self.breathe()
         return result
 
     def _encode_floats(self, values: npt.NDArray[np.float64]) -> Ids:
