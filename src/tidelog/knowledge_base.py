@@ -126,8 +126,8 @@ class KnowledgeBase:
                 raise
 
     def _update_facts(self, request: Request, commit: Mapping[str, str] | None = None) -> Change:
-        """The same for facts that are encoded already."""
-        with self._lock, deferred():
+        """The same for facts that are encoded already; the caller has the lock."""
+        with deferred():
             arities = dict(self._arities)
             check_arities_of((request.add, request.delete), arities)
             return self._apply(request, arities, checked_commit(commit))
