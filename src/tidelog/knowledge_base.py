@@ -36,7 +36,7 @@ from tidelog.language.checks import check_arities, check_query, check_rule, fore
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live import Live
-from tidelog.prefixes import check_prefixes
+from tidelog.prefixes import check_prefixes, held_by
 from tidelog.program.normal import normalise
 from tidelog.reason.engine import Engine
 from tidelog.reason.interrupts import deferred, interruptible
@@ -138,7 +138,7 @@ class KnowledgeBase:
         program = parse_program(text, "<rules>", self._prefixes)
         if program.facts or program.queries:
             parse_rules(text, self._prefixes)  # refuses facts and queries, and says where they stand
-        check_prefixes(self._engine, self._prefixes, dict(program.prefixes), text)
+        check_prefixes(held_by(self._engine), self._prefixes, dict(program.prefixes), text)
         return program
 
     @overload

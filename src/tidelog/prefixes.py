@@ -2,13 +2,15 @@
 
 An undeclared `ex:p` is the name as written. Were `ex:` declared later, the same text would mean another predicate or
 constant, and what is there could no longer be named. The parser refuses that within a text; here it is refused between
-an update and what the knowledge base holds.
+an update and what a knowledge base, or a materialisation on Spark, holds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -21,36 +23,47 @@ from tidelog.reason.engine import Engine
 from tidelog.values import IRI, Literal, Value
 
 
-def check_prefixes(engine: Engine, known: Mapping[str, str], declared: Mapping[str, str], text: str) -> None:
-    """Refuse prefixes that a text declares where `engine` holds names that have them undeclared."""
+@dataclass(frozen=True)
+class Held:
+    """Where names are: predicates that facts or rules have, rules, and the names in facts that begin in some way."""
+
+    predicates: Iterable[str]
+    rules: Collection[Rule]
+    names_in_facts: Callable[[str], Iterable[str]]
+
+
+def held_by(engine: Engine) -> Held:
+    """What the embedded engine holds."""
+    with_facts = (name for name, relation in engine.store.named().items() if len(relation))
+    return Held((*engine.graph.predicates, *with_facts), engine.graph.rules.values(), partial(_names_in_facts, engine))
+
+
+def check_prefixes(held: Held, known: Mapping[str, str], declared: Mapping[str, str], text: str) -> None:
+    """Refuse prefixes that a text declares where names are held that have them undeclared."""
     for prefix, namespace in declared.items():
         # A prefix that is known has been declared before any use; one of itself changes no name.
         if prefix in known or namespace == f"{prefix}:":
             continue
-        used = _used_name(engine, prefix, namespace)
+        used = _used_name(held, prefix, namespace)
         if used is not None:
             raise _declared_too_late(prefix, used, text)
 
 
-def _used_name(engine: Engine, prefix: str, namespace: str) -> str | None:
+def _used_name(held: Held, prefix: str, namespace: str) -> str | None:
     """A name in facts and rules that the prefix would give another meaning."""
 
     def conflicts(name: str) -> bool:
         return is_prefixed(name) and expand(name, {prefix: namespace}) not in (None, name)
 
-    names = (*_predicates(engine), *_names_in_rules(engine.graph.rules.values()))
+    names = (*held.predicates, *_names_in_rules(held.rules))
     found = next(filter(conflicts, names), None)
-    return found if found is not None else next(filter(conflicts, _names_in_facts(engine, f"{prefix}:")), None)
-
-
-def _predicates(engine: Engine) -> Iterable[str]:
-    return (*engine.graph.predicates, *(name for name, relation in engine.store.named().items() if len(relation)))
+    return found if found is not None else next(filter(conflicts, held.names_in_facts(f"{prefix}:")), None)
 
 
 def _names_in_rules(rules: Iterable[Rule]) -> Iterable[str]:
     for rule in rules:
         for part in (rule.head, *rule.body):
-            yield from (_name(node.value) for node in nodes(part) if isinstance(node, Constant))
+            yield from (name_of(node.value) for node in nodes(part) if isinstance(node, Constant))
 
 
 def _names_in_facts(engine: Engine, start: str) -> Iterable[str]:
@@ -63,10 +76,10 @@ def _names_in_facts(engine: Engine, start: str) -> Iterable[str]:
         if relation.closure is None:  # the pairs of a closure follow from another relation, its base
             rows = relation.rows()
             for term in rows[np.isin(rows, candidates)]:
-                yield _name(terms.decode(int(term)))
+                yield name_of(terms.decode(int(term)))
 
 
-def _name(value: Value) -> str:
+def name_of(value: Value) -> str:
     """What a prefix could have been written for: an IRI, or the datatype of a literal."""
     if isinstance(value, IRI):
         return value.value

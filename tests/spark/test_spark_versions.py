@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tidelog.errors import ArityError, StorageError, StratificationError, UnknownRuleError
+from tidelog.errors import ArityError, ParseError, StorageError, StratificationError, UnknownRuleError
 from tidelog.spark import Materialisation, Options
 from tidelog.spark.maintenance import compaction
 from tidelog.spark.maintenance.compaction import FEW_ROWS, MOST_LAYERS
 from tidelog.spark.maintenance.history import MANIFEST, History
 from tidelog.storage.lock import FolderLock
+from tidelog.values import IRI, Literal
 
 RULES = """
 @prefix ex: <http://example.org/> .
@@ -167,3 +168,24 @@ def test_values_are_looked_up_as_well(spark: SparkSession, tmp_path: Path) -> No
     assert rows(made.facts("middle")) == {("f", 12), ("g", 40)}
     assert rows(change.added["odd"]) == {("f", 4, 37.0)}
     assert rows(change.added["worst"]) == {(37.0,)}
+
+
+def test_a_prefix_that_is_in_use_undeclared_cannot_be_declared(spark: SparkSession, tmp_path: Path) -> None:
+    """As in the embedded engine: whether a predicate, a rule, a constant or a datatype has it, while it is there."""
+    program = 'ex:p(1). q(ex:a, 2). q("1"^^ex:t, 2). r(X) :- ex:p(X), X != ex:b. s(<http://ex:8080/x>).'
+    made = Materialisation.create(spark, str(tmp_path), program)
+    declared = "t(X) :- s(X).\n@prefix ex: <http://e/> . u(X) :- s(X)."
+    steps = [
+        ("ex:p", {"delete": {"ex:p": [(1,)]}}),
+        ("ex:p", {"remove_rules": "r(X) :- ex:p(X), X != ex:b."}),
+        ("ex:a", {"delete": {"q": [(IRI("ex:a"), 2)]}}),
+        ("ex:t", {"delete": {"q": [(Literal("1", datatype="ex:t"), 2)]}}),
+    ]
+    for used, step in steps:
+        before = made.version
+        with pytest.raises(ParseError, match=f"declared after its use: .* `{used}`") as refused:
+            made.update(add_rules=declared)
+        assert (refused.value.line, made.version) == (2, before)
+        made.update(**step)
+    made.update(add={"ex:p": [(3,)]}, add_rules=declared)
+    assert rows(made.facts("<http://e/p>")) == {(3,)}

@@ -22,11 +22,13 @@ from tidelog.language import display_predicate, parse_program, parse_rules, rend
 from tidelog.language.checks import check_arities, check_rule
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Constant, Program, Rule
+from tidelog.prefixes import check_prefixes
 from tidelog.program.graph import RuleGraph
 from tidelog.spark.lookups.changed import changed_facts
 from tidelog.spark.lookups.columns import Columns
 from tidelog.spark.lookups.constants import ids_of_constants
 from tidelog.spark.lookups.encoding import GIVE, TAKE
+from tidelog.spark.lookups.names import held_by_version
 from tidelog.spark.maintenance.change import Collected, Decoded, SparkChange
 from tidelog.spark.maintenance.compaction import compacted
 from tidelog.spark.maintenance.given import Given, Records
@@ -191,6 +193,8 @@ class Materialisation:
         program = parse_program(text, "<rules>", prefixes) if text else Program()
         if program.facts or program.queries:
             parse_rules(text, prefixes)  # refuses facts and queries, and says where they stand
+        held = held_by_version(self._history.folder, self._version, self._graph, self._columns)
+        check_prefixes(held, prefixes, dict(program.prefixes), text)
         removed = parse_rules(_joined(remove_rules), prefixes | dict(program.prefixes))
         return self._apply(program, removed, [(add or {}, GIVE), (delete or {}, TAKE)], commit or {})
 

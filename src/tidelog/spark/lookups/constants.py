@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelog.formats.batch import BOOL, FLOAT, INT
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL
 from tidelog.language.syntax import Constant
 from tidelog.spark.terms import FIELDS, Dictionary, Fields, fields_of, value_of
 from tidelog.values import Value
@@ -57,11 +57,29 @@ def values_of_ids(parts: Iterable[str], wanted: set[int]) -> dict[int, Value]:
     return found
 
 
+def values_that_name(parts: Iterable[str], start: str) -> dict[int, Value]:
+    """The IRIs that begin so, and the literals whose datatype may, by their ids."""
+    found: dict[int, Value] = {}
+    for part in parts:
+        for path in sorted(Path(part).glob("*.parquet")):
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(_BATCH_ROWS, columns=["id", *FIELDS]):
+                    kind, text = batch.column("kind"), batch.column("text")
+                    iris = pc.and_(pc.equal(kind, IRI_KIND), pc.starts_with(text, start))
+                    literals = pc.and_(pc.equal(kind, LITERAL), pc.match_substring(text, start))
+                    found |= _values(batch.filter(pc.or_(iris, literals)))
+    return found
+
+
 def _values_of_batch(batch: pa.RecordBatch, ids: np.ndarray[Any, Any]) -> dict[int, Value]:
     numbers = batch.column("id").to_numpy()
     places = np.searchsorted(ids, numbers)
     places[places == len(ids)] = 0
-    rows = batch.filter(pa.array(ids[places] == numbers)).to_pydict()
+    return _values(batch.filter(pa.array(ids[places] == numbers)))
+
+
+def _values(batch: pa.RecordBatch) -> dict[int, Value]:
+    rows = batch.to_pydict()
     fields = zip(*(rows[name] for name in FIELDS), strict=True)
     return {id_: value_of(cells) for id_, cells in zip(rows["id"], fields, strict=True)}
 
