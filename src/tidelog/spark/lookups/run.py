@@ -17,8 +17,10 @@ from tidelog.spark.maintenance.work import Work
 # So many facts are brought in at most.
 MOST_FACTS = 500_000
 
-# Of rules that change, so many instances are found by lookups faster than by jobs.
-FEW_INSTANCES = 50_000
+# Of rules that change, so many instances are found by lookups faster than by jobs; those that need another proof, each
+# of which takes many lookups, count several times.
+FEW_INSTANCES = 100_000
+_TO_BE_PROVED = 8
 
 
 def eligible(work: Work, rules: RuleChanges, components: Iterable[Component]) -> list[Component]:
@@ -47,7 +49,13 @@ def _expected_instances(work: Work, rules: RuleChanges) -> float:
     """About how many instances the rules that change have: as many as the smallest of their atoms has facts."""
     if rules.changed and not any(map(work.old.count, work.stored)):
         return math.inf
-    return sum(min((work.old.count(atom.predicate) for atom in rule.positives), default=1) for rule in rules.changed)
+    checked = [rule for number, rule in rules.removed.items() if _is_checked(work, rules, number)]
+    return sum(map(work.smallest, rules.changed)) + (_TO_BE_PROVED - 1) * sum(map(work.smallest, checked))
+
+
+def _is_checked(work: Work, rules: RuleChanges, removed: int) -> bool:
+    """Whether the facts that a removed rule derived have no count that tells whether they still hold."""
+    return removed in rules.was_recursive or not work.stored[rules.removed[removed].head.predicate].counted
 
 
 def solve(work: Work, rules: RuleChanges, records: pa.Table, components: Sequence[Component]) -> Outcome:

@@ -206,6 +206,10 @@ class Work:
         snapshot = self.old if before else self._new
         return all(snapshot.count(atom.predicate) for atom in rule.positives)
 
+    def smallest(self, rule: NormalRule) -> int:
+        """How many facts the smallest of the positive atoms of a rule had: about as many instances as it has."""
+        return min((self.old.count(atom.predicate) for atom in rule.positives), default=1)
+
     # ── settling ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def settle(self, touched: DataFrame, names: Sequence[str], counted: bool = True) -> None:
