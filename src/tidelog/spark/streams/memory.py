@@ -151,7 +151,7 @@ class MemoryEngine:
     def _finish(self, batch: Batch) -> None:
         """The change to the sink, what was refused to quarantine, and the batch out of the inbox, in this order."""
         change = net_change(self.kb._engine.store.terms, batch.changes)
-        self._sink.write(batch.number, changed_facts(change))
+        self._sink.write(batch.number, list(changed_facts(change)))
         self._quarantine.write(batch.number, batch.refused)
         self._inbox.remove(batch.number)
         self._on_batch(batch, change)

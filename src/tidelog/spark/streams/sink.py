@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +26,6 @@ from tidelog.storage.files import force, force_folder, storage_errors
 
 _BATCH = re.compile(r"batch=(\d+)")
 _SCHEMA = pa.schema([("op", pa.string()), ("predicate", pa.string()), ("arguments", pa.string())])
-_REFUSED_SCHEMA = pa.schema([("place", pa.string()), ("record", pa.string()), ("reason", pa.string())])
 
 
 class ChangedFact(NamedTuple):
@@ -73,8 +73,9 @@ class BatchFolder:
             return []
         return sorted(int(found[1]) for entry in self.path.iterdir() if (found := _BATCH.fullmatch(entry.name)))
 
-    def _write(self, batch: int, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> None:
-        if not rows or batch in self:
+    def _write(self, batch: int, put: Callable[[BinaryIO], None]) -> None:
+        """Take a batch, which somebody puts into a file, unless it is there already."""
+        if batch in self:
             return
         with storage_errors("write", self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -82,10 +83,7 @@ class BatchFolder:
             shutil.rmtree(beside, ignore_errors=True)
             beside.mkdir()
             with (beside / f"part-0.{self._format}").open("wb") as file:
-                if self._format == "parquet":
-                    pq.write_table(pa.Table.from_pylist(list(rows), schema), file)
-                else:
-                    file.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
+                put(file)
                 force(file)
             force_folder(beside)
             beside.replace(self.path / f"batch={batch}")
@@ -95,11 +93,21 @@ class BatchFolder:
 class Sink(BatchFolder):
     """Takes what changed."""
 
-    def write(self, batch: int, facts: Iterable[ChangedFact]) -> None:
-        rows = [fact._asdict() for fact in facts]
-        if self._format == "jsonl":
-            rows = [row | {"arguments": json.loads(row["arguments"])} for row in rows]
-        self._write(batch, rows, _SCHEMA)
+    def write(self, batch: int, facts: Sequence[ChangedFact]) -> None:
+        if facts:
+            self._write(batch, partial(_put_table if self._format == "parquet" else _put_lines, facts))
+
+
+def _put_table(facts: Sequence[ChangedFact], file: BinaryIO) -> None:
+    columns = [pa.array(cells, pa.string()) for cells in zip(*facts, strict=True)]
+    pq.write_table(pa.table(columns, schema=_SCHEMA), file)
+
+
+def _put_lines(facts: Sequence[ChangedFact], file: BinaryIO) -> None:
+    """A JSON object a line. Arguments are JSON already; to read and write all of them again takes long."""
+    names = {predicate: json.dumps(predicate, ensure_ascii=False) for predicate in {fact.predicate for fact in facts}}
+    line = '{{"op": "{}", "predicate": {}, "arguments": {}}}\n'
+    file.writelines(line.format(op, names[predicate], arguments).encode() for op, predicate, arguments in facts)
 
 
 class Quarantine(BatchFolder):
@@ -110,4 +118,6 @@ class Quarantine(BatchFolder):
 
     def write(self, batch: int, refused: Iterable[Refused]) -> None:
         rows = [{"place": one.entry.place, "record": one.entry.body, "reason": one.reason} for one in refused]
-        self._write(batch, rows, _REFUSED_SCHEMA)
+        lines = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]
+        if lines:
+            self._write(batch, lambda file: file.writelines(lines))
