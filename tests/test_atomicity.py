@@ -325,6 +325,30 @@ def test_dead_records_are_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
     audit(kb)
 
 
+@pytest.mark.parametrize("use", [lambda kb: kb.query("q(X)"), lambda kb: kb.add_rules("s(X) :- q(X)."), len])
+def test_a_function_cannot_use_the_knowledge_base_that_calls_it(use: Callable[[KnowledgeBase], Any]) -> None:
+    kb = KnowledgeBase("k(X) :- q(X).")
+    told: list[str] = []
+
+    def function(value: int) -> int:
+        if value == 2:
+            try:
+                use(kb)
+            except TidelogError as error:
+                told.append(str(error))
+                raise
+        return value
+
+    kb.register("f", function)
+    kb.add_rules("r(X, Y) :- q(X), Y = f(X).")
+    change = kb.update(add={"q": [(1,), (2,), (3,)]})
+    assert set(kb.facts("r")) == {(1, 1), (3, 3)}
+    assert change.errors == 1
+    assert told == ["a function that a rule calls cannot use the knowledge base of that rule"]
+    kb.update(delete={"q": [(1,)]})
+    assert set(kb.facts("r")) == {(3, 3)}
+
+
 def test_counters_that_come_with_a_failed_update_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log of an earlier update has left other words where they are put back from."""
     kb = KnowledgeBase("s(X, Y) :- s(Y, X).", maintenance="dred-counting", modules=False)

@@ -558,12 +558,24 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert columns is not None
     assert bad is not None
     path = write_facts(tmp_path, "p", [columns])
-    with pytest.raises(DataError, match="NUL"):
-        write_facts(tmp_path, "p", [bad])
+    worse = columns_of([(Literal("b\0", "http://example.org/text"),)], "p")
+    assert worse is not None
+    for one in (bad, worse):
+        with pytest.raises(DataError, match="NUL"):
+            write_facts(tmp_path, "p", [one])
     assert [entry.name for entry in tmp_path.iterdir()] == ["p.csv"]
     assert path.read_text() == "a\n"
     with pytest.raises(DataError, match="no format"):
         write_facts(tmp_path, "p", [columns], "xml")
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
+def test_a_string_that_begins_like_a_byte_order_mark_stays_whole(form: str, tmp_path: Path) -> None:
+    rows = [("\ufeff",), ("\ufeffx",), ("a\ufeff",)]
+    columns = columns_of(rows, "p")
+    assert columns is not None
+    write_facts(tmp_path, "p", [columns], form)
+    assert same(rows_of(read_facts(tmp_path))["p"], rows)
 
 
 def test_files_are_read_quietly(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -75,8 +76,17 @@ class Checker:
                 premises = frozenset(fact_of(premise.fact) for premise in step.premises)
                 assert (step.rule, proved, premises) in self.instances
             assert step.height == (0 if step.rule is None else 1 + max((p.height for p in step.premises), default=0))
-            # Heights fall along every branch, so that no branch comes back to where it was.
             assert all(premise.height < step.height for premise in step.premises)
+        facts_below(proof, {})
+
+
+def facts_below(proof: Proof, known: dict[int, frozenset[str]]) -> frozenset[str]:
+    """The facts that a proof uses; the one that it proves is not among them."""
+    if id(proof) not in known:
+        below = frozenset().union(*(facts_below(premise, known) | {premise.fact} for premise in proof.premises))
+        assert proof.fact not in below, f"{proof.fact} is proved by itself"
+        known[id(proof)] = below
+    return known[id(proof)]
 
 
 # --- against the oracle ---------------------------------------------------------------------------------------------
@@ -215,6 +225,20 @@ def test_long_paths_of_large_closures_are_halved(symmetric: bool, monkeypatch: p
         assert back.height == 4
         assert sum(step.rule is None for step in back.steps()) == 4
         assert "near(X, Y) :- near(Y, X)." in {step.rule for step in back.steps()}
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_no_proof_of_a_large_closure_is_circular(symmetric: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backwards, "SEARCHED_PAIRS", 100)
+    rules = "near(X, Y) :- edge(X, Y). near(X, Z) :- near(X, Y), near(Y, Z)."
+    kb = KnowledgeBase(rules + ("near(X, Y) :- near(Y, X)." if symmetric else ""))
+    source = random.Random(1)
+    kb.update(add={"edge": [(source.randrange(30), source.randrange(30)) for _ in range(60)]})
+    rows = sorted(kb.facts("near"))
+    assert len(rows) > 100
+    for start, end in source.sample(rows, 60):
+        for proof in kb.proofs(f"near({start}, {end})", limit=5):
+            facts_below(proof, {})
 
 
 def count_proofs(goal: Fact, checker: Checker) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tidelog.reason.algorithms
+import tidelog.reason.ranks
 from audit import audit
 from engine_util import check_stream
 from generate import EVERYTHING, soak
@@ -161,6 +162,19 @@ def test_what_was_too_dear_is_tried_again_in_time() -> None:
         foreseen.append(costs.of_deleting(100))
     assert foreseen == sorted(foreseen, reverse=True)
     assert foreseen[-1] < foreseen[0] / 2
+
+
+def test_a_deletion_that_will_be_too_dear_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    spent: dict[float, int] = {}
+    for outlook in (0.0, 1e30):
+        monkeypatch.setattr(tidelog.reason.ranks, "_outlook", lambda transaction, spent, outlook=outlook: outlook)
+        kb = KnowledgeBase(CLOSURE, modules=False)
+        kb.update(add={"edge": [(node, (node + step) % 60) for node in range(60) for step in (1, 2)]})
+        costs = kb._engine.nodes.node("path").costs
+        kb.update(delete={"edge": [(node, node + 1) for node in range(20, 30)]})
+        audit(kb)
+        spent[outlook] = costs.spent
+    assert 0 < spent[1e30] < spent[0.0] / 2, "of what was given up three times as much is noted"
 
 
 def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:

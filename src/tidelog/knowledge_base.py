@@ -523,7 +523,7 @@ class KnowledgeBase:
     def register(self, name: str, function: Callable[..., Any]) -> None:
         """Let rules and queries call a Python function by name. It must give the same result for the same arguments."""
         check_function(name, function)
-        self._functions[name] = function
+        self._functions[name] = self._lock.guarded(function)
         self._engine.store.forget_function(name)
 
 

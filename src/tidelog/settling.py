@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
-from tidelog.errors import BrokenError
+from tidelog.errors import BrokenError, TidelogError
 
 
 class SettledLock:
@@ -23,8 +24,11 @@ class SettledLock:
         self._finish: Callable[[], None] | None = None
         self._owner = 0
         self._refusal: str | None = None
+        self._calling = 0  # the thread that calls a function for a rule
 
     def __enter__(self) -> SettledLock:
+        if self._calling == threading.get_ident():
+            raise TidelogError("a function that a rule calls cannot use the knowledge base of that rule")
         self.waiting += 1
         try:
             while True:
@@ -48,6 +52,18 @@ class SettledLock:
     def refuse(self, reason: str) -> None:
         """Let nobody in any more."""
         self._refusal = reason
+
+    def guarded(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, which is called while an update or a query is in work: it cannot come in here itself."""
+
+        def call(*arguments: Any) -> Any:
+            self._calling = threading.get_ident()
+            try:
+                return function(*arguments)
+            finally:
+                self._calling = 0
+
+        return call
 
     def begin(self, finish: Callable[[], None]) -> None:
         """An update is half done from now on, for all but this thread; `finish` waits until it is whole."""

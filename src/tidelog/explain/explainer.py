@@ -16,6 +16,9 @@ from tidelog.language.syntax import Atom
 from tidelog.reason.engine import Engine
 from tidelog.store.records import Cells
 
+# So many proofs are looked at for each that is wanted.
+TRIED = 10
+
 
 class Explainer:
     """Finds proofs in the materialisation of an engine."""
@@ -53,8 +56,8 @@ class Explainer:
         with self._backwards.searching():
             cone = Cone(self._backwards, predicate, row.reshape(1, -1))
             cone.find_all()
-            found = [Writer(cone, wording).write(choices) for choices in islice(lowest_first(cone), limit)]
-            return found, cone.along_paths
+            written = (Writer(cone, wording).write(choices) for choices in islice(lowest_first(cone), TRIED * limit))
+            return list(islice(filter(_proves_in_one_way, written), limit)), cone.along_paths
 
     def why_not(self, fact: Atom, row: Cells | None, predicates: list[str]) -> str:
         """What a fact lacks; `row` is None where its predicate is unknown, `predicates` are those that are known."""
@@ -62,3 +65,15 @@ class Explainer:
         if row is not None and self._engine.holds(fact.predicate, row):
             return f"{wording.text(fact)} holds; `explain` proves it."
         return Inquest(self._backwards, wording).report(fact, row, predicates)
+
+
+def _proves_in_one_way(proof: Proof) -> bool:
+    """Whether each fact has the same proof wherever it occurs, and so none below itself. Pairs of a large closure and
+    those of its base are searched for apart, but are the same facts to whoever reads a proof.
+    """
+    ways: dict[str, tuple[str | None, tuple[str, ...]]] = {}
+    for step in proof.steps():
+        way = step.rule, tuple(premise.fact for premise in step.premises)
+        if ways.setdefault(step.fact, way) != way:
+            return False
+    return True

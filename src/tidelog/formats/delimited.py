@@ -245,8 +245,15 @@ def _cell(in_quotes: str | None, suffix: str | None, plain: str | None) -> tuple
     return (quote(text) + suffix, LITERAL) if suffix else (text, STR)
 
 
+def quoted_cell(text: str) -> str:
+    """A text in quotes, those in it doubled."""
+    if "\0" in text:
+        raise DataError("a text with a NUL character cannot be CSV or TSV; use the format jsonl or parquet")
+    return '"' + text.replace('"', '""') + '"'
+
+
 def literal_cell(literal_syntax: str, separator: str) -> str:
     """A literal in the syntax of N-Triples as a cell: quotes doubled, separators in the datatype escaped."""
     text = parse_literal(literal_syntax).text
     suffix = literal_syntax[len(quote(text)) :].replace(separator, f"\\u{ord(separator):04X}")
-    return '"' + text.replace('"', '""') + '"' + suffix
+    return quoted_cell(text) + suffix

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelog.errors import DataError
 from tidelog.formats.batch import (
     BOOL,
     FLOAT,
@@ -28,7 +27,7 @@ from tidelog.formats.batch import (
 )
 from tidelog.formats.cells import TYPED_PATTERNS
 from tidelog.formats.constants import IRI_UNSAFE, iri_text, parse_literal
-from tidelog.formats.delimited import NULLARY_ROW, literal_cell
+from tidelog.formats.delimited import NULLARY_ROW, literal_cell, quoted_cell
 from tidelog.formats.jsonl import value_to_json
 from tidelog.language.literals import quote
 
@@ -120,13 +119,9 @@ def plain(cells: pa.Array) -> pa.Array:
 def delimited_format(separator: str) -> RowFormat:
     """CSV or TSV. A string is quoted where it would otherwise read as something else or break the row."""
 
-    def quoted_cell(text: str) -> str:
-        if "\0" in text:
-            raise DataError("a string with a NUL character cannot be CSV or TSV; use the format jsonl or parquet")
-        return '"' + text.replace('"', '""') + '"'
-
     typed = "|".join(f"(?:{pattern})" for _, pattern in TYPED_PATTERNS)
-    needs_quotes = rf'^$|[\x00"\r\n{separator}]|^\(\)$|^(?:{typed})$'
+    # U+FEFF at the beginning of a file would read as a byte order mark.
+    needs_quotes = rf'^$|^\x{{FEFF}}|[\x00"\r\n{separator}]|^\(\)$|^(?:{typed})$'
     escaped_separator = f"\\u{ord(separator):04X}"
     return RowFormat(
         {

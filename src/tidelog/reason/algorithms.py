@@ -85,11 +85,12 @@ class Algorithm:
 
 
 # What a deletion may cost before the component is materialised again instead, as a share of what that costs: such an
-# attempt was in vain, so that it bounds the loss; the costs of earlier deletions tell most of those beforehand.
-PATIENCE = 0.75
+# attempt was in vain. Most of those are told by the costs of earlier deletions beforehand, or by what waits on the way,
+# so that what has come far may finish.
+PATIENCE = 1.25
 # A deletion is not even tried where earlier ones say that it needs so many times what it may: such forecasts are high
 # for larger deletions, whose facts share work.
-TOO_DEAR = 2
+TOO_DEAR = 1.2
 # Without ranks deletion goes by B/F, of which a candidate costs up to sixty times one of materialisation; and a third
 # of the patience must do, since materialising again also brings the ranks back.
 PROOF_COST = 3 * 60

@@ -273,9 +273,10 @@ def delete_by_ranks(
 ) -> None:
     """Delete from one component whose facts have their ranks; what comes back waits for insertion.
 
-    Gives up by `OutOfPatience`, with nothing decided, where that costs more than `most` candidates of materialisation.
+    Gives up by `OutOfPatience`, with nothing decided, where that costs more than `most` candidates of materialisation,
+    or will: the facts that wait are taken to cost what those before them did.
     """
-    with transaction.patience(most):
+    with transaction.patience(most, lambda spent: _outlook(transaction, spent)):
         found = find_candidates(transaction, node, explicit, rules, counters)
         if found:
             _overdelete(transaction, node, rules, counters, found)
@@ -287,6 +288,14 @@ def delete_by_ranks(
             relation.reserve_queue(returning)
         HOLDING.install(transaction.machine)
         transaction.run(rederive, *node.heads(rules.added_numbers).arguments(), 0)
+
+
+def _outlook(transaction: Transaction, spent: int) -> float:
+    """What the facts that wait will cost at least."""
+    machine = transaction.machine
+    known = sum(int(machine[M_LISTS + 3 * number + 1]) for number in (LIST_D, LIST_C))
+    done = int(machine[M_STATE + AT_D] + machine[M_STATE + AT_C])
+    return spent / max(1, done) * (known - done)
 
 
 def _overdelete(transaction: Transaction, node: Node, rules: RuleChange, counters: Counters, found: int) -> None:

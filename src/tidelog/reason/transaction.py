@@ -76,6 +76,13 @@ class Limits:
     timeout: float | None = None
 
 
+# So often in all patience asks whether it is worth to go on.
+LOOKS_AHEAD = 8
+
+# How many candidates there will be at least, after so many.
+Outlook = Callable[[int], float]
+
+
 class OutOfPatience(Exception):
     """A deletion has looked at more candidates than it may; nothing is decided by then."""
 
@@ -107,6 +114,8 @@ class Transaction:
         self.deltas: dict[str, Changed] = {}
         self.candidates = 0  # that kernels have looked at
         self._patience: int | None = None
+        self._most = self._slice = 0  # the whole patience, and after how much of it to ask for the outlook
+        self._outlook: Outlook | None = None
         self._dense: set[Relation] = set()
         self._postponed: set[Relation] = set()
         self._inserting = False
@@ -139,7 +148,7 @@ class Transaction:
         """Run a kernel to its end."""
         self.machine[M_STATE : M_STATE + STATE_SIZE] = 0
         while True:
-            budget = self._budget if self._patience is None else max(1, min(self._budget, self._patience))
+            budget = self._budget if self._patience is None else max(1, min(self._slice, self._patience))
             self.machine[M_BUDGET] = budget
             if self.computes and self.window is not SHUT:
                 with self.window.alone():
@@ -152,18 +161,28 @@ class Transaction:
                 self._patience -= used
             if status == DONE:
                 return
-            if self._patience is not None and self._patience <= 0:
+            if self._patience is not None and self._is_hopeless():
                 raise OutOfPatience
             self._attend(status)
 
     @contextmanager
-    def patience(self, most: int | None) -> Iterator[None]:
-        """Within, kernels look at no more than about `most` candidates; then `OutOfPatience`."""
-        self._patience = most
+    def patience(self, most: int | None, outlook: Outlook | None = None) -> Iterator[None]:
+        """Within, kernels look at no more than about `most` candidates; then `OutOfPatience`. `outlook` says after how
+        many candidates so far how many more there will be at least; that is asked for now and then.
+        """
+        self._patience, self._outlook = most, outlook
+        self._most = most or 0
+        self._slice = min(self._budget, self._most if outlook is None else self._most // LOOKS_AHEAD)
         try:
             yield
         finally:
             self._patience = None
+
+    def _is_hopeless(self) -> bool:
+        assert self._patience is not None
+        if self._patience <= 0 or self._outlook is None:
+            return self._patience <= 0
+        return self._outlook(self._most - self._patience) > self._patience
 
     def _attend(self, status: int) -> None:
         """Do what a kernel paused for."""
