@@ -92,7 +92,8 @@ def test_recognised(text: str) -> None:
     assert module.inverse == (INVERSE_BASE in text)
     assert module.base == ("e" if module.kind is Kind.LINEAR else None)
     assert module.needs_no_explicit_facts == (module.kind is Kind.LINEAR)
-    assert module.needs_distinct_values == ("!=" in text and module.diagonal is not Diagonal.CLOSURE)
+    mirror_compares = MIRROR_APART in text and MIRROR not in text
+    assert module.needs_distinct_values == (mirror_compares or module.diagonal is not Diagonal.CLOSURE)
 
 
 @pytest.mark.parametrize("text", LOOK_ALIKES.values(), ids=LOOK_ALIKES)

@@ -56,6 +56,7 @@ class Module:
     rules: tuple[int, ...]
     base: str | None = None
     inverse: bool = False
+    mirror_compares: bool = False  # whether every rule that turns pairs round asks for `x != y`
 
     @property
     def needs_no_explicit_facts(self) -> bool:
@@ -67,7 +68,7 @@ class Module:
         """Whether the form holds only while `!=` tells every two constants apart, and none from itself.
 
         Numbers compare by value: it fails where both 1 and 1.0 occur in the pairs, or NaN."""
-        return self.diagonal is not Diagonal.CLOSURE
+        return self.diagonal is not Diagonal.CLOSURE or self.mirror_compares
 
 
 class Pair(NamedTuple):
@@ -118,6 +119,7 @@ def _closure(predicate: str, shapes: Mapping[int, Shape | None]) -> Module | Non
         predicate=predicate,
         diagonal=Diagonal.GIVEN if all(shape.compares for shape in steps.values()) else Diagonal.CLOSURE,
         rules=tuple(sorted((*mirrors, *steps))),
+        mirror_compares=bool(mirrors) and all(own[number].compares for number in mirrors),
     )
 
 
@@ -176,7 +178,9 @@ def _separates(comparison: Comparison, head: Pair) -> bool:
 
 
 def _is_mirror(shape: Shape) -> bool:
-    """R(y, x) :- R(x, y); `x != y` changes nothing, as a pair (x, x) is its own mirror image."""
+    """R(y, x) :- R(x, y); `x != y` changes nothing, as a pair (x, x) is its own mirror image, unless it keeps 1 and 1.0
+    together.
+    """
     return shape.body == (shape.head.turned(),)
 
 

@@ -124,6 +124,11 @@ class ClosureState:
     rules: dict[int, Rule]
 
 
+def _yield(module: Module) -> tuple[Kind, Diagonal, bool]:
+    """What decides which pairs follow from a base, and from which."""
+    return module.kind, module.diagonal, module.needs_distinct_values
+
+
 class ClosureNode:
     """A component that is a closure: its base, and the structure on top."""
 
@@ -171,7 +176,7 @@ class ClosureNode:
         before = ClosureState(self.closure, self.module, self._rules)
         self.module = module
         self._rules = rules
-        if (module.kind, module.diagonal) != (before.module.kind, before.module.diagonal):
+        if _yield(module) != _yield(before.module):
             self._former = ClosurePairs(self.closure)
             self._former_module = before.module
             self.closure = self._empty_closure()
