@@ -416,7 +416,7 @@ def test_a_closure_ends_with_a_reader_that_comes_before_it_now(maintenance: str,
 def test_a_mirror_that_compares_keeps_numbers_of_one_value_apart() -> None:
     """`1.0 != 1` does not hold: such a pair has no mirror image, also when a rule that gave it one goes."""
     compares, plain = "r(X, Y) :- r(Y, X), X != Y.", "r(X, Y) :- r(Y, X)."
-    every = {(1, 1), (1, 1.0), (1.0, 1), (1.0, 1.0)}
+    every = {"(1, 1)", "(1, 1.0)", "(1.0, 1)", "(1.0, 1.0)"}
     kb = KnowledgeBase(compares + "r(X, Z) :- r(X, Y), r(Y, Z). r(1.0, 1). r(a, b).")
 
     def numbers() -> set[str]:
@@ -424,7 +424,7 @@ def test_a_mirror_that_compares_keeps_numbers_of_one_value_apart() -> None:
 
     assert numbers() == {"(1.0, 1)"}
     kb.add_rules(plain)
-    assert numbers() == set(map(str, every))
+    assert numbers() == every
     kb.remove_rules(plain)
     assert numbers() == {"(1.0, 1)"}
     assert set(kb.facts("r")) >= {("a", "a"), ("b", "a"), ("a", "b")}
