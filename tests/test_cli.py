@@ -221,6 +221,10 @@ def test_expressions_without_a_value_are_told(tmp_path: Path, capsys: Captured) 
         ["run", "p", "--format", "xml"],
         ["run", "p", "--max-facts", "0"],
         ["run", "p", "--timeout", "x"],
+        ["bench", "list", "more"],
+        ["bench", "updates", "--repeat", "0"],
+        ["bench", "updates", "--size", "-1"],
+        ["bench", "updates", "--timeout", "nan"],
     ],
 )
 def test_bad_usage(arguments: list[str], capsys: Captured) -> None:
@@ -241,7 +245,18 @@ def test_help_and_version_import_nothing_heavy() -> None:
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     program = tmp_path / "p.dlog"
     program.write_text("".join(f"p({number}).\n" for number in range(20_000)) + "?- p(X).")
-    command = [sys.executable, "-m", "tidelog", "run", str(program)]
+    _leave_early([sys.executable, "-m", "tidelog", "run", str(program)])
+
+
+def test_a_reader_of_benchmarks_may_leave_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(sys.stdout, "write", closed)
+    assert main(["bench", "list"]) == 0
+
+
+def _leave_early(command: list[str]) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
         assert running.stderr is not None
@@ -389,8 +404,17 @@ def test_graph_shows_what_an_update_would_touch(program: str, tmp_path: Path, ca
     capsys.readouterr()
     assert main(["graph", program, "--if-added", str(rules)]) == 0
     assert "near(X) :- edge(a, X)." in capsys.readouterr().out
+    assert main(["graph", program, "--if-added", "near(a, b)."]) == 2
+    assert "a fact stands among rules" in capsys.readouterr().err
     assert main(["graph", program, "--if-removed", str(tmp_path / "none.dlog")]) == 2
     assert "none.dlog" in capsys.readouterr().err
+
+
+def test_graph_adds_no_rule_that_is_there(program: str, capsys: Captured) -> None:
+    assert main(["graph", program, "--if-removed", ""]) == 0
+    before = capsys.readouterr().out
+    assert main(["graph", program, "--if-added", "path(A, B) :- edge(A, B)."]) == 0
+    assert capsys.readouterr().out == before
 
 
 @pytest.mark.parametrize("text", ["p(X) :- not q(X).", "p(X) :- q(X), not p(X).", "p(X) :- q(X), q(X, X)."])

@@ -319,6 +319,8 @@ def test_the_backlog_has_a_bound() -> None:
     live.settle()
     live.submit(add=chain(3))
     assert live.pending == 1
+    with pytest.raises(TidelogError, match="number of units"):
+        KnowledgeBase().live().step(-5)
     with pytest.raises(TidelogError, match="when_full"):
         KnowledgeBase().live(when_full="drop")
 

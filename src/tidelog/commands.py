@@ -226,7 +226,9 @@ def graph(options: Namespace) -> int:
         with _told_of("--if-added"):
             _checked_arities((), added, arities, prefixes)
         removed = _rules_of_option("--if-removed", options.if_removed, prefixes)
-        picture = picture_of_update(rules, added, [_number(rules, rule) for rule in removed], prefixes)
+        known = set(map(rule_key, rules.rules.values()))
+        fresh = tuple(rule for rule in added if rule_key(rule) not in known)
+        picture = picture_of_update(rules, fresh, [_number(rules, rule) for rule in removed], prefixes)
     else:
         picture = picture_of_graph(rules, prefixes)
     drawn = {"dot": to_dot, "mermaid": to_mermaid, "svg": to_svg}[options.format](picture)
@@ -247,7 +249,7 @@ def _checked_arities(
 
 def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple[Rule, ...]:
     """The rules of a file, or those that stand on the command line."""
-    if not value or ":-" in value:
+    if not value or ":-" in value or (value.rstrip().endswith(".") and not Path(value).exists()):
         return parse_rules(value, prefixes, option)
     source, text = _read_text(value)
     return parse_rules(text, prefixes, source)

@@ -112,7 +112,7 @@ class KnowledgeBase:
 
         `commit` is a note of texts that becomes durable in the same step as the update: `commit_info`.
         """
-        with self._lock, deferred():
+        with deferred(), self._lock:
             added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
             program = interruptible(self._parse_rules, checked_text(add_rules, "add_rules"))
             before = dict(self._prefixes)
@@ -418,7 +418,7 @@ class KnowledgeBase:
         return self._holds(atom.predicate, _row(atom))
 
     def _ground_atom(self, text: str) -> Atom:
-        atom = parse_atom(text, self._prefixes)
+        atom = parse_atom(checked_text(text, "fact"), self._prefixes)
         if not all(isinstance(term, Constant) for term in atom.arguments):
             raise TidelogError(f"`{text}` is no fact: it has variables; a query such as `?- {text}.` asks for all")
         return atom
@@ -476,7 +476,7 @@ class KnowledgeBase:
         """
         from tidelog.persistence import save
 
-        with self._lock, deferred():
+        with deferred(), self._lock:
             save(self, Path(folder))
 
     @classmethod

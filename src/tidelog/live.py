@@ -126,6 +126,8 @@ class Live:
 
     def step(self, n: int = 1) -> int:
         """Do at most `n` units of work; the number of updates that are still pending."""
+        if n < 0:
+            raise TidelogError(f"`step` takes a number of units of work, not {n}")
         with self._changed:
             self._units += n  # others may have asked as well
             self._call_worker()

@@ -13,6 +13,10 @@ from types import TracebackType
 from typing import Any
 
 from tidelog.errors import BrokenError, TidelogError
+from tidelog.reason.interrupts import check
+
+# Seconds between two looks for an interrupt.
+PATIENCE = 0.1
 
 
 class SettledLock:
@@ -32,7 +36,10 @@ class SettledLock:
         self.waiting += 1
         try:
             while True:
-                self.condition.acquire()
+                # Where interrupts are deferred, so that none between two lines leaves the lock taken, they end the
+                # waiting all the same.
+                while not self.condition.acquire(timeout=PATIENCE):
+                    check()
                 if self._refusal is not None:
                     self.condition.release()
                     raise BrokenError(self._refusal)

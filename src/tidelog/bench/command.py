@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib import import_module
@@ -38,11 +39,19 @@ SUCCESS, UNSOUND = 0, 1
 _COMPILATION = 1800.0
 
 
+class _Output(Console):
+    """Standard output. A reader that has seen enough is told to whoever runs the command, as everywhere else."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def run(name: str, arguments: Sequence[str]) -> int:
     """Run a benchmark by name; returns the exit code, 1 where a figure that is determined exactly came out
     otherwise."""
-    console = Console()
+    console = _Output()
     if name == "list":
+        argparse.ArgumentParser(prog="tidelog bench list").parse_args(arguments)
         for known, description in BENCHMARKS.items():
             console.print(f"[bold]{known:12}[/bold] {description}", highlight=False, soft_wrap=True)
         return SUCCESS
@@ -70,13 +79,27 @@ def benchmark(name: str) -> Callable[[Options], Report]:
     return function
 
 
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value
+
+
+def _times(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value
+
+
 def _parser(name: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"tidelog bench {name}", description=BENCHMARKS[name])
     parser.add_argument("--quick", action="store_true", help="small sizes, under a minute")
     parser.add_argument("--seed", type=int, default=0, help="of the generated data (default: 0)")
-    parser.add_argument("--size", type=float, default=1.0, help="a factor for all sizes (default: 1)")
-    parser.add_argument("--repeat", type=int, default=1, help="measure so often and keep the least (default: 1)")
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for each engine (default: 120)")
+    parser.add_argument("--size", type=_positive, default=1.0, help="a factor for all sizes (default: 1)")
+    parser.add_argument("--repeat", type=_times, default=1, help="measure so often and keep the least (default: 1)")
+    parser.add_argument("--timeout", type=_positive, default=120.0, help="seconds for each engine (default: 120)")
     parser.add_argument("--data", type=Path, metavar="DIR", help="public data in the layout of M-Illich/inc-mat-mark")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
     parser.add_argument("--plot", type=Path, metavar="PREFIX", help="write plots as PREFIX.png and PREFIX.svg")

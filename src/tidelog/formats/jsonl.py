@@ -34,8 +34,9 @@ def parse_json(text: str) -> Any:
         raise DataError(f"not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
         raise DataError("JSON nested too deeply; a row is an array of plain values") from None
-    except ValueError as error:
-        raise DataError(f"not JSON: {error}") from None
+    except ValueError:
+        # Python reads no integers of thousands of digits.
+        raise DataError("an integer that does not fit in 64 bits; write it as a float or a string") from None
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

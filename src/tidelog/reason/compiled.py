@@ -6,7 +6,7 @@ maintains, and a plain rule that reads that relation. All algorithms see the sec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,6 @@ from tidelog.reason.policy import Costs, Counters
 from tidelog.store.jit import address
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
-
-Warn = Callable[[str], None]
 
 
 class CompiledRule:
