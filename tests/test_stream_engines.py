@@ -6,6 +6,8 @@ import json
 import random
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from tidelog.spark.streams.batches import Batch, apply_batch
 from tidelog.spark.streams.checkpoint import Checkpoint
 from tidelog.spark.streams.keyed import KeyedProgram
 from tidelog.spark.streams.keys import CrossKeyError, Keys
-from tidelog.spark.streams.memory import MemoryEngine
+from tidelog.spark.streams.memory import MOST_WAITING, MemoryEngine
 from tidelog.spark.streams.metrics import Metrics, Outcome, read_view
 from tidelog.spark.streams.mqtt import Spool
 from tidelog.spark.streams.records import net, parse_entry
@@ -178,6 +180,32 @@ def test_what_breaks_the_engine_reaches_who_feeds_it(tmp_path: Path, monkeypatch
     again = Stage(tmp_path)
     again.engine.close()
     assert replayed(changes_in(tmp_path / "sink")) == facts_of(again.engine.kb) != set()
+
+
+def test_a_source_waits_while_too_many_batches_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path)
+    go_on, write, taken = threading.Event(), stage.sink.write, []
+
+    def write_later(*arguments: Any) -> None:
+        go_on.wait()
+        write(*arguments)
+
+    def feed() -> None:
+        for number in range(3 * MOST_WAITING):
+            stage.engine.take(number, entries(record("add", "edge", number, number + 1)))
+            taken.append(number)
+
+    monkeypatch.setattr(stage.sink, "write", write_later)
+    source = threading.Thread(target=feed)
+    source.start()
+    while len(taken) < MOST_WAITING:
+        time.sleep(0.01)
+    source.join(0.3)  # Long enough for one more, were it let in.
+    assert len(taken) == stage.engine.waiting == MOST_WAITING
+    go_on.set()
+    source.join()
+    stage.engine.close()
+    assert sorted(changes_in(tmp_path / "sink")) == list(range(3 * MOST_WAITING))
 
 
 def test_kill_9_at_every_step() -> None:

@@ -96,6 +96,26 @@ def test_what_is_refused_changes_nothing(spark: SparkSession, made: Materialisat
     assert (made.version, made.count("edge"), len(made.rules)) == (3, 2, 3)
 
 
+def test_only_what_is_touched_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    rules = "path(X, Y) :- edge(X, Y). hue(X) :- colour(X). lone(X) :- colour(X), not edge(X, X)."
+    made = Materialisation.create(spark, str(tmp_path), rules, {"edge": [(1, 2)], "colour": [(1,), (2,)]})
+    numbers = {name: stored["number"] for name, stored in _stored(tmp_path).items()}
+
+    def files() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in tmp_path.glob("data/*/*/p=*/*.parquet")}
+
+    before = files()
+    made.update(add={"edge": [(2, 3)]})
+    new = {path: written for path, written in files().items() if path not in before}
+    assert files() == before | new
+    assert {path.parent.name for path in new} == {f"p={numbers[name]}" for name in ("edge", "path")}
+
+
+def _stored(folder: Path) -> dict[str, dict[str, int]]:
+    stored: dict[str, dict[str, int]] = json.loads((folder / MANIFEST).read_text())["stored"]
+    return stored
+
+
 def test_an_update_that_dies_leaves_the_version_before(
     spark: SparkSession, made: Materialisation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

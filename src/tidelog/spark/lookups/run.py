@@ -20,7 +20,7 @@ MOST_FACTS = 500_000
 # Of rules that change, so many instances are found by lookups faster than by jobs; those that need another proof, each
 # of which takes many lookups, count several times.
 FEW_INSTANCES = 100_000
-_TO_BE_PROVED = 8
+_TO_BE_PROVED = 3
 
 
 def eligible(work: Work, rules: RuleChanges, components: Iterable[Component]) -> list[Component]:
