@@ -55,7 +55,7 @@ _PAPER_SEQ = {
     80: "19.6, 15,283 → 11,516",
 }
 _PAPER_TRACKS = {0: "7.3, 859 → 754", 1: "1.4, 684 → 544", 2: "2.2, 558 → 400"}
-_RUNS = 12
+_RUNS = 24
 """Of each stream in each way: what marking costs is less than what two runs differ by. Of each update the least of
 them counts, which is short enough to be now and then undisturbed."""
 _TRACK_MARKS = {0: 910, 1: 1208, 2: 1017}
