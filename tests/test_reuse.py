@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 import tidelog.store.code
 from audit import audit
 from engine_util import check_stream
+from faults import faulty_memory
 from generate import EVERYTHING, soak
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.language.syntax import Atom, Constant
@@ -55,6 +58,20 @@ def test_an_update_that_fails_gives_the_relations_of_its_aggregates_back() -> No
     kb.add_rules(LONGEST)
     assert len(kb.facts("longest")) == len(EDGES)
     audit(kb)
+
+
+def test_memory_that_runs_out_where_relations_are_given_back_changes_nothing() -> None:
+    for number in range(1, 100):
+        kb = _loaded()
+        kb.add_rules(LONGEST)
+        with faulty_memory(number) as trigger, suppress(MemoryError):
+            kb.remove_rules(LONGEST)
+        audit(kb)
+        kb.add_rules(LONGEST)
+        audit(kb)
+        if trigger.count < number:
+            return
+    pytest.fail("there is no end of allocations")
 
 
 @pytest.mark.parametrize("asked", ["foo", "foo(X)", "foo(X, Y)", "foo(X, Y, Z)", "q(X), not foo(X)"])

@@ -14,6 +14,9 @@ Cells = npt.NDArray[np.int32]
 Row = npt.NDArray[np.int64]
 
 
+_NO_SLOTS: Cells = np.empty(0, np.int32)
+
+
 class Index:
     """The facts of a relation by the values of some of its columns."""
 
@@ -26,9 +29,10 @@ class Index:
         fields[X_COLUMN_COUNT] = len(columns)
         fields[X_COLUMNS] = address(self._column_array)
 
-    def give_back(self) -> None:
-        """Give the memory back: the index serves no more."""
-        self.slots = np.empty(0, np.int32)
+    def give_back(self) -> int:
+        """Give the memory back: the index serves no more. Its number, for another one."""
+        self.slots = _NO_SLOTS
+        return self.number
 
     @property
     def distinct(self) -> int:

@@ -100,17 +100,15 @@ class Relation:
         self._dead = 0  # at most that many records are dead
         capacity = max(capacity, 2)
         self.cells: Cells = rooms.zeros((capacity, self._record_cells()), np.int32)
-        self._keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
-        self._facts: Cells = np.empty(0, np.int32)
         self._queue: Cells = np.empty(capacity, np.int32)
         self._batch: Cells = np.empty(capacity, np.int32)
+        self._keys, self._facts = self._empty_table(max(1, int(capacity / MAXIMUM_LOAD / 8) + 1))
         self.bits = PairBits(self)
         self._tabled: int | None = None  # how many facts are in the table, if not all
+        # From here on nothing can fail: until then the row belongs to the relation before, where its number had one.
+        self.fields[:] = 0
         self.fields[R_ARITY] = arity
-        self.fields[R_COUNT] = 0
-        self.fields[R_START] = 0
         self.fields[R_CLEAN] = 1
-        self._new_table(max(1, int(capacity / MAXIMUM_LOAD / 8) + 1))
         self._publish()
 
     # --- layout of a record -------------------------------------------------------------------------------------------

@@ -143,12 +143,12 @@ class Store:
 
     def new_relation(self, name: str, arity: int, counters: bool = False) -> Relation:
         """A relation that no predicate names; for groups of aggregates and the like."""
-        number = self._spare.pop() if self._spare else self._next_number()
+        number = self._spare[-1] if self._spare else self._next_number()
         created = Relation(self, number, name, arity, counters, self._capacity)
-        if number == len(self.relations):
-            self.relations.append(created)
+        if self._spare:
+            self.relations[self._spare.pop()] = created
         else:
-            self.relations[number] = created
+            self.relations.append(created)
         self._made.append(created)
         return created
 
@@ -166,13 +166,11 @@ class Store:
         self._by_name.pop(relation.name, None)
         self.memo_functions.pop(relation.number, None)
         self.postponed.discard(relation)
-        for index in relation.indexes:
-            index.give_back()
-            self._spare_indexes.append(index.number)
-        self.relation_table[relation.number] = 0
-        with suppress(MemoryError):  # Without memory for an empty one its number is lost, no more.
+        relation.clear()
+        with suppress(MemoryError):  # Without memory for an empty one it stays as it is, and nobody uses it.
             self.relations[relation.number] = Relation(self, relation.number, "#unused", 0, False, 0)
             self._spare.append(relation.number)
+            self._spare_indexes.extend(index.give_back() for index in relation.indexes)
 
     def begin_relations(self) -> None:
         """From now on it is remembered which relations are new."""
