@@ -151,12 +151,15 @@ def given_pivots(m, short, pivots, count, pivot_row):
 
 
 @inlined
-def copy_pivot(head_cells, arity, pivot, heads, buffered, known_heads):
-    """The head of a rule with one atom, which shares the mark of its pivot in any case (`reason.mark_copies`); how many
-    are buffered then."""
+def copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked):
+    """The head of a rule with one atom, and the mark of its pivot at once: what follows in this update gets it from
+    there. How many are buffered then."""
     head = heads + 4 * arity * buffered
     short_head(head_cells, arity, pivot, pivot, pivot, head)
-    if arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
+    if marked:
+        note_marked(m, buffered, buffered + 1)
+    # While marks are passed on, every head is looked at, also where it is known.
+    if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
         buffered += 1
     return buffered
 
@@ -272,7 +275,7 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                     buffered = 0
                 chain = (fact, cells, width, flags, link)
                 if atoms == 0:
-                    buffered = copy_pivot(head_cells, arity, pivot, heads, buffered, known_heads)
+                    buffered = copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked)
                     fact, seen, matches = -1, 0, 1
                 elif shape == SPREAD:
                     same = cell_value(head_cells, pivot, middle)
