@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidelog.bench import graphs, lubm, run_choice, run_streams, streams, turbines
+from tidelog.bench import command, graphs, lubm, run_choice, run_streams, streams, turbines
 from tidelog.bench.cases import CASES, random_rows, scaled
 from tidelog.bench.command import BENCHMARKS, benchmark, run
 from tidelog.bench.floor import materialise as floor_materialise
@@ -344,3 +344,11 @@ def test_every_algorithm_changes_the_same_facts_at_every_size() -> None:
     assert found[0] == found[1]
     assert [count for count, _, _ in found[0]] == [1, 10, 20, 60, 200]
     assert all(removed == added >= count for count, removed, added in found[0])
+
+
+def test_plots_are_refused_before_anything_is_measured_where_they_cannot_be_drawn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    with pytest.raises(DataError, match=r"--plot needs the package matplotlib; .* 'tidelog\[bench\]'"):
+        command.run("updates", ["--plot", str(tmp_path / "plot")])

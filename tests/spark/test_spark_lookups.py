@@ -30,6 +30,7 @@ from tidelog.spark.lookups.update import Outcome, SmallUpdate, carry_out
 from tidelog.spark.maintenance.rules import RuleChanges, changed_rules
 from tidelog.spark.maintenance.snapshot import Layer, Stored
 from tidelog.spark.materialise import constants_of
+from tidelog.spark.reading import read_together
 from tidelog.spark.records import ARROW_RECORD, record_batch
 from tidelog.spark.terms import Dictionary, Fields, fields_of, value_of
 from tidelog.values import IRI, Literal, Value
@@ -258,3 +259,13 @@ def test_columns_of_files_that_no_version_has_are_forgotten(tmp_path: Path) -> N
     columns.keep(set())
     pq.write_table(pa.table({"c0": [2]}), folder / "part.parquet")
     assert columns.read(piece, ["c0"])[0].tolist() == [2]
+
+
+def test_files_of_spark_and_of_the_driver_are_read_together(tmp_path: Path) -> None:
+    """They do not say alike whether a column may hold nulls."""
+    for number, nullable in enumerate((True, False)):
+        schema = pa.schema([pa.field("c0", pa.int64(), nullable), pa.field("h", pa.bool_())])
+        pq.write_table(pa.table({"c0": [number], "h": [True]}, schema), tmp_path / f"part-{number}.parquet")
+    paths = sorted(tmp_path.glob("*.parquet"))
+    assert read_together(paths).column("c0").to_pylist() == [0, 1]
+    assert read_together(paths[::-1], ["c0"]).to_pylist() == [{"c0": 1}, {"c0": 0}]

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidelog.formats.updates import Facts
 from tidelog.spark.lookups.constants import values_of_ids
 from tidelog.spark.lookups.files import Ids
 from tidelog.spark.maintenance.history import Version
+from tidelog.spark.reading import read_together
 from tidelog.values import Value
 
 Changed = Mapping[str, list[Ids]]
@@ -28,7 +28,7 @@ def changed_facts(root: Path, version: Version) -> tuple[Facts, Facts]:
 
 
 def _rows(path: Path) -> pa.Table:
-    return pa.concat_tables([pq.ParquetFile(part).read() for part in sorted(path.glob("*.parquet"))])
+    return read_together(sorted(path.glob("*.parquet")))
 
 
 def _facts(table: pa.Table, arity: int, has: str, lacks: str) -> list[Ids]:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from tidelog.spark.maintenance.snapshot import Layer, Snapshot, Stored, write_rows
+from tidelog.spark.reading import read_together
 
 # More layers than this are merged into one.
 MOST_LAYERS = 4
@@ -47,7 +48,7 @@ def _merged(stored: Stored, root: Path, folder: Path) -> Layer:
     """All layers as one: of each fact the row of the newest layer that has it."""
     columns = ["q", *stored.columns, "e", "n", "h"]
     paths = [path for layer in stored.layers for path in sorted((root / layer.path).glob("*.parquet"))]
-    whole = pa.concat_tables([pq.ParquetFile(path).read(columns) for path in paths])
+    whole = read_together(paths, columns)
     numbered = whole.select(stored.columns).append_column("row", pa.array(range(whole.num_rows), pa.int64()))
     newest = numbered.group_by(stored.columns).aggregate([("row", "max")]).column("row_max")
     path = folder / f"p={stored.number}"
