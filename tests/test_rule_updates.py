@@ -13,6 +13,7 @@ from naive import Database, State, Update, database
 from tidelog import StratificationError, UnknownRuleError
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.language import parse_rules
+from tidelog.store.relation import Relation
 
 every_algorithm = pytest.mark.parametrize("maintenance", ALGORITHMS)
 
@@ -436,3 +437,18 @@ def test_a_closure_whose_mirror_begins_to_compare_is_given_up_where_floats_are()
     assert len(kb.facts("r")) == 4
     kb.remove_rules(plain)
     assert [str(row) for row in kb.facts("r")] == ["(1.0, 1)"]
+
+
+def test_a_rule_change_looks_at_no_relation_that_it_does_not_touch(monkeypatch: pytest.MonkeyPatch) -> None:
+    kb = KnowledgeBase("".join(f"r{number}(X) :- s{number}(X).\n" for number in range(300)) + "e(1, 2). e(2, 3).")
+    counted: list[str] = []
+    count = Relation.__len__
+
+    def noted(relation: Relation) -> int:
+        counted.append(relation.name)
+        return count(relation)
+
+    monkeypatch.setattr(Relation, "__len__", noted)
+    kb.add_rules("p(X, Z) :- e(X, Y), e(Y, Z).")
+    kb.remove_rules("p(X, Z) :- e(X, Y), e(Y, Z).")
+    assert set(counted) <= {"e", "p"}

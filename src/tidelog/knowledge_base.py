@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from queue import Queue
@@ -138,7 +139,7 @@ class KnowledgeBase:
         program = parse_program(text, "<rules>", self._prefixes)
         if program.facts or program.queries:
             parse_rules(text, self._prefixes)  # refuses facts and queries, and says where they stand
-        check_prefixes(held_by(self._engine), self._prefixes, dict(program.prefixes), text)
+        check_prefixes(partial(held_by, self._engine), self._prefixes, dict(program.prefixes), text)
         return program
 
     @overload

@@ -38,13 +38,15 @@ def held_by(engine: Engine) -> Held:
     return Held((*engine.graph.predicates, *with_facts), engine.graph.rules.values(), partial(_names_in_facts, engine))
 
 
-def check_prefixes(held: Held, known: Mapping[str, str], declared: Mapping[str, str], text: str) -> None:
-    """Refuse prefixes that a text declares where names are held that have them undeclared."""
+def check_prefixes(held: Callable[[], Held], known: Mapping[str, str], declared: Mapping[str, str], text: str) -> None:
+    """Refuse prefixes that a text declares where names are held that have them undeclared. Most texts declare none, and
+    then nobody has to look for names.
+    """
     for prefix, namespace in declared.items():
         # A prefix that is known has been declared before any use; one of itself changes no name.
         if prefix in known or namespace == f"{prefix}:":
             continue
-        used = _used_name(held, prefix, namespace)
+        used = _used_name(held(), prefix, namespace)
         if used is not None:
             raise _declared_too_late(prefix, used, text)
 

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,7 @@ class Materialisation:
         program = parse_program(text, "<rules>", prefixes) if text else Program()
         if program.facts or program.queries:
             parse_rules(text, prefixes)  # refuses facts and queries, and says where they stand
-        held = held_by_version(self._history.folder, self._version, self._graph, self._columns)
+        held = partial(held_by_version, self._history.folder, self._version, self._graph, self._columns)
         check_prefixes(held, prefixes, dict(program.prefixes), text)
         removed = parse_rules(_joined(remove_rules), prefixes | dict(program.prefixes))
         return self._apply(program, removed, [(add or {}, GIVE), (delete or {}, TAKE)], commit or {})
