@@ -14,8 +14,8 @@ from tidelog.spark.maintenance.rules import RuleChanges, reads
 from tidelog.spark.maintenance.snapshot import Stored
 from tidelog.spark.maintenance.work import Work
 
-# So many facts and rule instances are looked up at most, some 4 µs each: jobs take longer up to there, and more would not
-# fit well into the memory of a driver.
+# So many facts and rule instances are looked up at most, some 4 µs each: jobs take longer up to there, and more
+# would not fit well into the memory of a driver.
 MOST_FACTS = 1_000_000
 
 # Of rules that change, so many instances are found by lookups faster than by jobs; those that need another proof, each
