@@ -197,10 +197,11 @@ class CopyTable:
         self._arguments = (address(self._places), len(self._places), address(self._plans))
 
     def share(self, machine: npt.NDArray[np.int64], *_: Any) -> int:
-        """Run the kernel until it is done or asks for something."""
+        """Run the kernel until it is done or asks for room."""
         status = share_marks(machine, *self._arguments)
-        if status == NEED_COPIES:
+        while status == NEED_COPIES:
             self._learn(int(machine[M_FULL]))
+            status = share_marks(machine, *self._arguments)
         return int(status)
 
     def rules(self, relation: Relation) -> set[int]:
@@ -210,14 +211,14 @@ class CopyTable:
     def _learn(self, relation: int) -> None:
         copies = list(self._copies_of(relation))
         self._rules[relation] = {rule.number for rule, _ in copies}
-        plans = [(rule.offset(FIRST), care) for rule, care in copies]
         while relation >= len(self._places):
             self._places = np.concatenate((self._places, np.full_like(self._places, -1)))
-        while self._used + len(plans) > len(self._plans):
+        while self._used + len(copies) > len(self._plans):
             self._plans = np.concatenate((self._plans, np.zeros_like(self._plans)))
-        self._places[relation] = (self._used, self._used + len(plans))
-        self._plans[self._used : self._used + len(plans)] = np.array(plans, np.int32).reshape(-1, 2)
-        self._used += len(plans)
+        self._places[relation] = (self._used, self._used + len(copies))
+        for rule, care in copies:
+            self._plans[self._used] = (rule.offset(FIRST), care)
+            self._used += 1
         self._arguments = (address(self._places), len(self._places), address(self._plans))
 
 

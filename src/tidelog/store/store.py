@@ -106,9 +106,13 @@ class Store:
         machine[M_RULE_FACTS] = address(self.rule_facts)
         machine[M_RULE_TIME] = address(self.rule_time)
         machine[M_BUCKETS] = address(self._buckets)
-        for number, entries in enumerate(self._lists):
-            machine[M_LISTS + 3 * number] = address(entries)
-            machine[M_LISTS + 3 * number + 2] = len(entries)
+        for number in range(LIST_COUNT):
+            self._publish_list(number)
+
+    def _publish_list(self, number: int) -> None:
+        entries = self._lists[number]
+        self.machine[M_LISTS + 3 * number] = address(entries)
+        self.machine[M_LISTS + 3 * number + 2] = len(entries)
 
     # --- relations ----------------------------------------------------------------------------------------------------
 
@@ -281,8 +285,11 @@ class Store:
         self._publish()
 
     def grow_list(self, number: int, needed: int = 0) -> None:
-        self._lists[number] = grown(self._lists[number], max(needed, 2 * len(self._lists[number])))
-        self._publish()
+        length = 2 * len(self._lists[number])
+        while length < needed:
+            length *= 2
+        self._lists[number] = grown(self._lists[number], length)
+        self._publish_list(number)
 
     def grow_requests(self) -> None:
         self.requests = grown(self.requests, 2 * len(self.requests))
