@@ -129,7 +129,9 @@ KEEPING = frozenset({"neg", "abs", "min2", "max2"})
 
 
 def call(name: str, arguments: Sequence[Value], registered: Functions) -> Value:
-    """The value of a function, built in or registered. Whatever a registered one raises fails the instance only."""
+    """The value of a function, built in or registered. Whatever a registered one raises fails the instance only; any
+    value that a fact can hold is one that it can return.
+    """
     if name in BUILT_IN:
         try:
             value = BUILT_IN[name](*arguments)
@@ -138,7 +140,8 @@ def call(name: str, arguments: Sequence[Value], registered: Functions) -> Value:
             raise Failure(str(error)) from error
     function = registered[name]
     try:
-        return checked(function(*arguments))
+        value = function(*arguments)
+        return value if type(value) is float else checked(value)
     except Exception as error:
         raise Failure(str(error)) from error
 

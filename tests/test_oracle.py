@@ -191,6 +191,7 @@ def test_functions_without_a_value(name: str, arguments: list[Value]) -> None:
 
 def test_registered_functions() -> None:
     assert call("twice", ["ab"], {"twice": lambda value: value * 2}) == "abab"
+    assert call("far", [1], {"far": lambda value: math.inf}) == math.inf
     failing: list[Callable[..., Any]] = [lambda value: None, lambda value: value / 0, lambda value: 2**63]
     for bad in failing:
         with pytest.raises(Failure):

@@ -15,7 +15,7 @@ from generate import EVERYTHING, soak
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.reason.policy import Costs
 from tidelog.reason.ranks import LAST_RANK
-from tidelog.store.layout import M_RANK
+from tidelog.store.layout import M_RANK, M_REQUEST_COUNT
 
 REACH = "reach(X) :- start(X). reach(Y) :- reach(X), edge(X, Y)."
 CLOSURE = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), path(Y, Z)."
@@ -187,3 +187,18 @@ def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:
     assert change.work["overdeleted"] == 0, "materialised again at once"
     assert costs.of_deleting(1) < 1 << 40, "and forgotten a little"
     audit(kb)
+
+
+def test_calls_that_a_deletion_asked_for_do_not_outlive_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it is given up; otherwise a later update would call the function for nobody."""
+    monkeypatch.setattr(tidelog.reason.algorithms, "PATIENCE", 0.0)
+    monkeypatch.setattr(tidelog.reason.algorithms, "TOO_DEAR", 1e9)
+    for patience in range(1, 30):
+        monkeypatch.setattr(tidelog.reason.algorithms, "LEAST_PATIENCE", patience)
+        kb = KnowledgeBase()
+        kb.register("same", lambda value: value)
+        kb.add_rules("p(X) :- s(X). p(1) :- g(W), p(W), h(same(W), W).")
+        kb.update(add={"s": [(1,), (3,)], "g": [(2,), (3,)], "h": [(2, 2), (3, 3)]})
+        kb.update(delete={"s": [(1,)]})
+        assert kb._engine.store.machine[M_REQUEST_COUNT] == 0
+        assert set(kb.facts("p")) == {(1,), (3,)}

@@ -7,7 +7,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tidelog.language.syntax import Constant
-from tidelog.spark.terms import Dictionary, value_of, values_frame
+from tidelog.spark.expressions import _row_function
+from tidelog.spark.terms import Dictionary, fields_of, value_of, values_frame
 from tidelog.values import IRI, Literal, Value
 
 VALUES: tuple[Value, ...] = (1, 1.0, "1", True, "", "é\n", -0.0, float("nan"), float("inf"), 2**63 - 1, IRI("1"))
@@ -34,3 +35,12 @@ def test_ids_are_dense_and_stay(spark: SparkSession, tmp_path: Path) -> None:
     assert dictionary.extend(values_frame(spark, many)) == 0
     assert dictionary.ids_of([Constant(1), Constant(1.0)]) == {Constant(c): second[Constant(c)] for c in (1, 1.0)}
     assert not (tmp_path / "staging").exists()
+
+
+def test_a_function_may_return_whatever_a_fact_can_hold() -> None:
+    """As in the embedded engine, which does the small updates."""
+    same = _row_function(lambda value: value)
+    for value in VALUES:
+        assert repr(same(fields_of(value))) == repr(fields_of(value))
+    assert _row_function(lambda value: None)(fields_of(1)) is None
+    assert _row_function(lambda value: 2**63)(fields_of(1)) is None

@@ -162,6 +162,7 @@ class Transaction:
             if status == DONE:
                 return
             if self._patience is not None and self._is_hopeless():
+                self.machine[M_REQUEST_COUNT] = 0  # nobody waits for the results of those calls any more
                 raise OutOfPatience
             self._attend(status)
 

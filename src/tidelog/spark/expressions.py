@@ -11,7 +11,6 @@ an integer of 64 bits to a float would round it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -202,7 +201,5 @@ def _checked_fields(result: Any) -> Fields | None:
     if not isinstance(result, str | int | float | bool | IRI | Literal):
         return None
     if isinstance(result, int) and not INTEGER_MIN <= result <= INTEGER_MAX:
-        return None
-    if isinstance(result, float) and not math.isfinite(result):
         return None
     return fields_of(result)
