@@ -278,7 +278,8 @@ def _audit_ranks(kb: KnowledgeBase) -> None:
             continue
         ranks = {(r.name, row): rank for r in relations for row, (rank, _) in _ranks(engine, r).items()}
         needy = {(r.name, row) for r in relations for row, (_, needs) in _ranks(engine, r).items() if needs}
-        for number in component.recursive_rules:
+        # A rule that has come out of a recursion is counted only when its component is next in work.
+        for number in [number for number in component.rules if engine.counted.get(number) == NO_COUNTER]:
             for derivation in derivations(engine.graph.rule(number), facts, kb._functions):
                 if derivation is not None and derivation.head in needy:
                     rank = ranks[derivation.head]
