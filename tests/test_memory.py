@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from tidelog import KnowledgeBase
+from tidelog.store.relation import COMPACT_FROM, Relation
 
 FACTS = 50_000
 
@@ -32,3 +34,28 @@ def test_queues_are_given_back_after_an_update() -> None:
     relation = kb._engine.store.relation("path", 2)
     assert len(relation) == 300 * 301 // 2
     assert len(relation._queue) + len(relation._batch) <= 2 * 4096
+
+
+def test_a_fact_that_comes_and_goes_does_not_have_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    kb = KnowledgeBase("known(X) :- seen(X).")
+    facts = [(number,) for number in range(2 * COMPACT_FROM)]
+    kb.update(add={"seen": facts})
+    # Half of the records are dead, which is just not enough to close the gaps.
+    kb.update(delete={"seen": facts[:COMPACT_FROM]})
+    counted = []
+    monkeypatch.setattr(Relation, "__len__", lambda relation: counted.append(relation.name) or COMPACT_FROM)
+    for _ in range(50):
+        kb.update(add={"seen": facts[:1]})
+        kb.update(delete={"seen": facts[:1]})
+    assert len(counted) <= 4
+
+
+def test_gaps_are_closed_where_more_than_half_is_gone() -> None:
+    kb = KnowledgeBase("known(X) :- seen(X).")
+    facts = [(number,) for number in range(4 * COMPACT_FROM)]
+    kb.update(add={"seen": facts})
+    for first in range(0, 3 * COMPACT_FROM, COMPACT_FROM // 4):
+        kb.update(delete={"seen": facts[first : first + COMPACT_FROM // 4]})
+        for predicate in ("seen", "known"):
+            relation = kb._engine.store.relation(predicate, 1)
+            assert relation.count <= 8 * max(COMPACT_FROM, len(relation)) // 3

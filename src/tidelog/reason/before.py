@@ -186,6 +186,6 @@ class Before:
 
     def _grown(self) -> list[Relation]:
         table = self._store.relation_table
-        grown = np.flatnonzero(table[:, R_COUNT] != table[:, R_START])
+        (grown,) = (table[:, R_COUNT] != table[:, R_START]).nonzero()
         memos = self._store.memo_functions
         return [self._store.relations[number] for number in grown if number not in memos]

@@ -11,6 +11,7 @@ and must not get lost either: it is sent again a moment later.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import os
 import signal
 import threading
@@ -22,6 +23,12 @@ from typing import Any
 # By then the call that deferred the interrupt has returned.
 MOMENT = 0.002
 
+# `signal` turns numbers into members of enumerations and handlers into what they may be, which takes five times as long
+# as what its functions are made of; and every update defers interrupts.
+_get_handler: Callable[[int], Any] = _signal.getsignal
+_set_handler: Callable[[int, Any], Any] = _signal.signal
+_INTERRUPT = int(signal.SIGINT)
+
 
 class _Deferral:
     """What is known of interrupts; only the main thread gets any."""
@@ -30,7 +37,7 @@ class _Deferral:
         self.pending = False
         self.interruptible = False
 
-    def note(self, _signal: int, _frame: FrameType | None) -> None:
+    def note(self, _number: int, _frame: FrameType | None) -> None:
         if self.interruptible:
             raise KeyboardInterrupt
         self.pending = True
@@ -42,7 +49,7 @@ _deferral = _Deferral()
 def _applies() -> bool:
     """Whether an interrupt would be raised here, and is not deferred yet; a program's own handler stays in charge."""
     is_main = threading.current_thread() is threading.main_thread()
-    return is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return is_main and _get_handler(_INTERRUPT) is signal.default_int_handler
 
 
 @contextmanager
@@ -51,11 +58,11 @@ def deferred() -> Iterator[None]:
     if not _applies():
         yield
         return
-    signal.signal(signal.SIGINT, _deferral.note)
+    _set_handler(_INTERRUPT, _deferral.note)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _set_handler(_INTERRUPT, signal.default_int_handler)
         if _deferral.pending:
             _deferral.pending = False
             threading.Timer(MOMENT, os.kill, (os.getpid(), signal.SIGINT)).start()

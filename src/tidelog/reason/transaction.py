@@ -470,7 +470,7 @@ class Transaction:
 
     def work(self) -> dict[str, int]:
         """Rule applications by kind."""
-        return {kind: int(self.machine[M_WORK + place]) for place, kind in enumerate(WORK_KINDS)}
+        return dict(zip(WORK_KINDS, self.work_registers().tolist(), strict=True))
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

@@ -98,6 +98,7 @@ class Relation:
         # Whether every fact that is neither explicit nor counted has a derivation from facts of lower ranks.
         self.ranked = True
         self._dead = 0  # at most that many records are dead
+        self._dead_worth_counting = 0
         capacity = max(capacity, 2)
         self.cells: Cells = rooms.zeros((capacity, self._record_cells()), np.int32)
         self._queue: Cells = np.empty(capacity, np.int32)
@@ -436,13 +437,15 @@ class Relation:
         """Compact where more than half of the records are dead; looks at the records only when that is likely."""
         if len(self._keys) > SPARSE * max(self.count, COMPACT_FROM) and self._tabled is None:
             self._grow_table(int(self.count / MAXIMUM_LOAD / 8) + 1)
-        if self.count <= COMPACT_FROM or 2 * self._dead <= self.count:
+        if self.count <= COMPACT_FROM or self._dead < max(self.count // 2 + 1, self._dead_worth_counting):
             return None
         self._dead = self.count - len(self)
         if 2 * self._dead <= self.count:
+            # Facts that come and go are taken for dead each time: with as many alive every update would count all.
+            self._dead_worth_counting = self._dead + self.count // 8
             return None
         alive = self.compact()
-        self._dead = 0
+        self._dead = self._dead_worth_counting = 0
         return alive
 
     def clear(self) -> None:
