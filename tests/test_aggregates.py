@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -27,6 +28,8 @@ far(X, max(Z)) :- e(X, Y), Z = 10 / Y.
 VALUES: dict[str, list[Value]] = {
     "integers": [0, 1, -2, 3, 7, 10],
     "large": [2**62, 2**62 - 1, -(2**62), 2**53 + 1, 1],
+    "floats": [0.0, -1.5, 2.25, 3.0, 0.1, 10.0],
+    "extreme floats": [1.7e308, 1.6e308, -1.7e308, math.inf, math.nan, 5e-324],
     "mixed": [1, 1.0, 2.5, "a", "b", True],
 }
 

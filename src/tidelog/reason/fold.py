@@ -2,7 +2,7 @@
 
 Integers stay integers (and a sum that leaves 64 bits fails the group); sums with floats are exactly rounded, so that
 they do not depend on the order of facts. Of `1` and `1.0`, equal in value, `min`, `max` and `median` take the
-integer. Columns of integers, which most are, are folded for all groups at once.
+integer. Columns of integers or of floats, which most are, are folded for all groups at once, but for sums of floats.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.store.layout import FAILURE, K_INTEGER
+from tidelog.store.layout import FAILURE
 from tidelog.store.records import Cells
 from tidelog.store.terms import Terms
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Value
@@ -88,26 +88,35 @@ _FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
 }
 
 
-def _of_integers(function: str, numbers: Integers, starts: Integers) -> tuple[Numbers, Mask] | None:
-    """The aggregate of each group of integers without Python objects, and the groups of which it is exact; None where
-    all need the long way.
+def _at_once(function: str, numbers: Numbers, starts: Integers) -> list[tuple[Numbers, Mask]]:
+    """The aggregates of groups of integers or of floats without Python objects: values of one type a group, and the
+    groups that they are right for. Groups for which none is need the long way.
     """
     sizes = _sizes(starts, len(numbers))
-    if function == "min":
-        return np.minimum.reduceat(numbers, starts), np.ones(len(starts), np.bool_)
-    if function == "max":
-        return np.maximum.reduceat(numbers, starts), np.ones(len(starts), np.bool_)
+    if function in ("min", "max"):
+        extreme = (np.minimum if function == "min" else np.maximum).reduceat(numbers, starts)
+        return [(extreme, extreme == extreme)]
     if function == "median":
-        group = np.repeat(np.arange(len(starts)), sizes)
-        ordered = numbers[np.lexsort((numbers, group))]
-        return ordered[starts + sizes // 2], sizes % 2 == 1
+        return _medians(numbers, starts, sizes)
+    if numbers.dtype != np.int64:
+        return []
     total = np.add.reduceat(numbers, starts)
     magnitude = np.add.reduceat(np.abs(numbers.astype(np.float64)), starts)
     if function == "sum":
-        return total, magnitude < 2.0**62
-    if function == "avg":
-        return total / sizes, magnitude < 2.0**53
-    return None
+        return [(total, magnitude < 2.0**62)]
+    return [(total / sizes, magnitude < 2.0**53)]
+
+
+def _medians(numbers: Numbers, starts: Integers, sizes: Integers) -> list[tuple[Numbers, Mask]]:
+    """The middle ones of odd groups; the means of the two middle ones of even groups, unless their sum overflows."""
+    ordered = numbers[np.lexsort((numbers, np.repeat(np.arange(len(starts)), sizes)))]
+    lower, upper = ordered[starts + (sizes - 1) // 2], ordered[starts + sizes // 2]
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = (lower.astype(np.float64) + upper.astype(np.float64)) / 2
+    odd = sizes % 2 == 1
+    last = ordered[starts + sizes - 1]
+    comparable = last == last  # NaN is the last in order
+    return [(upper, comparable & odd), (means, comparable & ~odd & np.isfinite(means))]
 
 
 def _fold_long(function: str, terms: Terms, column: Cells) -> Value | None:
@@ -143,12 +152,10 @@ def fold(function: str, terms: Terms, column: Cells, starts: Integers, distinct:
         return terms.encode_numbers(_sizes(starts, len(column)))
     result = np.full(len(starts), FAILURE, np.int32)
     long = np.ones(len(starts), np.bool_)
-    if (terms.kinds(column) == K_INTEGER).all():
-        found = _of_integers(function, terms.payloads(column), starts)
-        if found is not None:
-            values, exact = found
-            result[exact] = terms.encode_numbers(values[exact])
-            long = ~exact
+    numbers = terms.numbers(column)
+    for values, right in _at_once(function, numbers, starts) if numbers is not None else ():
+        result[right] = terms.encode_numbers(values[right])
+        long &= ~right
     places = np.flatnonzero(long)
     if len(places):
         ends = starts + _sizes(starts, len(column))

@@ -303,6 +303,13 @@ class Terms:
     def payloads(self, ids: Ids) -> npt.NDArray[np.int64]:
         return self._payloads[ids]
 
+    def numbers(self, ids: Ids) -> npt.NDArray[np.int64] | npt.NDArray[np.float64] | None:
+        """The values of a column of integers alone, or of floats alone."""
+        kinds = self._kinds[ids]
+        if (kinds == K_INTEGER).all():
+            return self._payloads[ids]
+        return self._payloads[ids].view(np.float64) if (kinds == K_FLOAT).all() else None
+
     def decode_column(self, ids: Ids) -> list[Value]:
         """A column of Python values; each distinct term is decoded once."""
         distinct, inverse = np.unique(ids, return_inverse=True)
