@@ -99,7 +99,7 @@ def rows_of(number: int) -> pa.Table:
 
 def stream_keyed(folder: Path) -> None:
     sink, quarantine = Sink(folder / "sink", "parquet"), Quarantine(folder / "refused")
-    program = KeyedProgram(folder / "programs", 1, {}, shards=2)
+    program = KeyedProgram(folder / "programs", 1, {}, shards=range(2))
     program.programs.begin("p(F, X) :- q(F, X).")
     engine = KeyedEngine(program, sink, quarantine, lambda *_: None)
     Driver(folder).feed(lambda number: engine.take(number, rows_of(number)), 2)
@@ -109,7 +109,7 @@ def check_keyed(folder: Path, where: object) -> None:
     expected = {number: [("added", ("q", f'["f", {number}]'))] for number in range(2)}
     assert changes_in(folder / "sink") == expected, where
     assert refused_in(folder / "refused") == [(0, "bad 0"), (0, "{}x"), (1, "bad 1")], where
-    programs = KeyedProgram(folder / "programs", 1, {}, shards=2).programs
+    programs = KeyedProgram(folder / "programs", 1, {}, shards=range(2)).programs
     assert [programs.number_for(number) for number in range(4)] == [0, 0, 2, 2], where
     assert [name for name in ("p0", "p1") if f"{name}(F, X)" in programs.text(2)] == ["p1"], where
 

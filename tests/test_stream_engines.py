@@ -367,7 +367,7 @@ def test_keys_with_random_programs(seed: int, tmp_path: Path) -> None:
     """Shards that move between workers, tasks done twice, and a change of rules, against one knowledge base."""
     text, batches = keyed_stream(seed, ["a", 1, 1.0, True], length=4)
     *kept, last = text.splitlines()
-    program = KeyedProgram(tmp_path, 1, {}, shards=3)
+    program = KeyedProgram(tmp_path, 1, {}, shards=range(3))
     program.programs.begin("\n".join(kept))
     program.programs.put(3, text)
     keys = program.check(text)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from itertools import zip_longest
@@ -30,6 +31,7 @@ from tidelog import DataError, KnowledgeBase, TidelogError
 from tidelog.formats.jsonl import value_to_json
 from tidelog.spark import Materialisation
 from tidelog.spark.config import read_config
+from tidelog.spark.streams.dealing import numbers_of_shards
 from tidelog.spark.streams.keys import CrossKeyError
 from tidelog.spark.streams.records import parse_entry
 from tidelog.spark.streams.run import StreamRun
@@ -342,3 +344,14 @@ def without_java(tools: Path) -> dict[str, str]:
         if not program.name.startswith("java") and not (tools / program.name).is_symlink():
             (tools / program.name).symlink_to(program)
     return {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tools)}
+
+
+def test_shards_are_dealt_evenly_to_the_tasks(spark: SparkSession) -> None:
+    """By the hash that Spark uses itself."""
+    numbers = numbers_of_shards(32)
+    frame = spark.createDataFrame([(number,) for number in numbers], "shard int")
+    for tasks in (2, 3, 4, 6, 7, 8, 16, 32):
+        dealt = Counter(row[0] for row in frame.selectExpr(f"pmod(hash(shard), {tasks})").collect())
+        assert len(dealt) == tasks
+        assert max(dealt.values()) - min(dealt.values()) <= 1
+    assert len(set(numbers_of_shards(10_000))) == 10_000

@@ -53,8 +53,8 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
     # A job to list a few dozen folders costs more than listing them.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-    # Small files go to as many tasks as there are cores, and one of a megabyte or two to all of them as well.
-    "spark.sql.files.openCostInBytes": str(1 << 20),
+    # Small files go to as many tasks as there are cores, and one of half a megabyte or more to all of them as well.
+    "spark.sql.files.openCostInBytes": str(1 << 18),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
     # Else each call of a function of PySpark asks Java several times, only to tell where it was made if it fails.

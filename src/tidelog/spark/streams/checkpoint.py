@@ -11,7 +11,7 @@ from tidelog.errors import StorageError
 from tidelog.spark.streams.sink import BatchFolder
 from tidelog.storage.files import checksum, replace_file, storage_errors
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Checkpoint:

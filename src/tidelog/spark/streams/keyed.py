@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
@@ -53,12 +54,12 @@ _residents: dict[tuple[str, int], Resident] = {}
 
 @dataclass(frozen=True)
 class KeyedProgram:
-    """What a task needs to know: where programs lie, which arguments are keys, and how many shards there are."""
+    """What a task needs to know: where programs lie, which arguments are keys, and the numbers of the shards."""
 
     folder: Path
     key: int
     keys: Mapping[str, int]
-    shards: int
+    shards: Sequence[int]
 
     @property
     def programs(self) -> Programs:
@@ -78,7 +79,7 @@ class KeyedProgram:
 
     def shard(self, key: str) -> int:
         """The shard of a key: the same in every process, and for ever."""
-        return crc32(key.encode()) % self.shards
+        return self.shards[crc32(key.encode()) % len(self.shards)]
 
 
 # ── records to keys ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -217,14 +218,13 @@ class KeyedEngine:
 
     def take(self, number: int, rows: pa.Table) -> None:
         """The rows that the shards gave for a batch; the same if the batch is worked on again."""
-        facts: list[ChangedFact] = []
         refused: list[Refused] = []
         rules: list[Entry] = []
         work: Counter[str] = Counter()
-        for kind, op, predicate, arguments, place, body, reason in zip(*rows.to_pydict().values(), strict=True):
+        is_change = pc.equal(rows.column("kind"), CHANGE)
+        told = rows.filter(pc.invert(is_change)).select(["kind", "place", "body", "reason"])
+        for kind, place, body, reason in zip(*told.to_pydict().values(), strict=True):
             match kind:
-                case "change":
-                    facts.append(ChangedFact(op, predicate, arguments))
                 case "refused":
                     refused.append(Refused(Entry(place, body), reason))
                 case "rules":
@@ -232,9 +232,13 @@ class KeyedEngine:
                 case "work":
                     work.update(json.loads(body))
         refused.extend(self._take_rules(number, rules))
-        self._sink.write(number, sorted(facts, key=lambda fact: (fact.op != "removed", fact.predicate, fact.arguments)))
+        # A batch has tens of thousands of changes, and nobody else works meanwhile: they stay in Arrow.
+        facts = rows.filter(is_change).select(ChangedFact._fields)
+        self._sink.write_table(
+            number, facts.sort_by([("op", "descending"), ("predicate", "ascending"), ("arguments", "ascending")])
+        )
         self._quarantine.write(number, refused)
-        added = sum(fact.op == "added" for fact in facts)
+        added = pc.sum(pc.equal(facts.column("op"), "added")).as_py() or 0
         outcome = Outcome(work.pop("records", 0), added, len(facts) - added, len(refused), work)
         self._on_batch(number, outcome)
 

@@ -26,6 +26,7 @@ from tidelog.spark.session import open_session
 from tidelog.spark.streams.batches import Batch
 from tidelog.spark.streams.checkpoint import Checkpoint
 from tidelog.spark.streams.config import AVAILABLE_NOW, StreamConfig
+from tidelog.spark.streams.dealing import numbers_of_shards
 from tidelog.spark.streams.intake import entries_of, facts_of_sources, open_intake, parser
 from tidelog.spark.streams.keyed import KeyedEngine, KeyedProgram, changes_of_keys, split_by_key
 from tidelog.spark.streams.memory import MemoryEngine
@@ -110,7 +111,9 @@ class _Keyed:
     def __init__(self, spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> None:
         if config.sources:
             raise DataError("[[source]]: the engine keyed takes facts from its program and from the stream only")
-        program = KeyedProgram(run.checkpoint.engine / "programs", stream.key, stream.keys, stream.shards)
+        program = KeyedProgram(
+            run.checkpoint.engine / "programs", stream.key, stream.keys, numbers_of_shards(stream.shards)
+        )
         KnowledgeBase(config.program)  # whatever else is wrong with it is told here; and workers find kernels compiled
         program.check(config.program)
         program.programs.begin(config.program)

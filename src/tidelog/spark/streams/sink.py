@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.formats.jsonl import value_to_json
@@ -25,6 +26,7 @@ from tidelog.spark.streams.records import Refused
 from tidelog.storage.files import force, force_folder, storage_errors
 
 _BATCH = re.compile(r"batch=(\d+)")
+_ROWS_AT_ONCE = 1 << 16
 _SCHEMA = pa.schema([("op", pa.string()), ("predicate", pa.string()), ("arguments", pa.string())])
 
 
@@ -94,20 +96,27 @@ class Sink(BatchFolder):
     """Takes what changed."""
 
     def write(self, batch: int, facts: Sequence[ChangedFact]) -> None:
-        if facts:
+        columns = zip(*facts, strict=True) if facts else [()] * len(_SCHEMA)
+        self.write_table(batch, pa.table([pa.array(cells, pa.string()) for cells in columns], schema=_SCHEMA))
+
+    def write_table(self, batch: int, facts: pa.Table) -> None:
+        """The same for facts in columns."""
+        if facts.num_rows:
             self._write(batch, partial(_put_table if self._format == "parquet" else _put_lines, facts))
 
 
-def _put_table(facts: Sequence[ChangedFact], file: BinaryIO) -> None:
-    columns = [pa.array(cells, pa.string()) for cells in zip(*facts, strict=True)]
-    pq.write_table(pa.table(columns, schema=_SCHEMA), file)
+def _put_table(facts: pa.Table, file: BinaryIO) -> None:
+    pq.write_table(facts.cast(_SCHEMA), file)
 
 
-def _put_lines(facts: Sequence[ChangedFact], file: BinaryIO) -> None:
+def _put_lines(facts: pa.Table, file: BinaryIO) -> None:
     """A JSON object a line. Arguments are JSON already; to read and write all of them again takes long."""
-    names = {predicate: json.dumps(predicate, ensure_ascii=False) for predicate in {fact.predicate for fact in facts}}
-    line = '{{"op": "{}", "predicate": {}, "arguments": {}}}\n'
-    file.writelines(line.format(op, names[predicate], arguments).encode() for op, predicate, arguments in facts)
+    for rows in facts.to_batches(_ROWS_AT_ONCE):
+        op, predicate, arguments = rows.columns
+        names = predicate.dictionary_encode()
+        quoted = pa.array([json.dumps(name, ensure_ascii=False) for name in names.dictionary.to_pylist()])
+        pieces = ('{"op": "', op, '", "predicate": ', quoted.take(names.indices), ', "arguments": ', arguments, "}\n")
+        file.write("".join(pc.binary_join_element_wise(*pieces, "").to_pylist()).encode())
 
 
 class Quarantine(BatchFolder):
