@@ -96,7 +96,7 @@ TOO_DEAR = 1.2
 PROOF_COST = 3 * 60
 LEAST_PATIENCE = 1_000
 # From this share of lost input on, deletion costs more than starting from what is left.
-LOST_SHARE = 0.3
+LOST_SHARE = 0.5
 LEAST_LOSS = 100
 
 
