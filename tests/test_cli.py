@@ -454,6 +454,23 @@ def test_a_full_standard_output_is_told_of_help_too(option: str) -> None:
     assert done.stderr.startswith("error: cannot write to standard output")
 
 
+@pytest.mark.parametrize("command", ["run -", "stream {program} --updates -", "shell"])
+def test_a_closed_standard_input_is_told(program: str, command: str) -> None:
+    done = in_process(*command.format(program=program).split(), preexec_fn=lambda: os.close(0))
+    assert done.stderr == "error: <standard input>: Bad file descriptor; check the path and its permissions\n"
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("command", ["run {program}", "graph {program}", "shell {program}", "run none.dlog"])
+@pytest.mark.parametrize("closed", [1, 2])
+def test_output_that_is_closed_goes_nowhere(program: str, command: str, closed: int) -> None:
+    arguments = command.format(program=program).split()
+    whole = in_process(*arguments, input="?- path(a, X).\n")
+    done = in_process(*arguments, input="?- path(a, X).\n", preexec_fn=lambda: os.close(closed))
+    assert done.returncode == whole.returncode
+    assert (done.stdout, done.stderr) == (("", whole.stderr) if closed == 1 else (whole.stdout, ""))
+
+
 def test_a_character_that_standard_output_lacks_is_told(tmp_path: Path) -> None:
     path = tmp_path / "p.dlog"
     path.write_text('p("größe"). ?- p(X).', encoding="utf-8")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tidelog.errors import TidelogError
 from tidelog.maintenance import MAINTENANCE
-from tidelog.output import OutputError, output_told
+from tidelog.output import OutputError, open_closed_streams, output_told
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -25,6 +25,7 @@ SUCCESS, FAILURE, INTERRUPTED = 0, 2, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    open_closed_streams()
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _show_warning

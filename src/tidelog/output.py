@@ -1,4 +1,6 @@
-"""Standard output of the commands: what cannot be written to it ends in one message, and not in a traceback."""
+"""The standard streams of the commands: what cannot be written to standard output ends in one message, and not in a
+traceback; and streams that are closed are no trouble.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,20 @@ class OutputError(Exception):
     """Standard output cannot be written to. No `TidelogError`: a shell that tells those and goes on ends at this."""
 
 
+def open_closed_streams() -> None:
+    """Open what whoever started the process has closed: what is printed there goes nowhere, reading fails.
+
+    Otherwise the next file that is opened would get the number of the stream.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), mode, encoding="utf-8"))
+
+
 @contextmanager
 def output_told() -> Iterator[None]:
     """Raise `OutputError` where standard output fails; a reader that has seen enough is a `BrokenPipeError` still."""
     file = sys.stdout
-    if file is None:  # It was closed by whoever started the process, and `print` prints nothing.
-        yield
-        return
     with redirect_stdout(cast(TextIO, _Told(file))):
         try:
             yield

@@ -17,6 +17,7 @@ from tidelog.console import answer_lines, change_lines, fact_text
 from tidelog.display import counted
 from tidelog.errors import TidelogError
 from tidelog.formats import read_facts, read_file, sorted_rows
+from tidelog.formats.files import failures_told
 from tidelog.language import is_unfinished, parse_program, render
 from tidelog.language.syntax import Atom, Constant, Program
 from tidelog.values import Row
@@ -216,7 +217,8 @@ def statements(read_line: Callable[[str], str]) -> Iterator[str]:
 
 
 def _read_plain_line(_: str) -> str:
-    line = sys.stdin.readline()
+    with failures_told("<standard input>"):
+        line = sys.stdin.readline()
     if not line:
         raise EOFError
     return line.rstrip("\n")

@@ -138,7 +138,7 @@ def _json_facts(facts: Mapping[str, Iterable[Row]]) -> dict[str, Any]:
 def open_updates(path: str) -> Iterator[Unread]:
     """The updates of a stream: standard input (`-`), a folder of Prolog files, or a file of JSON Lines or Prolog."""
     if path == "-":
-        yield from unread_updates(_standard_input(), "<standard input>")
+        yield from unread_updates(_standard_input(), _STANDARD_INPUT)
     elif Path(path).is_dir():
         yield from map(_unread_prolog, _prolog_files(Path(path)))
     elif path.endswith(_PROLOG_SUFFIXES):
@@ -152,11 +152,16 @@ def open_updates(path: str) -> Iterator[Unread]:
 def _standard_input() -> Iterator[bytes]:
     """Lines as they arrive, not through the buffer of Python: a waiting thread would hold its lock at the very end."""
     rest = b""
-    while chunk := os.read(0, 1 << 16):
+    while chunk := _arrived():
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines
     if rest:
         yield rest
+
+
+def _arrived() -> bytes:
+    with failures_told(_STANDARD_INPUT):
+        return os.read(0, 1 << 16)
 
 
 def _unread_prolog(path: Path) -> Unread:
@@ -172,6 +177,7 @@ def _prolog_files(folder: Path) -> list[Path]:
 
 
 _PROLOG_SUFFIXES = (".pl", ".pl.gz")
+_STANDARD_INPUT = "<standard input>"
 _ATOM = r"'(?:[^'\\\n]|''|\\.)*'|[a-z]\w*"
 _ARGUMENT = rf'{_ATOM}|"(?:[^"\\\n]|""|\\.)*"|[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?'
 _PROLOG_LINE = re.compile(rf"\s*(add|delete)\s*\(\s*({_ATOM})\s*(?:\(\s*(.*?)\s*\))?\s*\)\s*\.\s*(?:%.*)?")
