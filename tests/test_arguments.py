@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
+from enum import IntEnum
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from tidelog import KnowledgeBase, TidelogError
@@ -82,3 +87,28 @@ def test_names_and_queries_are_texts() -> None:
     for ask in (kb.facts, kb.explicit, kb.query):
         with pytest.raises(TidelogError, match="text"):
             ask(1)  # type: ignore[operator]
+
+
+class Colour(str):
+    def __str__(self) -> str:
+        return f"the colour {self!r}"
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_values_of_subclasses_are_what_they_stand_for(table: bool) -> None:
+    rows = [(Colour("red"), Level.LOW, np.float64(0.5)), ("blue", 2, 1.5)]
+    kb = KnowledgeBase()
+    kb.update(add={"p": pd.DataFrame(rows, dtype=object) if table else rows})
+    assert set(map(repr, kb.facts("p"))) == {"('red', 1, 0.5)", "('blue', 2, 1.5)"}
+    assert rows[0] in kb.facts("p")
+
+
+def test_a_knowledge_base_is_not_copied() -> None:
+    """The copy would have the same arrays, and rules and names of its own."""
+    for copies in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TidelogError, match="cannot be copied or pickled; `save` it"):
+            copies(KnowledgeBase("p(1)."))

@@ -7,7 +7,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from queue import Queue
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 import numpy as np
 
@@ -407,6 +407,10 @@ class KnowledgeBase:
     def _repr_html_(self) -> str:
         return html_table(*self._shown())
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: the copy would share arrays, and know of no update of the other."""
+        raise TidelogError("a knowledge base cannot be copied or pickled; `save` it, and `open` it as often as needed")
+
     def rule_statistics(self) -> list[RuleStatistics]:
         """For each rule, what it has done and how long it took; see `RuleStatistics` for what is measured."""
         with self._lock:
@@ -421,7 +425,9 @@ class KnowledgeBase:
     def _ground_atom(self, text: str) -> Atom:
         atom = parse_atom(checked_text(text, "fact"), self._prefixes)
         if not all(isinstance(term, Constant) for term in atom.arguments):
-            raise TidelogError(f"`{text}` is no fact: it has variables; a query such as `?- {text}.` asks for all")
+            raise TidelogError(
+                f"`{text}` is no fact: it has variables or expressions; a query such as `?- {text}.` asks for all"
+            )
         return atom
 
     def query(self, text: str) -> Answers:

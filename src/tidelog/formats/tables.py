@@ -26,7 +26,7 @@ from tidelog.formats.batch import (
     parts,
 )
 from tidelog.formats.cells import CellError, parse_constants
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value, canonical
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal, Value, canonical
 
 # The metadata of an Arrow field: its strings are constants as text, or it stands for the fact of arity 0.
 KIND_KEY = b"tidelog:kind"
@@ -98,9 +98,12 @@ def _plain_value(value: Any, where: Where, row: int, number: int) -> Value:
     """A value as one of the types that facts hold: NumPy scalars and values of subclasses are what they stand for."""
     if isinstance(value, np.generic):
         value = value.item()
-    for type_ in (bool, str, int, float, IRI, Literal):
-        if isinstance(value, type_):
-            return value if type(value) is type_ else type_(value)  # type: ignore[arg-type]
+    if type(value) in KIND_OF_TYPE:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # An enumeration of texts has names of its own for them.
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, int) else float(value)
     place = f"{where(row)}, column {number + 1}"
     if value is None:
         raise DataError(f"{place}: a missing value; facts have no nulls: leave the row out, or choose a value")

@@ -140,17 +140,17 @@ class Terms:
             return self._encode_literals(values)
         if kind is bool:
             return self._encode_bits(np.array(values, np.bool_).astype(np.int64), K_BOOLEAN)
-        if kind is int or issubclass(kind, np.integer):
+        if issubclass(kind, int | np.integer):
             for value in values:
                 if not INTEGER_MIN <= value <= INTEGER_MAX:
                     raise DataError(f"the integer {value} does not fit in 64 bits; write it as a float or a string")
             return self._encode_bits(np.array(values, np.int64), K_INTEGER)
-        if kind is float or issubclass(kind, np.floating):
+        if issubclass(kind, float | np.floating):
             return self._encode_floats(np.array(values, np.float64))
         if issubclass(kind, np.bool_):
             return self._encode_bits(np.array(values, np.int64), K_BOOLEAN)
         if issubclass(kind, str):
-            return self._encode_texts([str(value) for value in values], K_STRING)
+            return self._encode_texts(values, K_STRING)
         raise DataError(
             f"a fact cannot hold {values[0]!r} of type {kind.__name__}: use str, int, float, bool or tidelog.IRI"
         )
