@@ -511,6 +511,30 @@ def test_a_lock_that_was_removed_locks_nothing(tmp_path: Path, monkeypatch: pyte
         FolderLock(tmp_path, exclusive=True)
 
 
+@pytest.mark.parametrize("away", ["LOCK", ""])
+def test_who_lost_the_lock_writes_no_more(home: Path, tmp_path: Path, away: str) -> None:
+    """Nobody keeps a second writer from the journal any more; and what goes into a folder that is gone is lost."""
+    with KnowledgeBase.open(home, journal=True) as kb:
+        (home / away).rename(tmp_path / "away")
+        before = fingerprint(kb)
+        for change in (lambda: kb.update(add={"node": [("lost",)]}), lambda: kb.save(home)):
+            with pytest.raises(StorageError, match="was moved or removed, or its lock was"):
+                change()
+        assert fingerprint(kb) == before
+        kb.save(tmp_path / "elsewhere")
+    assert ("a",) in KnowledgeBase.open(tmp_path / "elsewhere").facts("node")
+
+
+def test_a_save_into_a_folder_that_goes_tells_its_own_failure(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def vanish(*_: object) -> None:
+        shutil.rmtree(home)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("tidelog.storage.home.write_snapshot", vanish)
+    with KnowledgeBase.open(home, journal=True) as kb, pytest.raises(OSError, match="Input/output error"):
+        kb.save(home)
+
+
 def test_a_lock_dies_with_its_process(home: Path) -> None:
     code = (
         "import os, sys; from tidelog import KnowledgeBase\n"

@@ -186,7 +186,7 @@ class Home:
         self.folder = folder.resolve()
         self._process = os.getpid()
         self._prefixes: dict[str, str] = {}
-        self._lock: FolderLock | None = FolderLock(folder, exclusive=True)
+        self._lock: FolderLock | None = FolderLock(self.folder, exclusive=True)
         try:
             self._generation = read_current(folder)
             self.image, contents = _read_generation(folder, self._generation)
@@ -226,8 +226,9 @@ class Home:
             journal = Journal(path, read_journal(path))
         except BaseException:
             # Whatever failed after the new snapshot came to count: updates must not go to the old journal.
-            if read_current(self.folder) != self._generation:
-                self.close()
+            with suppress(StorageError):
+                if read_current(self.folder) != self._generation:
+                    self.close()
             raise
         self._journal.close()
         self._generation, self._journal = generation, journal
@@ -238,6 +239,10 @@ class Home:
         if os.getpid() != self._process:
             raise StorageError(
                 f"{self.folder} is open in process {self._process}, and this is a child of it; open a copy"
+            )
+        if not self._lock.is_in_place():
+            raise StorageError(
+                f"{self.folder} was moved or removed, or its lock was, and may have another writer; save elsewhere"
             )
 
     def close(self) -> None:

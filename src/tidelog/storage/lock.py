@@ -58,6 +58,13 @@ class FolderLock:
             if not os.path.samestat(os.fstat(self._file), os.stat(self._folder / NAME)):
                 raise StorageError(f"{self._folder} was removed and made again while it was being locked; try again")
 
+    def is_in_place(self) -> bool:
+        """Whether those who come would find this lock: nobody has removed it, or moved its folder away."""
+        try:
+            return os.path.samestat(os.fstat(self._file), os.stat(self._folder / NAME))
+        except OSError:
+            return False
+
     def _sign(self) -> None:
         """Leave word of who holds the lock, for those who are kept out: a courtesy, for which the disk may be full."""
         holder = {"pid": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
