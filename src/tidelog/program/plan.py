@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
+from typing import NamedTuple
 
 from tidelog.language.syntax import Atom, Comparison, Constant, Expression, Term, Variable, variables
 from tidelog.program.normal import Definition, NormalRule
@@ -35,17 +36,16 @@ class Side(Enum):
     PIVOT = "pivot"
 
 
-class Start(Enum):
-    """What a plan begins with."""
+class Start(IntEnum):
+    """What a plan begins with. A number, as plans are looked up by it for every component of every update."""
 
-    ALL = "all"
-    POSITIVE = "positive"
-    NEGATIVE = "negative"
-    HEAD = "head"
+    ALL = 0
+    POSITIVE = 1
+    NEGATIVE = 2
+    HEAD = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Pivot:
+class Pivot(NamedTuple):
     """What the plan starts from: nothing, a positive or negated atom by its position, or the head."""
 
     start: Start

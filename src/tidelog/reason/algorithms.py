@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.errors import TidelogError
 from tidelog.maintenance import MAINTENANCE, Maintenance
@@ -100,8 +101,7 @@ LOST_SHARE = 0.5
 LEAST_LOSS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(NamedTuple):
     """Facts that a component's rules, or its own E, have lost from a relation."""
 
     gone: int

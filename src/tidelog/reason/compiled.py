@@ -36,13 +36,15 @@ class CompiledRule:
 
     def offset(self, pivot: Pivot) -> int:
         """Where the plan from this pivot lies in the code; planned by the sizes that relations have now."""
-        if pivot not in self._offsets:
+        offset = self._offsets.get(pivot)
+        if offset is None:
             plan = make_plan(self.normal, pivot, self.own, self._store.estimate)
             self.plans[pivot] = plan
             before = self._store.code.size
-            self._offsets[pivot] = self._store.assemble(plan, self.head, self.normal.head.arguments, self.number)
+            offset = self._store.assemble(plan, self.head, self.normal.head.arguments, self.number)
+            self._offsets[pivot] = offset
             self.words += self._store.code.size - before
-        return self._offsets[pivot]
+        return offset
 
     def forget_plans(self) -> None:
         """What the rule reads lies elsewhere now, or the plans do."""
@@ -126,6 +128,7 @@ class Node:
         self._rounds: dict[tuple[Counters, bool, frozenset[int]], RoundTable] = {}
         self._heads: dict[frozenset[int], HeadTable] = {}
         self.readers = self._readers()
+        self.aggregated: tuple[int, ...] = ()  # the rules that aggregates stand behind
         self.costs = Costs()
         # The version of `CountedRules` in which its rules were last seen to be counted as its algorithm wants.
         self.counted = -1

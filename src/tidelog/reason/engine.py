@@ -447,7 +447,7 @@ class Engine:
                     yield rule, marks
 
     def _maintain_groups(self, transaction: Transaction, node: Node, added: tuple[int, ...]) -> None:
-        for aggregate in self.nodes.aggregates_of(rule.number for rule in node.rules):
+        for aggregate in self.nodes.aggregates_of(node.aggregated):
             transaction.computes = aggregate.normal.computes
             if aggregate.number in added or self._all_new(transaction, aggregate):
                 aggregate.evaluate(transaction)

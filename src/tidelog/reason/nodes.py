@@ -70,6 +70,7 @@ class Nodes:
         rules = [self.rule(number) for number in component.rules]
         relations = [self.relation(name) for name in component.predicates]
         node = Node(self._store, component.predicates, relations, rules)
+        node.aggregated = tuple(number for number in component.rules if number in self._aggregates)
         if known is not None:
             node.costs = known[1].costs  # with other rules, but what it took then is the best guess
         self._nodes[component.predicates] = (component, node)
