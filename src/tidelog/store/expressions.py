@@ -183,8 +183,8 @@ def integer_product_overflows(left, right):
         return left == SMALLEST
     if (left > 0) == (right > 0):
         return abs(left) > LARGEST // abs(right)
-    limit = -(SMALLEST // abs(right))
-    return abs(left) > limit
+    negative, positive = min(left, right), max(left, right)
+    return negative < SMALLEST // positive + (1 if SMALLEST % positive != 0 else 0)
 
 
 @device
@@ -258,6 +258,9 @@ def binary_operation(operator, slot, other):
 
 @device
 def round_to_integer(operator, value, slot):
+    # Compiled, `floor` and `ceil` yield integers of 64 bits, whatever the value: look at it before.
+    if not (-TWO_63 <= value < TWO_63):
+        return False
     if operator == O_FLOOR:
         rounded = math.floor(value)
     elif operator == O_CEIL:
@@ -267,8 +270,6 @@ def round_to_integer(operator, value, slot):
         rest = value - below
         odd = below % 2.0 != 0.0
         rounded = below + 1.0 if rest > 0.5 or (rest == 0.5 and odd) else below
-    if not (-TWO_63 <= rounded < TWO_63):
-        return False
     store_i64(slot, K_INTEGER)
     store_i64(slot + 8, int(rounded))
     return True

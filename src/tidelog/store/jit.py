@@ -122,10 +122,11 @@ class _EntryPoint:
         cold = not any(CACHE_FOLDER.rglob(f"*.{self.__name__}-*.nbi")) if CACHE_FOLDER.exists() else True
         signature = tuple(numba.typeof(argument) for argument in arguments)
         began = time.perf_counter()
-        if cold and sys.stderr.isatty():
+        told = cold and sys.stderr is not None and sys.stderr.isatty()  # None: it was closed before Python began
+        if told:
             print(f"tidelog: compiling `{self.__name__}`, once for this machine …", file=sys.stderr, flush=True)
         compiled = self._compile(compiled, signature)
-        if cold and sys.stderr.isatty():
+        if told:
             print(f"tidelog: compiled in {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
         _EntryPoint.compiling += time.perf_counter() - began
         self._compiled = compiled
