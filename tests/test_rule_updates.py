@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import permutations
 
 import pytest
 
@@ -195,6 +196,28 @@ def test_symmetry_comes_and_goes(maintenance: str) -> None:
     assert len(change.removed["p"]) == 10
     assert set(kb.facts("n")) == {(1, 1), (3, 1)}
     audit(kb)
+
+
+CLOSURES = (
+    "p(X, Z) :- p(X, Y), p(Y, Z).",
+    "p(X, Z) :- p(X, Y), p(Y, Z), X != Z.",
+    "p(X, Z) :- p(X, Y), p(Y, Z). p(X, Y) :- p(Y, X).",
+    "p(X, Z) :- p(X, Y), p(Y, Z), X != Z. p(X, Y) :- p(Y, X).",
+    "p(X, Z) :- e(X, Y), p(Y, Z).",
+    "p(X, Z) :- p(X, Y), e(Y, Z).",
+)
+
+
+@every_algorithm
+def test_one_closure_takes_the_place_of_any_other(maintenance: str) -> None:
+    """In one update, whether or not they have the same base; and what comes from them follows."""
+    edges = {"e": [(5, 5), (1, 2), (2, 1), (3, 4), (4, 6)]}
+    readers = "p(X, Y) :- e(X, Y). back(X) :- p(X, X). n(X, count(Y)) :- p(X, Y). far(Y) :- e(Y, _), not p(1, Y)."
+    for first, second in permutations(CLOSURES, 2):
+        state = State(parse_rules(f"{readers} {first}", {}), database(edges))
+        swap = Update(add_rules=parse_rules(second, {}), remove_rules=parse_rules(first, {}))
+        more = Update(add=database({"e": [(6, 3)]}), delete=database({"e": [(1, 2)]}))
+        check_stream(state, [swap, more], maintenance, also=audit)
 
 
 # Every kind of closure, what breaks it, what feeds it, and what reads it.

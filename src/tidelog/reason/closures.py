@@ -195,9 +195,12 @@ class ClosureNode:
         if self.base is not None:
             self.base = self._base_node()
 
-    def follow_records(self) -> None:
-        """Take the place of records, when the update comes to this component: until then it shows what was."""
+    def follow_records(self, former: Pairs | None) -> None:
+        """Take the place of records, when the update comes to this component: until then it shows what was. `former`
+        are the pairs of a closure that ended in the same update, of which the records hold the explicit ones only.
+        """
         self.begins = True
+        self._former = former
 
     def first_explicit(self, delete: Cells | None, add: Cells | None) -> Cells:
         """The explicit facts that a closure begins with, after the deletions and additions of the update."""
@@ -277,7 +280,8 @@ class ClosureNode:
         if self.begins:
             # No fact is marked in an update that changes rules, so nobody knows the records by their numbers.
             self._records = self.relation.set_aside()
-            self._former = StoredPairs(self._records.rows(F_IN))
+            if self._former is None:
+                self._former = StoredPairs(self._records.rows(F_IN))
         if self._former is not None:
             return self._replace(self._former, delta)
         if not delta:

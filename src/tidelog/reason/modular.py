@@ -104,7 +104,7 @@ class Closures:
             if module is None or (module.needs_no_explicit_facts and self._has_explicit_facts(predicate)):
                 continue
             node = ClosureNode(store, module, self._rules(graph, predicate))
-            node.follow_records()
+            node.follow_records(self.former_pairs(predicate))
             self._nodes[predicate] = node
             self._begun.append(predicate)
             self._engine.forget_counts(node.rules)
