@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from itertools import permutations
 
 import pytest
 
@@ -12,6 +13,7 @@ from engine_util import check_stream
 from naive import State, Update, database
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.language import parse_rules
+from tidelog.reason.fold import _sum
 from tidelog.values import Value
 
 RULES = """
@@ -52,6 +54,16 @@ def test_every_function_follows_the_facts(monkeypatch: pytest.MonkeyPatch, value
     monkeypatch.setattr(tidelog.reason.aggregates, "LARGE_SHARE", large)
     for seed in range(4):
         check_stream(State(tuple(parse_rules(RULES, {})), {}), _stream(seed, VALUES[values]), "auto")
+
+
+def test_a_sum_does_not_depend_on_the_order_of_facts() -> None:
+    """Not even where a part of it is beyond the range of floats."""
+    rows = [(1e308, 1), (1e308, 2), (1e308, 3), (-1e308, 1), (-1e308, 2), (0.5, 0)]
+    for order in permutations(rows, len(rows)):
+        assert _sum([value for value, _ in order]) == 1e308
+    kb = KnowledgeBase("s(sum(X)) :- e(X, _). a(avg(X)) :- e(X, _).")
+    kb.update(add={"e": rows})
+    assert (set(kb.facts("s")), set(kb.facts("a"))) == ({(1e308,)}, {(1e308 / 6,)})
 
 
 def test_counts_move_without_a_look_at_their_matches() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +37,20 @@ def _numbers(values: list[Value]) -> list[int | float]:
 
 def _exact_sum(numbers: list[int | float]) -> float:
     try:
-        total = math.fsum(numbers)
+        total = _sum_of_floats(numbers)
     except (OverflowError, ValueError):
         raise GroupFailed from None
     if not math.isfinite(total):
         raise GroupFailed
     return total
+
+
+def _sum_of_floats(numbers: list[int | float]) -> float:
+    try:
+        return math.fsum(numbers)
+    except OverflowError:
+        # A partial sum leaves the range of floats, in this order of the facts; the sum itself may not.
+        return float(sum(map(Fraction, numbers)))
 
 
 def _sum(values: list[Value]) -> Value:
