@@ -123,11 +123,11 @@ def run(options: Namespace) -> int:
             f"{counted(len(kb), 'fact')} in all. Ask for some with `?- …` in the program, or write them with --out.",
             file=sys.stderr,
         )
-    _tell_of_errors(kb.errors)
+    tell_of_errors(kb.errors)
     return 0
 
 
-def _tell_of_errors(errors: int) -> None:
+def tell_of_errors(errors: int) -> None:
     """Never silent: a match that fails in an expression is left out, and the user is told."""
     if errors:
         failed = counted(errors, "rule instance")
@@ -183,7 +183,7 @@ def stream(options: Namespace) -> int:
         feed = Feed(updates, go_on=options.on_error == "continue", live=options.updates == "-")
         for change in feed.changes(kb, marking=not options.no_marking):
             print(change_to_json(change), file=out, flush=True)
-    _tell_of_errors(kb.errors)
+    tell_of_errors(kb.errors)
     return 0
 
 

@@ -60,3 +60,12 @@ def test_bad_data_ends_with_one_message(spark: SparkSession, tmp_path: Path, cap
     (tmp_path / "facts" / "p.csv").write_text("1,2\n2,3\n")
     assert main(["run", str(program), "--engine", "spark", "--facts", str(tmp_path / "facts")]) == 2
     assert "`p` has 1 arguments, but 2 rows have 2" in capsys.readouterr().err
+
+
+def test_expressions_without_a_value_are_told(spark: SparkSession, tmp_path: Path, capsys: Captured) -> None:
+    program = tmp_path / "p.dlog"
+    program.write_text("n(0). n(2). inverse(X, 1 / X) :- n(X). ?- inverse(X, Y).")
+    assert main(["run", str(program), "--engine", "spark"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "?- inverse(X, Y).\nX = 2, Y = 0.5\n"
+    assert "note: 1 rule instance failed because an expression had no value" in captured.err

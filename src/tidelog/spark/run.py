@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidelog.commands import read_program
+from tidelog.commands import read_program, tell_of_errors
 from tidelog.console import answer_lines
 from tidelog.display import rich_table
 from tidelog.formats.folder import fact_files
@@ -43,6 +43,7 @@ def run_program(options: Namespace) -> int:
             write_derived(engine, options.out, options.format)
         if options.stats:
             _print_statistics(engine, statistics)
+        tell_of_errors(statistics.total_failures)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0
@@ -88,8 +89,6 @@ def _print_statistics(engine: SparkEngine, statistics: Statistics) -> None:
     console.print(rich_table("rounds", ("seconds", "new facts", "what"), rows))
     counts = [(name, engine.relations.count(name)) for name in sorted(engine.relations)]
     console.print(rich_table("predicates", ("predicate", "facts"), counts))
-    if statistics.total_failures:
-        console.print(f"{statistics.total_failures:,} rule instances had no value and were left out")
 
 
 def _tell(line: str) -> None:
