@@ -66,3 +66,11 @@ def test_the_mark_of_a_variable_is_left_away_where_one_is_meant() -> None:
     answers = KnowledgeBase("p(1).").query("p(?x)")
     assert list(answers) == [{"x": 1}]
     assert list(answer_lines(parse_query("p(?x)", {}), answers, {}))[1:] == ["?x = 1"]
+
+
+def test_integers_among_floats_stay_integers() -> None:
+    kb = KnowledgeBase("p(9223372036854775807). p(0.5). p(1). p(1.0).")
+    for frame in (kb.facts("p").to_pandas(), kb.query("p(X)").to_pandas(), kb.facts("p").to_polars()):
+        column = frame[frame.columns[0]].to_list()
+        assert sorted(map(repr, column)) == ["0.5", "1", "1.0", "9223372036854775807"]
+    assert not kb.update(add={"p": kb.facts("p").to_pandas()})

@@ -95,7 +95,8 @@ class Table(ABC):
 
         cells = self._cells()
         columns = {
-            name: values.to_pandas() if isinstance(values, pa.Array) else values
+            # Said to be objects, since pandas would make floats of integers that stand among them.
+            name: values.to_pandas() if isinstance(values, pa.Array) else pandas.Series(values, dtype=object)
             for name, values in self._plain_columns(cells).items()
         }
         return pandas.DataFrame(columns, index=pandas.RangeIndex(len(cells)))
