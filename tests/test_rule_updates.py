@@ -220,6 +220,15 @@ def test_one_closure_takes_the_place_of_any_other(maintenance: str) -> None:
         check_stream(state, [swap, more], maintenance, also=audit)
 
 
+@pytest.mark.parametrize("removed", ["", "p(X, Y) :- e(X, Y)."])
+def test_what_rules_of_a_closure_do_is_counted_however_many_rules_there_are(removed: str) -> None:
+    for others in range(55, 70):
+        kb = KnowledgeBase("p(X, Y) :- e(X, Y). p(X, Z) :- p(X, Y), p(Y, Z). e(1, 2).")
+        kb.add_rules(" ".join(f"q(X) :- r(X, {number})." for number in range(others)))
+        kb.update(add_rules="p(X, Y) :- f(X, Y).", remove_rules=removed, add={"f": [(3, 4), (4, 5)]})
+        assert kb.rules[-1].applications == 2
+
+
 # Every kind of closure, what breaks it, what feeds it, and what reads it.
 AROUND_CLOSURES = parse_rules(
     """

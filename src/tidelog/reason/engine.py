@@ -153,6 +153,8 @@ class Engine:
         exchange = Exchange(impact, gone, removed, tuple(self.nodes.aggregates_of(removed)))
         self._forget_marks()
         try:
+            # Whoever compiles a rule, kernels count what it does.
+            self.store.ensure_rules(self.graph.next_number)
             self._closures.leave(self.graph, exchange.heads, self._derived_afresh(gone))
         except BaseException:
             exchange.take_back(self.graph)

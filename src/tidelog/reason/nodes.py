@@ -50,7 +50,6 @@ class Nodes:
         recursive = number in component.recursive_rules
         if known is not None and known.own == own and known.recursive == recursive:
             return known
-        self._store.ensure_rules(number + 1)
         normal, aggregate = normal_form(self._graph.rule(number), number)
         if aggregate is not None and number not in self._aggregates:
             self._aggregates[number] = AggregateRule(self._store, number, aggregate)
