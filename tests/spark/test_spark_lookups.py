@@ -105,8 +105,9 @@ class Folder:
         (self._root / path).mkdir(parents=True)
         pq.write_table(rows_table(stored, rows), self._root / path / "part.parquet")
         facts = stored.facts + sum(row.h for row in rows) - sum(row.h0 for row in rows)
-        layers = (*stored.layers, Layer(path, len(rows)))
-        self.stored[name] = replace(stored, facts=facts, layers=layers)
+        layer = Layer(path, len(rows))
+        placed = {"layers": (*stored.layers, layer)} if stored.base else {"base": layer}
+        self.stored[name] = replace(stored, facts=facts, **placed)
 
     def check(self, state: State) -> None:
         """All that lies in the files is what the oracle says: facts, which are explicit, and derivations."""
@@ -229,6 +230,29 @@ def test_a_lookup_stops_at_its_limit(tmp_path: Path) -> None:
     files = Files(tmp_path, Columns(), folder.stored, 30, 10)
     with pytest.raises(TooMuch):
         files.matching("edge", (), {()})
+
+
+@pytest.mark.parametrize("columns", [(0,), (1,), (2, 0), (0, 1, 2), ()], ids=str)
+def test_one_fact_of_each_key_is_found(tmp_path: Path, columns: tuple[int, ...]) -> None:
+    """Whatever layers say of the first one that a base has, and whatever is to be left out."""
+    dice = random.Random(str(columns))
+    every = [(a, b, c) for a in range(5) for b in range(5) for c in range(3)]
+    folder = Folder(tmp_path, (), {"fact": 3}, set())
+    for _ in range(4):
+        add, delete = (database({"fact": dice.sample(every, 20)}) for _ in range(2))
+        folder.update(Update(add=add, delete=delete))
+        files = Files(tmp_path, Columns(), folder.stored, 5, 10_000)
+        held = set(files.matching("fact", (), {()}))
+        without = set(dice.sample(sorted(held), 5))
+        keys = {tuple(dice.randrange(6) for _ in columns) for _ in range(12)}
+        expected = {fact for fact in held - without if tuple(fact[column] for column in columns) in keys}
+        found = set(files.some("fact", columns, keys, without))
+        assert found <= expected
+        assert _keys(found, columns) == _keys(expected, columns)
+
+
+def _keys(facts: Iterable[tuple[int, ...]], columns: tuple[int, ...]) -> set[tuple[int, ...]]:
+    return {tuple(fact[column] for column in columns) for fact in facts}
 
 
 def test_columns_are_read_once_while_there_is_room(tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ class Given:
     def matching(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
         return (fact for fact in self.facts if tuple([fact[column] for column in columns]) in keys)
 
+    def some(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
+        return self.matching(columns, keys)
+
 
 @dataclass(frozen=True)
 class View:
@@ -49,6 +52,10 @@ class View:
 
     def matching(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
         found = [fact for fact in self.files.matching(self.name, columns, keys) if fact not in self.without]
+        return [*found, *Given(self.extra).matching(columns, keys)]
+
+    def some(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
+        found = self.files.some(self.name, columns, keys, self.without)
         return [*found, *Given(self.extra).matching(columns, keys)]
 
 
@@ -91,8 +98,11 @@ class Changes:
 
     # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def instances(self, rule: NormalRule, pivot: Pivot, own: Iterable[str], sets: Sets[Facts]) -> Matches:
-        found = instances(make_plan(rule, pivot, own, self._estimate), sets.lookup, self.ids, self.values)
+    def instances(
+        self, rule: NormalRule, pivot: Pivot, own: Iterable[str], sets: Sets[Facts], few: bool = False
+    ) -> Matches:
+        """The instances of a rule; where `few` do, not all of those that differ in nothing but the last atom."""
+        found = instances(make_plan(rule, pivot, own, self._estimate), sets.lookup, self.ids, self.values, few)
         self.files.spend(len(found))
         return found
 

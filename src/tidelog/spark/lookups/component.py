@@ -198,47 +198,62 @@ class Maintained:
         return {fact for fact in asked if self._changes.before(fact) is not None and not self._touched.protected(fact)}
 
     def _lost(self, latest: set[Fact], checked: set[Fact]) -> set[Fact]:
-        """C := all that the latest facts may rest on; those of it that have no proof."""
+        """C := all that the latest facts may rest on, as far as they are not proved at once; those of it that have no
+        proof."""
         proofs: dict[Fact, list[frozenset[Fact]]] = defaultdict(list)
         added: set[Fact] = set()
         while latest:
             added |= latest
-            bodies = self._backward(latest, proofs)
-            latest = self._unprotected(bodies) - added - checked
-        # What was proved before counts as protected does; what was not is deleted and in no body.
-        proved = _proved(proofs, added)
+            # What was checked before and is not deleted has been proved: it counts as protected does.
+            latest = self._backward(latest, checked, proofs) - added
+        proved = _proved(proofs)
         self._changes.work["forward"] += len(proved)
         checked |= added
         return added - proved
 
-    def _backward(self, latest: set[Fact], proofs: dict[Fact, list[frozenset[Fact]]]) -> set[Fact]:
-        """All instances of checked rules that derive one of the latest facts; the facts of the component they use."""
-        sets = self._changes.sets.holding(self._rest, _choose(latest))
-        present = {name for name, _ in latest}
-        used: set[Fact] = set()
-        for rule in self._checked:
-            if rule.head.predicate not in present:
+    def _backward(
+        self, latest: set[Fact], proved_before: set[Fact], proofs: dict[Fact, list[frozenset[Fact]]]
+    ) -> set[Fact]:
+        """Instances of checked rules that derive one of the latest facts; the facts they use that need a proof.
+
+        A fact is proved by an instance that uses nothing in need of a proof, and is not looked at any further. So the
+        rules that use the fewest facts of the component come first, and of these the ones with the most facts."""
+        found_proofs: dict[Fact, list[frozenset[Fact]]] = defaultdict(list)
+        unproved = _by_predicate(latest)
+        for rule, own in self._by_promise():
+            name = rule.head.predicate
+            if not unproved[name]:
                 continue
             if rule.aggregates:
-                self._prove_by_groups(rule, latest, proofs)
-                continue
-            found = self._changes.instances(rule, HEAD, self._names, sets)
-            own = [atom for atom in rule.positives if atom.predicate in self._names]
-            bodies = [_facts(atom, found) for atom in own]
-            heads = _facts(rule.head, found)
+                heads, bodies = self._heads_of_groups(rule, unproved[name]), []
+            else:
+                sets = self._changes.sets.holding(self._rest, lambda name: Given(unproved[name]))
+                found = self._changes.instances(rule, HEAD, self._names, sets, few=not own)
+                heads, bodies = _facts(rule.head, found), [_facts(atom, found) for atom in own]
             self._changes.work["backward"] += len(heads)
+            needed = self._unprotected(fact for body in bodies for fact in body) - proved_before
             for head, *body in zip(heads, *bodies, strict=True):
-                proofs[head].append(frozenset(body))
-                used.update(body)
-        return used
+                missing = needed.intersection(body) if needed else None
+                if missing:
+                    found_proofs[head].append(frozenset(missing))
+                elif head[1] in unproved[name]:
+                    unproved[name].discard(head[1])
+                    proofs[head].append(frozenset())
+        open_ = {head: bodies for head, bodies in found_proofs.items() if head[1] in unproved[head[0]]}
+        proofs.update(open_)
+        return {fact for bodies in open_.values() for body in bodies for fact in body}
 
-    def _prove_by_groups(self, rule: NormalRule, latest: set[Fact], proofs: dict[Fact, list[frozenset[Fact]]]) -> None:
-        """An aggregate rests on what is below alone: a fact that its group yields is proved."""
-        wanted = (ids for name, ids in latest if name == rule.head.predicate)
+    def _by_promise(self) -> list[tuple[NormalRule, list[Atom]]]:
+        """The checked rules with the atoms of the component in their bodies, those first that prove most at once."""
+        stored = self._changes.stored
+        found = [(rule, [atom for atom in rule.positives if atom.predicate in self._names]) for rule in self._checked]
+        least = {rule: min((stored[atom.predicate].facts for atom in rule.positives), default=0) for rule, _ in found}
+        return sorted(found, key=lambda pair: (len(pair[1]), -least[pair[0]]))
+
+    def _heads_of_groups(self, rule: NormalRule, wanted: set[Ids]) -> list[Fact]:
+        """Those facts that their groups yield; an aggregate rests on what is below alone, so that they are proved."""
         heads = self._of_groups(rule, Groups(self._changes, rule).of_facts(wanted), before=False)
-        self._changes.work["backward"] += len(heads)
-        for head in latest.intersection(heads):
-            proofs[head].append(frozenset())
+        return [head for head in heads if head[1] in wanted]
 
     # ── insertion ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -288,19 +303,24 @@ def _facts(atom: Atom, found: Matches) -> list[Fact]:
 
 
 def _choose(facts: Iterable[Fact]) -> Choose:
-    by_name: dict[str, list[Ids]] = defaultdict(list)
-    for name, ids in facts:
-        by_name[name].append(ids)
+    by_name = _by_predicate(facts)
     return lambda name: Given(by_name[name])
 
 
-def _proved(proofs: Mapping[Fact, list[frozenset[Fact]]], open_: set[Fact]) -> set[Fact]:
-    """P: the open facts of which some instance uses none but facts that hold or are proved."""
+def _by_predicate(facts: Iterable[Fact]) -> dict[str, set[Ids]]:
+    by_name: dict[str, set[Ids]] = defaultdict(set)
+    for name, ids in facts:
+        by_name[name].add(ids)
+    return by_name
+
+
+def _proved(proofs: Mapping[Fact, list[frozenset[Fact]]]) -> set[Fact]:
+    """P: the facts of which some instance uses none but proved ones of those that need a proof."""
     waiting: dict[Fact, list[tuple[Fact, set[Fact]]]] = defaultdict(list)
     ready: list[Fact] = []
     for head, bodies in proofs.items():
         for body in bodies:
-            missing = set(body & open_)
+            missing = set(body)
             if not missing:
                 ready.append(head)
             for fact in missing:

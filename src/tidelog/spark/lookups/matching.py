@@ -24,6 +24,9 @@ class Facts(Protocol):
 
     def matching(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]: ...
 
+    def some(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
+        """At least one fact for each key for which there are any."""
+
 
 Lookup = Callable[[Take | Match | Absent], Facts]
 """The facts that a step is to match."""
@@ -63,10 +66,12 @@ class Matches:
             self._rows = list(dict.fromkeys(tuple(row[place] for place in kept.values()) for row in self._rows))
             self._places = {variable: place for place, variable in enumerate(kept)}
 
-    def match(self, atom: Atom, bound: Sequence[int], facts: Facts) -> None:
-        """Extend each match by the facts that fit it."""
+    def match(self, atom: Atom, bound: Sequence[int], facts: Facts, few: bool) -> None:
+        """Extend each match by the facts that fit it; where `few` do, by some of them."""
         keys = self.values([atom.arguments[column] for column in bound])
-        index = self._parts(atom, bound, facts.matching(bound, set(keys)))
+        free = [term for column, term in enumerate(atom.arguments) if column not in bound]
+        look_up = facts.some if few and len(set(free)) == len(free) else facts.matching
+        index = self._parts(atom, bound, look_up(bound, set(keys)))
         self._bind(atom)
         self._rows = [row + part for row, key in zip(self._rows, keys, strict=True) for part in index.get(key, ())]
 
@@ -128,15 +133,16 @@ class Matches:
         return index
 
 
-def instances(plan: Plan, lookup: Lookup, ids: Mapping[Constant, int], values: Values) -> Matches:
-    """All instances of a rule that a plan finds, each once."""
+def instances(plan: Plan, lookup: Lookup, ids: Mapping[Constant, int], values: Values, few: bool) -> Matches:
+    """All instances of a rule that a plan finds, each once; where `few` do, some for each match of all but the last
+    atom."""
     found = Matches(ids, values)
     for step in plan.steps:
         match step:
             case Take(atom=atom):
                 found.take(atom, lookup(step), plan.rule.negated_only)
             case Match(atom=atom, bound=bound):
-                found.match(atom, bound, lookup(step))
+                found.match(atom, bound, lookup(step), few and step is plan.steps[-1])
             case Absent(atom=atom, bound=bound):
                 found.reject(atom, bound, lookup(step))
             case Compare(comparison=comparison):
