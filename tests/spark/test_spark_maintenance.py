@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from merged_stream import MergedStream
 from pyspark.sql import SparkSession
 
 from generate import soak
-from tidelog.spark import Options
+from tidelog import KnowledgeBase
+from tidelog.spark import Materialisation, Options
 
 BY_SETS = Options(local_facts=0)
 PROVING = Options(local_facts=0, closure_edges=0, maintenance="backward-forward")
@@ -31,3 +33,52 @@ BY_LOOKUPS = Options()
 )
 def test_random_programs_and_updates(spark: SparkSession, tmp_path: Path, options: Options, seeds: range) -> None:
     MergedStream([soak(seed, length=1) for seed in seeds]).check(spark, tmp_path, options)
+
+
+RULES = """
+person(X) :- mail(X, Y).
+person(X) :- knows(X, Y).
+person(Y) :- knows(X, Y), person(X).
+member(X, Y) :- joins(X, Y).
+member(X, Z) :- member(X, Y), part(Y, Z).
+person(X) :- member(X, Y).
+alone(X) :- person(X), not knows(X, _).
+"""
+CHANGED = ["person(X) :- mail(X, Y).", "person(Y) :- knows(X, Y), person(X).", "member(X, Y) :- joins(X, Y)."]
+
+
+@pytest.mark.parametrize(
+    ("options", "way"),
+    [
+        (Options(), "by lookups"),
+        (Options(lookup_facts=0, local_facts=1), "in one task"),
+        (Options(lookup_facts=0, local_facts=1, local_results=1), "recursive"),
+    ],
+    ids=["lookups", "task", "sets"],
+)
+def test_rules_over_facts_that_a_task_has_materialised(
+    spark: SparkSession, tmp_path: Path, options: Options, way: str
+) -> None:
+    """Their derivations are not counted: they are looked up, solved again in a task, or counted first."""
+    dice = random.Random(7)
+    facts = {
+        "mail": [(f"p{number}", number) for number in range(0, 40, 2)],
+        "knows": [(f"p{dice.randrange(60)}", f"p{dice.randrange(60)}") for _ in range(40)],
+        "joins": [(f"p{dice.randrange(60)}", f"g{dice.randrange(5)}") for _ in range(20)],
+        "part": [(f"g{number}", f"g{number + 1}") for number in range(5)],
+    }
+    Materialisation.create(spark, str(tmp_path / "made"), RULES, facts)
+    told: list[str] = []
+    made = Materialisation.open(spark, str(tmp_path / "made"), options, on_progress=told.append)
+    assert not made._version.stored["person"].counted
+    kb = KnowledgeBase(RULES)
+    kb.update(add=facts)
+    steps = [{"remove_rules": CHANGED[:2]}, {"add_rules": CHANGED[:1], "remove_rules": CHANGED[2:]}]
+    for step in steps:
+        change = made.update(**step)
+        expected = kb.update(**{name: "\n".join(rules) for name, rules in step.items()})
+        for ours, theirs in ((change.added, expected.added), (change.removed, expected.removed)):
+            assert {name: set(map(tuple, ours[name].collect())) for name in ours} == dict(theirs)
+        for name in kb.predicates:
+            assert set(map(tuple, made.facts(name).collect())) == set(kb.facts(name))
+    assert any(way in line for line in told)
