@@ -59,3 +59,25 @@ def test_gaps_are_closed_where_more_than_half_is_gone() -> None:
         for predicate in ("seen", "known"):
             relation = kb._engine.store.relation(predicate, 1)
             assert relation.count <= 8 * max(COMPACT_FROM, len(relation)) // 3
+
+
+@pytest.mark.parametrize("maintenance", ["auto", "recompute"])
+def test_tables_do_not_grow_and_shrink_with_every_update(monkeypatch: pytest.MonkeyPatch, maintenance: str) -> None:
+    rules = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
+    kb = KnowledgeBase(rules, modules=False, maintenance=maintenance)
+    pairs = np.unique(np.sort(np.random.default_rng(0).integers(0, 300, (1_500, 2)), axis=1), axis=0)
+    rows = [(int(first), int(second)) for first, second in pairs if first != second]
+    kb.update(add={"edge": rows})
+    moved = []
+    grow_table = Relation._grow_table
+
+    def noting(relation: Relation, groups: int) -> None:
+        moved.append(relation.name)
+        grow_table(relation, groups)
+
+    monkeypatch.setattr(Relation, "_grow_table", noting)
+    for first in range(0, 500, 100):
+        part = rows[first : first + 100]
+        kb.update(delete={"edge": part})
+        kb.update(add={"edge": part})
+    assert moved.count("path") <= 1

@@ -54,6 +54,11 @@ class Returning:
                 rows = np.ascontiguousarray(rows)
                 mark_returning(self._machine, relation.number, address(rows), len(rows))
 
+    @property
+    def brings_back(self) -> bool:
+        """Whether this update may bring facts back by what its predecessor kept."""
+        return len(self._kept) > 0
+
     def pass_on(self, overdeletes: bool) -> None:
         """For the next component instances are kept, or none are: not while a kernel pauses, whose way depends on
         it."""
@@ -61,7 +66,7 @@ class Returning:
 
     def restore(self, relation: Relation) -> None:
         """Let the facts of a relation that came back wait for insertion."""
-        if len(self._kept):
+        if self.brings_back:
             self._transaction.reserve_log(len(self._kept))
             relation.reserve(len(self._kept))
             restore(self._machine, relation.number, address(self._kept), len(self._kept))

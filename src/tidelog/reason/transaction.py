@@ -118,6 +118,7 @@ class Transaction:
         self._outlook: Outlook | None = None
         self._dense: set[Relation] = set()
         self._postponed: set[Relation] = set()
+        self._enlarged: set[Relation] = set()
         self._inserting = False
         self.before = Before(store)
         self._rule_work_before = store.rule_work.copy()
@@ -227,8 +228,14 @@ class Transaction:
         if self._inserting:
             self.expect_many(relation)
             self._postpone_table(relation)
-        # Ask for more than this batch needs, so that growth stays rare.
-        relation.reserve(max(rows, min(relation.count, 1 << 20)))
+        if relation.has_room(rows):
+            relation.reserve_queue(rows)
+            return
+        # Ask for more than this batch needs, so that growth stays rare; at first for little more, since most heads may
+        # be known, and a table of twice the size would be made smaller again in the end.
+        more = relation.count if relation in self._enlarged else relation.count // 4
+        self._enlarged.add(relation)
+        relation.reserve(max(rows, min(more, 1 << 20)))
 
     def _postpone_table(self, relation: Relation) -> None:
         """A relation that is known by its bits needs no table, unless someone looks in meanwhile."""
@@ -238,7 +245,11 @@ class Transaction:
             self._postponed.add(relation)
 
     def expect_many(self, relation: Relation) -> None:
-        """Many facts are about to come into a relation: let it be known by bits if it is dense."""
+        """Many facts are about to come into a relation: let it be known by bits if it is dense. Not where instances
+        that lead to what was brought back are counted, since bits leave out what is known.
+        """
+        if self.returning.brings_back:
+            return
         relation.bits.keep()
         self._dense.add(relation)
 

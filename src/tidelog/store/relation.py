@@ -213,6 +213,13 @@ class Relation:
                 self._grow_index(index, more)
         self.reserve_queue(more)
 
+    def has_room(self, more: int) -> bool:
+        """Whether there is room for `more` facts but in the queue."""
+        needed = self.count + more
+        if needed > self.cells.shape[0] or needed > self.fields[R_LIMIT]:
+            return False
+        return all(index.distinct + more <= 0.75 * len(index.slots) for index in self.indexes)
+
     def reserve_queue(self, more: int) -> None:
         """Make room for `more` facts in the queue, where they are known already."""
         queued = self.queue_count + more
