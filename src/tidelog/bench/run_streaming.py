@@ -3,13 +3,15 @@
 Files of records lie ready, a batch each. The first batches pay for what happens once (Java, plans, Python workers,
 kernels) and are not counted. Wall time is what a user waits for; CPU time is that of the driver, Java and all workers.
 
-What a second core can give at most is measured as well, in the same sessions, by a job that does nothing but count in
-Python: on virtual machines two cores are often the two threads of one, which together do little more than one.
+A stream on one core keeps to one processor: with `local[1]` alone Java works on one and Python on another. What a
+second core can give at most is measured as well, in the same sessions, by a job that does nothing but count in Python:
+on virtual machines two cores are often the two threads of one, which together do little more than one.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import tempfile
 import time
@@ -100,6 +102,7 @@ class Streamed:
 
 def stream(engine: str, cores: int, size: int, seed: int) -> Streamed:
     """One stream, in a session of its own."""
+    _keep_to(cores)
     from tidelog.spark.config import read_config
     from tidelog.spark.session import open_session
     from tidelog.spark.streams.run import StreamRun
@@ -119,6 +122,12 @@ def stream(engine: str, cores: int, size: int, seed: int) -> Streamed:
     rows, wall, cpu = sum(sizes[_WARM_UP:]), end - begin, cpu_end - cpu_begin
     state = view.state.get("bytes", 0) / 1e6 if view.state else None
     return Streamed(sizes[-1], rows, wall, cpu, state, plain)
+
+
+def _keep_to(cores: int) -> None:
+    """Let this process and those that it starts have so many processors, where the system can see to it."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
 def _plain_jobs(spark: Any) -> float:
