@@ -118,7 +118,7 @@ class Transaction:
         self._outlook: Outlook | None = None
         self._dense: set[Relation] = set()
         self._postponed: set[Relation] = set()
-        self._enlarged: set[Relation] = set()
+        self._enlarged: set[Relation] = set()  # those that had no room left once already
         self._inserting = False
         self.before = Before(store)
         self._rule_work_before = store.rule_work.copy()
