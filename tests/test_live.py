@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
@@ -323,6 +326,8 @@ def test_the_backlog_has_a_bound() -> None:
         KnowledgeBase().live().step(-5)
     with pytest.raises(TidelogError, match="when_full"):
         KnowledgeBase().live(when_full="drop")
+    with pytest.raises(TidelogError, match=r"not 1\.5"):
+        KnowledgeBase().live(backlog=1.5)  # type: ignore[arg-type]
 
 
 def test_a_full_backlog_makes_submit_work_and_nothing_is_lost() -> None:
@@ -619,6 +624,42 @@ def test_small_updates_are_read_while_a_large_one_is(monkeypatch: pytest.MonkeyP
     truth.update(add={"edge": [*chain(5)["edge"], *chain(3, 6)["edge"], *chain(1, 20)["edge"]], "other": [("one",)]})
     assert materialisation(kb) == materialisation(truth)
     audit(kb)
+
+
+def test_small_updates_are_read_between_two_predicates_of_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[object] = []
+    encode_rows, read = KnowledgeBase._encode_rows, Live._read
+
+    def note_rows(self: KnowledgeBase, name: str, rows: Any) -> Any:
+        events.append(name)
+        return encode_rows(self, name, rows)
+
+    def note_read(self: Live, submission: Submission, arities: dict[str, int]) -> Part:
+        part = read(self, submission, arities)
+        events.append(submission.number)
+        return part
+
+    monkeypatch.setattr(KnowledgeBase, "_encode_rows", note_rows)
+    monkeypatch.setattr(Live, "_read", note_read)
+    live = KnowledgeBase(PATHS).live()
+    live.submit(add={**chain(3), "other": [(1,)]})
+    live.submit(delete=chain(1, 1))
+    assert len(live.settle().added["path"]) == 2
+    assert events == ["edge", "edge", 2, "other", 1]
+
+
+def test_encoding_is_at_hand_before_anything_is_submitted() -> None:
+    """A kernel that is loaded or compiled while an update is read keeps all others waiting."""
+    program = """
+    from tidelog import KnowledgeBase
+    from tidelog.store import term_kernels
+
+    KnowledgeBase().live()
+    for kernel in (term_kernels.encode_numbers, term_kernels.encode_texts, term_kernels.rebuild_term_slots):
+        print(kernel._compiled is not None)
+    """
+    found = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["True"] * 3
 
 
 def test_settle_works_where_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ class Operations:
 
 @dataclass(slots=True)
 class Batch:
-    """Parts that are worked on together.
+    """Parts that are worked on together. One thread works on them, while others append to them.
 
     Operations are netted only where they have to be: a batch of one part, such as a large load, is what it is, until
     something comes that could take half of it back.
@@ -95,21 +95,23 @@ class Batch:
 
     @property
     def operations(self) -> int:
-        self._operations += sum(part.operations for part in self.parts[self._counted :])
-        self._counted = len(self.parts)
+        more = self.parts[self._counted :]
+        self._operations += sum(part.operations for part in more)
+        self._counted += len(more)
         return self._operations
 
     @property
     def net(self) -> Mapping[str, Operations]:
         """Of the facts that the parts mention, which are explicit after them."""
-        if self._netted < len(self.parts):
+        parts = self.parts[:]
+        if self._netted < len(parts):
             listed: dict[str, list[tuple[Cells, bool]]] = {}
-            for part in self.parts:
+            for part in parts:
                 for facts, wanted in ((part.delete, False), (part.add, True)):
                     for predicate, rows in facts.items():
                         listed.setdefault(predicate, []).append((rows, wanted))
             self._net = {predicate: _last_ones(pieces) for predicate, pieces in listed.items()}
-            self._netted = len(self.parts)
+            self._netted = len(parts)
         return self._net
 
     def append(self, part: Part) -> None:

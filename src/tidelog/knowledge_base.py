@@ -289,6 +289,8 @@ class KnowledgeBase:
     def _encode(self, facts: FactsByPredicate, arities: dict[str, int]) -> dict[str, Cells]:
         encoded: dict[str, Cells] = {}
         for name, rows in facts.items():
+            if encoded:
+                self._engine.store.terms.breathe()
             predicate, cells = self._resolve(name), self._encode_rows(name, rows)
             if cells is None:
                 continue

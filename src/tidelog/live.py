@@ -31,6 +31,7 @@ from tidelog.reason.transaction import Transaction
 from tidelog.results import Change
 from tidelog.snapshot import Snapshot
 from tidelog.store.growth import no_breath
+from tidelog.store.terms import Terms
 from tidelog.streaming import check_update
 from tidelog.window import Window
 
@@ -62,8 +63,8 @@ class Live:
     def __init__(self, kb: KnowledgeBase, backlog: int | None = None, when_full: str = "wait") -> None:
         if when_full not in ("wait", "raise"):
             raise TidelogError(f'`when_full` is "wait" or "raise", not {when_full!r}')
-        if backlog is not None and backlog < 1:
-            raise TidelogError(f"a backlog holds at least one update, not {backlog}")
+        if backlog is not None and (type(backlog) is not int or backlog < 1):
+            raise TidelogError(f"a backlog holds a number of updates, at least one, not {backlog!r}")
         self._kb = kb
         self._backlog = backlog
         self._when_full = when_full
@@ -88,6 +89,7 @@ class Live:
         self._problem: BaseException | None = None  # that taking an update in met, to be raised where it can be
         self._changes: list[Change] = []
         self._refused: list[tuple[int, BaseException]] = []
+        Terms.load_kernels()  # Who submits does not wait for them.
 
     # --- for everybody ---
 
@@ -337,7 +339,7 @@ class Live:
         if isinstance(self._in_work, Batch) and (self._incoming or self._news):
             with self.window.alone():
                 self._take_in()
-                self._start_again_if_undone(self._in_work)
+            self._start_again_if_undone(self._in_work)
         self._spend()
         if not self._may_go_on():
             self._changed.notify_all()

@@ -28,6 +28,7 @@ from tidelog.store.layout import (
     K_IRI,
     K_LITERAL,
     K_STRING,
+    M_SIZE,
     M_TERM_COUNT,
     M_TERM_HASHES,
     M_TERM_KINDS,
@@ -65,7 +66,7 @@ class Terms:
         self._slots = np.full(2 * capacity, EMPTY, np.int32)
         self._text = np.zeros(max(text_capacity, 16), np.uint8)
         self._text_used = 0
-        self.breathe: Breathe = no_breath  # between two blocks of a long column, when other values may be encoded
+        self.breathe: Breathe = no_breath  # between two blocks of values, when other values may be encoded
         machine[M_TERM_COUNT] = FAILURE + 1  # term 0 is reserved
         self._kinds[FAILURE] = 255
         self._publish()
@@ -107,6 +108,13 @@ class Terms:
             self._publish()
 
     # --- encoding -----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def load_kernels() -> None:
+        """Have the kernels of encoding at hand, that otherwise come with the first values that need them: to load one
+        from the cache takes some milliseconds, and to compile it seconds.
+        """
+        Terms(np.zeros(M_SIZE, np.int64), capacity=4).encode_values(["a text", *range(4)])
 
     def encode(self, value: Value) -> int:
         """The number of one value, a new one where needed."""
