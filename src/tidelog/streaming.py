@@ -8,7 +8,7 @@ its place, what was done before it stays done, and asking for the next change go
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import DataError, TidelogError
@@ -147,7 +147,7 @@ class LookAhead:
         if not facts:
             return {}
         for name, rows in facts.items():
-            if not isinstance(rows, Collection):
+            if not hasattr(rows, "__len__"):
                 raise TypeError(f"the rows of `{name}` can be read only once")
         return self._kb._encode(facts, arities)
 

@@ -185,10 +185,14 @@ def mark_explicit(m, relation, rows, count, kept, kept_count):
 
 @device
 def take_marks(m, expect):
-    """Take every mark off. With `expect` the derived facts of I that had one are expected; there is room for them."""
+    """Take every mark off. With `expect` the derived facts of I that had one are expected; there is room for them.
+
+    The last ones come first: those are the heads of rules that copy explicit facts, and then what follows from them.
+    In the order of marking, proofs would be looked for in long derivations before the short ones are known to be gone.
+    """
     kept = 0
     last, row, flags_from, width = -1, 0, 0, 0
-    for position in range(m[MARKED + 1]):
+    for position in range(m[MARKED + 1] - 1, -1, -1):
         entry = load_i64(m[MARKED] + 8 * position)
         if entry >> 32 != last:
             last = entry >> 32

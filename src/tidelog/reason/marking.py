@@ -155,9 +155,10 @@ class Marking:
         """
         if not marked or node.rules or self._positive:
             return
-        for predicate, relation in zip(node.predicates, node.relations, strict=True):
-            if predicate in marked and rows.get(predicate) is marked[predicate]:
-                self.announced |= copies.rules(relation)
+        predicate = node.predicates[0]  # the only one where there is no rule
+        gone = rows.get(predicate)
+        if gone is not None and gone is marked.get(predicate):
+            self.announced |= copies.rules(node.relations[0])
 
     def seed(self, relation: Relation, protect: bool) -> None:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""

@@ -152,7 +152,9 @@ def next_consequence(m, sets, plans):
             plan = load_i32(plans + 8 * m[M_STATE + AT_PLAN])
             start(frame, plan, m[M_STATE + AT_FACT] & 0xFFFFFFFF)
             m[M_STATE + AT_JOINING] = 1
-            m[M_STATE + AT_MARKED] = first_marked_step(m, plan) if m[M_MARKING] != 0 else -1
+            # Only forward chaining passes marks on.
+            marking = sets == IN_FORWARD and m[M_MARKING] != 0
+            m[M_STATE + AT_MARKED] = first_marked_step(m, plan) if marking else -1
         match_in(m, sets)
         status = next_match(m, frame)
         if status != DONE:

@@ -87,6 +87,11 @@ def inlined(function: Function) -> Function:
     return _one_version(numba.njit(function, nogil=True, forceinline=True))
 
 
+def _type_of(argument: object) -> Any:
+    """The type that a kernel takes an argument as: all numbers are 64 bits wide, wherever they come from."""
+    return types.int64 if isinstance(argument, np.integer) else numba.typeof(argument)
+
+
 class _EntryPoint:
     """A kernel that Python calls: compiled at its first call, kept in the cache folder, and announced if that takes
     long.
@@ -97,6 +102,7 @@ class _EntryPoint:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._compiled: Callable[..., Any] | None = None
+        self._dispatcher: Any = None  # keeps what is compiled
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
 
@@ -120,17 +126,19 @@ class _EntryPoint:
         finally:
             numba_config.CACHE_DIR = before
         cold = not any(CACHE_FOLDER.rglob(f"*.{self.__name__}-*.nbi")) if CACHE_FOLDER.exists() else True
-        signature = tuple(numba.typeof(argument) for argument in arguments)
+        signature = tuple(map(_type_of, arguments))
         began = time.perf_counter()
         told = cold and sys.stderr is not None and sys.stderr.isatty()  # None: it was closed before Python began
         if told:
             print(f"tidelog: compiling `{self.__name__}`, once for this machine …", file=sys.stderr, flush=True)
-        compiled = self._compile(compiled, signature)
+        self._dispatcher = self._compile(compiled, signature)
         if told:
             print(f"tidelog: compiled in {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
         _EntryPoint.compiling += time.perf_counter() - began
-        self._compiled = compiled
-        return compiled(*arguments)
+        # Numba would look at the types of all arguments each time, and here they are always the same.
+        (result,) = self._dispatcher.overloads.values()
+        self._compiled = result.entry_point
+        return self._compiled(*arguments)
 
     def _compile(self, dispatcher: Any, signature: tuple[Any, ...]) -> Any:
         """Compile a kernel; one that the cache has no room for is kept for this process alone."""
