@@ -430,7 +430,7 @@ def _place(token: Any) -> Place:
 def _places(token: Any) -> Callable[[int], Place]:
     """The places of the offsets into a token."""
     line, column = token.line, token.column
-    if token.end_line == line:
+    if "\n" not in token:
         return lambda offset: Place(line, column + offset)
     newlines = [match.start() for match in re.finditer("\n", token)]
 

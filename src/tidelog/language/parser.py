@@ -1,6 +1,7 @@
-"""Text to syntax tree: Lark's LALR(1) automaton over `grammar.lark`, with the actions of `actions.py`.
+"""Text to syntax tree: the automaton of `grammar.lark`, with the actions of `actions.py`.
 
-Lark is imported, and its tables are made, at the first parse.
+Lark is imported, and its tables are made, at the first parse. What the automaton cannot parse goes to Lark itself, for
+it to say what it expected.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from tidelog.errors import ParseError
 from tidelog.language.actions import Actions, Parsed
+from tidelog.language.automaton import Automaton, Stuck
 from tidelog.language.messages import Source
 from tidelog.language.syntax import Atom, Place, Program, Query, Rule
 
@@ -73,7 +75,7 @@ _LOCK = threading.Lock()
 
 
 @cache
-def _automaton() -> Any:
+def _lark() -> Any:
     from importlib.resources import files
 
     from lark import Lark
@@ -89,22 +91,37 @@ def _automaton() -> Any:
     )
 
 
-def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> Parsed:
-    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+@cache
+def _automaton() -> Automaton:
+    return Automaton(_lark())
 
+
+def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> Parsed:
     given = Source(text.removeprefix("\ufeff"), source)
     automaton = _automaton()
     with _LOCK, _no_collection():
-        parsed = _ACTIONS.begin(given, prefixes)
         try:
-            automaton.parse(given.text, start=start)
-        except UnexpectedToken as problem:
-            raise _unexpected(given, problem, problem.token) from None
-        except UnexpectedCharacters as problem:
-            raise _unexpected(given, problem, None) from None
+            parsed = _ACTIONS.begin(given, prefixes)
+            automaton.parse(given.text, start)
+        except Stuck:
+            _ACTIONS.begin(given, prefixes)
+            raise _mistake(given, start) from None
         finally:
             _ACTIONS.forget()
     return parsed
+
+
+def _mistake(given: Source, start: str) -> ParseError:
+    """What is wrong with a text that cannot be parsed."""
+    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+    try:
+        _lark().parse(given.text, start=start)
+    except UnexpectedToken as problem:
+        return _unexpected(given, problem, problem.token)
+    except UnexpectedCharacters as problem:
+        return _unexpected(given, problem, None)
+    raise AssertionError("Lark parses what its own tables do not")
 
 
 @contextmanager

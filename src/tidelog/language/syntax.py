@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tidelog.values import Value, canonical, identity
 
@@ -24,8 +25,7 @@ class Node:
         return render(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a node begins in its source text; both count from 1."""
 
     line: int
