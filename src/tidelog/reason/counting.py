@@ -19,11 +19,14 @@ from tidelog.reason.transaction import Transaction
 def count(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
     """Maintain a component without recursion."""
     transaction.look_up(node)
-    for relation in node.relations:
-        relation.mark_unclean()
     gone = transaction.jobs_from_below(node, rules, deleted=True, counters=Counters.ALL)
+    removed = transaction.whole_rules(rules.removed, deleted=True, counters=Counters.ALL)
+    for relation in node.relations:
+        # Where nothing is counted down, all that is known stays in I.
+        if gone[0] or removed[0] or len(explicit.deleted[relation.number]):
+            relation.mark_unclean()
     transaction.spread(COUNT_DOWN, DESTROYED_FROM_BELOW, *gone)
-    transaction.spread(COUNT_DOWN, HELD, *transaction.whole_rules(rules.removed, deleted=True, counters=Counters.ALL))
+    transaction.spread(COUNT_DOWN, HELD, *removed)
     come = transaction.jobs_from_below(node, rules, deleted=False, counters=Counters.ALL)
     transaction.spread(COUNT_UP, CREATED_FROM_BELOW, *come)
     transaction.spread(COUNT_UP, HOLDING, *transaction.whole_rules(rules.added, deleted=False, counters=Counters.ALL))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidelog.reason.compiled import CompiledRule
+from tidelog.reason.outcome import StoredRows
 from tidelog.store.layout import F_IN
 from tidelog.store.records import Cells, Records
 
@@ -16,18 +17,17 @@ _NOTHING: Cells = np.empty(0, np.int32)
 
 
 class DroppedRows:
-    """The rows of records that have been dropped, or none."""
+    """The rows of records that have been dropped."""
 
-    def __init__(self, records: Records, gone: bool) -> None:
+    def __init__(self, records: Records) -> None:
         self._records: Records | None = records
-        self._flag = F_IN if gone else 0
         self._rows: Cells | None = None
-        self.count = records.count_of(self._flag)
+        self.count = records.count if records.clean else records.count_of(F_IN)
 
     def read(self) -> Cells:
         if self._rows is None:
             assert self._records is not None
-            self._rows = self._records.rows(self._flag)
+            self._rows = self._records.rows(F_IN)
             self._records = None
         return self._rows
 
@@ -37,19 +37,16 @@ class Dropped:
 
     removed: Cells = _NOTHING
     added: Cells = _NOTHING
+    added_count = 0
     dead_count = 0
 
     def __init__(self, records: Records) -> None:
-        self.gone = DroppedRows(records, gone=True)
-        self.come = DroppedRows(records, gone=False)
+        self.gone = DroppedRows(records)
+        self.come = StoredRows(np.empty((0, records.arity), np.int32))
 
     @property
     def removed_count(self) -> int:
         return self.gone.count
-
-    @property
-    def added_count(self) -> int:
-        return self.come.count
 
     def __bool__(self) -> bool:
         return self.gone.count > 0

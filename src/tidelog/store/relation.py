@@ -194,6 +194,8 @@ class Relation:
     def __len__(self) -> int:
         if self.closure is not None:
             return len(self.closure)
+        if self.clean:
+            return self.count
         flags = self.cells[: self.count, self.flags_column]
         # Piece by piece: what lies between is small enough to be used again for each.
         return sum(int(np.count_nonzero(flags[first:last] & F_IN)) for first, last in pieces(self.count, no_breath))
