@@ -202,7 +202,8 @@ class KnowledgeBase:
         deleted_rows = self._encode(delete, arities)
         numbers = self._numbers_of(removed)
         fresh = self._new_rules(rules, numbers)
-        return self._apply(Request(deleted_rows, added_rows, tuple(numbers), fresh), arities, commit)
+        request = Request(deleted_rows, added_rows, tuple(numbers), tuple(fresh.values()))
+        return self._apply(request, arities, commit, list(fresh))
 
     def _warn_of_cross_product(self, rule: Rule) -> None:
         if sum(isinstance(item, Atom) for item in rule.body) < 2:
@@ -216,12 +217,20 @@ class KnowledgeBase:
                 CrossProductWarning,
             )
 
-    def _apply(self, request: Request, arities: dict[str, int], commit: Mapping[str, str] | None = None) -> Change:
+    def _apply(
+        self,
+        request: Request,
+        arities: dict[str, int],
+        commit: Mapping[str, str] | None = None,
+        new_keys: list[object] | None = None,
+    ) -> Change:
+        """Let the engine apply an update; `new_keys` are the keys of its new rules, where they are known."""
         gone = tuple(map(self._engine.graph.rule, request.remove_rules))
         first_new = self._engine.graph.next_number
         settled: list[Change] = []
         gone_keys = [rule_key(rule) for rule in gone]
-        new_keys = [rule_key(rule) for rule in request.add_rules]
+        if new_keys is None:
+            new_keys = [rule_key(rule) for rule in request.add_rules]
 
         def settle(outcome: Outcome) -> None:
             """All that may fail comes before the engine commits, and the journal comes last."""
@@ -249,14 +258,14 @@ class KnowledgeBase:
             keys.setdefault(rule_key(rule), []).append(number)
         return keys
 
-    def _new_rules(self, rules: tuple[Rule, ...], removed: list[int]) -> tuple[Rule, ...]:
-        """The rules that are not there yet: a rule said twice is one rule."""
+    def _new_rules(self, rules: tuple[Rule, ...], removed: list[int]) -> dict[object, Rule]:
+        """The rules that are not there yet, by their keys: a rule said twice is one rule."""
         fresh: dict[object, Rule] = {}
         for rule in rules:
             key = rule_key(rule)
             if set(self._keys.get(key, ())).issubset(removed):
                 fresh.setdefault(key, rule)
-        return tuple(fresh.values())
+        return fresh
 
     def _numbers_of(self, rules: tuple[Rule, ...]) -> list[int]:
         numbers: list[int] = []
@@ -274,8 +283,7 @@ class KnowledgeBase:
         removed: dict[str, FactSet] = {}
         for source, target in ((outcome.added, added), (outcome.removed, removed)):
             for predicate, rows in source.items():
-                if rows.count:
-                    target[self._display(predicate)] = FactSet(self._engine.store.terms, rows)
+                target[self._display(predicate)] = FactSet(self._engine.store.terms, rows)
         return Change(added, removed, outcome.work, outcome.errors)
 
     # --- encoding -----------------------------------------------------------------------------------------------------

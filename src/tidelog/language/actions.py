@@ -34,6 +34,8 @@ from tidelog.values import IRI, XSD
 
 AGGREGATES = frozenset({"count", "sum", "min", "max", "avg", "median"})
 
+_NESTING = (Call, Aggregate)
+
 # Deeper expressions would exhaust the Python stack in whatever walks the tree: hashing, comparing, printing.
 MAX_DEPTH = 100
 
@@ -370,7 +372,9 @@ class Actions:
 
     def _shallow(self, term: Term) -> Any:
         """The term itself, unless it is nested too deeply."""
-        level: list[Term] = [term] if isinstance(term, Call | Aggregate) else []
+        if not isinstance(term, _NESTING):
+            return term
+        level: list[Term] = [term]
         depth = 0
         while level:
             depth += 1
@@ -448,7 +452,7 @@ def _inner(node: Term) -> list[Term]:
         arguments = node.arguments
     elif isinstance(node, Aggregate):
         arguments = (node.argument,)
-    return [argument for argument in arguments if isinstance(argument, Call | Aggregate)]
+    return [argument for argument in arguments if isinstance(argument, _NESTING)]
 
 
 def _nested_concat(arguments: tuple[Expression, ...], place: Place) -> Call:

@@ -32,6 +32,8 @@ from tidelog.language.syntax import (
     variables,
 )
 
+_WITH_ARGUMENTS = (Atom, Call)
+
 _NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
 BUILTIN_FUNCTIONS: Mapping[str, int] = MappingProxyType(
@@ -230,9 +232,31 @@ def foreign_functions(rules: Iterable[Rule]) -> set[str]:
     return called - BUILTIN_FUNCTIONS.keys() - OPERATORS.keys()
 
 
-def _calls(node: Node) -> Iterator[Call]:
+def _calls(node: Node) -> list[Call]:
     """The calls inside a node, outer ones first."""
-    return (inner for inner in nodes(node) if isinstance(inner, Call))
+    found: list[Call] = []
+    _gather_calls(node, found)
+    return found
+
+
+def _gather_calls(node: Node, found: list[Call]) -> None:
+    """Written for speed, as each rule is looked through, and few have any."""
+    if isinstance(node, Call):
+        found.append(node)
+    for inner in _inside(node):
+        if not isinstance(inner, Variable):
+            _gather_calls(inner, found)
+
+
+def _inside(node: Node) -> tuple[Node, ...]:
+    """What a node is made of."""
+    if isinstance(node, _WITH_ARGUMENTS):
+        return node.arguments
+    if isinstance(node, Comparison):
+        return (node.left, node.right)
+    if isinstance(node, Negation):
+        return (node.atom,)
+    return (node.argument,) if isinstance(node, Aggregate) else ()
 
 
 def nodes(node: Node) -> Iterator[Node]:
@@ -241,15 +265,7 @@ def nodes(node: Node) -> Iterator[Node]:
     while stack:
         inner = stack.pop()
         yield inner
-        match inner:
-            case Call(arguments=arguments) | Atom(arguments=arguments):
-                stack.extend(reversed(arguments))
-            case Aggregate(argument=argument):
-                stack.append(argument)
-            case Negation(atom=atom):
-                stack.append(atom)
-            case Comparison(left=left, right=right):
-                stack += (right, left)
+        stack.extend(reversed(_inside(inner)))
 
 
 def _check_functions(statement: _Statement, parts: Iterable[BodyItem], functions: Set[str]) -> None:

@@ -116,6 +116,8 @@ class Comparison(Node):
 
 BodyItem = Atom | Negation | Comparison
 
+_WITH_ARGUMENTS = (Atom, Call)
+
 
 @dataclass(frozen=True, slots=True)
 class Rule(Node):
@@ -164,9 +166,12 @@ def _gather(node: Term | BodyItem | Rule, found: list[Variable]) -> None:
     """Written for speed: checks and plans of a rule ask dozens of times."""
     if isinstance(node, Variable):
         found.append(node)
-    elif isinstance(node, Atom | Call):
+    elif isinstance(node, _WITH_ARGUMENTS):
         for argument in node.arguments:
-            _gather(argument, found)
+            if isinstance(argument, Variable):
+                found.append(argument)
+            elif not isinstance(argument, Constant):
+                _gather(argument, found)
     elif isinstance(node, Aggregate):
         _gather(node.argument, found)
     elif isinstance(node, Negation):

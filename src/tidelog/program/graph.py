@@ -288,7 +288,8 @@ class RuleGraph:
         8-18 of Algorithm 3, whose loop is over the hyper-nodes that lost rules)."""
         vanished: list[int] = []
         split: dict[int, tuple[int, ...]] = {}
-        origins: dict[int, list[int]] = {self.hyper_node(number).id: [] for number in added}
+        grown = {self.hyper_node(number).id for number in added}
+        origins: dict[int, list[int]] = {id: [] for id in grown}
         displaced: list[str] = []
         was_recursive: dict[int, bool] = {}
         for members in before.values():
@@ -306,7 +307,6 @@ class RuleGraph:
                 split[rules[0]] = tuple(pieces)
             if len(pieces) != 1:
                 displaced.extend(self._head(number, removed) for number in rules)
-        grown = {self.hyper_node(number).id for number in added}
         direct = frozenset(origins) | self._readers_among(displaced)
         changed = (rule.head.predicate for rule in chain(added.values(), removed.values()))
         heads = dict.fromkeys(chain(changed, *(self.hyper_node(id).predicates for id in direct)))

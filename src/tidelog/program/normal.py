@@ -29,6 +29,9 @@ ARITHMETIC = frozenset(
 )
 
 
+_SIMPLE = (Variable, Constant)
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """`variable = expression` where nothing else binds the variable: it *is* that constant, of that very type."""
@@ -65,6 +68,8 @@ class NormalRule:
     @property
     def negated_only(self) -> frozenset[Variable]:
         """The variables that only negated atoms hold: each means "there is none"."""
+        if not self.negatives:
+            return frozenset()
         elsewhere = {variable for item in self.positives + self.conditions for variable in variables(item)}
         elsewhere.update(definition.variable for definition in self.definitions)
         return frozenset(variable for atom in self.negatives for variable in variables(atom)) - elsewhere
@@ -115,6 +120,8 @@ class _Normaliser:
         """
         bound = {variable for atom in self._positives for variable in variables(atom)}
         bound.update(definition.variable for definition in self._definitions)
+        if not any(_unknown(side, bound) for item in self._comparisons for side in (item.left, item.right)):
+            return tuple(self._comparisons)
         pending = list(self._comparisons)
         tests = []
         while ready := next((item for item in pending if _ready(item, bound)), None):
@@ -137,7 +144,7 @@ class _Normaliser:
 
     def _simple(self, term: Term) -> Variable | Constant:
         """A variable or constant with the same value."""
-        if isinstance(term, Variable | Constant):
+        if isinstance(term, _SIMPLE):
             return term
         assert isinstance(term, Call)
         return self._variable(term)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidelog.reason.compiled import CompiledRule
-from tidelog.reason.outcome import StoredRows
+from tidelog.reason.outcome import NO_ROWS
 from tidelog.store.layout import F_IN
 from tidelog.store.records import Cells, Records
 
@@ -39,10 +39,10 @@ class Dropped:
     added: Cells = _NOTHING
     added_count = 0
     dead_count = 0
+    come = NO_ROWS
 
     def __init__(self, records: Records) -> None:
         self.gone = DroppedRows(records)
-        self.come = StoredRows(np.empty((0, records.arity), np.int32))
 
     @property
     def removed_count(self) -> int:

@@ -30,7 +30,7 @@ from tidelog.reason.explicit import apply_explicit, follow_explicit
 from tidelog.reason.marking import CopyTable, expect_nothing, is_copy_of, renumber_expected
 from tidelog.reason.modular import Closures
 from tidelog.reason.nodes import Nodes
-from tidelog.reason.outcome import LAZY_FROM, AppendedRows, ChangedRows, Outcome, Request, Rows, StoredRows
+from tidelog.reason.outcome import LAZY_FROM, NO_ROWS, AppendedRows, ChangedRows, Outcome, Request, Rows, StoredRows
 from tidelog.reason.policy import CountedRules, Counters
 from tidelog.reason.ranks import start_ranks_over
 from tidelog.reason.recomputation import recompute
@@ -223,7 +223,7 @@ class Engine:
         """Marks do not outlive a change of rules: other rules copy facts then, and facts may lie elsewhere."""
         expect_nothing(self.store)
         self._marked, self._kept = {}, NO_WORDS
-        self._copies = CopyTable(self._copies_of)
+        self._copies.forget()
         self._any_marks = None
 
     def _passes_marks(self) -> bool:
@@ -255,18 +255,23 @@ class Engine:
         for predicate, delta in transaction.deltas.items():
             if not predicate.startswith("#"):
                 gone, come = self._changed_rows(predicate, delta)
-                removed[predicate] = gone
-                added[predicate] = come
+                if gone.count:
+                    removed[predicate] = gone
+                if come.count:
+                    added[predicate] = come
         return Outcome(removed, added, transaction.work(), int(transaction.machine[M_ERRORS]))
 
     def _changed_rows(self, predicate: str, delta: Changed) -> tuple[ChangedRows, ChangedRows]:
         """The rows that left and came, for whoever looks at the change later: facts get other numbers in time."""
-        if isinstance(delta, ClosureDelta | Dropped | Renewed):
+        if isinstance(delta, _WITH_ROWS):
             return delta.gone, delta.come
-        if isinstance(delta, Appended) and delta.stop - delta.start > LAZY_FROM:
+        if isinstance(delta, Appended):
             rows = AppendedRows(delta.relation, delta.start, delta.stop)
-            self._unread.add(rows)
-            return StoredRows(delta.relation.rows(NOTHING)), rows
+            if rows.count > LAZY_FROM:
+                self._unread.add(rows)
+            else:
+                rows.read()
+            return NO_ROWS, rows
         relation = self.nodes.relation(predicate)
         return StoredRows(relation.rows(delta.removed)), StoredRows(relation.rows(delta.added))
 
@@ -491,6 +496,8 @@ class Engine:
 
 
 NO_EXCHANGE = Exchange()
+# Changes that hold the rows themselves.
+_WITH_ROWS = (ClosureDelta, Dropped, Renewed)
 BROKEN = (
     "memory was too short to take a failed update back, and this knowledge base is of no use any more; "
     "open its folder again, where it is as before that update, or build it anew with more memory"

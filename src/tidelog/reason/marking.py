@@ -186,7 +186,7 @@ class Marking:
 class CopyTable:
     """For each relation the rules with it as their one body atom, as `share_marks` reads them; found when asked for.
 
-    It holds for one set of rules.
+    It holds for one set of rules, until `forget`.
     """
 
     def __init__(self, copies_of: Callable[[int], Iterator[tuple[CompiledRule, int]]]) -> None:
@@ -196,6 +196,13 @@ class CopyTable:
         self._used = 0
         self._rules: dict[int, set[int]] = {}
         self._arguments = (address(self._places), len(self._places), address(self._plans))
+
+    def forget(self) -> None:
+        """The rules are others from now on."""
+        if self._rules:
+            self._places.fill(-1)
+            self._rules.clear()
+            self._used = 0
 
     def share(self, machine: npt.NDArray[np.int64], *_: Any) -> int:
         """Run the kernel until it is done or asks for room."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from tidelog.language.syntax import Rule
 from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
@@ -37,9 +39,14 @@ class StoredRows:
         return self.rows
 
 
+NO_ROWS = StoredRows(np.empty((0, 0), np.int32))
+
+
 @dataclass(slots=True)
 class Outcome:
-    """What an update did: rows by predicate, rule applications by kind, instances that failed in an expression."""
+    """What an update did: rows by predicate where there are any, rule applications by kind, instances that failed in
+    an expression.
+    """
 
     removed: dict[str, ChangedRows]
     added: dict[str, ChangedRows]

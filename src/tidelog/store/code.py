@@ -113,15 +113,14 @@ class Code:
         self.generation += 1
         return True
 
-    def append(self, words: list[int]) -> int:
-        """Add words; the offset of the first."""
+    def append(self, words: list[int]) -> None:
+        """Add words, from `size` on."""
         start = self._used
         if start + len(words) > len(self._words):
             self._words = grown(self._words, max(2 * len(self._words), start + len(words)))
             self._machine[M_CODE] = address(self._words)
         self._words[start : start + len(words)] = words
         self._used += len(words)
-        return start
 
     @contextmanager
     def borrowed(self) -> Iterator[None]:
@@ -143,16 +142,26 @@ class Assembler:
         self._head = head
         self._rule_number = rule_number
         self._slots: dict[Variable, int] = {}
+        self._words: list[int] = []
+        self._first = store.code.size  # where the words will lie
 
     def assemble(self) -> int:
         """The offset of the plan in the code."""
-        offsets = [self._store.code.append(self._step(step)) for step in self._plan.steps]
-        head = self._store.code.append([self._source(term) for term in self._head])
+        offsets = [self._put(self._step(step)) for step in self._plan.steps]
+        head = self._put([self._source(term) for term in self._head])
         count = len(self._slots)
         short = self._short_form()
         header = [len(offsets), count, self._target, head, self._rule_number, len(self._head), short]
         self._store.ensure_frame(8 * (FRAME_VARIABLES + count + 2 * len(offsets)))
-        return self._store.code.append(header + offsets)
+        offset = self._put(header + offsets)
+        self._store.code.append(self._words)
+        return offset
+
+    def _put(self, words: list[int]) -> int:
+        """Let words be part of the plan; their offset in the code."""
+        offset = self._first + len(self._words)
+        self._words += words
+        return offset
 
     def _short_form(self) -> int:
         """The offset of the plan's short form, or 0 where it has none."""
@@ -175,7 +184,7 @@ class Assembler:
         words = [len(others), *atoms, *[0] * (SHORT_SCANNED - SHORT_LAST - len(atoms)), *self._scanned(first)]
         for term in self._head:
             words += self._short_cell(term, cells)
-        return self._store.code.append(words)
+        return self._put(words)
 
     def _taken_or_scanned(self, step: Step) -> dict[Variable, int] | None:
         """The columns of the variables of a first step that takes every fact as it is, pivots or a whole relation."""
@@ -297,8 +306,8 @@ class Assembler:
         return [STEP_CALL, memo.number, index.number, len(sources), target, *sources]
 
     def _expression(self, expression: Expression) -> int:
-        self._store.ensure_scratch(len(list(variables(expression))) + 8)
-        return self._store.code.append([*self._postfix(expression), E_END, 0])
+        self._store.ensure_scratch(len(variables(expression)) + 8)
+        return self._put([*self._postfix(expression), E_END, 0])
 
     def _postfix(self, expression: Expression) -> list[int]:
         if isinstance(expression, Variable):

@@ -70,6 +70,9 @@ TABLE_SLACK = 1.125
 
 NO_LIMIT = 1 << 62
 
+# Room that a relation is left with which has lost all records: small ones come and go with their rules.
+LEFT_ROOM = 32
+
 # Records are copied to grow below this size: fresh memory comes in large pages, a tenth of the cost.
 MOVES_FROM = 1 << 26
 
@@ -103,7 +106,7 @@ class Relation:
         self.cells: Cells = rooms.zeros((capacity, self._record_cells()), np.int32)
         self._queue: Cells = np.empty(capacity, np.int32)
         self._batch: Cells = np.empty(capacity, np.int32)
-        self._keys, self._facts = self._empty_table(max(1, int(capacity / MAXIMUM_LOAD / 8) + 1))
+        self._keys, self._facts = self._empty_table(_groups_for(capacity))
         self.bits = PairBits(self)
         self._tabled: int | None = None  # how many facts are in the table, if not all
         # From here on nothing can fail: until then the row belongs to the relation before, where its number had one.
@@ -209,7 +212,7 @@ class Relation:
         if needed > self.cells.shape[0]:
             self._grow_records(needed)
         if needed > fields[R_LIMIT]:
-            self._grow_table(max(int(needed / MAXIMUM_LOAD / 8) + 1, int(len(self._keys) // 8 * 1.5)))
+            self._grow_table(max(_groups_for(needed), int(len(self._keys) // 8 * 1.5)))
         for index in self.indexes:
             if index.distinct + more > 0.75 * len(index.slots):
                 self._grow_index(index, more)
@@ -321,7 +324,7 @@ class Relation:
         """
         if self._tabled is None:
             return
-        keys, facts = self._empty_table(int(max(self.count * TABLE_SLACK, room) / MAXIMUM_LOAD / 8) + 1)
+        keys, facts = self._empty_table(_groups_for(max(self.count * TABLE_SLACK, room)))
         self._keys, self._facts = keys, facts
         self._all_tabled()
         self._enter_all()
@@ -423,7 +426,7 @@ class Relation:
         cells[: len(alive)] = self.cells[alive, : cells.shape[1]]
         slots = [rooms.full(2 * max(4, min(index.distinct, len(alive))), EMPTY, np.int32) for index in self.indexes]
         queue, batch = np.empty(2, np.int32), np.empty(2, np.int32)
-        self._new_table(max(1, int(len(alive) / MAXIMUM_LOAD / 8) + 1))
+        self._new_table(_groups_for(len(alive)))
         self.cells, self._queue, self._batch = cells, queue, batch
         for index, empty in zip(self.indexes, slots, strict=True):
             index.slots = empty
@@ -445,7 +448,7 @@ class Relation:
     def tidy(self) -> Cells | None:
         """Compact where more than half of the records are dead; looks at the records only when that is likely."""
         if len(self._keys) > SPARSE * max(self.count, COMPACT_FROM) and self._tabled is None:
-            self._grow_table(int(self.count / MAXIMUM_LOAD / 8) + 1)
+            self._grow_table(_groups_for(self.count))
         if self.count <= COMPACT_FROM or self._dead < max(self.count // 2 + 1, self._dead_worth_counting):
             return None
         self._dead = self.count - len(self)
@@ -488,9 +491,9 @@ class Relation:
             self._dead,
             self.explicit_count,
         )
-        cells = np.zeros((2, self._record_cells()), np.int32)
+        cells = np.zeros((LEFT_ROOM, self._record_cells()), np.int32)
         slots = [np.full(8, EMPTY, np.int32) for _ in self.indexes]
-        self._new_table(1)
+        self._keys, self._facts = self._empty_table(_groups_for(LEFT_ROOM))
         self.cells = cells
         for index, empty in zip(self.indexes, slots, strict=True):
             index.slots = empty
@@ -502,7 +505,7 @@ class Relation:
         """Give an empty relation a table that would hold its former records: one that need not grow is filled in
         half the time. `tidy` sees to it that it is not too large for long.
         """
-        self._new_table(max(len(former.keys) // 8, int(former.count / MAXIMUM_LOAD / 8) + 1))
+        self._new_table(max(len(former.keys) // 8, _groups_for(former.count)))
 
     def take_back(self, records: Records) -> None:
         """Let these be the records again, instead of what lies here now."""
@@ -546,6 +549,11 @@ class Relation:
         self.clear()
         self.closure = closure
         self.fields[R_CLOSURE] = 0 if closure is None else closure.view
+
+
+def _groups_for(facts: float) -> int:
+    """The groups of eight slots that a table for so many facts has."""
+    return int(facts / MAXIMUM_LOAD / 8) + 1
 
 
 def relation_fields(count: int) -> npt.NDArray[np.int64]:

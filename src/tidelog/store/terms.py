@@ -66,6 +66,9 @@ class Terms:
         self._slots = np.full(2 * capacity, EMPTY, np.int32)
         self._text = np.zeros(max(text_capacity, 16), np.uint8)
         self._text_used = 0
+        # A value that comes alone, and the number that it gets.
+        self._value: npt.NDArray[np.int64] = np.zeros(1, np.int64)
+        self._number: Ids = np.zeros(1, np.int32)
         self.breathe: Breathe = no_breath  # between two blocks of values, when other values may be encoded
         machine[M_TERM_COUNT] = FAILURE + 1  # term 0 is reserved
         self._kinds[FAILURE] = 255
@@ -123,7 +126,16 @@ class Terms:
             return self._encode_text_list([value], K_STRING)  # type: ignore[list-item]
         if kind is IRI:
             return self._encode_text_list([value.value], K_IRI)  # type: ignore[union-attr]
+        if kind is int and INTEGER_MIN <= value <= INTEGER_MAX:  # type: ignore[operator]
+            return self._encode_integer(value)  # type: ignore[arg-type]
         return int(self.encode_values([value])[0])
+
+    def _encode_integer(self, value: int) -> int:
+        """One integer, as rules have many: no arrays are made for it."""
+        self.reserve(1)
+        self._value[0] = value
+        encode_numbers(self._machine, address(self._value), 0, 1, K_INTEGER, address(self._number))
+        return int(self._number[0])
 
     def _encode_text_list(self, texts: list[str], kind: int) -> int:
         return int(self._encode_texts(texts, kind)[0])
