@@ -313,6 +313,23 @@ def test_places_count_from_one() -> None:
     assert program.queries[0].place == Place(7, 1)
 
 
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">=", "=", "!="])
+@pytest.mark.parametrize("right", ["Y", "?y", "_", "7", "-7", "3.5", "0.5", "1e3", "3.5 + 1", "3 . ", "Y . ", "abs(Y)"])
+def test_a_comparison_between_atoms_is_what_it_is_alone(operator: str, right: str) -> None:
+    for blank in ("", " ", "\n  "):
+        test = f"X{blank}{operator}{blank}{right}"
+        ended = test if test.endswith(". ") else f"{test}."
+        alone = parse_query(ended, {}).body
+        between = parse_program(f"?- p(X), {ended}").queries[0].body
+        assert between[1:] == alone
+        assert [item.place.line for item in between[1:] if item.place] == [
+            item.place.line for item in alone if item.place
+        ]
+        if ended is not test:
+            behind = parse_program(f"?- p(X), {test}, not q(X).").queries[0].body
+            assert behind == (*between, Negation(Atom("q", (X,))))
+
+
 def test_the_examples_of_the_documentation_are_programs() -> None:
     text = (Path(__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL)

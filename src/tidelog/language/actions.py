@@ -39,8 +39,9 @@ _NESTING = (Call, Aggregate)
 # Deeper expressions would exhaust the Python stack in whatever walks the tree: hashing, comparing, printing.
 MAX_DEPTH = 100
 
-# The atoms and terms inside the PLAIN_… terminals, which have made sure of everything else.
+# The atoms, comparisons and terms inside the PLAIN_… terminals, which have made sure of everything else.
 _PLAIN_ATOM = re.compile(r"(?:(not)\s+)?([^\s(\[<,.]+|<[^>]*>)[(\[]((?:\"[^\"]*\"|'[^']*'|<[^>]*>|[^)\]\"'<])*)[)\]]")
+_PLAIN_ITEM = re.compile(rf"{_PLAIN_ATOM.pattern}|([^\s,<>=!]+)\s*([<>=!]+)\s*([^\s,<>=!]+)")
 _PLAIN_TERM = re.compile(r"\"[^\"]*\"|'[^']*'|<[^>]*>|[^\s,]+")
 _PREFIX_LINE = re.compile(r"@?prefix\s+([^:]*):\s*(?:<([^>]*)>|(\S+?))\s*\.?", re.IGNORECASE)
 _STRING = re.compile(r"(.*[\"'])(?:@(.*)|\^\^(.*))", re.DOTALL)
@@ -78,7 +79,7 @@ class Parsed:
 class Actions:
     """What the grammar's rules do. A method is named after its rule and takes the values of the rule's symbols.
 
-    One instance serves all texts in turn, because Lark binds it when it makes its tables; `begin` readies it anew.
+    One instance serves all texts in turn, because the automaton holds on to its methods; `begin` readies it anew.
     """
 
     def __init__(self) -> None:
@@ -179,8 +180,7 @@ class Actions:
 
     def plain_body(self, children: list[Any]) -> list[BodyItem]:
         place_at = _places(children[0])
-        matches = _PLAIN_ATOM.finditer(children[0])
-        return [self._negated(match, place_at) if match[1] else self._matched(match, place_at) for match in matches]
+        return [self._plain_item(match, place_at) for match in _PLAIN_ITEM.finditer(children[0])]
 
     def negation(self, children: list[Any]) -> Negation:
         return Negation(children[0])
@@ -194,8 +194,15 @@ class Actions:
         assert match is not None, "the terminal PLAIN_ATOM is narrower than this"
         return self._matched(match, _places(children[0]))
 
-    def _negated(self, match: re.Match[str], place_at: Callable[[int], Place]) -> Negation:
-        return Negation(self._matched(match, place_at))
+    def _plain_item(self, match: re.Match[str], place_at: Callable[[int], Place]) -> BodyItem:
+        if match[2] is not None:
+            atom = self._matched(match, place_at)
+            return Negation(atom) if match[1] else atom
+        left, right = (self._plain_operand(match, group, place_at) for group in (4, 6))
+        return Comparison(match[5], left, right, place_at(match.start(5)))
+
+    def _plain_operand(self, match: re.Match[str], group: int, place_at: Callable[[int], Place]) -> Expression:
+        return self._plain_term(match[group], place_at(match.start(group)))
 
     def _matched(self, match: re.Match[str], place_at: Callable[[int], Place]) -> Atom:
         offset, place = match.start(3), place_at(match.start(2))

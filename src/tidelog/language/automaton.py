@@ -10,11 +10,12 @@ What cannot be parsed is no business of this file: Lark, asked to parse the same
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
 _END = "$END"
+_BLANK = "BLANK"  # may stand behind any terminal, and no terminal begins like it
 
 
 class Token(str):
@@ -27,9 +28,10 @@ class Token(str):
 
 
 class Reduction(NamedTuple):
-    """So many symbols on top of the stack make another one."""
+    """So many symbols on top of the stack make another one, out of the values of some of them."""
 
     size: int
+    values: int
     symbol: str
     make: Callable[[list[Any]], Any] | None  # None where a symbol alone only gets another name
 
@@ -39,15 +41,17 @@ class State:
     the states that symbols lead to.
     """
 
-    def __init__(self, terminals: Iterable[Any]) -> None:
+    def __init__(self, terminals: Iterable[Any], blank: str) -> None:
         self._terminals = terminals
+        self._blank = blank
         self.reductions: dict[str, Reduction] = {}
         self.following: dict[str, State] = {}
 
     @cached_property
     def match(self) -> Callable[[str, int], re.Match[str] | None]:
-        """Compiled when first needed: most states of most texts never are."""
-        return re.compile("|".join(f"(?P<{one.name}>{one.pattern.to_regexp()})" for one in self._terminals)).match
+        """A terminal, and the blanks behind it. Compiled when first needed: most states of most texts never are."""
+        terminals = "|".join(f"(?P<{one.name}>{one.pattern.to_regexp()})" for one in self._terminals)
+        return re.compile(f"(?:{terminals})(?:{self._blank})?").match
 
 
 class Stuck(Exception):
@@ -55,19 +59,19 @@ class Stuck(Exception):
 
 
 class Automaton:
-    """The tables that Lark has made of a grammar, with what its rules do."""
+    """The tables that Lark has made of a grammar, and what its rules do: the method of `actions` that is named so."""
 
-    def __init__(self, lark: Any) -> None:
+    def __init__(self, lark: Any, actions: object) -> None:
         frontend = lark.parser
-        parser = frontend.parser.parser
-        table = parser.parse_table
-        states = {number: State(lexer.terminals) for number, lexer in frontend.lexer.lexers.items()}
+        table = frontend.parser.parser.parse_table
+        blank = lark.get_terminal(_BLANK).pattern.to_regexp()
+        states = {number: State(lexer.terminals, blank) for number, lexer in frontend.lexer.lexers.items()}
         for number, row in table.states.items():
             for symbol, (_, step) in row.items():
                 if isinstance(step, int):
                     states[number].following[str(symbol)] = states[step]
                 else:
-                    states[number].reductions[str(symbol)] = _reduction(step, parser.callbacks)
+                    states[number].reductions[str(symbol)] = _reduction(step, actions)
         self._ignored = frozenset(lark.ignore_tokens)
         self._ends = {
             start: (states[table.start_states[start]], states[table.end_states[start]]) for start in table.start_states
@@ -82,40 +86,48 @@ class Automaton:
             found = stack[-1].match(text, position)
             if found is None:
                 raise Stuck
-            content, kind = found[0], found.lastgroup or ""
+            kind, end = found.lastgroup or "", found.end()
             if kind not in self._ignored:
                 _reduce(stack, values, kind)
-                token = Token(content)
-                token.line, token.column = line, position - line_start + 1
                 following = stack[-1].following.get(kind)
                 if following is None:
                     raise Stuck
                 stack.append(following)
-                values.append(token)
-            if "\n" in content:
-                line += content.count("\n")
-                line_start = position + content.rindex("\n") + 1
-            position += len(content)
+                if _has_value(kind):
+                    token = Token(found[kind])
+                    token.line, token.column = line, position - line_start + 1
+                    values.append(token)
+            newlines = text.count("\n", position, end)
+            if newlines:
+                line += newlines
+                line_start = text.rindex("\n", position, end) + 1
+            position = end
         _reduce(stack, values, _END)
         if stack[-1] is not last:
             raise Stuck
 
 
+def _has_value(terminal: str) -> bool:
+    """Whether anybody asks what stands in the place of a terminal; of the others it is enough that they are there."""
+    return terminal[0] != "_"
+
+
 def _reduce(stack: list[State], values: list[Any], terminal: str) -> None:
     """Make all the symbols that are complete before a terminal."""
     while reduction := stack[-1].reductions.get(terminal):
-        size, symbol, make = reduction
-        if make is None:
-            stack.pop()
-        elif size:
-            parts = values[-size:]
-            del stack[-size:], values[-size:]
-            values.append(make(parts))
-        else:
-            values.append(make([]))
+        size, count, symbol, make = reduction
+        del stack[len(stack) - size :]
         stack.append(stack[-1].following[symbol])
+        if make is not None:
+            first = len(values) - count
+            parts = values[first:]
+            del values[first:]
+            values.append(make(parts))
 
 
-def _reduction(rule: Any, actions: Mapping[Any, Callable[[list[Any]], Any]]) -> Reduction:
-    size, stays = len(rule.expansion), rule.options.expand1 and not rule.alias
-    return Reduction(size, str(rule.origin.name), None if stays and size == 1 else actions[rule])
+def _reduction(rule: Any, actions: object) -> Reduction:
+    size = len(rule.expansion)
+    values = sum(not symbol.is_term or _has_value(symbol.name) for symbol in rule.expansion)
+    stays = rule.options.expand1 and not rule.alias and size == 1
+    symbol = str(rule.origin.name)
+    return Reduction(size, values, symbol, None if stays else getattr(actions, rule.alias or symbol))

@@ -24,7 +24,7 @@ _LITERAL = re.compile(r'("(?:[^"\\]|\\.)*")(?:@([A-Za-z0-9-]+)|\^\^<([^<>]*)>)',
 
 def number(text: str) -> int | float:
     """`42`, `-7`, `3.5`, `1e-3`."""
-    if not any(character in ".eE" for character in text):
+    if "." not in text and "e" not in text and "E" not in text:
         return integer(text)
     value = float(text)
     if math.isinf(value):

@@ -86,14 +86,13 @@ def _lark() -> Any:
         parser="lalr",
         lexer="contextual",
         start=["program", "single_atom", "single_query"],
-        transformer=_ACTIONS,
         maybe_placeholders=False,
     )
 
 
 @cache
 def _automaton() -> Automaton:
-    return Automaton(_lark())
+    return Automaton(_lark(), _ACTIONS)
 
 
 def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> Parsed:
@@ -104,7 +103,6 @@ def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> P
             parsed = _ACTIONS.begin(given, prefixes)
             automaton.parse(given.text, start)
         except Stuck:
-            _ACTIONS.begin(given, prefixes)
             raise _mistake(given, start) from None
         finally:
             _ACTIONS.forget()
