@@ -125,6 +125,7 @@ def _audit_flags(engine: Engine, relation: Relation) -> None:
     assert (((flags & F_IN) != 0) == ((flags & F_OLD) != 0)).all(), f"{relation.name}: in I, but not as of before"
     dead = (flags & F_IN) == 0
     assert not (flags[dead] & F_EXPLICIT).any(), f"{relation.name}: explicit, but not in I"
+    assert not (relation.clean and dead.any()), f"{relation.name}: clean, with a dead fact"
     assert relation.explicit_count == np.count_nonzero(flags & F_EXPLICIT), f"{relation.name}: count of explicit facts"
     if _has_live_counters(engine, relation):
         kept = 1 if _keeps_ranks(engine, relation) else 2

@@ -22,6 +22,7 @@ from tidelog.store.terms import Terms
 
 GROWTH = [
     (Relation, "reserve"),
+    (Relation, "expect_different"),
     (Relation, "index_on"),
     (Relation, "add_counters"),
     (Relation, "put_queue"),
@@ -104,8 +105,10 @@ class _Numpy:
 
 
 @contextmanager
-def faulty_memory(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
-    """The n-th array that the store asks for is refused."""
+def faulty_memory(
+    number: int, error: type[BaseException] = MemoryError, also: tuple[ModuleType, ...] = ()
+) -> Iterator[Trigger]:
+    """The n-th array that the store asks for is refused, also in some other modules."""
     trigger = Trigger(number, error)
     modules: tuple[ModuleType, ...] = (
         tidelog.store.growth,
@@ -114,6 +117,6 @@ def faulty_memory(number: int, error: type[BaseException] = MemoryError) -> Iter
         tidelog.store.terms,
     )
     with pytest.MonkeyPatch.context() as patch:
-        for module in modules:
+        for module in (*modules, *also):
             patch.setattr(module, "np", _Numpy(trigger))
         yield trigger

@@ -28,6 +28,10 @@ Estimate = Callable[[Atom, tuple[int, ...]], float]
 """How many facts match an atom when the given columns are bound."""
 
 
+# To look a fact up costs so much less than to find an instance whose head may be known.
+FACTS_AN_INSTANCE = 4
+
+
 class Side(Enum):
     """Where an atom stands, seen from the pivot, in the order of the rule."""
 
@@ -196,10 +200,25 @@ class _Planner:
 
     def _match_next(self) -> None:
         position = min(self._positives, key=self._cost)
+        if self._pivot.start is Start.ALL and len(self._positives) == len(self._rule.positives) == 2:
+            position = self._covering(position)
         atom = self._positives.pop(position)
         side, own = self._side(position), atom.predicate in self._own
         self._steps.append(Match(atom, position, bound_columns(atom, self._bound), side, own))
         self._bound.update(variables(atom))
+
+    def _covering(self, cheapest: int) -> int:
+        """The atom to begin with: one that has the variables of the head and no others, if there is one and it has not
+        many more facts than instances are to be found from the cheapest one. Each of its facts has a head of its own
+        then, which need not be looked for.
+        """
+        other = 1 - cheapest
+        atom, first = self._positives[other], self._positives[cheapest]
+        if set(variables(atom)) != set(variables(self._rule.head)):
+            return cheapest
+        joined = bound_columns(atom, set(variables(first)))
+        instances = self._estimate(first, ()) * self._estimate(atom, joined)
+        return other if joined and self._estimate(atom, ()) <= FACTS_AN_INSTANCE * instances else cheapest
 
     def _cost(self, position: int) -> tuple[bool, float, int]:
         atom = self._positives[position]

@@ -7,7 +7,7 @@ with the fact that they come from; here one kernel goes over the marked facts wh
 from __future__ import annotations
 
 from tidelog.reason.mark_kernels import EXPECTED, LIST_EXPECTED, MARKED, mark_fact, room_for_marks, room_in, take_marks
-from tidelog.reason.short_plans import short_head
+from tidelog.reason.short_atoms import short_head
 from tidelog.store.executor import head_relation, next_match, plan_word, start, write_head
 from tidelog.store.jit import device, entry_point, load_i32, load_i64
 from tidelog.store.kernels import field, find, flags_of, record_of, relation_row

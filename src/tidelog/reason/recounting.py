@@ -36,7 +36,7 @@ def recount(transaction: Transaction, node: Node, rules: list[CompiledRule], cou
         relation.counters[:, : 1 if keeps_ranks else 2] = 0
     counted = [rule for rule in rules if counters.of(rule.recursive, deleting=False) != NO_COUNTER]
     transaction.list_changes(rule.normal for rule in counted)
-    transaction.spread(RECOUNT, HELD, *transaction.whole_rules(counted, deleted=False, counters=counters))
+    transaction.spread(RECOUNT, HELD, *transaction.whole_rules(counted, False, counters, held=True))
     transaction.work_registers()[:] = work
 
 

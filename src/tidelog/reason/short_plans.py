@@ -17,8 +17,10 @@ from tidelog.reason.bit_rows import (
     shape_of,
     spread,
 )
+from tidelog.reason.covering import COVER, cover, covers_pivots
 from tidelog.reason.heads import COUNT_DOWN, OVERDELETE, absorb, flush, known_pairs
 from tidelog.reason.mark_kernels import note_marked, passes_marks
+from tidelog.reason.short_atoms import atom_of, cell_value, first_with_key, last_column, short_head
 from tidelog.reason.state import (
     AT_BUFFERED,
     AT_COUNTER,
@@ -31,18 +33,12 @@ from tidelog.reason.state import (
 )
 from tidelog.store.chains import drain_pairs
 from tidelog.store.executor import head_relation, plan_word
-from tidelog.store.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import SEED, field, index_row, is_known, mix, relation_row
+from tidelog.store.jit import device, inlined, load_i32, load_i64, store_i64
+from tidelog.store.kernels import field, is_known, relation_row
 from tidelog.store.layout import (
-    A_INDEX,
     A_KEY,
     A_RELATION,
-    A_ROLE,
     DONE,
-    EMPTY,
-    FROM_LAST,
-    FROM_MIDDLE,
-    FROM_PIVOT,
     M_BUDGET,
     M_HEADS,
     M_HEADS_CAPACITY,
@@ -66,77 +62,10 @@ from tidelog.store.layout import (
     SHORT_SCANNED_ROLE,
     W_DELETION,
     W_INSERTION,
-    X_COLUMNS,
-    X_LINK,
-    X_SLOT_COUNT,
-    X_SLOTS,
 )
 
 # Of no pair is it known whether it is there; see `known_pairs`.
 NO_PAIRS = (0, 0, 0)
-
-
-@inlined
-def cell_value(cell, pivot, middle):
-    """The value of a cell that does not come from the last atom."""
-    value = load_i32(cell + 4)
-    origin = load_i32(cell)
-    if origin == FROM_PIVOT:
-        return load_i32(pivot + 4 * value)
-    if origin == FROM_MIDDLE:
-        return load_i32(middle + 4 * value)
-    return value
-
-
-@inlined
-def last_column(cell):
-    """The column of the last atom that a cell comes from, or -1."""
-    return load_i32(cell + 4) if load_i32(cell) == FROM_LAST else -1
-
-
-@device
-def short_head(cells, width, pivot, middle, last, target):
-    """Write a head from the records of the pivot and of the other atoms."""
-    for column in range(width):
-        cell = cells + 8 * column
-        from_last = last_column(cell)
-        value = load_i32(last + 4 * from_last) if from_last >= 0 else cell_value(cell, pivot, middle)
-        store_i32(target + 4 * column, value)
-
-
-@device
-def atom_of(m, words):
-    """What a chain of an atom is walked by: address and width of the records, offsets of flags and link, the set that
-    the atom is matched in, and its index.
-    """
-    row = relation_row(m, load_i32(words + 4 * A_RELATION))
-    role = load_i32(words + 4 * A_ROLE)
-    index = index_row(m, load_i32(words + 4 * A_INDEX))
-    return (
-        field(row, R_CELLS),
-        field(row, R_WIDTH),
-        field(row, R_FLAGS),
-        field(index, X_LINK),
-        m[M_MASKS + 2 * role],
-        m[M_MASKS + 2 * role + 1],
-        index,
-    )
-
-
-@device
-def first_with_key(index, cells, width, key):
-    """The newest fact with this value in the one column of an index, or -1."""
-    column = 4 * load_i32(field(index, X_COLUMNS))
-    slot_count = field(index, X_SLOT_COUNT)
-    slots = field(index, X_SLOTS)
-    slot = (mix(SEED, key) * slot_count) >> 32
-    while True:
-        fact = load_i32(slots + 4 * slot)
-        if fact == EMPTY or load_i32(cells + fact * width + column) == key:
-            return fact
-        slot += 1
-        if slot == slot_count:
-            slot = 0
 
 
 @inlined
@@ -221,16 +150,23 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
     member = m[M_STATE + AT_MEMBER]
     if position + joining + inner == 0:
         shape = shape_of(short, pivots, count, known_heads) if arity == 2 and marking == 0 else PAIR_BY_PAIR
-        m[M_STATE + AT_SHAPE] = shape
         if shape == GATHER:
             forget_gathered(known_heads)
+        if covers_pivots(action, short, pivots, count, target_row):
+            shape = COVER
+        m[M_STATE + AT_SHAPE] = shape
     # Where no fact of the last atom passes a mark on, the heads of a whole chain are marked or none is.
     last_marks = marking != 0 and atoms > 0 and passes_marks(m, load_i32(last_words + 4 * A_RELATION))
     first_from_last = last_column(head_cells)
     budget = m[M_BUDGET]
     work = 0
     status = DONE
-    while position < count:
+    if shape == COVER:
+        scanned = (pivot_cells, pivot_width, pivot_flags, pivot_care, pivot_want)
+        position, work = cover(m, short, position, count, scanned, target_row, counter)
+        budget = m[M_BUDGET]
+        status = DONE if position == count else PAUSED
+    while status == DONE and position < count:
         fact = load_i32(pivots + 4 * position) if pivots != 0 else position
         pivot = pivot_cells + fact * pivot_width
         pivot_marked = marking != 0 and load_i32(pivot + pivot_flags) & marking == marking

@@ -25,7 +25,7 @@ from tidelog.reason.calls import answer_requests
 from tidelog.reason.changes import NOTHING, Changed, Explicit, RuleChange
 from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.dropping import Dropped
-from tidelog.reason.heads import INSERT, OVERDELETE
+from tidelog.reason.heads import COUNT_UP, INSERT, OVERDELETE
 from tidelog.reason.marking import Marking
 from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
@@ -134,8 +134,9 @@ class Transaction:
 
     def forget_derived(self, relation: Relation, most_stays: bool) -> Cells:
         """Take all facts out of I, for the component to be materialised again; the explicit ones, which come first."""
-        # Whoever looks in may know facts by their numbers.
-        return self.before.forget_derived(relation, renew=not most_stays and self._attendant is None)
+        # Whoever looks in may know facts by their numbers. Facts that no table has are not quickly found again.
+        renew = self._attendant is None and not (most_stays and relation.has_table)
+        return self.before.forget_derived(relation, renew)
 
     def drop(self, relation: Relation) -> None:
         """Take all records out of a relation that no rule derives or reads any more, and that has no explicit facts."""
@@ -244,6 +245,18 @@ class Transaction:
         if relation.postpone_table(int(self.machine[M_STATE + AT_BUFFERED])):
             self._postponed.add(relation)
 
+    def _postpone_covered(self, jobs: list[tuple[int, ...]]) -> None:
+        """The first facts of a relation need no table where no two of them can be the same: see `reason.covering`."""
+        if self._attendant is not None or self.machine[M_MARKING]:
+            return
+        for plan, pivots, *_ in jobs:
+            covered = None if pivots else self.store.code.covered(plan)
+            if covered is not None:
+                target, scanned = (self.store.relations[number] for number in covered)
+                if target.count == 0 and not target.probed and not target.has_room(scanned.count):
+                    self._postponed.add(target)
+                    target.expect_different(scanned.count)
+
     def expect_many(self, relation: Relation) -> None:
         """Many facts are about to come into a relation: let it be known by bits if it is dense. Not where instances
         that lead to what was brought back are counted, since bits leave out what is known.
@@ -307,6 +320,8 @@ class Transaction:
         """Run jobs; `keep` holds the arrays whose addresses stand in them."""
         if not jobs:
             return
+        if action == COUNT_UP:
+            self._postpone_covered(jobs)
         self._begin(action)
         sets.install(self.machine)
         table = np.array(jobs, np.int64).reshape(len(jobs), JOB_FIELDS)
@@ -442,21 +457,27 @@ class Transaction:
         return (plan, address(pivots), len(pivots), int(negative), counter, relation.number)
 
     def whole_rules(
-        self, rules: Iterable[CompiledRule], deleted: bool, counters: Counters
+        self, rules: Iterable[CompiledRule], deleted: bool, counters: Counters, held: bool = False
     ) -> tuple[list[tuple[int, ...]], list[Cells]]:
-        """Jobs for all instances of rules; a rule that reads an empty relation has none, and needs no plan yet."""
+        """Jobs for all instances of rules, or all that held before the update, as those that are deleted did. A rule
+        that reads an empty relation has none, and needs no plan yet.
+        """
         if deleted:
             self.list_changes(rule.normal for rule in rules)
         jobs = [
             self._job(rule, ALL, NOTHING, counters.of(rule.recursive, deleted), [])
             for rule in rules
-            if not self._reads_nothing(rule)
+            if not self._reads_nothing(rule, held or deleted)
         ]
         return jobs, []
 
-    def _reads_nothing(self, rule: CompiledRule) -> bool:
+    def _reads_nothing(self, rule: CompiledRule, held: bool) -> bool:
+        """Whether some relation that a rule reads is empty, or was before the update."""
         relations = (self.store.find(atom.predicate) for atom in rule.normal.positives)
-        return any(relation is None or (relation.count == 0 and relation.closure is None) for relation in relations)
+        return any(
+            relation is None or (relation.closure is None and (relation.count if held else len(relation)) == 0)
+            for relation in relations
+        )
 
     def list_changes(self, rules: Iterable[NormalRule]) -> None:
         """What held before is told from what holds now by the records of what changed: see that they are there."""

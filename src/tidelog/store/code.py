@@ -33,10 +33,13 @@ from tidelog.store.layout import (
     FROM_MIDDLE,
     FROM_PIVOT,
     M_CODE,
+    P_HEAD_RELATION,
+    P_SHORT,
     ROLE_LOWER_AFTER,
     ROLE_LOWER_BEFORE,
     ROLE_OWN_AFTER,
     ROLE_OWN_BEFORE,
+    SHORT_COVERS,
     SHORT_LAST,
     SHORT_SCANNED,
     STEP_ABSENT_CLOSURE_PROBE,
@@ -122,6 +125,15 @@ class Code:
         self._words[start : start + len(words)] = words
         self._used += len(words)
 
+    def covered(self, plan: int) -> tuple[int, int] | None:
+        """For a plan that scans a relation of which each fact has a head of its own: the relation of the heads, and the
+        one that is scanned.
+        """
+        short = int(self._words[plan + P_SHORT])
+        if short == 0 or not self._words[short + SHORT_COVERS]:
+            return None
+        return int(self._words[plan + P_HEAD_RELATION]), int(self._words[short + SHORT_SCANNED])
+
     @contextmanager
     def borrowed(self) -> Iterator[None]:
         """Plans that are made within serve only there: their memory is used again."""
@@ -182,6 +194,8 @@ class Assembler:
             origin = FROM_LAST if place == len(others) - 1 else FROM_MIDDLE
             cells |= {variable: (origin, column) for variable, column in free.items()}
         words = [len(others), *atoms, *[0] * (SHORT_SCANNED - SHORT_LAST - len(atoms)), *self._scanned(first)]
+        in_head = {term for term in self._head if isinstance(term, Variable)}
+        words.append(int(len(others) <= 1 and pivot.keys() == in_head))
         for term in self._head:
             words += self._short_cell(term, cells)
         return self._put(words)

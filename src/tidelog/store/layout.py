@@ -169,7 +169,8 @@ SHORT_LAST = 1
 SHORT_MIDDLE = 6
 SHORT_SCANNED = 11  # the relation whose facts are the pivots where none are given
 SHORT_SCANNED_ROLE = 12
-SHORT_HEAD = 13  # for each cell of the head: where from, and which column or constant
+SHORT_COVERS = 13  # 1: one atom at most is joined, and a head has the variables of the pivot and no others
+SHORT_HEAD = 14  # for each cell of the head: where from, and which column or constant
 # words of an atom there
 A_RELATION = 0
 A_ROLE = 1

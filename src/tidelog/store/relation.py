@@ -207,6 +207,10 @@ class Relation:
 
     def reserve(self, more: int) -> None:
         """Make room for `more` facts: records, table, indexes and the queue. Where there is room, nothing is done."""
+        self._reserve_facts(more)
+        self.reserve_queue(more)
+
+    def _reserve_facts(self, more: int) -> None:
         fields = self.fields
         needed = int(fields[R_COUNT]) + more
         if needed > self.cells.shape[0]:
@@ -216,7 +220,6 @@ class Relation:
         for index in self.indexes:
             if index.distinct + more > 0.75 * len(index.slots):
                 self._grow_index(index, more)
-        self.reserve_queue(more)
 
     def has_room(self, more: int) -> bool:
         """Whether there is room for `more` facts but in the queue."""
@@ -317,6 +320,20 @@ class Relation:
         self.store.postponed.add(self)
         self._publish()
         return True
+
+    def expect_different(self, facts: int) -> None:
+        """At most so many facts, all different, are about to come into this empty relation: they stay out of the hash
+        table too until somebody looks for one.
+        """
+        self._tabled = 0
+        self.store.postponed.add(self)
+        self._publish()
+        self._reserve_facts(facts)
+
+    @property
+    def has_table(self) -> bool:
+        """Whether facts can be looked for without entering all of them into a table first."""
+        return self._tabled != 0
 
     def complete_table(self, room: int = 0) -> None:
         """Enter what is not in the hash table yet, with room for so many facts in all. Where memory runs out, all stays
