@@ -22,8 +22,8 @@ Shape = int | tuple[int, ...]
 
 PAGE = 1 << 21
 
-# Smaller arrays cost less to copy than a room to make.
-LARGE = 1 << 18
+# Smaller arrays cost less to copy than a room to make, of which every page is fresh: numpy uses memory again.
+LARGE = 1 << 20
 
 # Addresses for each large array. What is larger still is numpy's: it lets the system move pages when such arrays grow.
 RESERVED = 1 << 26
