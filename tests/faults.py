@@ -25,7 +25,7 @@ GROWTH = [
     (Relation, "expect_different"),
     (Relation, "index_on"),
     (Relation, "add_counters"),
-    (Relation, "put_queue"),
+    (Relation, "reserve_queue"),
     (Store, "new_relation"),
     (Store, "new_index"),
     (Store, "grow_log"),

@@ -149,13 +149,30 @@ def test_costs_of_deletion_are_foreseen_from_earlier_ones() -> None:
     costs.learn_deletion(lost=10, spent=400)
     assert 40 * 100 < costs.of_deleting(100) < 100 * 100, "the larger deletion says more"
     before = costs.of_deleting(100)
-    costs.learn_failure(lost=10, spent=400)
+    costs.learn_failure(lost=10, spent=400, patience=500)
     assert costs.of_deleting(100) > before, "what was given up would have needed more"
+
+
+def test_what_was_given_up_early_is_taken_to_need_more_than_it_may() -> None:
+    costs = Costs()
+    costs.learn_failure(lost=1_000, spent=10, patience=5_000)
+    assert costs.of_deleting(1_000) > 1.2 * 5_000
+    assert costs.of_deleting(10) < 5_000, "which says little of small ones"
+
+
+def test_how_many_facts_go_is_foreseen_from_earlier_deletions() -> None:
+    costs = Costs()
+    assert costs.of_going(100) == 0, "nothing is known"
+    costs.learn_going(lost=10, went=1_000)
+    assert 80 * 20 < costs.of_going(20) <= 100 * 20
+    for _ in range(20):
+        costs.learn_going(lost=10, went=0)
+    assert costs.of_going(20) < 20, "what was long ago says little"
 
 
 def test_what_was_too_dear_is_tried_again_in_time() -> None:
     costs = Costs()
-    costs.learn_failure(lost=100, spent=1_000)
+    costs.learn_failure(lost=100, spent=1_000, patience=1_000)
     foreseen = [costs.of_deleting(100)]
     for _ in range(20):
         costs.forget()
@@ -165,16 +182,15 @@ def test_what_was_too_dear_is_tried_again_in_time() -> None:
 
 
 def test_a_deletion_that_will_be_too_dear_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    spent: dict[float, int] = {}
+    checked: dict[float, int] = {}
     for outlook in (0.0, 1e30):
-        monkeypatch.setattr(tidelog.reason.ranks, "_outlook", lambda transaction, spent, outlook=outlook: outlook)
+        monkeypatch.setattr(tidelog.reason.ranks, "_outlook", lambda *_, outlook=outlook: outlook)
         kb = KnowledgeBase(CLOSURE, modules=False)
         kb.update(add={"edge": [(node, (node + step) % 60) for node in range(60) for step in (1, 2)]})
-        costs = kb._engine.nodes.node("path").costs
-        kb.update(delete={"edge": [(node, node + 1) for node in range(20, 30)]})
+        change = kb.update(delete={"edge": [(node, node + 1) for node in range(20, 30)]})
         audit(kb)
-        spent[outlook] = costs.spent
-    assert 0 < spent[1e30] < spent[0.0] / 2, "of what was given up three times as much is noted"
+        checked[outlook] = change.work["checked"]
+    assert checked[1e30] < checked[0.0] / 4
 
 
 def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:

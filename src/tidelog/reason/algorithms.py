@@ -13,10 +13,11 @@ from tidelog.reason.changes import Explicit, RuleChange
 from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.counting import count
 from tidelog.reason.deletion import delete_and_rederive
+from tidelog.reason.heads import STEP_COST
 from tidelog.reason.insertion import insert
 from tidelog.reason.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.reason.policy import Counters
-from tidelog.reason.ranks import LOOK_COST, STEP_COST, delete_by_ranks
+from tidelog.reason.ranks import LOOK_COST, delete_by_ranks
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.transaction import OutOfPatience, Transaction
 from tidelog.store.relation import Relation
@@ -148,12 +149,26 @@ def _count_or_recompute(
         count(transaction, node, explicit, rules)
 
 
-def _learn_effort(transaction: Transaction, node: Node, before: int) -> None:
-    """Note what it took to materialise a component."""
+def _learn_effort(transaction: Transaction, node: Node, before: int) -> int:
+    """Note what it took to materialise a component; how many facts it has."""
     facts = sum(len(relation) for relation in node.relations)
     if facts:
         dense = all(relation.bits.dense for relation in node.relations)
         node.costs.learn_materialising(facts, transaction.candidates - before, dense)
+    return facts
+
+
+def _start_over(transaction: Transaction, node: Node, counters: Counters, losses: list[Loss]) -> None:
+    """Materialise a component again, and learn from what that takes and leaves."""
+    lost = sum(loss.gone for loss in losses)
+    facts = sum(len(relation) for relation in node.relations)
+    share_left = max(0.0, 1 - node.costs.of_going(lost) / max(1, facts))
+    most_stays = share_left > 0.5 and _most_stays(transaction, node, losses)
+    before = transaction.candidates
+    recompute(transaction, node, counters, most_stays, share_left)
+    left = _learn_effort(transaction, node, before)
+    if lost:
+        node.costs.learn_going(lost, max(0, facts - left))
 
 
 def _prove_or_recompute(
@@ -174,9 +189,7 @@ def _prove_or_recompute(
             return
         except OutOfPatience:
             pass
-    before = transaction.candidates
-    recompute(transaction, node, counters, _most_stays(transaction, node, losses))
-    _learn_effort(transaction, node, before)
+    _start_over(transaction, node, counters, losses)
 
 
 def _delete_by_ranks(
@@ -193,15 +206,18 @@ def _delete_by_ranks(
     if node.costs.of_deleting(lost) > TOO_DEAR * patience:
         node.costs.forget()
         raise OutOfPatience
-    before = transaction.candidates
+    before, work = transaction.candidates, transaction.work()
     try:
         delete_by_ranks(transaction, node, explicit, rules, counters, patience)
     except OutOfPatience:
         if lost:
-            node.costs.learn_failure(lost, transaction.candidates - before)
+            node.costs.learn_failure(lost, transaction.candidates - before, patience)
         raise
     if lost:
         node.costs.learn_deletion(lost, transaction.candidates - before)
+        now = transaction.work()
+        came_back = now["rederivation"] - work["rederivation"]
+        node.costs.learn_going(lost, now["overdeleted"] - work["overdeleted"] - came_back)
 
 
 def _recompute(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:

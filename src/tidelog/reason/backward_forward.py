@@ -174,6 +174,7 @@ def delete_by_proofs(
     """B/F on one component."""
     if not find_candidates(transaction, node, explicit, rules, counters):
         return
+    transaction.queues_to_list(node, LIST_D)
     for number in (LIST_C, LIST_P):
         transaction.clear_list(number)
     for relation in node.relations:

@@ -5,9 +5,9 @@ The facts of a batch are N of DR2 and DR5: they carry F_CURRENT while their cons
 
 from __future__ import annotations
 
-from tidelog.reason.heads import INSERT, OVERDELETE, insert_head
+from tidelog.reason.heads import INSERT, LOSE, OVERDELETE, insert_head
 from tidelog.reason.policy import NO_COUNTER
-from tidelog.store.jit import device, entry_point, load_i32, load_i64, store_i32, store_i64
+from tidelog.store.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import enqueue, field, flags_at, record_of, relation_row, touch
 from tidelog.store.layout import (
     DONE,
@@ -40,6 +40,12 @@ from tidelog.store.layout import (
 
 # Batches from this size on are sorted before they run.
 SORT_FROM = 4096
+
+
+@inlined
+def keeps_batches(action):
+    """Whether facts that have spread are kept in the list D."""
+    return action in (OVERDELETE, LOSE)
 
 
 @device
@@ -121,11 +127,11 @@ def end_batch(m, action, relation, row):
         fact = load_i32(batch + 4 * position)
         place = flags_at(row, fact)
         flags = load_i32(place) & ~F_CURRENT
-        if action == OVERDELETE:
+        if keeps_batches(action):
             flags |= F_PROCESSED
             store_i64(deleted + 8 * position, (relation << 32) | fact)
         store_i32(place, flags)
-    if action == OVERDELETE:
+    if keeps_batches(action):
         m[M_LISTS + 1] += count
         m[M_WORK + W_OVERDELETED] += count
     store_i64(row + 8 * R_BATCH_COUNT, 0)

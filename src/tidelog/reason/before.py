@@ -68,13 +68,13 @@ class Before:
         self._kept[relation] = before[:, first : first + (3 if relation.has_counters else 1)].copy()
         before[:, first] |= F_TOUCHED
 
-    def forget_derived(self, relation: Relation, renew: bool) -> Cells:
+    def forget_derived(self, relation: Relation, renewed: float | None) -> Cells:
         """Take all facts out of I, for the component to be materialised again; the explicit ones, which come first.
-        Facts keep their numbers, unless their records may be renewed.
+        Facts keep their numbers, unless their records may be renewed, and so many times as many are expected.
         """
         relation.clear_queues()
-        if renew and relation not in self._kept:
-            return self._renew(relation)
+        if renewed is not None and relation not in self._kept:
+            return self._renew(relation, renewed)
         relation.complete_table()
         relation.mark_unclean()
         self.keep_whole(relation)
@@ -82,14 +82,14 @@ class Before:
         flags = relation.cells[: relation.count, relation.flags_column]
         return np.flatnonzero(flags & F_EXPLICIT).astype(np.int32)
 
-    def _renew(self, relation: Relation) -> Cells:
+    def _renew(self, relation: Relation, share: float) -> Cells:
         """Set the records aside, and give a relation that holds the explicit ones only; see `reason.renewal`."""
         start = int(relation.fields[R_START])
         former = relation.set_aside()
         self._renewed[relation] = (former, start)
         rows = np.ascontiguousarray(former.explicit_rows())
         self._put_back(relation, former)
-        relation.expect_as_many_as(former)
+        relation.expect_as_many_as(former, share)
         relation.reserve(len(rows))
         load_rows(self._machine, relation.number, address(rows), len(rows), F_EXPLICIT)
         relation.explicit_count = len(rows)

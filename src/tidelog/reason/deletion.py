@@ -19,7 +19,7 @@ from tidelog.reason.transaction import Transaction
 def find_candidates(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> int:
-    """DR1: E⁻, what lost a fact below, what a removed rule yielded; into the list D. How many there are.
+    """DR1: E⁻, what lost a fact below, what a removed rule yielded: these wait in the queues. How many there are.
 
     With counters, a fact with a non-recursive derivation left is no candidate.
     """
@@ -38,17 +38,15 @@ def find_candidates(
     for relation in node.relations:
         facts = explicit.deleted[relation.number]
         transaction.seed(OVERDELETE, relation, facts, protect=counters is not Counters.NONE)
-    return transaction.queues_to_list(node, 0)
+    return sum(relation.queue_count for relation in node.relations)
 
 
 def delete_and_rederive(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
     """DRed, or DRed^c with counters of all derivations, on one component."""
-    found = find_candidates(transaction, node, explicit, rules, counters)
-    if found:
+    if find_candidates(transaction, node, explicit, rules, counters):
         # DR2: the heads of instances with a fact of D go to D as well.
-        transaction.list_to_queues(0)
         transaction.rounds(OVERDELETE, DESTROYED_IN_ROUND, node, counters, rules.added_numbers)
         # DR3: I := I ∖ D, A := D ∩ E.
         drop_deleted(transaction.machine)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from tidelog.reason.mark_kernels import MARKED_PLACES, mark_head, noted_places, room_for_marks
 from tidelog.reason.policy import RECURSIVE
 from tidelog.reason.state import AT_BUFFERED, AT_COUNTER, AT_TARGET
-from tidelog.store.jit import device, load_i32, load_i64, store_i32, store_i64
+from tidelog.store.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import (
     append,
     enqueue,
@@ -28,6 +28,7 @@ from tidelog.store.kernels import (
 from tidelog.store.layout import (
     DONE,
     EMPTY,
+    F_CHECKED,
     F_DELETED,
     F_EXPLICIT,
     F_IN,
@@ -37,8 +38,10 @@ from tidelog.store.layout import (
     FULL,
     FULL_LIST,
     FULL_LOG,
+    M_BUDGET,
     M_FULL,
     M_HEADS,
+    M_HEADS_CAPACITY,
     M_KNOWN,
     M_LOG_CAPACITY,
     M_LOG_COUNT,
@@ -68,6 +71,8 @@ from tidelog.store.layout import (
     R_QUEUE_CAPACITY,
     R_QUEUE_COUNT,
     R_WIDTH,
+    W_DELETION,
+    W_INSERTION,
     X_SLOT_COUNT,
     X_USED,
 )
@@ -78,6 +83,10 @@ OVERDELETE = 1  # a fact of I goes to D, and waits to spread; counters may prote
 COUNT_UP = 2  # one derivation more
 COUNT_DOWN = 3  # one derivation less
 RECOUNT = 4  # one derivation more of a fact that was there before; nothing follows from it
+LOSE = 5  # a fact of I that lost a derivation from lower ranks waits to look for another one; see `ranks`
+
+# In candidates of materialisation: an instance that is found when facts look, or lose one.
+STEP_COST = 7
 
 
 @device
@@ -139,6 +148,24 @@ def overdelete_head(m, relation, row, fact, counter):
 
 
 @device
+def lose_head(m, relation, row, fact, rank):
+    """Let a fact that lost a derivation, with a fact of this rank in it, wait to look for another one: not where the
+    rank is no lower than its own, and E or a non-recursive derivation keep it in any case.
+    """
+    place = flags_at(row, fact)
+    flags = load_i32(place)
+    if flags & m[M_KNOWN]:
+        m[M_SAVED] += 1
+    counters = record_of(row, fact) + field(row, R_COUNTERS)
+    if flags & (F_IN | F_EXPLICIT | F_DELETED | F_CHECKED) != F_IN or load_i32(counters) > 0:
+        return
+    if rank < load_i32(counters + 4):
+        touch(m, relation, row, fact)
+        store_i32(place, load_i32(place) | F_CHECKED)
+        enqueue(row, fact)
+
+
+@device
 def count_head(m, relation, row, fact, counter, step):
     touch(m, relation, row, fact)
     place = flags_at(row, fact)
@@ -147,6 +174,40 @@ def count_head(m, relation, row, fact, counter, step):
     if not flags & F_PENDING:
         store_i32(place, flags | F_PENDING)
         enqueue(row, fact)
+
+
+@inlined
+def room_for_heads(m, arity):
+    """So many heads fit the buffer: each with its cells, its slot in the hash table, and the rank of its pivot."""
+    return m[M_HEADS_CAPACITY] // (arity + 3) - 1
+
+
+@inlined
+def ranks_of_heads(m, room):
+    """Where the ranks of the buffered heads' pivots stand: at its end."""
+    return m[M_HEADS] + 4 * (m[M_HEADS_CAPACITY] - room)
+
+
+@device
+def note_pivot(m, room, first, end, row, pivot):
+    """The heads from one place of the buffer to another come of this pivot."""
+    rank = load_i32(record_of(row, pivot) + field(row, R_COUNTERS) + 4)
+    ranks = ranks_of_heads(m, room)
+    for place in range(first, end):
+        store_i32(ranks + 4 * place, rank)
+
+
+@inlined
+def kind_of_work(action):
+    """As what the instances of rules count."""
+    return W_DELETION if action in (OVERDELETE, COUNT_DOWN, LOSE) else W_INSERTION
+
+
+@device
+def charge(m, action, instances):
+    """What is done with the heads of instances takes time as well."""
+    if action == LOSE:
+        m[M_BUDGET] -= STEP_COST * instances
 
 
 @device
@@ -254,6 +315,7 @@ def absorb(m, action, target, buffered, counter):
         return DONE
     # The hot path of materialisation: most heads are known, and then nothing but the key has to be read.
     known_is_enough = action == INSERT and counter < 0 and field(row, R_CLEAN) == 1
+    ranks = ranks_of_heads(m, room_for_heads(m, arity))
     noted = 0
     marked, unmarked = noted_places(m, noted)
     for position in range(buffered):
@@ -270,6 +332,8 @@ def absorb(m, action, target, buffered, counter):
             insert_head(m, target, row, fact, counter)
         elif action == OVERDELETE:
             overdelete_head(m, target, row, fact, counter)
+        elif action == LOSE:
+            lose_head(m, target, row, fact, load_i32(ranks + 4 * position))
         elif action == COUNT_UP:
             count_head(m, target, row, fact, counter, 1)
         elif action == RECOUNT:

@@ -33,11 +33,12 @@ class Counters(Enum):
 
 # All costs are in candidates of materialisation, some 6 ns each; these were measured (docs/algorithms.md).
 # To insert a fact takes as long as to look at so many; less where a relation is known by its bits.
-INSERTION_COST, DENSE_INSERTION_COST = 25, 6
+INSERTION_COST, DENSE_INSERTION_COST = 25, 11
 # How fast old deletions are forgotten: with each new one, and with each that was not even tried.
 REMEMBERED, TRIED_AGAIN = 0.8, 0.95
-# A deletion that was given up is taken to need so many times what it had taken by then.
-DISAPPOINTMENT = 3
+# A deletion that was given up is taken to need so many times what it had taken by then, and so many times what it was
+# allowed to.
+DISAPPOINTMENT, HOPELESSNESS = 3, 1.5
 
 
 @dataclass(slots=True)
@@ -51,6 +52,9 @@ class Costs:
     # been lost for nothing, so that a single dear one does not speak for all.
     spent: float = 0.0
     lost: float = 5.0
+    # How many facts of the component itself went of late, and how many its rules had lost then.
+    went: float = 0.0
+    went_for: float = 1.0
 
     def of_materialising(self, facts: int) -> float:
         return (self.effort + self.insertion) * facts
@@ -67,9 +71,17 @@ class Costs:
         self.spent = REMEMBERED * self.spent + spent
         self.lost = REMEMBERED * self.lost + lost
 
-    def learn_failure(self, lost: int, spent: int) -> None:
-        """A deletion was given up after so much work."""
-        self.learn_deletion(lost, DISAPPOINTMENT * spent)
+    def learn_failure(self, lost: int, spent: int, patience: int) -> None:
+        """A deletion was given up after so much work, since it would have taken more than it may."""
+        self.learn_deletion(lost, max(DISAPPOINTMENT * spent, int(HOPELESSNESS * patience)))
+
+    def of_going(self, lost: int) -> float:
+        """A forecast of how many facts of the component go, where its rules lose so many."""
+        return self.went / self.went_for * lost
+
+    def learn_going(self, lost: int, went: int) -> None:
+        self.went = REMEMBERED * self.went + went
+        self.went_for = REMEMBERED * self.went_for + lost
 
     def forget(self) -> None:
         """A deletion was not tried: things may have changed since one was."""

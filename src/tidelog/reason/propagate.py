@@ -12,8 +12,19 @@ called or when its budget is spent, and goes on at the next call.
 
 from __future__ import annotations
 
-from tidelog.reason.batches import begin_batch, end_batch, sort_batch, waiting
-from tidelog.reason.heads import COUNT_DOWN, INSERT, OVERDELETE, absorb, flush, known_pairs
+from tidelog.reason.batches import begin_batch, end_batch, keeps_batches, sort_batch, waiting
+from tidelog.reason.heads import (
+    INSERT,
+    LOSE,
+    OVERDELETE,
+    absorb,
+    charge,
+    flush,
+    kind_of_work,
+    known_pairs,
+    note_pivot,
+    room_for_heads,
+)
 from tidelog.reason.mark_kernels import first_marked_step, note_marked, uses_marked
 from tidelog.reason.return_kernels import note_return
 from tidelog.reason.short_plans import run_short_plan
@@ -41,7 +52,6 @@ from tidelog.store.layout import (
     M_FRAMES,
     M_FULL,
     M_HEADS,
-    M_HEADS_CAPACITY,
     M_LISTS,
     M_MARKING,
     M_RANK,
@@ -60,8 +70,6 @@ from tidelog.store.layout import (
     R_BATCH,
     R_BATCH_COUNT,
     R_COUNT,
-    W_DELETION,
-    W_INSERTION,
 )
 
 # A job: plan, address of the pivots or 0, their number, whether pivots get F_SEEN, the counter it moves, their
@@ -82,11 +90,9 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     target_row = relation_row(m, target)
     arity = field(target_row, R_ARITY)
     known = field(target_row, R_COUNT)
-    # A row and its slot for each buffered head.
-    room = m[M_HEADS_CAPACITY] // (arity + 3)
+    room = room_for_heads(m, arity)
     frame = m[M_FRAMES]
-    work = m[M_WORK + W_DELETION] if action in (OVERDELETE, COUNT_DOWN) else m[M_WORK + W_INSERTION]
-    before = work
+    work = 0
     status = DONE
     m[M_STATE + AT_TARGET] = target
     m[M_STATE + AT_COUNTER] = counter
@@ -106,6 +112,7 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
             buffered = 0
         status = next_match(m, frame)
         if status == MATCH:
+            first = buffered
             head = m[M_HEADS] + 4 * arity * buffered
             write_head(m, frame, head)
             if marking != 0 and uses_marked(m, frame, marking, marked_step):
@@ -118,6 +125,8 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
             if marking == 0 and not returning:
                 matches, buffered = drain_last(m, frame, m[M_HEADS], room, buffered, known_heads)
                 work += matches
+            if action == LOSE:
+                note_pivot(m, room, first, buffered, pivot_row, load_i32(pivots + 4 * position))
         elif status == DONE:
             joining = 0
             if seen:
@@ -130,11 +139,9 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     m[M_STATE + AT_PIVOT] = position
     m[M_STATE + AT_JOINING] = joining
     rule_work = m[M_RULE_WORK] + 8 * plan_word(m, plan, P_RULE)
-    store_i64(rule_work, load_i64(rule_work) + work - before)
-    if action in (OVERDELETE, COUNT_DOWN):
-        m[M_WORK + W_DELETION] = work
-    else:
-        m[M_WORK + W_INSERTION] = work
+    store_i64(rule_work, load_i64(rule_work) + work)
+    m[M_WORK + kind_of_work(action)] += work
+    charge(m, action, work)
     if status == DONE:
         status = flush(m, action)
     rule_facts = m[M_RULE_FACTS] + 8 * plan_word(m, plan, P_RULE)
@@ -175,50 +182,58 @@ def run_jobs(m, action, jobs, job_count):
     return DONE
 
 
-@entry_point
-def run_rounds(m, action, relations, relation_count, starts, plans):
-    """Let what waits in a component's relations spread until nothing waits.
+@device
+def run_round(m, action, relations, relation_count, starts, plans):
+    """Let what waits in a component's relations spread, but not what comes of it: DONE, or a reason to pause.
 
     The plans that relation number i is a pivot of stand from `starts[i]` to `starts[i + 1]`, each with its counter.
     """
-    while True:
-        if m[M_STATE + AT_PHASE] == 0:
-            total = waiting(m, relations, relation_count)
-            if total == 0:
-                return DONE
-            if action == OVERDELETE and m[M_LISTS + 1] + total > m[M_LISTS + 2]:
-                m[M_FULL] = 0
-                m[M_STAGED] = m[M_LISTS + 1] + total
-                return FULL_LIST
-            m[M_RANK] += m[M_RANKING]
-            for position in range(relation_count):
-                begin_batch(m, action, relation_row(m, load_i32(relations + 4 * position)))
-            m[M_STATE + AT_PHASE] = 1
-            m[M_STATE + AT_RELATION] = 0
-            m[M_STATE + AT_PLAN] = 0
-        if m[M_STATE + AT_PHASE] == 1:
-            while m[M_STATE + AT_RELATION] < relation_count:
-                if sort_batch(m, load_i32(relations + 4 * m[M_STATE + AT_RELATION])) != DONE:
-                    return FULL
-                m[M_STATE + AT_RELATION] += 1
-            m[M_STATE + AT_PHASE] = 2
-            m[M_STATE + AT_RELATION] = 0
-        while m[M_STATE + AT_RELATION] < relation_count:
-            position = m[M_STATE + AT_RELATION]
-            row = relation_row(m, load_i32(relations + 4 * position))
-            last = load_i32(starts + 4 * (position + 1))
-            while m[M_STATE + AT_PLAN] < last and field(row, R_BATCH_COUNT) > 0:
-                entry = plans + 8 * m[M_STATE + AT_PLAN]
-                batch = field(row, R_BATCH)
-                count = field(row, R_BATCH_COUNT)
-                status = run_timed(m, action, load_i32(entry), batch, count, 0, load_i32(entry + 4), row)
-                if status != DONE:
-                    return status
-                m[M_STATE + AT_PIVOT] = 0
-                m[M_STATE + AT_PLAN] += 1
-            m[M_STATE + AT_PLAN] = last
-            m[M_STATE + AT_RELATION] += 1
+    if m[M_STATE + AT_PHASE] == 0:
+        total = waiting(m, relations, relation_count)
+        if keeps_batches(action) and m[M_LISTS + 1] + total > m[M_LISTS + 2]:
+            m[M_FULL] = 0
+            m[M_STAGED] = m[M_LISTS + 1] + total
+            return FULL_LIST
+        m[M_RANK] += m[M_RANKING]
         for position in range(relation_count):
-            relation = load_i32(relations + 4 * position)
-            end_batch(m, action, relation, relation_row(m, relation))
-        m[M_STATE + AT_PHASE] = 0
+            begin_batch(m, action, relation_row(m, load_i32(relations + 4 * position)))
+        m[M_STATE + AT_PHASE] = 1
+        m[M_STATE + AT_RELATION] = 0
+        m[M_STATE + AT_PLAN] = 0
+    if m[M_STATE + AT_PHASE] == 1:
+        while m[M_STATE + AT_RELATION] < relation_count:
+            if sort_batch(m, load_i32(relations + 4 * m[M_STATE + AT_RELATION])) != DONE:
+                return FULL
+            m[M_STATE + AT_RELATION] += 1
+        m[M_STATE + AT_PHASE] = 2
+        m[M_STATE + AT_RELATION] = 0
+    while m[M_STATE + AT_RELATION] < relation_count:
+        position = m[M_STATE + AT_RELATION]
+        row = relation_row(m, load_i32(relations + 4 * position))
+        last = load_i32(starts + 4 * (position + 1))
+        while m[M_STATE + AT_PLAN] < last and field(row, R_BATCH_COUNT) > 0:
+            entry = plans + 8 * m[M_STATE + AT_PLAN]
+            batch = field(row, R_BATCH)
+            count = field(row, R_BATCH_COUNT)
+            status = run_timed(m, action, load_i32(entry), batch, count, 0, load_i32(entry + 4), row)
+            if status != DONE:
+                return status
+            m[M_STATE + AT_PIVOT] = 0
+            m[M_STATE + AT_PLAN] += 1
+        m[M_STATE + AT_PLAN] = last
+        m[M_STATE + AT_RELATION] += 1
+    for position in range(relation_count):
+        relation = load_i32(relations + 4 * position)
+        end_batch(m, action, relation, relation_row(m, relation))
+    m[M_STATE + AT_PHASE] = 0
+    return DONE
+
+
+@entry_point
+def run_rounds(m, action, relations, relation_count, starts, plans):
+    """Rounds until nothing waits."""
+    while m[M_STATE + AT_PHASE] != 0 or waiting(m, relations, relation_count) > 0:
+        status = run_round(m, action, relations, relation_count, starts, plans)
+        if status != DONE:
+            return status
+    return DONE

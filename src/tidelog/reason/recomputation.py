@@ -9,13 +9,16 @@ from tidelog.reason.sets import CREATED_IN_ROUND, HOLDING
 from tidelog.reason.transaction import Transaction
 
 
-def recompute(transaction: Transaction, node: Node, counters: Counters, most_stays: bool) -> None:
+def recompute(
+    transaction: Transaction, node: Node, counters: Counters, most_stays: bool, share_left: float = 1.0
+) -> None:
     """I := E on the component's relations; then every instance of its rules, and what follows.
 
-    Where most facts stay, they are quicker found again than derived into fresh records.
+    Where most facts stay, they are quicker found again than derived into fresh records, of which there will be about
+    `share_left` as many.
     """
     for relation in node.relations:
-        transaction.seed(INSERT, relation, transaction.forget_derived(relation, most_stays))
+        transaction.seed(INSERT, relation, transaction.forget_derived(relation, most_stays, share_left))
         transaction.expect_many(relation)
     jobs = transaction.whole_rules([rule for rule in node.rules if not rule.recursive], False, counters)
     transaction.spread(INSERT, HOLDING, *jobs)

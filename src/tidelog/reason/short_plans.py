@@ -18,7 +18,7 @@ from tidelog.reason.bit_rows import (
     spread,
 )
 from tidelog.reason.covering import COVER, cover, covers_pivots
-from tidelog.reason.heads import COUNT_DOWN, OVERDELETE, absorb, flush, known_pairs
+from tidelog.reason.heads import LOSE, absorb, charge, flush, kind_of_work, known_pairs, note_pivot, room_for_heads
 from tidelog.reason.mark_kernels import note_marked, passes_marks
 from tidelog.reason.short_atoms import atom_of, cell_value, first_with_key, last_column, short_head
 from tidelog.reason.state import (
@@ -41,7 +41,6 @@ from tidelog.store.layout import (
     DONE,
     M_BUDGET,
     M_HEADS,
-    M_HEADS_CAPACITY,
     M_MASKS,
     M_RULE_FACTS,
     M_RULE_WORK,
@@ -60,8 +59,6 @@ from tidelog.store.layout import (
     SHORT_MIDDLE,
     SHORT_SCANNED,
     SHORT_SCANNED_ROLE,
-    W_DELETION,
-    W_INSERTION,
 )
 
 # Of no pair is it known whether it is there; see `known_pairs`.
@@ -124,7 +121,7 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
     target_row = relation_row(m, target)
     arity = field(target_row, R_ARITY)
     known = field(target_row, R_COUNT)
-    room = m[M_HEADS_CAPACITY] // (arity + 3)
+    room = room_for_heads(m, arity)
     heads = m[M_HEADS]
     head_cells = short + 4 * SHORT_HEAD
     pivot_cells = field(pivot_row, R_CELLS)
@@ -209,6 +206,7 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                     if status != DONE:
                         break
                     buffered = 0
+                place = buffered
                 chain = (fact, cells, width, flags, link)
                 if atoms == 0:
                     buffered = copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked)
@@ -221,7 +219,6 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                     )
                     seen *= 1 + ((high - low) >> 3)
                 elif arity == 2 and not last_marks:
-                    place = buffered
                     known_here = NO_PAIRS if marked else known_heads
                     first = first_from_last, cell_value(head_cells, pivot, middle)
                     second = last_column(head_cells + 8), cell_value(head_cells + 8, pivot, middle)
@@ -241,6 +238,8 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                         buffered += 1
                         matches = 1
                     fact = load_i32(last + link)
+                if action == LOSE:
+                    note_pivot(m, room, place, buffered, pivot_row, load_i32(pivots + 4 * position))
                 work += matches
                 budget -= seen
             inner = fact + 2
@@ -262,8 +261,8 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
     m[M_STATE + AT_JOINING] = joining
     m[M_STATE + AT_INNER] = inner
     m[M_STATE + AT_MEMBER] = member
-    kind = W_DELETION if action in (OVERDELETE, COUNT_DOWN) else W_INSERTION
-    m[M_WORK + kind] += work
+    m[M_WORK + kind_of_work(action)] += work
+    charge(m, action, work)
     rule_work = m[M_RULE_WORK] + 8 * plan_word(m, plan, P_RULE)
     store_i64(rule_work, load_i64(rule_work) + work)
     if status == DONE:

@@ -14,4 +14,5 @@ AT_COUNTER = 8
 AT_INNER = 9
 AT_SHAPE = 10  # in which shape the heads of a short plan are made; it stays to the plan's end
 AT_MEMBER = 11  # the next of the pivots that are spread together
-STATE_SIZE = 12
+AT_STAGE = 12  # of deletion by ranks; see `ranks`
+STATE_SIZE = 13

@@ -132,11 +132,11 @@ class Transaction:
         for relation in node.relations:
             relation.complete_table()
 
-    def forget_derived(self, relation: Relation, most_stays: bool) -> Cells:
+    def forget_derived(self, relation: Relation, most_stays: bool, share_left: float) -> Cells:
         """Take all facts out of I, for the component to be materialised again; the explicit ones, which come first."""
         # Whoever looks in may know facts by their numbers. Facts that no table has are not quickly found again.
-        renew = self._attendant is None and not (most_stays and relation.has_table)
-        return self.before.forget_derived(relation, renew)
+        renews = self._attendant is None and not (most_stays and relation.has_table)
+        return self.before.forget_derived(relation, share_left if renews else None)
 
     def drop(self, relation: Relation) -> None:
         """Take all records out of a relation that no rule derives or reads any more, and that has no explicit facts."""
@@ -354,22 +354,13 @@ class Transaction:
                 relation.reserve(len(facts))
                 queue_facts(self.machine, relation.number, address(np.ascontiguousarray(facts)), len(facts))
 
-    def queues_to_list(self, node: Node, number: int) -> int:
-        """Move what waits in a component's relations to a work list; how many there are."""
+    def queues_to_list(self, node: Node, number: int) -> None:
+        """Move what waits in a component's relations to a work list."""
         waiting = sum(relation.queue_count for relation in node.relations)
         self.clear_list(number)
         self.reserve_list(number, waiting)
         numbers = np.array([relation.number for relation in node.relations], np.int32)
         queues_to_list(self.machine, address(numbers), len(numbers), number)
-        return waiting
-
-    def list_to_queues(self, number: int) -> None:
-        """Move a work list back to the queues of its facts' relations."""
-        entries = self.store.list_entries(number).copy()
-        self.clear_list(number)
-        for relation in np.unique(entries >> 32):
-            facts = (entries[entries >> 32 == relation] & 0xFFFFFFFF).astype(np.int32)
-            self.store.relations[relation].put_queue(facts)
 
     def reserve_list(self, number: int, entries: int) -> None:
         """Make room for so many entries in a work list."""

@@ -26,9 +26,11 @@ from tidelog.store.layout import (
     FRAME_VARIABLES,
     FULL_TERMS,
     M_ABSENT,
+    M_BELOW,
     M_BUDGET,
     M_CODE,
     M_ERRORS,
+    M_LATE,
     M_MASKS,
     M_REQUEST_CAPACITY,
     M_REQUEST_COUNT,
@@ -46,8 +48,10 @@ from tidelog.store.layout import (
     R_CELLS,
     R_CLOSURE,
     R_COUNT,
+    R_COUNTERS,
     R_FLAGS,
     R_WIDTH,
+    ROLE_OWN_BEFORE,
     S_CHECKS,
     S_INDEX,
     S_KEYS,
@@ -522,10 +526,15 @@ def next_match(m, frame):
         count = field(row, R_COUNT)
         care = 0
         want = 0
+        below = 0
+        ranks = 0
         if kind != STEP_PIVOT:
             role = load_i32(step + 4 * S_ROLE)
             care = m[M_MASKS + 2 * role]
             want = m[M_MASKS + 2 * role + 1]
+            if role >= ROLE_OWN_BEFORE:
+                below = m[M_BELOW]
+                ranks = field(row, R_COUNTERS) + 4
         outputs = load_i32(step + 4 * S_OUTPUTS)
         checks = load_i32(step + 4 * S_CHECKS)
         lists = step + 4 * (S_LISTS + load_i32(step + 4 * S_KEYS) * (2 if kind == STEP_PIVOT else 1))
@@ -539,8 +548,12 @@ def next_match(m, frame):
                 following = fact + 1 if fact + 1 < count else -1
             else:
                 following = -1
+            fits = load_i32(record + flags) & care == want
+            if fits and below != 0 and load_i32(record + ranks) + 1 >= below:
+                m[M_LATE] = 1
+                fits = False
             if (
-                load_i32(record + flags) & care == want
+                fits
                 and (kind != STEP_PIVOT or pivot_fits(step, record, variables))
                 and bind(lists, outputs, checks, record, variables)
             ):

@@ -279,6 +279,15 @@ def is_known(known, first, second):
     return first < known[1] and second < known[2] and not note_pair(known[0], known[2], first, second)
 
 
+@inlined
+def has_pair(known, first, second):
+    """Whether a bit matrix has a pair: its address, rows and columns."""
+    if first >= known[1] or second >= known[2]:
+        return False
+    bit = first * known[2] + second
+    return load_i32(known[0] + 4 * (bit >> 5)) & (1 << (bit & 31)) != 0
+
+
 @device
 def prefetch_row(row, rows, position):
     """Ask for the cache line of a row's home slot."""

@@ -81,6 +81,8 @@ M_RESTORED = 101  # instances that lead to a fact that was brought back
 M_RANK = 102  # the round of insertion, counted over all updates
 M_RANKING = 103  # 1: facts get the round that inserts them as their rank, in the place of their recursive counter
 M_PASSING = 99  # the flags of a fact that passes marks on somewhere; see R_MARKS
+M_BELOW = 104  # 1 + the rank below which facts of the component may be in a match; 0: any may
+M_LATE = 105  # 1: some fact was left out because of its rank
 M_SIZE = 128
 
 SORT_BUCKETS = 1 << 14  # batches are sorted into that many groups of neighbours

@@ -370,15 +370,6 @@ class Relation:
         self.fields[R_QUEUE_COUNT] = 0
         self.fields[R_BATCH_COUNT] = 0
 
-    def put_queue(self, facts: Cells) -> None:
-        """Let these facts wait, and no others."""
-        self._follow_kernels()
-        if len(facts) > len(self._queue):
-            self._queue = rooms.empty(len(facts), np.int32)
-        self._queue[: len(facts)] = facts
-        self.fields[R_QUEUE_COUNT] = len(facts)
-        self._publish()
-
     # --- indexes and counters -----------------------------------------------------------------------------------------
 
     def index_on(self, columns: tuple[int, ...]) -> Index:
@@ -518,11 +509,11 @@ class Relation:
         self._hold(0, clean=True, dead=0, explicit_count=0)
         return found
 
-    def expect_as_many_as(self, former: Records) -> None:
-        """Give an empty relation a table that would hold its former records: one that need not grow is filled in
-        half the time. `tidy` sees to it that it is not too large for long.
+    def expect_as_many_as(self, former: Records, share: float) -> None:
+        """Give an empty relation a table that would hold a share of its former records: one that need not grow is
+        filled in half the time. `tidy` sees to it that it is not too large for long.
         """
-        self._new_table(max(len(former.keys) // 8, _groups_for(former.count)))
+        self._new_table(max(1, int(share * max(len(former.keys) // 8, _groups_for(former.count)))))
 
     def take_back(self, records: Records) -> None:
         """Let these be the records again, instead of what lies here now."""

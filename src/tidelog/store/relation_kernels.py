@@ -8,6 +8,7 @@ from tidelog.store.kernels import (
     field,
     find,
     find_slot,
+    has_pair,
     home_slot,
     index_row,
     index_slot_of_record,
@@ -125,8 +126,12 @@ def find_old(m, relation, records, width, count, result):
     arity = field(row, R_ARITY)
     groups = field(row, R_GROUPS)
     empty = field(row, R_COUNT) == 0
+    known = field(row, R_PAIRS), field(row, R_PAIR_ROWS), field(row, R_PAIR_COLUMNS)
     for position in range(count):
         record = records + width * position
+        if known[0] != 0 and not has_pair(known, load_i32(record), load_i32(record + 4)):
+            store_i32(result + 4 * position, -1 if load_i32(record + 4 * arity) & F_OLD else -2)
+            continue
         if empty or not load_i32(record + 4 * arity) & F_OLD:
             store_i32(result + 4 * position, -1 if load_i32(record + 4 * arity) & F_OLD else -2)
             continue
