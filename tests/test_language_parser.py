@@ -314,7 +314,29 @@ def test_places_count_from_one() -> None:
 
 
 @pytest.mark.parametrize("operator", ["<", "<=", ">", ">=", "=", "!="])
-@pytest.mark.parametrize("right", ["Y", "?y", "_", "7", "-7", "3.5", "0.5", "1e3", "3.5 + 1", "3 . ", "Y . ", "abs(Y)"])
+@pytest.mark.parametrize(
+    "right",
+    [
+        "Y",
+        "?y",
+        "_",
+        "7",
+        "-7",
+        "3.5",
+        "0.5",
+        "1e3",
+        "3.5 + 1",
+        "Y-1",
+        "Y - -1",
+        "2*?y",
+        "2 * Y + 1",
+        "Y % 2",
+        "Y / 2",
+        "3 . ",
+        "Y . ",
+        "abs(Y)",
+    ],
+)
 def test_a_comparison_between_atoms_is_what_it_is_alone(operator: str, right: str) -> None:
     for blank in ("", " ", "\n  "):
         test = f"X{blank}{operator}{blank}{right}"

@@ -41,7 +41,8 @@ MAX_DEPTH = 100
 
 # The atoms, comparisons and terms inside the PLAIN_… terminals, which have made sure of everything else.
 _PLAIN_ATOM = re.compile(r"(?:(not)\s+)?([^\s(\[<,.]+|<[^>]*>)[(\[]((?:\"[^\"]*\"|'[^']*'|<[^>]*>|[^)\]\"'<])*)[)\]]")
-_PLAIN_ITEM = re.compile(rf"{_PLAIN_ATOM.pattern}|([^\s,<>=!]+)\s*([<>=!]+)\s*([^\s,<>=!]+)")
+_PLAIN_SIDE = r"(\?\w+|[^\W\d]\w*|-?[0-9.]+)(?:\s*([-+*])\s*(\?\w+|[^\W\d]\w*|-?[0-9.]+))?"
+_PLAIN_ITEM = re.compile(rf"{_PLAIN_ATOM.pattern}|{_PLAIN_SIDE}\s*([<>=!]+)\s*{_PLAIN_SIDE}")
 _PLAIN_TERM = re.compile(r"\"[^\"]*\"|'[^']*'|<[^>]*>|[^\s,]+")
 _PREFIX_LINE = re.compile(r"@?prefix\s+([^:]*):\s*(?:<([^>]*)>|(\S+?))\s*\.?", re.IGNORECASE)
 _STRING = re.compile(r"(.*[\"'])(?:@(.*)|\^\^(.*))", re.DOTALL)
@@ -198,11 +199,17 @@ class Actions:
         if match[2] is not None:
             atom = self._matched(match, place_at)
             return Negation(atom) if match[1] else atom
-        left, right = (self._plain_operand(match, group, place_at) for group in (4, 6))
-        return Comparison(match[5], left, right, place_at(match.start(5)))
+        left, right = self._plain_side(match, 4, place_at), self._plain_side(match, 8, place_at)
+        return Comparison(match[7], left, right, place_at(match.start(7)))
 
-    def _plain_operand(self, match: re.Match[str], group: int, place_at: Callable[[int], Place]) -> Expression:
-        return self._plain_term(match[group], place_at(match.start(group)))
+    def _plain_side(self, match: re.Match[str], group: int, place_at: Callable[[int], Place]) -> Expression:
+        """One operand, or two and an operator between them, from the given group on."""
+        first = self._plain_term(match[group], place_at(match.start(group)))
+        operator = match[group + 1]
+        if operator is None:
+            return first
+        second = self._plain_term(match[group + 2], place_at(match.start(group + 2)))
+        return Call(operator, (first, second), place_at(match.start(group + 1)))
 
     def _matched(self, match: re.Match[str], place_at: Callable[[int], Place]) -> Atom:
         offset, place = match.start(3), place_at(match.start(2))

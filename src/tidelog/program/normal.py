@@ -140,6 +140,8 @@ class _Normaliser:
         return self._simple(term)
 
     def _flat_atom(self, atom: Atom) -> Atom:
+        if not any(isinstance(term, Call) for term in atom.arguments):
+            return atom
         return Atom(atom.predicate, tuple(self._simple(term) for term in atom.arguments), atom.place)
 
     def _simple(self, term: Term) -> Variable | Constant:
@@ -177,7 +179,7 @@ class _Normaliser:
 
 def _unknown(expression: Expression, bound: set[Variable]) -> bool:
     # A variable that stands for a call (its name begins with #) is known once the call's arguments are.
-    return any(variable not in bound and not variable.name.startswith("#") for variable in variables(expression))
+    return any(not variable.name.startswith("#") for variable in variables(expression) if variable not in bound)
 
 
 def _ready(item: Comparison, bound: set[Variable]) -> bool:

@@ -262,7 +262,7 @@ class _Planner:
         return bool(ready)
 
     def _known(self, item: Comparison | Expression) -> bool:
-        return all(variable in self._bound for variable in variables(item))
+        return self._bound.issuperset(variables(item))
 
 
 def make_plan(rule: NormalRule, pivot: Pivot, own: Iterable[str], estimate: Estimate) -> Plan:
