@@ -36,7 +36,7 @@ class Before:
         self._log_mark = 0  # where the entries of the component in work begin
         self._explicit_counts: dict[Relation, int] = {}
         self._ranked: dict[Relation, bool] = {}
-        # Relations of which most changes: flags and counters of all records, instead of entries in the log.
+        # Relations of which most changes: columns of flags and counters of all records, instead of entries in the log.
         self._kept: dict[Relation, Cells] = {}
         self._dropped: dict[Relation, Records] = {}
         # Relations that are derived again: the records of before, and how many of them the update began with.
@@ -65,7 +65,8 @@ class Before:
         before = relation.cells[: int(relation.fields[R_START])]
         first = relation.flags_column
         # What the log holds already is put back from there, afterwards.
-        self._kept[relation] = before[:, first : first + (3 if relation.has_counters else 1)].copy()
+        # Column by column: numpy copies short rows one by one.
+        self._kept[relation] = before[:, first : first + (3 if relation.has_counters else 1)].T.copy()
         before[:, first] |= F_TOUCHED
 
     def forget_derived(self, relation: Relation, renewed: float | None) -> Cells:
@@ -168,9 +169,9 @@ class Before:
         for relation, (records, start) in self._renewed.items():
             relation.take_back(records)
             relation.fields[R_START] = start
-        for relation, cells in self._kept.items():
+        for relation, columns in self._kept.items():
             first = relation.flags_column
-            relation.cells[: len(cells), first : first + cells.shape[1]] = cells
+            relation.cells[: columns.shape[1], first : first + len(columns)] = columns.T
         roll_back_log(self._machine)
         for relation, records in self._dropped.items():
             relation.take_back(records)
