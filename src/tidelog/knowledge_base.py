@@ -38,7 +38,7 @@ from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live import Live
 from tidelog.prefixes import check_prefixes, held_by
-from tidelog.program.normal import normalise
+from tidelog.program.normal import unjoined_atoms
 from tidelog.reason.engine import Engine
 from tidelog.reason.interrupts import deferred, interruptible
 from tidelog.reason.outcome import Outcome, Request
@@ -206,9 +206,7 @@ class KnowledgeBase:
         return self._apply(request, arities, commit, list(fresh))
 
     def _warn_of_cross_product(self, rule: Rule) -> None:
-        if sum(isinstance(item, Atom) for item in rule.body) < 2:
-            return
-        unjoined = normalise(rule).unjoined()
+        unjoined = unjoined_atoms(rule)
         if unjoined is not None:
             first, second = (render(atom, self._prefixes) for atom in unjoined)
             warn(

@@ -74,18 +74,6 @@ class NormalRule:
         elsewhere.update(definition.variable for definition in self.definitions)
         return frozenset(variable for atom in self.negatives for variable in variables(atom)) - elsewhere
 
-    def unjoined(self) -> tuple[Atom, Atom] | None:
-        """Two positive atoms with nothing in common, directly or through others: their join is a cross product."""
-        atoms = [atom for atom in self.positives if any(True for _ in variables(atom))]
-        if len(atoms) < 2:
-            return None
-        linked = [set(variables(atom)) for atom in atoms]
-        linked += [{definition.variable, *variables(definition.expression)} for definition in self.definitions]
-        reached = set(linked[0])
-        while grown := [group for group in linked if group & reached and not group <= reached]:
-            reached.update(*grown)
-        return next(((atoms[0], atom) for atom in atoms if not reached.issuperset(variables(atom))), None)
-
 
 class _Normaliser:
     def __init__(self) -> None:
@@ -202,3 +190,31 @@ def is_foreign(expression: Expression) -> bool:
 def normalise(rule: Rule) -> NormalRule:
     """The normal form of a rule that has passed the checks of the language."""
     return _Normaliser().normalise(rule)
+
+
+def unjoined_atoms(rule: Rule) -> tuple[Atom, Atom] | None:
+    """Two positive atoms with nothing in common, directly or through others: their join is a cross product."""
+    if _each_joins_another(rule):
+        return None
+    normal = normalise(rule)
+    atoms = [atom for atom in normal.positives if variables(atom)]
+    if len(atoms) < 2:
+        return None
+    linked = [set(variables(atom)) for atom in atoms]
+    linked += [{definition.variable, *variables(definition.expression)} for definition in normal.definitions]
+    reached = set(linked[0])
+    while grown := [group for group in linked if group & reached and not group <= reached]:
+        reached.update(*grown)
+    return next(((atoms[0], atom) for atom in atoms if not reached.issuperset(variables(atom))), None)
+
+
+def _each_joins_another(rule: Rule) -> bool:
+    """Whether each positive atom has a variable of one before it, as in nearly all rules."""
+    atoms = [item for item in rule.body if isinstance(item, Atom)]
+    reached = set(variables(atoms[0])) if atoms else set()
+    for atom in atoms[1:]:
+        found = variables(atom)
+        if reached.isdisjoint(found):
+            return False
+        reached.update(found)
+    return True
