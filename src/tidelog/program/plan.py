@@ -28,7 +28,7 @@ Estimate = Callable[[Atom, tuple[int, ...]], float]
 """How many facts match an atom when the given columns are bound."""
 
 
-# To look a fact up costs so much less than to find an instance whose head may be known.
+# To look a fact up is taken to cost so much less than to find an instance whose head may be known: a guess.
 FACTS_AN_INSTANCE = 4
 
 
