@@ -193,6 +193,16 @@ def test_a_deletion_that_will_be_too_dear_is_given_up_early(monkeypatch: pytest.
     assert checked[1e30] < checked[0.0] / 4
 
 
+def test_what_waits_is_no_reason_to_give_up_before_any_of_it_was_looked_at() -> None:
+    """Where the log grows while candidates are found, nothing is known yet of what each of them takes."""
+    kb = KnowledgeBase("reach(X) :- start(X). reach(Y) :- reach(X), edge(X, Y).")
+    kb.update(add={"start": [(0,)], "edge": [(0, node) for node in range(1, 20_000)]})
+    change = kb.update(delete={"edge": [(0, node) for node in range(1, 4_000)]})
+    assert change.work["overdeleted"] == 3_999
+    assert change.work["insertion"] == 0
+    audit(kb)
+
+
 def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:
     kb = KnowledgeBase(CLOSURE, modules=False)
     edges = [(node, node + step) for node in range(60) for step in (1, 2)]

@@ -29,7 +29,7 @@ from tidelog.reason.proof_state import IN_DELETION, IN_SUPPORT, LIST_D, LIST_P, 
 from tidelog.reason.propagate import run_round
 from tidelog.reason.rederivation import drop_deleted, rederive
 from tidelog.reason.sets import HOLDING
-from tidelog.reason.state import AT_BUFFERED, AT_JOINING, AT_PIVOT, AT_PLAN, AT_RELATION, AT_STAGE
+from tidelog.reason.state import AT_BUFFERED, AT_JOINING, AT_PHASE, AT_PIVOT, AT_PLAN, AT_RELATION, AT_STAGE
 from tidelog.reason.transaction import Transaction
 from tidelog.store.executor import next_match, start
 from tidelog.store.jit import device, entry_point, load_i32, store_i32, store_i64
@@ -202,11 +202,19 @@ def delete_by_ranks(
 
 
 def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> float:
-    """What the facts that wait will cost at least; `checked` had looked before this component's did."""
+    """What the facts that wait to look will cost at least; `checked` had looked before this component's did."""
     machine = transaction.machine
-    done = int(machine[M_WORK + W_CHECKED]) - checked + transaction.list_count(LIST_D)
-    looked = int(machine[M_STATE + AT_PIVOT]) if machine[M_STATE + AT_STAGE] == LOOKING else 0
-    return spent / max(1, done) * (sum(relation.queue_count for relation in node.relations) - looked)
+    done = int(machine[M_WORK + W_CHECKED]) - checked
+    if done == 0:
+        return 0.0  # Candidates are still being found.
+    waiting_in = node.relations
+    looked = 0
+    if machine[M_STATE + AT_STAGE] == LOOKING:
+        waiting_in = waiting_in[int(machine[M_STATE + AT_RELATION]) :]
+        looked = int(machine[M_STATE + AT_PIVOT])
+    elif machine[M_STATE + AT_PHASE] == 0:
+        return 0.0  # Those that wait have looked, and are about to spread, which was counted.
+    return spent / done * (sum(relation.queue_count for relation in waiting_in) - looked)
 
 
 def _overdelete(transaction: Transaction, node: Node, rules: RuleChange, counters: Counters) -> None:
