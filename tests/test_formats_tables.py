@@ -100,6 +100,11 @@ def test_columns_share_memory_with_arrow() -> None:
         ("ab", "str holds no rows"),
         (3, "int holds no rows"),
         (np.zeros(3), "1 dimensions"),
+        (np.array([[1, 2j]]), "p, column 1: Arrow has no such values"),
+        (np.zeros((1, 2), ">i8"), "p, column 1: Arrow has no such values"),
+        (np.ma.array([[1, 2]], mask=[[False, True]]), "p: an array with masked values"),
+        (pd.DataFrame({"x": [2j]}), "p, column 'x': Arrow has no such values"),
+        (pd.DataFrame({"x": pd.arrays.SparseArray([1, 2])}), "p, column 'x': Arrow has no such values"),
         (pd.DataFrame({"x": [1.0, None]}), "column 'x', row 2: a missing value"),
         (pd.DataFrame({"x": ["a", None]}), "row 2, column 1: a missing value"),
         (

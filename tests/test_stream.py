@@ -149,6 +149,25 @@ def test_an_error_of_the_source_comes_after_the_changes_before_it() -> None:
         next(stream)
 
 
+class BrokenRows:
+    """Rows of which only the reading shows that there are none."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        raise RuntimeError("the rows cannot be read")
+
+
+@pytest.mark.parametrize("side", ["add", "delete"])
+def test_rows_that_cannot_be_read_fail_in_the_place_of_their_update(side: str) -> None:
+    stream = KnowledgeBase(PATHS).stream([ADD, {side: {"edge": BrokenRows()}}, ADD_MORE])
+    assert sizes([next(stream)]) == [(2, 0)]
+    with pytest.raises(RuntimeError, match="cannot be read"):
+        next(stream)
+    assert sizes(stream) == [(3, 0)]
+
+
 def test_rows_that_can_be_read_only_once_are_left_to_their_update() -> None:
     kb = KnowledgeBase(PATHS)
     list(kb.stream([ADD, {"delete": {"edge": iter([("a", "b")])}}]))

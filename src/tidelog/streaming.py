@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tidelog.errors import DataError, TidelogError
+from tidelog.errors import DataError
 from tidelog.reason.attendant import SHUT, Attendant
 from tidelog.reason.outcome import Request, Rows
 from tidelog.reason.transaction import BUDGET, Transaction
@@ -140,7 +140,7 @@ class LookAhead:
             return Request(
                 self._encode_facts(update.get("delete"), arities), self._encode_facts(update.get("add"), arities)
             )
-        except (TidelogError, AttributeError, TypeError, ValueError):
+        except Exception:  # Rows may raise whatever they like.
             return None
 
     def _encode_facts(self, facts: Mapping[str, Any] | None, arities: dict[str, int]) -> Rows:

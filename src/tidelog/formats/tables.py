@@ -151,8 +151,7 @@ def _columns_of_pandas(frame: Any, predicate: str) -> list[pa.Array] | None:
         if series.dtype == object:
             columns.append(column_of_values(series.tolist(), lambda row: f"{predicate}, row {row + 1}", number))
         else:
-            array = _one_array(pa.array(series, from_pandas=True))
-            columns.append(fact_column(array, f"{predicate}, column {series.name!r}"))
+            columns.append(_foreign_column(series, f"{predicate}, column {series.name!r}"))
     return columns
 
 
@@ -163,8 +162,19 @@ def _columns_of_numpy(array: np.ndarray[Any, Any], predicate: str) -> list[pa.Ar
         return columns_of_rows(array.tolist(), lambda row: f"{predicate}, row {row + 1}")
     if not len(array):
         return None
-    columns = (pa.array(np.ascontiguousarray(array[:, number])) for number in range(array.shape[1]))
-    return [fact_column(column, f"{predicate}, column {number + 1}") for number, column in enumerate(columns)]
+    if np.ma.is_masked(array):
+        raise DataError(f"{predicate}: an array with masked values; facts have no nulls: leave these rows out")
+    columns = (np.ascontiguousarray(array[:, number]) for number in range(array.shape[1]))
+    return [_foreign_column(column, f"{predicate}, column {number + 1}") for number, column in enumerate(columns)]
+
+
+def _foreign_column(values: Any, place: str) -> pa.Array:
+    """A column of pandas or NumPy, whose NaN pandas means as missing."""
+    try:
+        array = pa.array(values, from_pandas=not isinstance(values, np.ndarray))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
+        raise DataError(f"{place}: Arrow has no such values ({error}); cast them to strings or numbers first") from None
+    return fact_column(_one_array(array), place)
 
 
 def _arrow_table(rows: Any, predicate: str) -> pa.Table:
