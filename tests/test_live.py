@@ -272,6 +272,33 @@ def test_a_bad_update_is_refused_and_the_others_are_not() -> None:
     assert kb.predicates == ["edge", "path"]
 
 
+def test_arities_are_those_of_what_is_in_work_as_well() -> None:
+    kb = KnowledgeBase(PATHS)
+    live = kb.live()
+    live.submit(add={**chain(50), "other": [(1,)]})
+    in_the_middle(live)
+    live.submit(add={"other": [(1, 2)]})
+    live.submit(add={"other": [(2,)]})
+    with pytest.raises(ArityError, match="`other` has 1 argument") as refused:
+        live.settle()
+    assert any("update 2" in note for note in refused.value.__notes__)
+    assert set(kb.facts("other")) == {(1,), (2,)}
+    audit(kb)
+
+
+def test_an_update_that_is_refused_leaves_no_arity() -> None:
+    kb = KnowledgeBase(max_facts=5)
+    live = kb.live()
+    live.submit(add={"other": [(number,) for number in range(9)]})
+    live.submit(add={"edge": [(1, 2)]})
+    with pytest.raises(LimitError):
+        live.settle()
+    live.submit(add={"other": [(1, 2)]})
+    live.settle()
+    assert set(kb.facts("other")) == {(1, 2)}
+    audit(kb)
+
+
 @pytest.mark.parametrize("background", [False, True])
 def test_a_function_that_leaves_the_program_refuses_its_update_alone(background: bool) -> None:
     kb = KnowledgeBase()

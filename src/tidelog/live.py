@@ -296,11 +296,14 @@ class Live:
     def _apply(self, work: Batch | Submission) -> Change | None:
         if isinstance(work, Submission):
             return self._kb.update(**work.update)
+        # Those that the batch was taken in with may come of updates that have been refused since.
+        arities = dict(self._kb._arities)
+        check_arities_of((facts for part in work.parts for facts in (part.delete, part.add)), arities)
         with self.window:
             request: Request = work.request(self._kb._engine)
         if not request.add and not request.delete:
             return None
-        return self._kb._apply(request, {**self._kb._arities, **work.arities})
+        return self._kb._apply(request, arities)
 
     def _begin_again(self) -> None:
         """Put what was in work before what has come in since, as one."""
@@ -418,7 +421,8 @@ class Live:
 
     def _encoded(self, submission: Submission, batch: Batch) -> Part:
         """The facts of a submission; one that cannot be read is refused, and does nothing."""
-        arities = {**self._kb._arities, **batch.arities}
+        in_work = self._in_work.arities if isinstance(self._in_work, Batch) else {}
+        arities = {**self._kb._arities, **in_work, **batch.arities}
         try:
             part = self._read_early.pop(submission.number, None) or self._read(submission, arities)
             check_arities_of((part.delete, part.add), arities)
