@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -121,6 +121,28 @@ def test_steps_of_several_threads_add_up() -> None:
         thread.join()
     live.settle()
     assert len(kb.facts("edge")) == 90
+
+
+def test_a_step_ends_with_the_work_also_where_more_comes_before_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    live = KnowledgeBase(PATHS).live()
+    more_came = threading.Event()
+    wait_for = live._changed.wait_for
+
+    def wait_late(predicate: Callable[[], bool]) -> bool:
+        while not more_came.is_set():
+            live._changed.wait(0.001)
+        return wait_for(predicate)
+
+    monkeypatch.setattr(live._changed, "wait_for", wait_late)
+    live.submit(add=chain(3))
+    stepping = threading.Thread(target=live.step, args=(1_000,), daemon=True)
+    stepping.start()
+    while live.pending or live._worker is not None:
+        time.sleep(0.001)
+    live.submit(add=chain(1, first=3))
+    more_came.set()
+    stepping.join(10)
+    assert not stepping.is_alive()
 
 
 # --- cancelling

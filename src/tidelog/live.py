@@ -233,6 +233,10 @@ class Live:
             self._wake.clear()
             with self._changed:
                 busy = self.pending > 0 and (self._units > 0 or self._unlimited > 0)
+                if self.pending == 0 and self._units > 0:
+                    # Whoever asked for them may come to look only when more has been submitted.
+                    self._units = 0
+                    self._changed.notify_all()
                 if not busy and not self._background:
                     self._worker = None
                     return
