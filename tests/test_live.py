@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -26,7 +27,7 @@ from engine_util import ALGORITHMS, explicit, facts_of, knowledge_base, material
 from generate import EVERYTHING, soak
 from naive import State, Update, change, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, TidelogError
-from tidelog.backlog import Part, Submission
+from tidelog.backlog import Batch, Part, Submission
 from tidelog.live import Live
 from tidelog.reason.engine import Engine
 from tidelog.reason.transaction import Transaction
@@ -729,6 +730,17 @@ def test_settle_finishes_what_another_thread_has_begun() -> None:
     live.settle()
     assert len(kb.facts("path")) == 50 * 51 // 2 + 50 * 51 // 2
     audit(kb)
+
+
+def test_what_waits_may_go_while_somebody_looks_at_it() -> None:
+    class Vanishing(deque[Any]):
+        def __bool__(self) -> bool:
+            return True
+
+    live = KnowledgeBase(PATHS).live()
+    live._in_work, live._waiting = Batch(), Vanishing()
+    assert live.submit(add=chain(1)) == 1
+    assert live.pending == 1
 
 
 def test_ctrl_c_leaves_updates_pending() -> None:

@@ -410,13 +410,12 @@ class Live:
     def _can_take_in_beside(self) -> bool:
         """Whether the next update may be taken in by whoever submits: it is small, and nothing else is in work than
         facts."""
-        if not self._incoming:
-            return False
         try:
             next_one = self._incoming[0]
-        except IndexError:  # Somebody else has taken it in.
+            waits_for_rules = self._waits_for_rules()
+        except IndexError:  # There is none, or somebody has just taken away what is looked at here, and looks himself.
             return False
-        in_work = isinstance(self._in_work, Batch) and not self._waits_for_rules()
+        in_work = isinstance(self._in_work, Batch) and not waits_for_rules
         return in_work and next_one.is_small and not next_one.changes_rules
 
     def _take_in_beside(self) -> None:
