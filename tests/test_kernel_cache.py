@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import resource
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,3 +52,20 @@ def test_a_kernel_runs_where_the_cache_cannot_be_made(tmp_path: Path, monkeypatc
     (tmp_path / "file").touch()
     monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path / "file" / "cache")
     assert entry_point(successor)(1) == 2
+
+
+def test_threads_have_a_kernel_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    compile_one = jit._EntryPoint._compile
+
+    def compile_slowly(self: jit._EntryPoint, dispatcher: Any, signature: Any) -> Any:
+        compiled.append(signature)
+        time.sleep(0.05)
+        return compile_one(self, dispatcher, signature)
+
+    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path)
+    monkeypatch.setattr(jit._EntryPoint, "_compile", compile_slowly)
+    kernel = entry_point(successor)
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(kernel, range(4))) == [1, 2, 3, 4]
+    assert len(compiled) == 1

@@ -17,6 +17,7 @@ import ctypes
 import hashlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +93,10 @@ def _type_of(argument: object) -> Any:
     return types.int64 if isinstance(argument, np.integer) else numba.typeof(argument)
 
 
+# One thread at a time: others wait for a kernel and do not compile it too, and Numba's settings change meanwhile.
+_COMPILING = threading.Lock()
+
+
 class _EntryPoint:
     """A kernel that Python calls: compiled at its first call, kept in the cache folder, and announced if that takes
     long.
@@ -108,13 +113,14 @@ class _EntryPoint:
 
     def __call__(self, *arguments: Any) -> Any:
         if self._compiled is None:
-            return self._first_call(arguments)
+            with _COMPILING:
+                # Another thread may have had it compiled meanwhile.
+                self._compiled = self._compiled or self._compiled_for(arguments)
         return self._compiled(*arguments)
 
-    def _first_call(self, arguments: tuple[Any, ...]) -> Any:
+    def _compiled_for(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         if JIT_DISABLED:
-            self._compiled = self._function
-            return self._function(*arguments)
+            return self._function
         before = numba_config.CACHE_DIR
         try:
             CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
@@ -137,8 +143,8 @@ class _EntryPoint:
         _EntryPoint.compiling += time.perf_counter() - began
         # Numba would look at the types of all arguments each time, and here they are always the same.
         (result,) = self._dispatcher.overloads.values()
-        self._compiled = result.entry_point
-        return self._compiled(*arguments)
+        compiled_code: Callable[..., Any] = result.entry_point
+        return compiled_code
 
     def _compile(self, dispatcher: Any, signature: tuple[Any, ...]) -> Any:
         """Compile a kernel; one that the cache has no room for is kept for this process alone."""
