@@ -155,6 +155,13 @@ def test_a_program_is_free_in_its_blanks() -> None:
     assert parse_program(spread) == parse_program("p(X,Y):-q(X,Y),not r(X),X=Y.s(a).")
 
 
+@pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\v", "\f", "\t", "\r\n"])
+def test_a_blank_is_a_blank_wherever_it_stands(blank: str) -> None:
+    """Those that come with text copied from a page too."""
+    text = "  p(X) :- q(X, Y), X < Y + 1, Z = abs(X), not r(Z), Z / 2 > 1. ?- p(X). p(3) .  "
+    assert parse_program(text.replace(" ", blank)) == parse_program(text)
+
+
 def test_expressions_by_precedence() -> None:
     one, two = Constant(1), Constant(2)
     assert expression("X + 1 * 2") == Call("+", (X, Call("*", (one, two))))
