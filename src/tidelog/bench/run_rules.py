@@ -30,6 +30,9 @@ _PAPER = {  # Tables 2 and 3: (from scratch, incremental), in seconds
 }
 _TURBINES = {"RS1": 400, "RS2": 200, "RS3": 200}
 _TURBINES_TO_WARM = 20  # that come and go before the clock starts
+# Changes of less than so many seconds come and go so many times more, and the least counts: they take as long as it
+# takes to be disturbed once.
+_SHORT, _REPEATS = 0.05, 4
 
 
 def run(options: Options) -> Report:
@@ -147,7 +150,11 @@ def rule_changes(name: str, size: float, sets: list[tuple[str, ...]]) -> list[tu
         fresh, without = timed_materialise(turbines.text(rules, chosen), facts)
         without.added = len(fresh)
         del fresh
-        rows.append((", ".join(chosen), deletion, without, timed(kb, add_rules=text), whole))
+        addition = timed(kb, add_rules=text)
+        for _ in range(_REPEATS if max(deletion.cpu, addition.cpu) < _SHORT else 0):
+            deletion.cpu = min(deletion.cpu, timed(kb, remove_rules=text).cpu)
+            addition.cpu = min(addition.cpu, timed(kb, add_rules=text).cpu)
+        rows.append((", ".join(chosen), deletion, without, addition, whole))
     return rows
 
 
