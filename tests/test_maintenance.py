@@ -6,6 +6,7 @@ import pytest
 
 import tidelog.store.pair_bits
 import tidelog.store.store
+from audit import audit
 from engine_util import ALGORITHMS, check_stream
 from generate import EVERYTHING, POSITIVE, Features, soak
 from naive import Update
