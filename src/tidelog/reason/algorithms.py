@@ -147,7 +147,7 @@ def _most_instances_go(transaction: Transaction, node: Node, losses: list[Loss])
         found = _applications(transaction, rule)
         stay = found * prod(stays.get(atom.predicate, 1.0) for atom in rule.normal.positives)
         gone, left = gone + found - stay, left + stay
-    return gone > max(left, LEAST_LOSS)
+    return gone > left
 
 
 def _most_stays(transaction: Transaction, node: Node, losses: list[Loss]) -> bool:
