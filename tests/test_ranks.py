@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tidelog.reason.algorithms
@@ -14,8 +17,8 @@ from engine_util import check_stream
 from generate import EVERYTHING, soak
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.reason.policy import Costs
-from tidelog.reason.ranks import LAST_RANK
-from tidelog.store.layout import M_RANK, M_REQUEST_COUNT
+from tidelog.reason.ranks import LAST_RANK, _outlook
+from tidelog.store.layout import M_RANK, M_REQUEST_COUNT, M_SIZE, M_WORK, W_CHECKED
 
 REACH = "reach(X) :- start(X). reach(Y) :- reach(X), edge(X, Y)."
 CLOSURE = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), path(Y, Z)."
@@ -193,14 +196,23 @@ def test_a_deletion_that_will_be_too_dear_is_given_up_early(monkeypatch: pytest.
     assert checked[1e30] < checked[0.0] / 4
 
 
-def test_what_waits_is_no_reason_to_give_up_before_any_of_it_was_looked_at() -> None:
-    """Where the log grows while candidates are found, nothing is known yet of what each of them takes."""
+def test_facts_that_are_about_to_spread_are_no_reason_to_give_up() -> None:
+    """What they take was counted when they looked."""
     kb = KnowledgeBase("reach(X) :- start(X). reach(Y) :- reach(X), edge(X, Y).")
     kb.update(add={"start": [(0,)], "edge": [(0, node) for node in range(1, 20_000)]})
     change = kb.update(delete={"edge": [(0, node) for node in range(1, 4_000)]})
     assert change.work["overdeleted"] == 3_999
     assert change.work["insertion"] == 0
     audit(kb)
+
+
+def test_candidates_are_no_reason_to_give_up_before_any_of_them_has_looked() -> None:
+    """Where kernels pause while they are still being found, nothing is known of what each of them takes."""
+    transaction: Any = SimpleNamespace(machine=np.zeros(M_SIZE, np.int64))
+    node: Any = SimpleNamespace(relations=[SimpleNamespace(queue_count=1_000)])
+    assert _outlook(transaction, node, checked=0, spent=500) == 0
+    transaction.machine[M_WORK + W_CHECKED] = 10
+    assert _outlook(transaction, node, checked=0, spent=500) == 50_000
 
 
 def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:
