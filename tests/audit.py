@@ -16,14 +16,14 @@ from naive import Database, database, derivations, materialise, without_empty
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.language.syntax import Aggregate, Constant
 from tidelog.program.graph import RuleGraph
-from tidelog.program.modules import Kind, recognise
+from tidelog.program.modules import Kind, recognise_whole
 from tidelog.program.plan import Plan, make_plan
 from tidelog.reason.closures import ClosureNode
 from tidelog.reason.compiled import normal_form
 from tidelog.reason.engine import Engine
 from tidelog.reason.policy import NO_COUNTER
 from tidelog.results import row_identity
-from tidelog.store.closures import Closure
+from tidelog.store.closures import ReadableClosure
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     EMPTY,
@@ -182,23 +182,29 @@ def _audit_modules(engine: Engine) -> None:
     for predicate in engine.graph.predicates:
         component = engine.graph.component(predicate)
         rules = {number: engine.graph.rule(number) for number in component.rules}
-        modules, rest = recognise(rules) if component.predicates == (predicate,) else ((), ())
-        aggregated = any(isinstance(term, Aggregate) for number in rest for term in rules[number].head.arguments)
-        whole = len(modules) == 1 and not set(rest) & set(component.recursive_rules) and not aggregated
+        module = recognise_whole(component, rules)
+        rest = set(rules) - set(module.rules if module else ())
+        whole = module is not None and not any(
+            isinstance(term, Aggregate) for number in rest for term in rules[number].head.arguments
+        )
         node = closures.get(predicate)
         if node is None:
             # A linear pair that had explicit facts when its rules came stays with the general algorithms.
-            assert not whole or not closures._enabled or predicate in closures._unfit or modules[0].kind is Kind.LINEAR
+            unfit = not closures._unfit.isdisjoint(component.predicates)
+            assert not whole or not closures._enabled or unfit or (module and module.kind is Kind.LINEAR)
             continue
-        assert (node.module, node.rules) == (modules[0], rules)
         assert whole
-        assert node.relation.closure is node.closure
+        assert (node.module, node.rules) == (module, rules)
+        assert all(closures.get(twin) is node for twin in component.predicates)
         fresh = ClosureNode(engine.store, node.module, rules)
         fresh.closure.apply(([], []), fresh._edges(engine.store.relation(node.base_predicate, 2).rows()))
-        assert set(_pairs(fresh.closure)) == set(_pairs(node.closure)), f"{predicate}: pairs of the closure"
+        for name, view in fresh.views():
+            shown = engine.store.relation(name, 2).closure
+            assert shown is not None
+            assert set(_pairs(view)) == set(_pairs(shown)), f"{name}: pairs of the closure"
 
 
-def _pairs(closure: Closure) -> list[tuple[int, int]]:
+def _pairs(closure: ReadableClosure) -> list[tuple[int, int]]:
     return [pair for source, target in closure.pairs() for pair in zip(source.tolist(), target.tolist(), strict=True)]
 
 

@@ -356,7 +356,16 @@ class RuleMaker:
         if self.features.comparisons and self.source.chance(40):
             apart = (Comparison("!=", x, z),)
         symmetric = [Rule(closed(x, y), (closed(y, x),))] if self.source.chance(40) else []
-        return [base, Rule(closed(x, z), (*step, *apart)), *symmetric]
+        return [base, Rule(closed(x, z), (*step, *apart)), *symmetric, *self._twin(head, x, y)]
+
+    def _twin(self, head: Predicate, x: Variable, y: Variable) -> list[Rule]:
+        """Sometimes, the rules by which another predicate holds the same pairs, mostly the other way round."""
+        others = [p for p in self.predicates if p.arity == 2 and p.level == head.level and p != head]
+        if not others or self.source.chance(50):
+            return []
+        ends = (y, x) if self.source.chance(70) else (x, y)
+        here, there = Atom(head.name, (x, y)), Atom(self.source.pick(others).name, ends)
+        return [Rule(here, (there,)), Rule(there, (here,))]
 
 
 # Cases

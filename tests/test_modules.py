@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from tidelog.language import parse_program
 from tidelog.language.syntax import Atom, BodyItem, Comparison, Rule, Term, Variable
-from tidelog.program.modules import Diagonal, Kind, Module, recognise
+from tidelog.program.graph import RuleGraph
+from tidelog.program.modules import Diagonal, Kind, Module, recognise, recognise_whole
+from tidelog.program.twins import Twin
 
 TRANSITIVE = "r(X, Z) :- r(X, Y), r(Y, Z)."
 TRANSITIVE_APART = "r(X, Z) :- r(X, Y), r(Y, Z), X != Z."
@@ -113,6 +115,60 @@ def test_two_closures_in_one_component() -> None:
     modules, rest = recognise(program)
     assert [module.predicate for module in modules] == ["r", "s"]
     assert rest == (3, 4)
+
+
+INVERSES = "r(X, Y) :- s(Y, X). s(X, Y) :- r(Y, X)."
+TWINS = {
+    INVERSES + TRANSITIVE: (Kind.TRANSITIVE, Diagonal.CLOSURE, (Twin("s", True, 1),)),
+    INVERSES + TRANSITIVE.replace("r(", "s("): (Kind.TRANSITIVE, Diagonal.CLOSURE, (Twin("s", True, 1),)),
+    INVERSES + TRANSITIVE_APART: (Kind.TRANSITIVE, Diagonal.GIVEN, (Twin("s", True, 1),)),
+    INVERSES + "r(X, Z) :- s(Y, X), r(Y, Z).": (Kind.TRANSITIVE, Diagonal.CLOSURE, (Twin("s", True, 1),)),
+    INVERSES + MIRROR + TRANSITIVE: (Kind.SYMMETRIC_TRANSITIVE, Diagonal.CLOSURE, (Twin("s", True, 1),)),
+    # Copies that disagree on the direction make it symmetric.
+    "r(X, Y) :- s(Y, X). s(X, Y) :- r(X, Y)." + TRANSITIVE: (
+        Kind.SYMMETRIC_TRANSITIVE,
+        Diagonal.CLOSURE,
+        (Twin("s", True, 1),),
+    ),
+    "r(X, Y) :- s(X, Y). s(X, Y) :- t(Y, X). t(X, Y) :- r(Y, X)." + TRANSITIVE: (
+        Kind.TRANSITIVE,
+        Diagonal.CLOSURE,
+        (Twin("s", False, 1), Twin("t", True, 2)),
+    ),
+    "p(X, Y) :- q(Y, X). q(X, Y) :- p(Y, X)." + BASE + RIGHT: (
+        Kind.LINEAR,
+        Diagonal.CLOSURE,
+        (Twin("q", True, 1),),
+    ),
+}
+NO_TWINS = {
+    "copied one way only, and back by more than a copy": "r(X, Y) :- s(Y, X). s(X, Y) :- r(Y, X), good(X)."
+    + TRANSITIVE,
+    "back by a copy that compares": "r(X, Y) :- s(Y, X). s(X, Y) :- r(Y, X), X != Y." + TRANSITIVE,
+    "a third predicate": INVERSES + TRANSITIVE + "r(X, Y) :- t(X, Y), good(X). t(X, Y) :- s(X, Y).",
+    "another recursion": INVERSES + TRANSITIVE + "s(X, Y) :- r(X, X), good(Y).",
+    "no closure": INVERSES,
+}
+
+
+def whole_module(text: str) -> Module | None:
+    graph = RuleGraph()
+    graph.update(parse_program(text).rules)
+    head = graph.rule(1).head.predicate
+    return recognise_whole(graph.component(head), graph.rules)
+
+
+@pytest.mark.parametrize("text", TWINS)
+def test_twins_are_one_closure(text: str) -> None:
+    module = whole_module(text + "r(X, Y) :- given(X, Y)." * ("p(" not in text))
+    assert module is not None
+    assert (module.kind, module.diagonal, module.twins) == TWINS[text]
+    assert module.rules == tuple(rules(text))
+
+
+@pytest.mark.parametrize("text", NO_TWINS.values(), ids=NO_TWINS)
+def test_not_taken_for_twins(text: str) -> None:
+    assert whole_module(text) is None
 
 
 @given(text=st.sampled_from(list(MODULES)), data=st.data())

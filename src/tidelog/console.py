@@ -8,7 +8,7 @@ from tidelog.formats.order import sort_key, sorted_rows
 from tidelog.language import display_predicate, render, resolve_predicate
 from tidelog.language.syntax import Atom, Constant, Query, Rule, variables
 from tidelog.program.graph import Component, RuleGraph
-from tidelog.program.modules import recognise
+from tidelog.program.modules import recognise_whole
 from tidelog.program.normal import normalise
 from tidelog.program.plan import Pivot, Start, make_plan
 from tidelog.values import Row, Value
@@ -64,10 +64,13 @@ def plan_lines(graph: RuleGraph, count: Callable[[str], int], prefixes: Mapping[
     for component in graph.components_in_order():
         names = ", ".join(display_predicate(predicate, prefixes) for predicate in component.predicates)
         yield f"{names} ({'recursive' if component.recursive else 'not recursive'})"
-        modules, rest = recognise({number: graph.rule(number) for number in component.rules})
-        for module in modules:
-            yield f"  {module.kind} closure of rules {', '.join(map(str, module.rules))}"
-        for number in rest:
+        module = recognise_whole(component, graph.rules)
+        closed = () if module is None else module.rules
+        if module is not None:
+            yield f"  {module.kind} closure of rules {', '.join(map(str, closed))}"
+        for number in component.rules:
+            if number in closed:
+                continue
             yield from _rule_plans(number, graph.rule(number), component, count, prefixes)
 
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from tidelog.explain.explainer import Explainer
     from tidelog.explain.proof import Proof
     from tidelog.storage.home import Home
-    from tidelog.store.closures import Closure
+    from tidelog.store.closures import ReadableClosure
 
 FactsByPredicate = Mapping[str, Any]
 
@@ -542,7 +542,7 @@ class KnowledgeBase:
         self._engine.store.forget_function(name)
 
 
-def first_pairs(closure: Closure, most: int) -> Cells:
+def first_pairs(closure: ReadableClosure, most: int) -> Cells:
     """Some pairs of a closure, which may have far more than anybody wants to see."""
     for pair in closure.pairs(most):
         return np.stack(pair, axis=1)

@@ -98,9 +98,10 @@ class Backwards:
 
     def large_closure(self, predicate: str) -> ClosureNode | None:
         """The closure that a predicate is, where that has very many pairs. A linear one is searched as any rules are:
-        its rules offer as many stops as there are next nodes; and so is one whose rules lead several ways."""
+        its rules offer as many stops as there are next nodes; and so is one whose rules lead several ways, or that has
+        several predicates."""
         closure = self.engine.closures.get(predicate)
-        if closure is None or closure.base is None or len(closure.relation) <= SEARCHED_PAIRS:
+        if closure is None or not closure.bases or len(closure.relation) <= SEARCHED_PAIRS or closure.module.twins:
             return None
         rules = (normal_form(self.engine.graph.rule(number), number)[0] for number in closure.module.rules)
         return closure if leads_one_way(rules) else None
@@ -108,11 +109,7 @@ class Backwards:
     def _closure_over(self, predicate: str) -> ClosureNode | None:
         """The closure whose base a predicate is."""
         closure = self.engine.closures.get(closed_predicate(predicate))
-        return (
-            closure
-            if closure is not None and closure.base is not None and closure.base_predicate == predicate
-            else None
-        )
+        return closure if closure is not None and closure.bases and closure.base_predicate == predicate else None
 
     # --- rules as they stand ----------------------------------------------------------------------------------------
 
@@ -200,8 +197,7 @@ def closed_predicate(predicate: str) -> str:
 
 
 def _base_rules(closure: ClosureNode) -> list[int]:
-    assert closure.base is not None
-    return [rule.number for rule in closure.base.rules]
+    return [rule.number for base in closure.bases for rule in base.rules]
 
 
 def _first_step(normal: NormalRule) -> int:

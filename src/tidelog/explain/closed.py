@@ -58,14 +58,12 @@ class ClosedPairs:
 
     def _base(self) -> tuple[Cells, npt.NDArray[np.int64]]:
         """The pairs of the base, and the heights of their lowest proofs as far as they are plain."""
-        assert self._closure.base is not None
-        base = self._closure.base.relations[0]
+        (node,) = self._closure.bases
+        base = node.relations[0]
         facts = base.live()
         explicit = base.cells[facts, base.flags_column] & F_EXPLICIT != 0
         graph = self._backwards.engine.graph
-        derived = any(
-            graph.producers(atom.predicate) for rule in self._closure.base.rules for atom in rule.normal.positives
-        )
+        derived = any(graph.producers(atom.predicate) for rule in node.rules for atom in rule.normal.positives)
         return base.rows(facts), np.where(explicit, 0, UNKNOWN if derived else 1)
 
     def height(self, pair: Pair) -> int:

@@ -20,16 +20,21 @@ because x reaches z along a path without repetition, and no pair from x or to z 
 proved in the tests over all sets of pairs on four nodes. What else looks alike has no such form and stays with the
 general algorithms: a linear pair of which only the base rule compares, constants, repeated variables, other
 comparisons, other atoms. Next to the symmetric rule any orientation of the transitive rule's atoms is the same rule.
+
+A closure may have several names: `program.twins` finds predicates that are one relation, and `recognise_whole` reads
+the rules of all of them as rules of one. G is then what is given of any of them, each pair in the leader's direction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
 
-from tidelog.language.syntax import Atom, Comparison, Rule, Term, Variable
+from tidelog.language.syntax import Rule
+from tidelog.program.graph import Component
+from tidelog.program.shapes import Pair, Shape, shape_of
+from tidelog.program.twins import Twin, find_twins, told_of_leader
 
 
 class Kind(StrEnum):
@@ -57,6 +62,12 @@ class Module:
     base: str | None = None
     inverse: bool = False
     mirror_compares: bool = False  # whether every rule that turns pairs round asks for `x != y`
+    twins: tuple[Twin, ...] = ()  # the other predicates that hold its pairs
+
+    @property
+    def predicates(self) -> tuple[str, ...]:
+        """All that hold its pairs: the leader, then its twins."""
+        return (self.predicate, *(twin.predicate for twin in self.twins))
 
     @property
     def needs_no_explicit_facts(self) -> bool:
@@ -71,32 +82,9 @@ class Module:
         return self.diagonal is not Diagonal.CLOSURE or self.mirror_compares
 
 
-class Pair(NamedTuple):
-    """A binary atom on two different variables."""
-
-    predicate: str
-    first: str
-    second: str
-
-    @property
-    def ends(self) -> frozenset[str]:
-        return frozenset((self.first, self.second))
-
-    def turned(self) -> Pair:
-        return Pair(self.predicate, self.second, self.first)
-
-
-class Shape(NamedTuple):
-    """A rule made of pairs alone; `compares` where it asks for different ends of its head."""
-
-    head: Pair
-    body: tuple[Pair, ...]
-    compares: bool
-
-
 def recognise(rules: Mapping[int, Rule]) -> tuple[tuple[Module, ...], tuple[int, ...]]:
     """The closures among all the rules of one component, and the numbers of the rules that are in none."""
-    shapes = {number: _shape(rule) for number, rule in rules.items()}
+    shapes = {number: shape_of(rule) for number, rule in rules.items()}
     linear = _linear(shapes)
     if linear is not None:
         return (linear,), ()
@@ -104,6 +92,24 @@ def recognise(rules: Mapping[int, Rule]) -> tuple[tuple[Module, ...], tuple[int,
     modules = tuple(filter(None, (_closure(predicate, shapes) for predicate in predicates)))
     taken = {number for module in modules for number in module.rules}
     return modules, tuple(number for number in rules if number not in taken)
+
+
+def recognise_whole(component: Component, rules: Mapping[int, Rule]) -> Module | None:
+    """The closure that all the recursion of a component is, if it is one."""
+    if not component.recursive_rules:
+        return None
+    leader = component.predicates[0]
+    shapes = {number: shape_of(rules[number]) for number in component.rules}
+    twins = find_twins(component.predicates, shapes)
+    if twins is None:
+        return None
+    told = {number: shape and told_of_leader(shape, leader, twins) for number, shape in shapes.items()}
+    idle = {number for number, shape in told.items() if shape and shape.body == (shape.head,)}
+    working = {number: shape for number, shape in told.items() if number not in idle}
+    module = _linear(working) or _closure(leader, working)
+    if module is None or not idle.union(module.rules).issuperset(component.recursive_rules):
+        return None
+    return replace(module, rules=tuple(sorted((*idle, *module.rules))), twins=twins)
 
 
 def _closure(predicate: str, shapes: Mapping[int, Shape | None]) -> Module | None:
@@ -147,34 +153,6 @@ def _linear_diagonal(bases: Iterable[Shape], steps: Iterable[Shape]) -> Diagonal
     if not all(shape.compares for shape in steps):
         return None if base_compares else Diagonal.CLOSURE
     return Diagonal.NONE if base_compares else Diagonal.GIVEN
-
-
-# ── the shapes of rules ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _shape(rule: Rule) -> Shape | None:
-    """A rule as pairs of variables, or None where it has anything else in it."""
-    head = _pair(rule.head)
-    atoms = [item for item in rule.body if isinstance(item, Atom)]
-    others = [item for item in rule.body if not isinstance(item, Atom)]
-    body = [pair for pair in map(_pair, atoms) if pair]
-    if head is None or len(body) < len(atoms):
-        return None
-    if not all(isinstance(item, Comparison) and _separates(item, head) for item in others):
-        return None
-    return Shape(head, tuple(body), compares=bool(others))
-
-
-def _pair(atom: Atom) -> Pair | None:
-    names = [argument.name for argument in atom.arguments if isinstance(argument, Variable)]
-    return Pair(atom.predicate, *names) if len(set(names)) == 2 == atom.arity else None
-
-
-def _separates(comparison: Comparison, head: Pair) -> bool:
-    """Whether a comparison is `x != z` on the two ends of the head, either way round."""
-    sides: tuple[Term, Term] = (comparison.left, comparison.right)
-    names = {side.name for side in sides if isinstance(side, Variable)}
-    return comparison.operator == "!=" and names == head.ends
 
 
 def _is_mirror(shape: Shape) -> bool:

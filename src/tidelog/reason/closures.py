@@ -1,15 +1,19 @@
 """Closure modules in maintenance (Modular, sections 5 and 6), with one difference: pairs are not stored.
 
-A component whose recursion is a closure splits in two. Its *base* is an ordinary component: the pairs that explicit
+A component whose recursion is a closure splits in two. Its *base* are ordinary components: the pairs that explicit
 facts and other rules give (X_R in the paper), or the facts of the predicate that a linear pair reads. On top lies the
 closure, a data structure (`store.closures`) that takes the changes of the base and answers for all pairs. Rules that
 read the predicate see it as a relation whose records are just the pairs that changed in the update in work; they are
 listed only if such a rule asks.
+
+Where several predicates are twins (`program.twins`), each has a base of its own, which holds its explicit facts, and
+the copies lead from there to the base of the leader, which the closure is of. All of them show the one closure.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,18 +21,11 @@ import numpy as np
 from tidelog.language.syntax import Atom, Rule
 from tidelog.program.modules import Diagonal, Kind, Module
 from tidelog.reason.changes import Changed
+from tidelog.reason.closure_changes import ChangedPairs, ClosureDelta, LazyRows, TurnedRows
 from tidelog.reason.compiled import CompiledRule, Node, normal_form
-from tidelog.reason.replacement import (
-    ClosurePairs,
-    MissingPairs,
-    Pairs,
-    StoredPairs,
-    count_common,
-    differences,
-    is_within,
-)
+from tidelog.reason.replacement import ClosurePairs, Pairs, StoredPairs, count_common, differences, is_within
 from tidelog.reason.transaction import Transaction
-from tidelog.store.closures import Closure, ClosureChange, DirectedClosure, SymmetricClosure
+from tidelog.store.closures import Closure, DirectedClosure, ReadableClosure, SymmetricClosure
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, K_FLOAT
 from tidelog.store.records import Cells, Records
@@ -45,76 +42,6 @@ class ModuleUnfit(Exception):
         self.predicate = predicate
 
 
-class LazyRows:
-    """Pairs that a change of a closure brought or took, listed when somebody looks, at the latest before the next
-    change.
-    """
-
-    def __init__(self, change: ClosureChange, appeared: bool) -> None:
-        self._change: ClosureChange | None = change
-        self._appeared = appeared
-        self._rows: Cells | None = None
-        self.count = change.added_count if appeared else change.removed_count
-
-    def read(self) -> Cells:
-        if self._rows is None:
-            assert self._change is not None
-            pairs = self._change.added() if self._appeared else self._change.removed()
-            self._rows = np.stack(pairs, axis=1)
-            self._change = None
-        return self._rows
-
-
-ChangedPairs = LazyRows | MissingPairs
-
-
-class ClosureDelta:
-    """How a closure's pairs changed. Records for them are made when a rule that reads the predicate first asks."""
-
-    dead_count = 0  # The records of a closure are gone when the update is done.
-
-    def __init__(self, store: Store, relation: Relation, gone: ChangedPairs, come: ChangedPairs) -> None:
-        self._store = store
-        self._relation = relation
-        self._facts: tuple[Cells, Cells] | None = None
-        self.gone = gone
-        self.come = come
-
-    @property
-    def removed(self) -> Cells:
-        return self._listed()[0]
-
-    @property
-    def added(self) -> Cells:
-        return self._listed()[1]
-
-    @property
-    def removed_count(self) -> int:
-        return self.gone.count
-
-    @property
-    def added_count(self) -> int:
-        return self.come.count
-
-    def __bool__(self) -> bool:
-        return self.gone.count > 0 or self.come.count > 0
-
-    def _listed(self) -> tuple[Cells, Cells]:
-        if self._facts is None:
-            gone, come = self.gone.read(), self.come.read()
-            self._record(gone, F_OLD)
-            self._record(come, F_IN)
-            facts = np.arange(len(gone) + len(come), dtype=np.int32)
-            self._facts = facts[: len(gone)], facts[len(gone) :]
-        return self._facts
-
-    def _record(self, rows: Cells, flags: int) -> None:
-        if len(rows):
-            self._relation.reserve(len(rows))
-            rows = np.ascontiguousarray(rows)
-            load_rows(self._store.machine, self._relation.number, address(rows), len(rows), flags)
-
-
 @dataclass(frozen=True, slots=True)
 class ClosureState:
     """What a closure node was before it followed other rules."""
@@ -124,52 +51,127 @@ class ClosureState:
     rules: dict[int, Rule]
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A predicate that shows the closure, as it is or turned round."""
+
+    relation: Relation
+    turned: bool
+
+    def view_of(self, closure: Closure) -> ReadableClosure:
+        return closure.turned() if self.turned else closure
+
+
 def _yield(module: Module) -> tuple[Kind, Diagonal, bool]:
     """What decides which pairs follow from a base, and from which."""
     return module.kind, module.diagonal, module.needs_distinct_values
 
 
 class ClosureNode:
-    """A component that is a closure: its base, and the structure on top."""
+    """A component that is a closure: its bases, and the structure on top."""
 
     def __init__(self, store: Store, module: Module, rules: dict[int, Rule]) -> None:
         self._store = store
         self.module = module
-        self.relation = store.relation(module.predicate, 2)
+        self.members = self._members()
         self._rules = rules
-        self.base = self._base_node() if module.kind is not Kind.LINEAR else None
+        self.bases = self._base_nodes()
         self._unread: weakref.WeakSet[ChangedPairs] = weakref.WeakSet()
         self._applied = False
         self._told = False  # `_unread` are pairs that changed in the update in work
         # What the closure takes the place of in the update in work: records, or the closure of another module.
         self.begins = False
-        self._records: Records | None = None
-        self._former: Pairs | None = None
+        self._records: dict[str, Records] = {}
+        self._former: dict[str, Pairs] = {}
         self._former_module: Module | None = None
         self.closure = self._empty_closure()
 
-    def _base_node(self) -> Node:
-        """The component of the pairs that the closure starts from: every rule of the predicate but the module's."""
-        name = f"#base {self.module.predicate}"
-        relation = self._store.relation(name, 2)
-        rules = []
-        for number, rule in self._rules.items():
-            if number not in self.module.rules:
-                normal = normal_form(rule, number)[0]
-                head = Atom(name, normal.head.arguments)
-                rules.append(CompiledRule(self._store, number, replace(normal, head=head), frozenset(), False))
-        return Node(self._store, (self.module.predicate,), [relation], rules)
+    def _members(self) -> tuple[Member, ...]:
+        turned = {self.module.predicate: False, **{twin.predicate: twin.turned for twin in self.module.twins}}
+        return tuple(Member(self._store.relation(name, 2), turned[name]) for name in self.module.predicates)
+
+    @property
+    def relation(self) -> Relation:
+        """That of the leader."""
+        return self.members[0].relation
+
+    # --- the base -----------------------------------------------------------------------------------------------------
+
+    def _base_nodes(self) -> tuple[Node, ...]:
+        """The components of the pairs that the closure starts from, each after those that are copied into it."""
+        if self.module.kind is Kind.LINEAR:
+            return ()
+        return tuple(self._base_node(predicate) for predicate in reversed(self.module.predicates))
+
+    def _base_node(self, predicate: str) -> Node:
+        """What gives a predicate its pairs, but for the module's rules: every other rule, and the copies of twins."""
+        rules = [
+            self._base_rule(number, rule)
+            for number, rule in self._rules.items()
+            if rule.head.predicate == predicate and number not in self.module.rules
+        ]
+        for twin in self.module.twins:
+            if self._rules[twin.copy].head.predicate == predicate:
+                rules.append(self._base_rule(twin.copy, self._rules[twin.copy], twin.predicate))
+        return Node(self._store, (predicate,), [self._base_relation(predicate)], rules)
+
+    def _base_rule(self, number: int, rule: Rule, copied: str | None = None) -> CompiledRule:
+        """A rule, deriving into the base of its head, and from that of a twin that it copies."""
+        normal = normal_form(rule, number)[0]
+        head = Atom(self._base_name(rule.head.predicate), normal.head.arguments)
+        positives = normal.positives
+        if copied is not None:
+            positives = (Atom(self._base_name(copied), positives[0].arguments),)
+        return CompiledRule(self._store, number, replace(normal, head=head, positives=positives), frozenset(), False)
 
     def base_rule(self, rule: CompiledRule) -> CompiledRule:
-        """A rule of the predicate, deriving into the base."""
-        assert self.base is not None
-        name = self.base.relations[0].name
-        normal = replace(rule.normal, head=Atom(name, rule.normal.head.arguments))
-        return CompiledRule(self._store, rule.number, normal, frozenset(), False)
+        """A rule that is going, as it derived into the base."""
+        head = Atom(self._base_name(rule.head.name), rule.normal.head.arguments)
+        return CompiledRule(self._store, rule.number, replace(rule.normal, head=head), frozenset(), False)
+
+    def _base_name(self, predicate: str) -> str:
+        """By the copies too: what was the base of a predicate with other twins still is until the update is done."""
+        return " ".join(("#base", predicate, *(str(twin.copy) for twin in self.module.twins)))
+
+    def _base_relation(self, predicate: str) -> Relation:
+        return self._store.relation(self._base_name(predicate), 2)
+
+    @property
+    def base_predicate(self) -> str:
+        """Whose facts are the edges of the closure."""
+        return self.module.base or self._base_name(self.module.predicate)
+
+    def explicit_relation(self, predicate: str) -> Relation:
+        """Where the explicit facts of a predicate lie: in its base, or nowhere else than all of them."""
+        return self._base_relation(predicate) if self.bases else self._store.relation(predicate, 2)
+
+    def explicit_rows(self, predicate: str) -> Cells:
+        if not self.bases:
+            return np.empty((0, 2), np.int32)
+        base = self._base_relation(predicate)
+        flags = base.cells[: base.count, base.flags_column]
+        return base.cells[: base.count][(flags & F_EXPLICIT) != 0, : base.arity]
+
+    def forget_plans(self) -> None:
+        """What the rules of the base read lies elsewhere now, or their plans do."""
+        self.bases = self._base_nodes()
+
+    def forget_base(self) -> None:
+        """The base serves no more."""
+        for base in self.bases:
+            base.relations[0].clear()
+            base.relations[0].explicit_count = 0
+
+    # --- other rules --------------------------------------------------------------------------------------------------
+
+    @property
+    def rules(self) -> dict[int, Rule]:
+        return self._rules
 
     def can_follow(self, module: Module) -> bool:
         """Whether a module has the same base."""
-        return (module.base, module.inverse) == (self.module.base, self.module.inverse)
+        ours = self.module
+        return (module.base, module.inverse, module.twins) == (ours.base, ours.inverse, ours.twins)
 
     def follow_rules(self, module: Module, rules: dict[int, Rule]) -> ClosureState:
         """Other rules feed the base now; where the module is another one, so will the closure on top be. What was."""
@@ -177,34 +179,46 @@ class ClosureNode:
         self.module = module
         self._rules = rules
         if _yield(module) != _yield(before.module):
-            self._former = ClosurePairs(self.closure)
+            self._former = {name: ClosurePairs(view) for name, view in self.views()}
             self._former_module = before.module
             self.closure = self._empty_closure()
-        if self.base is not None:
-            self.base = self._base_node()
+        self.bases = self._base_nodes()
         return before
 
     def go_back(self, before: ClosureState) -> None:
         """Be again what the node was before it followed other rules."""
         self.module = before.module
         self._rules = before.rules
-        if self._former is not None:
+        if self._former:
             self.closure = before.closure
-            self.relation.become_closure(self.closure)
-        self._former = self._former_module = None
-        if self.base is not None:
-            self.base = self._base_node()
+            self._show()
+        self._former, self._former_module = {}, None
+        self.bases = self._base_nodes()
 
-    def follow_records(self, former: Pairs | None) -> None:
+    def views(self) -> Iterator[tuple[str, ReadableClosure]]:
+        """What each predicate shows of the closure."""
+        return ((member.relation.name, member.view_of(self.closure)) for member in self.members)
+
+    def view(self, predicate: str) -> ReadableClosure:
+        return dict(self.views())[predicate]
+
+    def _show(self) -> None:
+        """Be the contents of all relations."""
+        for member in self.members:
+            member.relation.become_closure(member.view_of(self.closure))
+
+    # --- beginning and ending -----------------------------------------------------------------------------------------
+
+    def follow_records(self, former: Mapping[str, Pairs]) -> None:
         """Take the place of records, when the update comes to this component: until then it shows what was. `former`
-        are the pairs of a closure that ended in the same update, of which the records hold the explicit ones only.
+        are the pairs of closures that ended in the same update, of which the records hold the explicit ones only.
         """
         self.begins = True
-        self._former = former
+        self._former = dict(former)
 
-    def first_explicit(self, delete: Cells | None, add: Cells | None) -> Cells:
+    def first_explicit(self, predicate: str, delete: Cells | None, add: Cells | None) -> Cells:
         """The explicit facts that a closure begins with, after the deletions and additions of the update."""
-        relation = self.relation
+        relation = self._store.relation(predicate, 2)
         flags = relation.cells[: relation.count, relation.flags_column]
         rows = relation.cells[: relation.count][(flags & F_EXPLICIT) != 0, : relation.arity]
         if delete is not None and len(delete):
@@ -213,98 +227,102 @@ class ClosureNode:
 
     def give_way(self) -> None:
         """The update that the closure began in has failed: let the records be there again."""
-        if self._records is not None:
-            self.relation.become_closure(None)
-            self.relation.take_back(self._records)
-
-    def forget_plans(self) -> None:
-        """What the rules of the base read lies elsewhere now, or their plans do."""
-        if self.base is not None:
-            self.base = self._base_node()
-
-    @property
-    def base_predicate(self) -> str:
-        if self.base is not None:
-            return self.base.relations[0].name
-        assert self.module.base is not None
-        return self.module.base
+        for member in self.members:
+            records = self._records.get(member.relation.name)
+            if records is not None:
+                member.relation.become_closure(None)
+                member.relation.take_back(records)
 
     def take_over(self) -> None:
-        """Become the relation's contents, with the pairs that follow from the base as it is now."""
+        """Become the contents of the relations, with the pairs that follow from the base as it is now."""
         base = self._store.relation(self.base_predicate, 2)
         edges = self._edges(base.rows())
         if len(edges[0]):
             self.closure.apply(_NO_EDGES, edges)
         # Last, since records are emptied: whatever failed before has changed nothing.
-        self.relation.was_empty = True
-        self.relation.become_closure(self.closure)
+        for member in self.members:
+            member.relation.was_empty = True
+        self._show()
 
-    @property
-    def rules(self) -> dict[int, Rule]:
-        return self._rules
-
-    def explicit_rows(self) -> Cells:
-        """The explicit facts of the predicate, which lie in the base."""
-        if self.base is None:
-            return np.empty((0, 2), np.int32)
-        base = self.base.relations[0]
-        flags = base.cells[: base.count, base.flags_column]
-        return base.cells[: base.count][(flags & F_EXPLICIT) != 0, : base.arity]
-
-    def hand_back(self, explicit: Cells, explicit_only: bool) -> None:
+    def hand_back(self, explicit_only: bool) -> None:
         """Put the pairs into records again, as they are between two updates; or the explicit ones alone."""
-        rows = explicit[:0] if explicit_only else self.relation.rows()
-        self.relation.become_closure(None)
         try:
-            # Explicit ones first: a row that is there already keeps its flags.
-            for part, flags in ((explicit, F_IN | F_OLD | F_EXPLICIT), (rows, F_IN | F_OLD)):
-                part = np.ascontiguousarray(part)
-                self.relation.reserve(len(part))
-                load_rows(self._store.machine, self.relation.number, address(part), len(part), flags)
+            for member in self.members:
+                self._record(member.relation, explicit_only)
         except BaseException:
-            self.relation.become_closure(self.closure)
+            self.come_back()
             raise
-        self.relation.explicit_count = len(explicit)
-        self.relation.ranked = False
-        self.relation.settle_start()
 
-    def forget_base(self) -> None:
-        """The base serves no more."""
-        if self.base is not None:
-            self.base.relations[0].clear()
-            self.base.relations[0].explicit_count = 0
+    def _record(self, relation: Relation, explicit_only: bool) -> None:
+        explicit = self.explicit_rows(relation.name)
+        rows = explicit[:0] if explicit_only else relation.rows()
+        relation.become_closure(None)
+        # Explicit ones first: a row that is there already keeps its flags.
+        for part, flags in ((explicit, F_IN | F_OLD | F_EXPLICIT), (rows, F_IN | F_OLD)):
+            part = np.ascontiguousarray(part)
+            relation.reserve(len(part))
+            load_rows(self._store.machine, relation.number, address(part), len(part), flags)
+        relation.explicit_count = len(explicit)
+        relation.ranked = False
+        relation.settle_start()
 
-    def maintain(self, transaction: Transaction) -> ClosureDelta | None:
-        """Take the change of the base into the closure, or begin from the whole of the base."""
+    def come_back(self) -> None:
+        """The closure does not end after all: be the contents of the relations again."""
+        self._show()
+        for member in self.members:
+            member.relation.explicit_count = 0
+        self.forget_plans()
+
+    # --- updates ------------------------------------------------------------------------------------------------------
+
+    def maintain(self, transaction: Transaction) -> dict[str, ClosureDelta]:
+        """Take the change of the base into the closure, or begin from the whole of the base; what that changed."""
         delta = transaction.deltas.get(self.base_predicate)
         if self.begins:
-            # No fact is marked in an update that changes rules, so nobody knows the records by their numbers.
-            self._records = self.relation.set_aside()
-            if self._former is None:
-                self._former = StoredPairs(self._records.rows(F_IN))
-        if self._former is not None:
-            return self._replace(self._former, delta)
+            self._set_records_aside()
+        if self._former:
+            return self._replace(delta)
         if not delta:
-            return None
+            return {}
         base = self._store.relation(self.base_predicate, 2)
         gone, come = base.rows(delta.removed), base.rows(delta.added)
         self._refuse_floats(come)
-        for rows in list(self._unread):
-            rows.read()
-        self.relation.was_empty = len(self.closure) == 0
+        self._read_unread()
+        for member in self.members:
+            member.relation.was_empty = len(self.closure) == 0
         change = self.closure.apply(self._edges(gone), self._edges(come))
         self._applied = True
-        return self._delta(LazyRows(change, appeared=False), LazyRows(change, appeared=True))
+        lost, won = LazyRows(change, appeared=False), LazyRows(change, appeared=True)
+        self._tell(lost, won)
+        return {
+            member.relation.name: ClosureDelta(
+                self._store, member.relation, *((TurnedRows(lost), TurnedRows(won)) if member.turned else (lost, won))
+            )
+            for member in self.members
+        }
 
-    def _replace(self, former: Pairs, delta: Changed | None) -> ClosureDelta:
+    def _set_records_aside(self) -> None:
+        # No fact is marked in an update that changes rules, so nobody knows the records by their numbers.
+        for member in self.members:
+            name = member.relation.name
+            self._records[name] = member.relation.set_aside()
+            self._former.setdefault(name, StoredPairs(self._records[name].rows(F_IN)))
+
+    def _replace(self, delta: Changed | None) -> dict[str, ClosureDelta]:
         """Build the closure from its base, and tell by what it differs from what was there."""
         self._refuse_floats(self._store.relation(self.base_predicate, 2).rows())
-        for rows in list(self._unread):
-            rows.read()
+        self._read_unread()
         self.take_over()
-        self.relation.was_empty = len(former) == 0
-        present = ClosurePairs(self.closure)
-        return self._delta(*differences(former, present, self._count_common(former, present, delta)))
+        deltas = {}
+        told: list[ChangedPairs] = []
+        for member in self.members:
+            former, present = self._former[member.relation.name], ClosurePairs(member.view_of(self.closure))
+            member.relation.was_empty = len(former) == 0
+            changed = differences(former, present, self._count_common(former, present, delta))
+            told += changed
+            deltas[member.relation.name] = ClosureDelta(self._store, member.relation, *changed)
+        self._tell(*told)
+        return deltas
 
     def _count_common(self, former: Pairs, present: Pairs, delta: Changed | None) -> int:
         module, before = self.module, self._former_module
@@ -314,23 +332,27 @@ class ClosureNode:
             return len(present)
         return count_common(former, present)
 
-    def _delta(self, gone: ChangedPairs, come: ChangedPairs) -> ClosureDelta:
-        self._unread, self._told = weakref.WeakSet((gone, come)), True
-        return ClosureDelta(self._store, self.relation, gone, come)
+    def _read_unread(self) -> None:
+        """List the pairs that an earlier change brought or took, where somebody may still look."""
+        for rows in list(self._unread):
+            rows.read()
+
+    def _tell(self, *changed: ChangedPairs) -> None:
+        self._unread, self._told = weakref.WeakSet(changed), True
 
     def _refuse_floats(self, rows: Cells) -> None:
         if self.module.needs_distinct_values and (self._store.terms.kinds(rows.ravel()) == K_FLOAT).any():
             raise ModuleUnfit(self.module.predicate)
 
     def commit(self) -> None:
-        self.relation.clear()
+        self._clear_records()
         self._applied = self._told = False
         self.begins = False
-        self._records = self._former = self._former_module = None
+        self._records, self._former, self._former_module = {}, {}, None
 
     def roll_back(self) -> None:
         """Put the closure back as it was; a module that the update changed is put back by `go_back`."""
-        self.relation.clear()
+        self._clear_records()
         if self._applied:
             self._undo()
         if self._told:
@@ -339,6 +361,10 @@ class ClosureNode:
         self._applied = self._told = False
         # Plans that the failed update made may speak of relations that are none any more.
         self.forget_plans()
+
+    def _clear_records(self) -> None:
+        for member in self.members:
+            member.relation.clear()
 
     def _undo(self) -> None:
         """Take the change back; where that fails, build the closure anew from its base, which is as before already."""

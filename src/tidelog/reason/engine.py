@@ -22,7 +22,8 @@ from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.algorithms import Algorithm, algorithm_for
 from tidelog.reason.attendant import Attendant
 from tidelog.reason.changes import NOTHING, Appended, Changed, Explicit, RuleChange
-from tidelog.reason.closures import ClosureDelta, ClosureNode, ModuleUnfit
+from tidelog.reason.closure_changes import ClosureDelta
+from tidelog.reason.closures import ClosureNode, ModuleUnfit
 from tidelog.reason.compiled import CompiledRule, Node
 from tidelog.reason.dropping import Dropped, reads
 from tidelog.reason.exchange import Exchange
@@ -304,7 +305,7 @@ class Engine:
         closure = self._closures.get(predicate)
         if closure is not None:
             self._maintain_closure(transaction, closure, request, exchange)
-            return (predicate,)
+            return closure.module.predicates
         node = self.nodes.node(predicate)
         if self._can_drop(node, request, exchange):
             transaction.drop(node.relations[0])
@@ -340,33 +341,33 @@ class Engine:
     def _maintain_closure(
         self, transaction: Transaction, closure: ClosureNode, request: Request, exchange: Exchange
     ) -> None:
-        """The base of a closure like any component; then the closure itself."""
-        predicate = closure.module.predicate
-        if closure.base is None:
-            if len(request.add.get(predicate, NOTHING)):
-                raise ModuleUnfit(predicate)
-        else:
-            self._maintain_base(transaction, closure, closure.base, request, exchange)
+        """The bases of a closure like any component; then the closure itself."""
+        predicates = closure.module.predicates
+        if not closure.bases and any(len(request.add.get(predicate, NOTHING)) for predicate in predicates):
+            raise ModuleUnfit(closure.module.predicate)
+        for base in closure.bases:
+            self._maintain_base(transaction, closure, base, request, exchange)
         begins = closure.begins
-        delta = self._closures.maintain(transaction, closure)
+        deltas = self._closures.maintain(transaction, closure)
         if begins:
             exchange.forget_plans()
-            self.forget_plans(predicate)
-        if delta:
-            transaction.deltas[predicate] = delta
+            for predicate in predicates:
+                self.forget_plans(predicate)
+        transaction.deltas.update((predicate, delta) for predicate, delta in deltas.items() if delta)
 
     def _maintain_base(
         self, transaction: Transaction, closure: ClosureNode, base: Node, request: Request, exchange: Exchange
     ) -> None:
-        """The pairs that a closure starts from; one that begins gets them from all of its rules."""
+        """Pairs that a closure starts from; one that begins gets them from all of its rules."""
         if closure.begins:
-            predicate = closure.module.predicate
-            rows = closure.first_explicit(request.delete.get(predicate), request.add.get(predicate))
+            predicate = base.predicates[0]
+            rows = closure.first_explicit(predicate, request.delete.get(predicate), request.add.get(predicate))
             request = Request(add={predicate: rows})
             changes = RuleChange.of((), base.rules)
         else:
             # The module's own rules derive nothing into the base.
-            gone = [rule for rule in exchange.removed.values() if rule.head is closure.relation and not rule.recursive]
+            head = self.nodes.relation(base.predicates[0])
+            gone = [rule for rule in exchange.removed.values() if rule.head is head and not rule.recursive]
             come = (rule for rule in base.rules if rule.number in exchange.added)
             changes = RuleChange.of(map(closure.base_rule, gone), come)
         explicit = apply_explicit(transaction, base, request)
@@ -473,9 +474,7 @@ class Engine:
     def explicit_relation(self, predicate: str) -> Relation | None:
         """Where the explicit facts of a predicate lie: in the base of a closure, or where all of its facts lie."""
         closure = self._closures.get(predicate)
-        if closure is not None and closure.base is not None:
-            return closure.base.relations[0]
-        return self.store.find(predicate)
+        return self.store.find(predicate) if closure is None else closure.explicit_relation(predicate)
 
     @property
     def closures(self) -> Closures:

@@ -1,7 +1,8 @@
 """Which components are closures, and how they become and cease to be (Modular, section 4: nothing outside knows which
 they are).
 
-A component is maintained as a closure while all of its recursion is one module that `program.modules` recognises.
+A component is maintained as a closure while all of its recursion is one module that `program.modules` recognises; it
+has several predicates where these are twins.
 Rules come and go, and each way from one state to another costs about as much as it changes: a closure becomes another
 closure over the same base; records become a closure, whose base is filled from their explicit facts and its rules, so
 that the pairs are never derived one by one; and before an update that leaves no module, the pairs are put into
@@ -10,13 +11,14 @@ records. Until the update commits, what was there before is kept, and put back i
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from tidelog.language.syntax import Aggregate, Rule
 from tidelog.program.graph import RuleGraph
-from tidelog.program.modules import Module, recognise
-from tidelog.reason.closures import ClosureDelta, ClosureNode, ClosureState
+from tidelog.program.modules import Module, recognise_whole
+from tidelog.reason.closure_changes import ClosureDelta
+from tidelog.reason.closures import ClosureNode, ClosureState
 from tidelog.reason.replacement import ClosurePairs
 from tidelog.reason.transaction import Transaction
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Closures:
-    """The closures of an engine, by predicate."""
+    """The closures of an engine, by predicate; twins have one together."""
 
     def __init__(self, engine: Engine, enabled: bool) -> None:
         self._engine = engine
@@ -34,7 +36,7 @@ class Closures:
         self._unfit: set[str] = set()
         # What the update in work did: closures that began, in the place of records; that followed other rules; that
         # ended.
-        self._begun: list[str] = []
+        self._begun: list[ClosureNode] = []
         self._followed: list[tuple[ClosureNode, ClosureState]] = []
         self._ended: dict[str, ClosureNode] = {}
         self._virtual: set[str] = set()  # those of the ended ones whose pairs are no records
@@ -47,26 +49,26 @@ class Closures:
     def predicates(self) -> tuple[str, ...]:
         return tuple(self._nodes)
 
+    def _each(self) -> Iterator[ClosureNode]:
+        return (node for predicate, node in self._nodes.items() if node.module.predicate == predicate)
+
     def forget_plans(self) -> None:
         """Plans lie elsewhere now."""
-        for closure in self._nodes.values():
+        for closure in self._each():
             closure.forget_plans()
 
     # --- recognition --------------------------------------------------------------------------------------------------
 
     def _module(self, graph: RuleGraph, predicate: str) -> Module | None:
-        """The module that a predicate's whole recursion is, if any."""
+        """The module that the whole recursion of a predicate's component is, if any."""
         component = graph.component(predicate)
-        if not self._enabled or component.predicates != (predicate,) or predicate in self._unfit:
+        if not self._enabled or not self._unfit.isdisjoint(component.predicates):
             return None
-        if not component.recursive_rules:
+        module = recognise_whole(component, graph.rules)
+        if module is None:
             return None
-        modules, rest = recognise({number: graph.rule(number) for number in component.rules})
-        if len(modules) != 1 or set(rest) & set(component.recursive_rules):
-            return None
-        if any(_aggregates(graph.rule(number)) for number in rest):
-            return None
-        return modules[0]
+        rest = set(component.rules).difference(module.rules)
+        return None if any(_aggregates(graph.rule(number)) for number in rest) else module
 
     def _rules(self, graph: RuleGraph, predicate: str) -> dict[int, Rule]:
         return {number: graph.rule(number) for number in graph.component(predicate).rules}
@@ -80,12 +82,12 @@ class Closures:
         try:
             for predicate in touched:
                 if predicate in self._nodes:
-                    self._follow_or_leave(graph, predicate, predicate in afresh)
+                    self._follow_or_leave(graph, predicate, afresh)
         except BaseException:
             self.roll_back()
             raise
 
-    def _follow_or_leave(self, graph: RuleGraph, predicate: str, afresh: bool) -> None:
+    def _follow_or_leave(self, graph: RuleGraph, predicate: str, afresh: Container[str]) -> None:
         node = self._nodes[predicate]
         rules = self._rules(graph, predicate)
         module = self._module(graph, predicate)
@@ -94,35 +96,44 @@ class Closures:
         if module is not None and node.can_follow(module):
             self._followed.append((node, node.follow_rules(module, rules)))
         else:
-            self._hand_back(predicate, explicit_only=afresh)
+            self._hand_back(node, explicit_only=all(name in afresh for name in node.module.predicates))
 
     def begin(self, touched: Iterable[str]) -> tuple[str, ...]:
         """Let the components that the new rules make closures be that from now on; their predicates."""
         graph, store = self._engine.graph, self._engine.store
-        for predicate in touched:
+        # One predicate of each component will do.
+        for predicate in dict.fromkeys(graph.component(name).predicates[0] for name in (*touched, *self._ended)):
             module = None if predicate in self._nodes else self._module(graph, predicate)
-            if module is None or (module.needs_no_explicit_facts and self._has_explicit_facts(predicate)):
+            if module is None or (module.needs_no_explicit_facts and self._have_explicit_facts(module.predicates)):
                 continue
             node = ClosureNode(store, module, self._rules(graph, predicate))
-            node.follow_records(self.former_pairs(predicate))
-            self._nodes[predicate] = node
-            self._begun.append(predicate)
+            former = {name: self.former_pairs(name) for name in module.predicates}
+            node.follow_records({name: pairs for name, pairs in former.items() if pairs is not None})
+            self._add(node)
+            self._begun.append(node)
             self._engine.forget_counts(node.rules)
-        return tuple(self._begun)
+        return tuple(node.module.predicate for node in self._begun)
 
-    def _has_explicit_facts(self, predicate: str) -> bool:
-        relation = self._engine.store.find(predicate)
-        return relation is not None and relation.explicit_count > 0
+    def _add(self, node: ClosureNode) -> None:
+        self._nodes.update(dict.fromkeys(node.module.predicates, node))
+
+    def _remove(self, node: ClosureNode) -> None:
+        for predicate in node.module.predicates:
+            del self._nodes[predicate]
+
+    def _have_explicit_facts(self, predicates: Iterable[str]) -> bool:
+        relations = map(self._engine.store.find, predicates)
+        return any(relation is not None and relation.explicit_count > 0 for relation in relations)
 
     def former_pairs(self, predicate: str) -> ClosurePairs | None:
         """The pairs of a closure that ended in the update in work and that did not become records."""
-        return ClosurePairs(self._ended[predicate].closure) if predicate in self._virtual else None
+        return ClosurePairs(self._ended[predicate].view(predicate)) if predicate in self._virtual else None
 
     def has_ended(self, predicates: Iterable[str]) -> bool:
         """Whether one of these predicates was a closure until the update in work."""
         return not self._ended.keys().isdisjoint(predicates)
 
-    def maintain(self, transaction: Transaction, node: ClosureNode) -> ClosureDelta | None:
+    def maintain(self, transaction: Transaction, node: ClosureNode) -> dict[str, ClosureDelta]:
         """Let a closure follow its base, which has been maintained."""
         self._maintained.append(node)
         return node.maintain(transaction)
@@ -132,25 +143,24 @@ class Closures:
     def commit(self) -> None:
         for node in self._maintained:
             node.commit()
-        for node in self._ended.values():
+        for node in dict.fromkeys(self._ended.values()):
             node.forget_base()
         self._settle()
 
     def roll_back(self) -> None:
         """Closures that the failed update began are none; the others are as before it."""
-        for predicate in self._begun:
-            self._nodes.pop(predicate).give_way()
-            self._engine.forget_plans(predicate)
-        for node in self._nodes.values():
+        for node in self._begun:
+            node.give_way()
+            self._remove(node)
+            self._forget_plans(node)
+        for node in self._each():
             node.roll_back()
         for node, state in reversed(self._followed):
             node.go_back(state)
-        for predicate, node in self._ended.items():
-            node.relation.become_closure(node.closure)
-            node.relation.explicit_count = 0
-            node.forget_plans()
-            self._nodes[predicate] = node
-            self._engine.forget_plans(predicate)
+        for node in dict.fromkeys(self._ended.values()):
+            node.come_back()
+            self._add(node)
+            self._forget_plans(node)
         self._settle()
 
     def _settle(self) -> None:
@@ -164,28 +174,33 @@ class Closures:
         """A predicate that met facts which its module cannot take is left to the general algorithms."""
         self._unfit.add(predicate)
         if predicate in self._nodes:
-            self._hand_back(predicate, explicit_only=False)
+            self._hand_back(self._nodes[predicate], explicit_only=False)
             self.commit()
 
-    def _hand_back(self, predicate: str, explicit_only: bool) -> None:
-        node = self._nodes[predicate]
-        node.hand_back(node.explicit_rows(), explicit_only)
+    def _hand_back(self, node: ClosureNode, explicit_only: bool) -> None:
+        node.hand_back(explicit_only)
+        for predicate in node.module.predicates:
+            self._ended[predicate] = node
         if explicit_only:
-            self._virtual.add(predicate)
-        self._ended[predicate] = node
-        del self._nodes[predicate]
+            self._virtual.update(node.module.predicates)
+        self._remove(node)
         self._engine.forget_counts(node.rules)
-        self._engine.forget_plans(predicate)
+        self._forget_plans(node)
+
+    def _forget_plans(self, node: ClosureNode) -> None:
+        for predicate in node.module.predicates:
+            self._engine.forget_plans(predicate)
 
     def restore(self, predicates: Iterable[str]) -> None:
         """A saved engine is open again: build the closures from their bases, which are there."""
         for predicate in predicates:
-            module = self._module(self._engine.graph, predicate)
-            assert module is not None, f"`{predicate}` was saved as a closure and is none"
-            node = ClosureNode(self._engine.store, module, self._rules(self._engine.graph, predicate))
-            self._nodes[predicate] = node
-            node.take_over()
-            self._engine.forget_plans(predicate)
+            if predicate not in self._nodes:
+                module = self._module(self._engine.graph, predicate)
+                assert module is not None, f"`{predicate}` was saved as a closure and is none"
+                node = ClosureNode(self._engine.store, module, self._rules(self._engine.graph, predicate))
+                self._add(node)
+                node.take_over()
+                self._forget_plans(node)
 
 
 def _aggregates(rule: Rule) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.program.modules import Diagonal, Kind, Module
-from tidelog.store.closures import Closure
+from tidelog.store.closures import ReadableClosure
 from tidelog.store.records import Cells
 
 Mask = npt.NDArray[np.bool_]
@@ -57,7 +57,7 @@ class StoredPairs:
 class ClosurePairs:
     """The pairs of a closure."""
 
-    def __init__(self, closure: Closure) -> None:
+    def __init__(self, closure: ReadableClosure) -> None:
         self._closure = closure
 
     def __len__(self) -> int:

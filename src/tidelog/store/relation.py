@@ -57,7 +57,7 @@ from tidelog.store.records import Cells, Index, Records, Row
 from tidelog.store.relation_kernels import move_table, rebuild_index, rebuild_table
 
 if TYPE_CHECKING:
-    from tidelog.store.closures import Closure
+    from tidelog.store.closures import ReadableClosure
 
 # The table grows at this load. Linear probing over groups of eight stays short, and a fact costs 15 to 22 bytes there.
 MAXIMUM_LOAD = 0.8
@@ -96,7 +96,7 @@ class Relation:
         self.explicit_count = 0
         self.probed = False  # whether a plan looks for single facts
         # A closure whose pairs are the relation's facts; its records are then what changed in the update in work.
-        self.closure: Closure | None = None
+        self.closure: ReadableClosure | None = None
         self.was_empty = True
         # Whether every fact that is neither explicit nor counted has a derivation from facts of lower ranks.
         self.ranked = True
@@ -548,11 +548,11 @@ class Relation:
         chosen = self.live() if facts is None else facts
         return self.cells[chosen, : self.arity]
 
-    def _closure_pairs(self, closure: Closure) -> Cells:
+    def _closure_pairs(self, closure: ReadableClosure) -> Cells:
         pieces = [np.stack(pair, axis=1) for pair in closure.pairs(1 << 20)]
         return np.concatenate(pieces) if pieces else np.empty((0, 2), np.int32)
 
-    def become_closure(self, closure: Closure | None) -> None:
+    def become_closure(self, closure: ReadableClosure | None) -> None:
         """Let the facts be those of a closure from now on, or lie in records again; the records are emptied."""
         self.clear()
         self.closure = closure

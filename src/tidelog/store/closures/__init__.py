@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from tidelog.store.closures.change import ClosureChange
     from tidelog.store.closures.closure import Closure
     from tidelog.store.closures.directed import DirectedClosure
+    from tidelog.store.closures.reading import ReadableClosure
     from tidelog.store.closures.symmetric import SymmetricClosure
 
-__all__ = ["Closure", "ClosureChange", "DirectedClosure", "SymmetricClosure"]
+__all__ = ["Closure", "ClosureChange", "DirectedClosure", "ReadableClosure", "SymmetricClosure"]
 
 _HOMES = {
     "Closure": "closure",
     "ClosureChange": "change",
     "DirectedClosure": "directed",
+    "ReadableClosure": "reading",
     "SymmetricClosure": "symmetric",
 }
 

@@ -6,14 +6,14 @@ term, counts its pairs exactly, and tells what a change of its base edges did to
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tidelog.store.closures import graph, kernels
+from tidelog.store.closures import graph
 from tidelog.store.closures.change import ClosureChange, Edges
 from tidelog.store.closures.differences import forget_changes, settle_diagonal
 from tidelog.store.closures.layout import (
@@ -40,6 +40,7 @@ from tidelog.store.closures.layout import (
     TOO_MUCH,
 )
 from tidelog.store.closures.memory import Ints, Memory
+from tidelog.store.closures.reading import ReadableClosure, as_edges, located
 from tidelog.store.closures.search import trace
 from tidelog.store.growth import Breathe, no_breath
 from tidelog.store.jit import address
@@ -47,7 +48,7 @@ from tidelog.store.jit import address
 Diagonal = Literal["closure", "given"]
 
 
-class Closure(ABC):
+class Closure(ReadableClosure):
     """A closure over terms (32-bit numbers from 0 on).
 
     `diagonal` says which pairs (x, x) it holds: with "closure" those that follow from the base edges, with "given" only
@@ -59,7 +60,7 @@ class Closure(ABC):
 
     def __init__(self, diagonal: Diagonal = "closure", *, capacity: int = 64) -> None:
         self.diagonal: Diagonal = diagonal
-        self.version = 0
+        self._version = 0
         self._initial_capacity = capacity
         self._memory = Memory(self.directed, capacity)
         self._pairs = 0  # of different nodes
@@ -75,7 +76,7 @@ class Closure(ABC):
         Every edge to delete is a base edge, and every edge to add is none after the deletions. Whatever is raised, the
         closure is as before.
         """
-        gone, come = _edges(deleted), _edges(added)
+        gone, come = as_edges(deleted), as_edges(added)
         if min((int(side.min()) for side in (*gone, *come) if len(side)), default=0) < 0:
             raise ValueError("Terms are numbered from 0 on; an edge has a negative one.")
         # Beginning again replaces the edges themselves, so they are kept; otherwise the change is taken back from them.
@@ -84,7 +85,7 @@ class Closure(ABC):
         try:
             if self._crowded:
                 self._reload(self.base_edges())
-            self.version += 1
+            self._version += 1
             forget_changes(self._memory.m)
             change = self._apply(gone, come)
         except BaseException:
@@ -162,42 +163,18 @@ class Closure(ABC):
 
     @property
     def view(self) -> int:
-        """What `kernels` reads the closure by."""
         return address(self._memory.m)
+
+    @property
+    def version(self) -> int:
+        return self._version
 
     def __len__(self) -> int:
         return self._pairs + self._memory[REFLEXIVE]
 
-    def contains(self, xs: ArrayLike, ys: ArrayLike) -> NDArray[np.bool_]:
-        """For each pair of terms, whether it is in the closure."""
-        edges = _edges((xs, ys))
-        answers = np.empty(len(edges[0]), np.bool_)
-        kernels.read_contains(self.view, *_located(edges), address(answers))
-        return answers
-
-    def successors(self, term: int) -> Ints:
-        """All y with a pair (term, y)."""
-        return self._neighbours(term, 0)
-
-    def predecessors(self, term: int) -> Ints:
-        """All x with a pair (x, term)."""
-        return self._neighbours(term, 1)
-
-    def _neighbours(self, term: int, backward: int) -> Ints:
-        found = np.empty(kernels.read_degree(self.view, int(term), backward), np.int32)
-        kernels.read_neighbours(self.view, int(term), backward, address(found))
-        return found
-
-    def pairs(self, size: int = 1 << 16) -> Iterator[Edges]:
-        """All pairs, in pieces of at most `size`."""
-        version, node, cursor = self.version, 0, 0
-        while node >= 0:
-            if version != self.version:
-                raise RuntimeError("The closure changed while its pairs were read. Read them again.")
-            source, target = np.empty(size, np.int32), np.empty(size, np.int32)
-            node, cursor, count = kernels.read_pairs(self.view, node, cursor, *_located((source, target)))
-            if count:
-                yield source[:count], target[:count]
+    def turned(self) -> ReadableClosure:
+        """The same closure with each pair the other way round."""
+        return _TurnedClosure(self) if self.directed else self
 
     def path(self, x: int, y: int) -> list[tuple[int, int]]:
         """A shortest chain of base edges from x to y, each as it is in the base; empty when the pair does not hold."""
@@ -251,8 +228,8 @@ class Closure(ABC):
         self._clear()
         self._pairs = 0
         self._crowded = False
-        self.version += 1
-        self._apply(_edges(((), ())), _edges(edges))
+        self._version += 1
+        self._apply(as_edges(((), ())), as_edges(edges))
         forget_changes(self._memory.m)
 
     def _clear(self, nodes: int = 0) -> None:
@@ -272,18 +249,18 @@ class Closure(ABC):
     def _link(self, edges: Edges) -> None:
         """Add base edges, given as nodes; many at once by laying all out anew."""
         if len(edges[0]) <= self._memory[EDGES]:
-            self._run(graph.link, *_located(edges))
+            self._run(graph.link, *located(edges))
             return
         before = self.base_edges()
         source, target = (np.concatenate([self._numbers(old), new]) for old, new in zip(before, edges, strict=True))
         pools = [self._memory.replace_entries(pool, np.empty(len(source), np.int32)) for pool in (OUT, INTO)]
-        graph.load(self._memory.m, *_located((source, target)), *pools)
+        graph.load(self._memory.m, *located((source, target)), *pools)
 
     def _unlink(self, edges: Edges) -> None:
         by_source, by_target = (np.argsort(side, kind="stable") for side in edges)
         forth = (edges[0][by_source], edges[1][by_source])
         back = (edges[0][by_target], edges[1][by_target])
-        graph.unlink(self._memory.m, *_located(forth), *_located(back))
+        graph.unlink(self._memory.m, *located(forth), *located(back))
 
     def _run(self, kernel: Callable[..., int], *arguments: int) -> int:
         """Run a kernel, making room whenever it asks, until it is done or gives up. Returns how far it came."""
@@ -324,16 +301,22 @@ class Closure(ABC):
         graph.compact(self._memory.m, pool, entries, room)
 
 
-def _located(edges: Edges) -> tuple[int, int, int]:
-    """Where edges lie in memory, and how many there are: the form that kernels take. The caller keeps them alive."""
-    return address(edges[0]), address(edges[1]), len(edges[0])
+class _TurnedClosure(ReadableClosure):
+    """A directed closure, read the other way round."""
 
+    def __init__(self, closure: Closure) -> None:
+        self._closure = closure
 
-def _edges(edges: tuple[ArrayLike, ArrayLike]) -> Edges:
-    source, target = (np.array(side, np.int32, order="C").reshape(-1) for side in edges)
-    if len(source) != len(target):
-        raise ValueError(f"Each edge has a source and a target: not {len(source)} sources and {len(target)} targets.")
-    return source, target
+    @property
+    def view(self) -> int:
+        return self._closure.view + 1
+
+    @property
+    def version(self) -> int:
+        return self._closure.version
+
+    def __len__(self) -> int:
+        return len(self._closure)
 
 
 def _packed(edges: Edges) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from tidelog.store.closures.change import ClosureChange, Edges
-from tidelog.store.closures.closure import Closure, Diagonal, _located
+from tidelog.store.closures.closure import Closure, Diagonal
 from tidelog.store.closures.differences import CYCLIC, GIVEN, compare, emit_rows
 from tidelog.store.closures.layout import (
     BACKWARD,
@@ -27,6 +27,7 @@ from tidelog.store.closures.layout import (
 )
 from tidelog.store.closures.memory import check_limit
 from tidelog.store.closures.reachability import condense, extend, fill, loosen, record, shrink
+from tidelog.store.closures.reading import located
 from tidelog.store.closures.rows import copy_rows, single_rows
 from tidelog.store.jit import address
 
@@ -62,9 +63,9 @@ class DirectedClosure(Closure):
             return
         self._add_single_rows(known)
         budget = int(self.patience * self._rebuilding_cost())
-        shrunk = self._finishes(loosen, *_located(deleted), budget) and self._finishes(shrink, budget)
+        shrunk = self._finishes(loosen, *located(deleted), budget) and self._finishes(shrink, budget)
         self._link(added)
-        if not (shrunk and self._finishes(extend, *_located(added), budget)):
+        if not (shrunk and self._finishes(extend, *located(added), budget)):
             self._rebuild()
 
     def _rebuilding_cost(self) -> int:
@@ -183,7 +184,7 @@ class DirectedClosure(Closure):
 
         def emit(pairs: Edges, filled: int) -> int:
             nonlocal index, member
-            index, member, filled = emit_rows(self._memory.m, appeared, index, member, *_located(pairs), filled)
+            index, member, filled = emit_rows(self._memory.m, appeared, index, member, *located(pairs), filled)
             return filled
 
         return emit

@@ -1,8 +1,8 @@
 """How a closure is read, by compiled joins and by Python alike.
 
 A *view* is the address of a closure's registers (`layout`), as everything in the store goes by addresses, so that one
-compiled join can read any closure, symmetric or directed. A walk through the neighbours of a node is suspended and
-resumed with two integers:
+compiled join can read any closure, symmetric or directed. An odd view, one more than the address, shows each pair the
+other way round. A walk through the neighbours of a node is suspended and resumed with two integers:
 
     node = closure_node(view, x)                              # -1: x has no pair
     cursor, y = closure_next(view, node, backward, 0)         # backward 0: pairs (x, y); 1: pairs (y, x)
@@ -40,16 +40,19 @@ from tidelog.store.closures.layout import (
 )
 from tidelog.store.jit import device, entry_point, inlined, load_i32, load_i64, load_u8, store_i32, store_u8
 
+UNTURNED = -2  # all bits but the one that turns pairs round
+
 
 @inlined
-def field(view: int, number: int) -> int:
-    return load_i64(view + 8 * number)
+def field(registers: int, number: int) -> int:
+    return load_i64(registers + 8 * number)
 
 
 @device
 def closure_node(view: int, term: int) -> int:
     """The node of a term, or -1."""
-    slots, mask = field(view, SLOTS), field(view, MASK)
+    registers = view & UNTURNED
+    slots, mask = field(registers, SLOTS), field(registers, MASK)
     slot = home_slot(term, mask)
     entry = load_i64(slots + 8 * slot)
     while entry >= 0:
@@ -61,27 +64,27 @@ def closure_node(view: int, term: int) -> int:
 
 
 @inlined
-def closure_term(view: int, node: int) -> int:
-    return load_i32(field(view, TERMS) + 4 * node)
+def closure_term(registers: int, node: int) -> int:
+    return load_i32(field(registers, TERMS) + 4 * node)
 
 
 @inlined
-def component_of(view: int, node: int) -> int:
-    return load_i32(field(view, COMPONENT) + 4 * node)
+def component_of(registers: int, node: int) -> int:
+    return load_i32(field(registers, COMPONENT) + 4 * node)
 
 
 @inlined
-def holds_diagonal(view: int, node: int) -> bool:
-    return load_u8(field(view, DIAGONAL) + node) == 1
+def holds_diagonal(registers: int, node: int) -> bool:
+    return load_u8(field(registers, DIAGONAL) + node) == 1
 
 
 @device
-def set_has(view: int, component: int, node: int) -> bool:
+def set_has(registers: int, component: int, node: int) -> bool:
     """Does the component reach the node?"""
-    line = field(view, FORWARD + TABLE) + TABLE_STRIDE * component
+    line = field(registers, FORWARD + TABLE) + TABLE_STRIDE * component
     start, position = load_i32(line), node >> 6
-    if field(view, FORWARD + WIDTH) == 0:
-        keys, size = field(view, FORWARD + KEYS) + 4 * start, load_i32(line + SIZE_BYTE)
+    if field(registers, FORWARD + WIDTH) == 0:
+        keys, size = field(registers, FORWARD + KEYS) + 4 * start, load_i32(line + SIZE_BYTE)
         low, high = 0, size
         while low < high:
             middle = (low + high) >> 1
@@ -92,45 +95,47 @@ def set_has(view: int, component: int, node: int) -> bool:
         if low == size or load_i32(keys + 4 * low) != position:
             return False
         position = low
-    return (load_i64(field(view, FORWARD + WORDS) + 8 * (start + position)) >> (node & 63)) & 1 == 1
+    return (load_i64(field(registers, FORWARD + WORDS) + 8 * (start + position)) >> (node & 63)) & 1 == 1
 
 
 @device
-def nodes_related(view: int, x: int, y: int) -> bool:
+def nodes_related(registers: int, x: int, y: int) -> bool:
     if x < 0 or y < 0:
         return False
     if x == y:
-        return holds_diagonal(view, x)
-    a, b = component_of(view, x), component_of(view, y)
+        return holds_diagonal(registers, x)
+    a, b = component_of(registers, x), component_of(registers, y)
     if a == b:
         return True
-    return field(view, DIRECTED) == 1 and set_has(view, a, y)
+    return field(registers, DIRECTED) == 1 and set_has(registers, a, y)
 
 
 @device
 def closure_contains(view: int, x: int, y: int) -> bool:
     """Is the pair of terms in the closure?"""
-    return nodes_related(view, closure_node(view, x), closure_node(view, y))
+    if view & 1:
+        x, y = y, x
+    return nodes_related(view & UNTURNED, closure_node(view, x), closure_node(view, y))
 
 
 @device
-def next_member(view: int, node: int, cursor: int) -> tuple[int, int]:
-    line = field(view, MEMBERS + TABLE) + TABLE_STRIDE * component_of(view, node)
-    members, size = field(view, MEMBERS + ENTRIES) + 4 * load_i32(line), load_i32(line + SIZE_BYTE)
+def next_member(registers: int, node: int, cursor: int) -> tuple[int, int]:
+    line = field(registers, MEMBERS + TABLE) + TABLE_STRIDE * component_of(registers, node)
+    members, size = field(registers, MEMBERS + ENTRIES) + 4 * load_i32(line), load_i32(line + SIZE_BYTE)
     while cursor < size:
         other = load_i32(members + 4 * cursor)
         cursor += 1
-        if other != node or holds_diagonal(view, node):
+        if other != node or holds_diagonal(registers, node):
             return cursor, other
     return -1, -1
 
 
 @device
-def next_in_set(view: int, node: int, rows: int, cursor: int) -> tuple[int, int]:
+def next_in_set(registers: int, node: int, rows: int, cursor: int) -> tuple[int, int]:
     """The cursor counts bits from the beginning of the row, whether dense or sparse."""
-    line = field(view, rows + TABLE) + TABLE_STRIDE * component_of(view, node)
+    line = field(registers, rows + TABLE) + TABLE_STRIDE * component_of(registers, node)
     start, size = load_i32(line), load_i32(line + SIZE_BYTE)
-    words = field(view, rows + WORDS) + 8 * start
+    words = field(registers, rows + WORDS) + 8 * start
     position = cursor >> 6
     while position < size:
         word = load_i64(words + 8 * position) >> (cursor & 63)
@@ -140,41 +145,43 @@ def next_in_set(view: int, node: int, rows: int, cursor: int) -> tuple[int, int]
             continue
         cursor += first_bit(word)
         key = position
-        if field(view, rows + WIDTH) == 0:
-            key = load_i32(field(view, rows + KEYS) + 4 * (start + position))
+        if field(registers, rows + WIDTH) == 0:
+            key = load_i32(field(registers, rows + KEYS) + 4 * (start + position))
         other = (key << 6) + (cursor & 63)
         cursor += 1
-        if other != node or holds_diagonal(view, node):
+        if other != node or holds_diagonal(registers, node):
             return cursor, other
         position = cursor >> 6
     return -1, -1
 
 
 @device
-def next_node(view: int, node: int, backward: int, cursor: int) -> tuple[int, int]:
+def next_node(registers: int, node: int, backward: int, cursor: int) -> tuple[int, int]:
     if node < 0:
         return -1, -1
-    if field(view, DIRECTED) == 0:
-        return next_member(view, node, cursor)
-    return next_in_set(view, node, FORWARD if backward == 0 else BACKWARD, cursor)
+    if field(registers, DIRECTED) == 0:
+        return next_member(registers, node, cursor)
+    return next_in_set(registers, node, FORWARD if backward == 0 else BACKWARD, cursor)
 
 
 @device
 def closure_next(view: int, node: int, backward: int, cursor: int) -> tuple[int, int]:
     """The next term that the node is paired with, and the cursor for the one after; a negative cursor ends the walk."""
-    cursor, other = next_node(view, node, backward, cursor)
+    registers = view & UNTURNED
+    cursor, other = next_node(registers, node, backward ^ (view & 1), cursor)
     if cursor < 0:
         return -1, -1
-    return cursor, closure_term(view, other)
+    return cursor, closure_term(registers, other)
 
 
 @device
 def closure_next_pair(view: int, node: int, cursor: int) -> tuple[int, int, int, int]:
     """The next pair of terms, as (node, cursor, x, y), where node and cursor are for the one after."""
-    while node < field(view, NODES):
-        cursor, other = next_node(view, node, 0, cursor)
+    registers = view & UNTURNED
+    while node < field(registers, NODES):
+        cursor, other = next_node(registers, node, view & 1, cursor)
         if cursor >= 0:
-            return node, cursor, closure_term(view, node), closure_term(view, other)
+            return node, cursor, closure_term(registers, node), closure_term(registers, other)
         node += 1
         cursor = 0
     return -1, 0, -1, -1
@@ -185,12 +192,13 @@ def closure_degree(view: int, node: int, backward: int) -> int:
     """How many terms a node is paired with, without walking through them."""
     if node < 0:
         return 0
-    itself = 0 if holds_diagonal(view, node) else 1
-    component = component_of(view, node)
-    if field(view, DIRECTED) == 0:
-        return load_i32(field(view, MEMBERS + TABLE) + TABLE_STRIDE * component + SIZE_BYTE) - itself
-    rows = FORWARD if backward == 0 else BACKWARD
-    return load_i64(field(view, rows + COUNTS) + 8 * component) - itself
+    registers = view & UNTURNED
+    itself = 0 if holds_diagonal(registers, node) else 1
+    component = component_of(registers, node)
+    if field(registers, DIRECTED) == 0:
+        return load_i32(field(registers, MEMBERS + TABLE) + TABLE_STRIDE * component + SIZE_BYTE) - itself
+    rows = FORWARD if backward == view & 1 else BACKWARD
+    return load_i64(field(registers, rows + COUNTS) + 8 * component) - itself
 
 
 # --- the same for Python, many at a time ------------------------------------------------------------------

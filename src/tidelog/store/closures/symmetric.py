@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidelog.store.closures.change import Edges
-from tidelog.store.closures.closure import Closure, _located
+from tidelog.store.closures.closure import Closure
 from tidelog.store.closures.components import cut, join, sweep
 from tidelog.store.closures.differences import GIVEN, LINKED, collect_changed, emit_cells
 from tidelog.store.closures.layout import (
@@ -31,6 +31,7 @@ from tidelog.store.closures.layout import (
     USED,
 )
 from tidelog.store.closures.memory import Ints, Longs
+from tidelog.store.closures.reading import located
 from tidelog.store.jit import address
 
 
@@ -45,11 +46,11 @@ class SymmetricClosure(Closure):
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
         # Reading the whole graph once: what the searches may cost before a sweep is better.
         budget = int(self.patience * (self._memory[NODES] + 4 * self._memory[EDGES]))
-        done = self._run(cut, *_located(deleted), budget)
+        done = self._run(cut, *located(deleted), budget)
         if done < len(deleted[0]):
             self._sweep((deleted[0][done:], deleted[1][done:]))
         self._link(added)
-        self._run(join, *_located(added))
+        self._run(join, *located(added))
 
     def _sweep(self, edges: Edges) -> None:
         self._unlink(edges)
@@ -86,9 +87,7 @@ class SymmetricClosure(Closure):
 
         def emit(pairs: Edges, filled: int) -> int:
             nonlocal position
-            position, filled = emit_cells(
-                address(terms), address(cells), len(terms), position, *_located(pairs), filled
-            )
+            position, filled = emit_cells(address(terms), address(cells), len(terms), position, *located(pairs), filled)
             return filled
 
         return emit
