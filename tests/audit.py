@@ -7,19 +7,19 @@ that a failed update can be shown to have changed nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from naive import Database, database, derivations, materialise, without_empty
 from tidelog.knowledge_base import KnowledgeBase
-from tidelog.language.syntax import Aggregate, Constant
+from tidelog.language.syntax import Aggregate, Constant, body_atoms
 from tidelog.program.graph import RuleGraph
-from tidelog.program.modules import Kind, recognise_whole
+from tidelog.program.modules import Kind, recognise_cores, recognise_whole
 from tidelog.program.plan import Plan, make_plan
 from tidelog.reason.closures import ClosureNode
-from tidelog.reason.compiled import normal_form
+from tidelog.reason.compiled import AUXILIARY, normal_form
 from tidelog.reason.engine import Engine
 from tidelog.reason.policy import NO_COUNTER
 from tidelog.results import row_identity
@@ -202,6 +202,15 @@ def _audit_modules(engine: Engine) -> None:
             shown = engine.store.relation(name, 2).closure
             assert shown is not None
             assert set(_pairs(view)) == set(_pairs(shown)), f"{name}: pairs of the closure"
+    for core in engine.cores._each():
+        component = engine.graph.component(core.module.predicate)
+        assert core.module in recognise_cores(component, engine.graph.rules)
+        assert core.rules == engine.cores._rules(engine.graph, core.module)
+        fresh = type(core)(engine.store, core.module, core.rules)
+        fresh.closure.apply(([], []), fresh._edges(engine.store.relation(core.base_predicate, 2).rows()))
+        for (name, view), (_, shown) in zip(fresh.views(), core.views(), strict=True):
+            assert set(_pairs(view)) == set(_pairs(shown)), f"{name}: pairs of the core"
+            assert engine.store.relation(name, 2).count == 0, name
 
 
 def _pairs(closure: ReadableClosure) -> list[tuple[int, int]]:
@@ -223,8 +232,11 @@ def _audit_plans(engine: Engine) -> None:
             assert _steps(plan) == _steps(fresh), f"{rule}, from {pivot}"
     for component, node in engine.nodes._nodes.values():
         if engine.graph.component(component.predicates[0]) is component:
-            assert [rule.number for rule in node.rules] == list(component.rules)
-            assert all(engine.nodes._rules[rule.number] is rule for rule in node.rules), component
+            own = [rule for rule in node.rules if rule.number != AUXILIARY]
+            assert [rule.number for rule in own] == list(component.rules)
+            assert all(engine.nodes._rules[rule.number] is rule for rule in own), component
+            cores = engine.cores.of(component.predicates)
+            assert len(node.rules) - len(own) == sum(len(core.members) for core in cores), component
 
 
 def _steps(plan: Plan) -> list[str]:
@@ -264,15 +276,55 @@ def _audit_counters(kb: KnowledgeBase) -> None:
     expected: dict[str, Counter[tuple[tuple[Constant, ...], int]]] = {}
     for number, counter in engine.counted.items():
         rule = engine.graph.rule(number)
-        for derivation in derivations(rule, facts, kb._functions):
-            if derivation is not None and counter >= 0:
-                name, row = derivation.head
-                expected.setdefault(_stored_as(engine, name), Counter())[row, counter] += 1
+        if engine.closures.get(rule.head.predicate) is None:
+            for derivation in derivations(rule, facts, kb._functions):
+                if derivation is not None and counter >= 0:
+                    name, row = derivation.head
+                    expected.setdefault(name, Counter())[row, counter] += 1
+    for core in engine.cores._each():
+        for predicate, (_, view) in zip(core.module.predicates, core.views(), strict=True):
+            for pair in _pairs(view):
+                expected.setdefault(predicate, Counter())[_decoded(engine, pair), 0] += 1
+    for closure in (*engine.closures._each(), *engine.cores._each()):
+        _audit_bases(kb, closure, facts)
     for relation in _lasting(engine):
         if _has_live_counters(engine, relation):
             wanted = expected.get(relation.name, Counter())
             for row, counts in _counts(engine, relation).items():
                 assert counts == (wanted[row, 0], wanted[row, 1]), (relation.name, row, counts)
+
+
+def _audit_bases(kb: KnowledgeBase, closure: ClosureNode, facts: Database) -> None:
+    """A base holds what is given, each pair with the number of its derivations where these are counted."""
+    engine = kb._engine
+    for base in closure.bases:
+        (predicate,), (relation,) = base.predicates, base.relations
+        wanted: Counter[tuple[Constant, ...]] = Counter()
+        for number, rule in closure.rules.items():
+            if number not in closure.module.rules and rule.head.predicate == predicate:
+                for derivation in derivations(rule, facts, kb._functions):
+                    if derivation is not None:
+                        wanted[derivation.head[1]] += 1
+        for twin in closure.module.twins:
+            rule = closure.rules[twin.copy]
+            if rule.head.predicate == predicate:
+                turns = rule.head.arguments != next(body_atoms(rule)).arguments
+                for row in closure.explicit_relation(twin.predicate).rows().tolist():
+                    wanted[_decoded(engine, row[::-1] if turns else row)] += 1
+        explicit = {_decoded(engine, row) for row in closure.explicit_rows(predicate).tolist()}
+        assert explicit == explicit_facts(kb).get(predicate, set()), relation.name
+        assert {_decoded(engine, row) for row in relation.rows().tolist()} == explicit | set(wanted), relation.name
+        if (
+            relation.has_counters
+            and (number := min(closure.rules, default=0))
+            and engine.counted.get(number) is not None
+        ):
+            counted = {row: counts[0] for row, counts in _counts(engine, relation).items() if counts[0]}
+            assert counted == wanted, relation.name
+
+
+def _decoded(engine: Engine, row: Sequence[int]) -> tuple[Constant, ...]:
+    return tuple(Constant(engine.store.terms.decode(cell)) for cell in row)
 
 
 def _audit_ranks(kb: KnowledgeBase) -> None:
@@ -311,15 +363,9 @@ def _keeps_ranks(engine: Engine, relation: Relation) -> bool:
     return relation.has_counters and any(engine.counted.get(number) == NO_COUNTER for number in rules)
 
 
-def _stored_as(engine: Engine, predicate: str) -> str:
-    """The relation that derivations of a predicate are counted in: of a closure, its base."""
-    return f"#base {predicate}" if engine.store.is_closure(predicate) else predicate
-
-
 def _has_live_counters(engine: Engine, relation: Relation) -> bool:
     """Whether an algorithm keeps the counters: rules may have been counted once, and be counted anew when needed."""
-    name = relation.name.removeprefix("#base ")
-    producers = engine.graph.producers(name)
+    producers = engine.graph.producers(relation.name)
     counters = [engine.counted.get(number) for number in producers]
     counted = any(counter is not None and counter >= 0 for counter in counters)
     return relation.has_counters and counted and not is_closure(engine, relation)

@@ -77,7 +77,7 @@ def image_of(kb: KnowledgeBase) -> Image:
         rules=images_of_rules(kb._engine),
         terms=kb._engine.store.terms.to_arrays(),
         relations=images_of_relations(kb._engine),
-        closures=kb._engine.closures.predicates,
+        closures=(*kb._engine.closures.predicates, *kb._engine.cores.names),
         commit=kb._commit,
     )
 

@@ -23,18 +23,21 @@ comparisons, other atoms. Next to the symmetric rule any orientation of the tran
 
 A closure may have several names: `program.twins` finds predicates that are one relation, and `recognise_whole` reads
 the rules of all of them as rules of one. G is then what is given of any of them, each pair in the leader's direction.
+
+Where a closure is not all of its component's recursion, other rules add to G what they derive from the closure. What
+follows from the rest of G alone is its *core* (`recognise_cores`, `reason.cores`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import Component
 from tidelog.program.shapes import Pair, Shape, shape_of
-from tidelog.program.twins import Twin, find_twins, told_of_leader
+from tidelog.program.twins import Copies, Twin, told_of_leader
 
 
 class Kind(StrEnum):
@@ -98,18 +101,40 @@ def recognise_whole(component: Component, rules: Mapping[int, Rule]) -> Module |
     """The closure that all the recursion of a component is, if it is one."""
     if not component.recursive_rules:
         return None
-    leader = component.predicates[0]
+    leader, *others = component.predicates
     shapes = {number: shape_of(rules[number]) for number in component.rules}
-    twins = find_twins(component.predicates, shapes)
-    if twins is None:
+    twins = Copies(component.predicates, shapes).twins_of(leader)
+    module = _closure_of_twins(leader, twins, shapes) if len(twins) == len(others) else None
+    if module is None or not set(module.rules).issuperset(component.recursive_rules):
         return None
+    return module
+
+
+def recognise_cores(component: Component, rules: Mapping[int, Rule]) -> Iterator[Module]:
+    """The closures among the rules of a component that recurs in other ways besides."""
+    shapes = {number: shape_of(rules[number]) for number in component.recursive_rules}
+    by_head: dict[str, dict[int, Shape | None]] = {predicate: {} for predicate in component.predicates}
+    for number, shape in shapes.items():
+        by_head[rules[number].head.predicate][number] = shape
+    copies = Copies(component.predicates, shapes)
+    known: set[str] = set()
+    for leader in component.predicates:
+        if leader not in known:
+            twins = copies.twins_of(leader)
+            own = {leader, *(twin.predicate for twin in twins)}
+            known |= own
+            module = _closure_of_twins(leader, twins, {n: s for name in own for n, s in by_head[name].items()})
+            if module is not None and module.kind is not Kind.LINEAR and not module.needs_distinct_values:
+                yield module
+
+
+def _closure_of_twins(leader: str, twins: tuple[Twin, ...], shapes: Mapping[int, Shape | None]) -> Module | None:
+    """The closure that the rules of some twins make, whatever other rules they have."""
     told = {number: shape and told_of_leader(shape, leader, twins) for number, shape in shapes.items()}
     idle = {number for number, shape in told.items() if shape and shape.body == (shape.head,)}
     working = {number: shape for number, shape in told.items() if number not in idle}
     module = _linear(working) or _closure(leader, working)
-    if module is None or not idle.union(module.rules).issuperset(component.recursive_rules):
-        return None
-    return replace(module, rules=tuple(sorted((*idle, *module.rules))), twins=twins)
+    return module and replace(module, rules=tuple(sorted((*idle, *module.rules))), twins=twins)
 
 
 def _closure(predicate: str, shapes: Mapping[int, Shape | None]) -> Module | None:

@@ -3,8 +3,8 @@ the others.
 
 Ontologies name a relation both ways round: `partOf(x, y) :- hasPart(y, x).` and `hasPart(x, y) :- partOf(y, x).` A rule
 of this form is a *copy*, along which a predicate holds at least the other's pairs, turned round or as they are. Where
-copies lead from one predicate, the *leader*, to all others of the component and from each back to it, all hold the same
-pairs, up to their direction: they are *twins*. What the rules of the component say of twins they say of the leader
+copies lead from one predicate, the *leader*, to others and from each of these back to it, all hold the same pairs, up
+to their direction: they are *twins*. What the rules of the component say of twins they say of the leader
 (`told_of_leader`), and a closure of one is a closure of all.
 
 Copies may disagree on the direction of a twin. Then the leader holds the mirror image of each of its pairs, direction
@@ -13,12 +13,12 @@ means nothing, and one of the copies, told of the leader, is `R(y, x) :- R(x, y)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from tidelog.program.shapes import Pair, Shape
 
-Copies = Mapping[str, Mapping[str, tuple[int, bool]]]
+Copied = dict[str, dict[str, tuple[int, bool]]]
 """By predicate, those that it is copied to or from: the number of the rule, and whether that turns pairs round."""
 
 
@@ -30,35 +30,31 @@ class Twin(NamedTuple):
     copy: int  # the rule that copies it into the leader, or into a twin that is nearer to the leader
 
 
-def find_twins(predicates: Sequence[str], shapes: Mapping[int, Shape | None]) -> tuple[Twin, ...] | None:
-    """The other predicates of a component as twins of the first, the nearest to it first; None where one is no twin."""
-    leader = predicates[0]
-    into, out_of = _copies(set(predicates), shapes)
-    towards, away = _walk(leader, into), _walk(leader, out_of)
-    if len(towards) < len(predicates) - 1 or len(away) < len(predicates) - 1:
-        return None
-    return tuple(towards)
+class Copies:
+    """The copies between the predicates of a component."""
+
+    def __init__(self, predicates: Collection[str], shapes: Mapping[int, Shape | None]) -> None:
+        self._into: Copied = {predicate: {} for predicate in predicates}
+        self._out_of: Copied = {predicate: {} for predicate in predicates}
+        for number, shape in sorted(shapes.items()):
+            if shape is not None and len(shape.body) == 1 and not shape.compares:
+                head, body = shape.head, shape.body[0]
+                if body.predicate in self._out_of:
+                    copy = number, body.first != head.first
+                    self._into[head.predicate].setdefault(body.predicate, copy)
+                    self._out_of[body.predicate].setdefault(head.predicate, copy)
+
+    def twins_of(self, leader: str) -> tuple[Twin, ...]:
+        """The twins of a predicate, the nearest to it first."""
+        reached = {twin.predicate for twin in _walk(leader, self._out_of)}
+        return tuple(twin for twin in _walk(leader, self._into) if twin.predicate in reached)
 
 
-def _copies(predicates: set[str], shapes: Mapping[int, Shape | None]) -> tuple[Copies, Copies]:
-    """The copies between some predicates: by the one that is copied into, and by the one that is copied."""
-    into: dict[str, dict[str, tuple[int, bool]]] = {predicate: {} for predicate in predicates}
-    out_of: dict[str, dict[str, tuple[int, bool]]] = {predicate: {} for predicate in predicates}
-    for number, shape in sorted(shapes.items()):
-        if shape is not None and len(shape.body) == 1 and not shape.compares:
-            head, body = shape.head, shape.body[0]
-            if body.predicate in predicates:
-                copy = number, body.first != head.first
-                into[head.predicate].setdefault(body.predicate, copy)
-                out_of[body.predicate].setdefault(head.predicate, copy)
-    return into, out_of
-
-
-def _walk(leader: str, copies: Copies) -> list[Twin]:
+def _walk(leader: str, copied: Copied) -> list[Twin]:
     """All predicates that copies join to the leader, those nearer to it first."""
     found = {leader: Twin(leader, False, 0)}
     for twin in (order := [found[leader]]):
-        for predicate, (number, turns) in copies[twin.predicate].items():
+        for predicate, (number, turns) in copied[twin.predicate].items():
             if predicate not in found:
                 found[predicate] = Twin(predicate, twin.turned != turns, number)
                 order.append(found[predicate])

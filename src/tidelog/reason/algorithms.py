@@ -98,6 +98,9 @@ TOO_DEAR = 1.2
 # of the patience must do, since materialising again also brings the ranks back.
 PROOF_COST = 3 * 60
 LEAST_PATIENCE = 1_000
+# A deletion that leaves more than the first share of a component, and yet took more than the second share of what it
+# may cost: what keeps those facts is hard to find, as it is where they form cycles.
+CYCLIC_FROM, DEAR_FROM = 0.99, 0.25
 # From this share of lost input on, deletion costs more than starting from what is left.
 LOST_SHARE = 0.5
 LEAST_LOSS = 100
@@ -178,8 +181,8 @@ def _learn_effort(transaction: Transaction, node: Node, before: int) -> int:
     return facts
 
 
-def _start_over(transaction: Transaction, node: Node, counters: Counters, losses: list[Loss]) -> None:
-    """Materialise a component again, and learn from what that takes and leaves."""
+def _start_over(transaction: Transaction, node: Node, counters: Counters, losses: list[Loss]) -> float:
+    """Materialise a component again, and learn from what that takes and leaves; the share of its facts that is left."""
     lost = sum(loss.gone for loss in losses)
     facts = sum(len(relation) for relation in node.relations)
     share_left = max(0.0, 1 - node.costs.of_going(lost) / max(1, facts))
@@ -189,6 +192,7 @@ def _start_over(transaction: Transaction, node: Node, counters: Counters, losses
     left = _learn_effort(transaction, node, before)
     if lost:
         node.costs.learn_going(lost, max(0, facts - left))
+    return left / max(1, facts)
 
 
 def _prove_or_recompute(
@@ -206,10 +210,10 @@ def _prove_or_recompute(
                 insert(transaction, node, explicit, rules, counters)
             else:
                 backward_forward(transaction, node, explicit, rules, counters, patience // PROOF_COST)
-            return
         except OutOfPatience:
-            pass
-    _start_over(transaction, node, counters, losses)
+            _note_cycles(transaction, node, _start_over(transaction, node, counters, losses))
+    else:
+        _start_over(transaction, node, counters, losses)
 
 
 def _delete_by_ranks(
@@ -237,7 +241,16 @@ def _delete_by_ranks(
         node.costs.learn_deletion(lost, transaction.candidates - before)
         now = transaction.work()
         came_back = now["rederivation"] - work["rederivation"]
-        node.costs.learn_going(lost, now["overdeleted"] - work["overdeleted"] - came_back)
+        went = now["overdeleted"] - work["overdeleted"] - came_back
+        node.costs.learn_going(lost, went)
+        if transaction.candidates - before > DEAR_FROM * patience:
+            _note_cycles(transaction, node, 1 - went / sum(relation.count for relation in node.relations))
+
+
+def _note_cycles(transaction: Transaction, node: Node, share_left: float) -> None:
+    """A deletion was dear: if it took hardly anything with it, let the closures of the component have cores."""
+    if share_left > CYCLIC_FROM:
+        transaction.cyclic += node.predicates
 
 
 def _recompute(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from tidelog.language.syntax import Atom, Rule
 from tidelog.program.modules import Diagonal, Kind, Module
-from tidelog.reason.changes import Changed
+from tidelog.reason.changes import Changed, RuleChange
 from tidelog.reason.closure_changes import ChangedPairs, ClosureDelta, LazyRows, TurnedRows
 from tidelog.reason.compiled import CompiledRule, Node, normal_form
 from tidelog.reason.replacement import ClosurePairs, Pairs, StoredPairs, count_common, differences, is_within
@@ -50,6 +50,10 @@ class ClosureState:
     module: Module
     rules: dict[int, Rule]
 
+    def feeding(self) -> dict[int, Rule]:
+        """The rules that gave pairs to a base."""
+        return {number: rule for number, rule in self.rules.items() if number not in self.module.rules}
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -75,6 +79,7 @@ class ClosureNode:
         self.module = module
         self.members = self._members()
         self._rules = rules
+        self.closure = self._empty_closure()
         self.bases = self._base_nodes()
         self._unread: weakref.WeakSet[ChangedPairs] = weakref.WeakSet()
         self._applied = False
@@ -83,12 +88,15 @@ class ClosureNode:
         self.begins = False
         self._records: dict[str, Records] = {}
         self._former: dict[str, Pairs] = {}
-        self._former_module: Module | None = None
-        self.closure = self._empty_closure()
+        self._before: ClosureState | None = None  # the update in work, where that changes the rules
 
     def _members(self) -> tuple[Member, ...]:
         turned = {self.module.predicate: False, **{twin.predicate: twin.turned for twin in self.module.twins}}
-        return tuple(Member(self._store.relation(name, 2), turned[name]) for name in self.module.predicates)
+        return tuple(Member(self._shown_in(name), turned[name]) for name in self.module.predicates)
+
+    def _shown_in(self, predicate: str) -> Relation:
+        """The relation that shows the closure under the name of a predicate."""
+        return self._store.relation(predicate, 2)
 
     @property
     def relation(self) -> Relation:
@@ -107,8 +115,8 @@ class ClosureNode:
         """What gives a predicate its pairs, but for the module's rules: every other rule, and the copies of twins."""
         rules = [
             self._base_rule(number, rule)
-            for number, rule in self._rules.items()
-            if rule.head.predicate == predicate and number not in self.module.rules
+            for number, rule in self._state().feeding().items()
+            if rule.head.predicate == predicate
         ]
         for twin in self.module.twins:
             if self._rules[twin.copy].head.predicate == predicate:
@@ -124,14 +132,29 @@ class ClosureNode:
             positives = (Atom(self._base_name(copied), positives[0].arguments),)
         return CompiledRule(self._store, number, replace(normal, head=head, positives=positives), frozenset(), False)
 
-    def base_rule(self, rule: CompiledRule) -> CompiledRule:
-        """A rule that is going, as it derived into the base."""
-        head = Atom(self._base_name(rule.head.name), rule.normal.head.arguments)
-        return CompiledRule(self._store, rule.number, replace(rule.normal, head=head), frozenset(), False)
+    def _state(self) -> ClosureState:
+        return ClosureState(self.closure, self.module, self._rules)
+
+    def base_change(self, base: Node) -> RuleChange:
+        """The rules that derive into a base no more, and those that do so from now on."""
+        if self.begins:
+            return RuleChange.of((), base.rules)
+        if self._before is None:
+            return _NO_CHANGE
+        before, now = self._before.feeding(), self._state().feeding()
+        gone = (
+            self._base_rule(number, rule)
+            for number, rule in before.items()
+            if number not in now and rule.head.predicate == base.predicates[0]
+        )
+        return RuleChange.of(gone, (rule for rule in base.rules if rule.number in now and rule.number not in before))
 
     def _base_name(self, predicate: str) -> str:
-        """By the copies too: what was the base of a predicate with other twins still is until the update is done."""
-        return " ".join(("#base", predicate, *(str(twin.copy) for twin in self.module.twins)))
+        return self._named("#base", predicate)
+
+    def _named(self, kind: str, predicate: str) -> str:
+        """By the copies too: what a predicate had with other twins is still there until the update is done."""
+        return " ".join((kind, predicate, *(str(twin.copy) for twin in self.module.twins)))
 
     def _base_relation(self, predicate: str) -> Relation:
         return self._store.relation(self._base_name(predicate), 2)
@@ -175,12 +198,11 @@ class ClosureNode:
 
     def follow_rules(self, module: Module, rules: dict[int, Rule]) -> ClosureState:
         """Other rules feed the base now; where the module is another one, so will the closure on top be. What was."""
-        before = ClosureState(self.closure, self.module, self._rules)
+        self._before = before = self._state()
         self.module = module
         self._rules = rules
         if _yield(module) != _yield(before.module):
             self._former = {name: ClosurePairs(view) for name, view in self.views()}
-            self._former_module = before.module
             self.closure = self._empty_closure()
         self.bases = self._base_nodes()
         return before
@@ -192,7 +214,7 @@ class ClosureNode:
         if self._former:
             self.closure = before.closure
             self._show()
-        self._former, self._former_module = {}, None
+        self._former, self._before = {}, None
         self.bases = self._base_nodes()
 
     def views(self) -> Iterator[tuple[str, ReadableClosure]]:
@@ -238,7 +260,7 @@ class ClosureNode:
         base = self._store.relation(self.base_predicate, 2)
         edges = self._edges(base.rows())
         if len(edges[0]):
-            self.closure.apply(_NO_EDGES, edges)
+            self.closure.apply(NO_EDGES, edges)
         # Last, since records are emptied: whatever failed before has changed nothing.
         for member in self.members:
             member.relation.was_empty = True
@@ -287,19 +309,22 @@ class ClosureNode:
         base = self._store.relation(self.base_predicate, 2)
         gone, come = base.rows(delta.removed), base.rows(delta.added)
         self._refuse_floats(come)
+        return self._apply(self._edges(gone), self._edges(come))
+
+    def _apply(self, gone: tuple[Cells, Cells], come: tuple[Cells, Cells]) -> dict[str, ClosureDelta]:
+        """Take edges out of the closure and into it; how that changed what each relation shows."""
         self._read_unread()
         for member in self.members:
             member.relation.was_empty = len(self.closure) == 0
-        change = self.closure.apply(self._edges(gone), self._edges(come))
+        change = self.closure.apply(gone, come)
         self._applied = True
         lost, won = LazyRows(change, appeared=False), LazyRows(change, appeared=True)
         self._tell(lost, won)
-        return {
-            member.relation.name: ClosureDelta(
-                self._store, member.relation, *((TurnedRows(lost), TurnedRows(won)) if member.turned else (lost, won))
-            )
-            for member in self.members
-        }
+        return {member.relation.name: self._delta(member, lost, won) for member in self.members}
+
+    def _delta(self, member: Member, lost: LazyRows, won: LazyRows) -> ClosureDelta:
+        turned = (TurnedRows(lost), TurnedRows(won)) if member.turned else (lost, won)
+        return ClosureDelta(self._store, member.relation, *turned)
 
     def _set_records_aside(self) -> None:
         # No fact is marked in an update that changes rules, so nobody knows the records by their numbers.
@@ -325,7 +350,7 @@ class ClosureNode:
         return deltas
 
     def _count_common(self, former: Pairs, present: Pairs, delta: Changed | None) -> int:
-        module, before = self.module, self._former_module
+        module, before = self.module, None if self._before is None else self._before.module
         if before is not None and is_within(before, module) and not (delta and len(delta.removed)):
             return len(former)
         if before is not None and is_within(module, before) and not (delta and len(delta.added)):
@@ -348,7 +373,7 @@ class ClosureNode:
         self._clear_records()
         self._applied = self._told = False
         self.begins = False
-        self._records, self._former, self._former_module = {}, {}, None
+        self._records, self._former, self._before = {}, {}, None
 
     def roll_back(self) -> None:
         """Put the closure back as it was; a module that the update changed is put back by `go_back`."""
@@ -391,4 +416,5 @@ class ClosureNode:
         return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
 
 
-_NO_EDGES = (np.empty(0, np.int32), np.empty(0, np.int32))
+_NO_CHANGE = RuleChange()
+NO_EDGES = (np.empty(0, np.int32), np.empty(0, np.int32))

@@ -19,6 +19,9 @@ from tidelog.store.jit import address
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 
+# The number of a rule that no program has: nobody is told of its work, and nothing else can be known by it.
+AUXILIARY = 0
+
 
 class CompiledRule:
     """A rule with its plans in the store's code."""
@@ -132,6 +135,8 @@ class Node:
         self.costs = Costs()
         # The version of `CountedRules` in which its rules were last seen to be counted as its algorithm wants.
         self.counted = -1
+        # Whether its rules also derive elsewhere, so that where they are counted says nothing of its own counters.
+        self.keeps_count_alone = False
 
     def _readers(self) -> dict[str, list[tuple[CompiledRule, Pivot]]]:
         """By predicate of a lower component: the atoms that read it."""
@@ -193,4 +198,14 @@ def normal_form(rule: Rule, number: int) -> tuple[NormalRule, NormalRule | None]
     return reader_of_groups(rule, number), normal
 
 
-__all__ = ["ALL", "HEAD", "CompiledRule", "HeadTable", "Node", "RoundTable", "group_predicate", "normal_form"]
+__all__ = [
+    "ALL",
+    "AUXILIARY",
+    "HEAD",
+    "CompiledRule",
+    "HeadTable",
+    "Node",
+    "RoundTable",
+    "group_predicate",
+    "normal_form",
+]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tidelog.errors import BrokenError
+from tidelog.errors import BrokenError, LimitError
 from tidelog.language.syntax import Rule, body_atoms
 from tidelog.program.graph import RuleGraph
 from tidelog.reason.agenda import Agenda
@@ -24,7 +24,8 @@ from tidelog.reason.attendant import Attendant
 from tidelog.reason.changes import NOTHING, Appended, Changed, Explicit, RuleChange
 from tidelog.reason.closure_changes import ClosureDelta
 from tidelog.reason.closures import ClosureNode, ModuleUnfit
-from tidelog.reason.compiled import CompiledRule, Node
+from tidelog.reason.compiled import AUXILIARY, CompiledRule, Node
+from tidelog.reason.cores import Core, Cores
 from tidelog.reason.dropping import Dropped, reads
 from tidelog.reason.exchange import Exchange
 from tidelog.reason.explicit import apply_explicit, follow_explicit
@@ -67,8 +68,9 @@ class Engine:
         self._copies = CopyTable(self._copies_of)
         self._any_marks: bool | None = None
         self._algorithm: Algorithm = algorithm_for(maintenance)
-        self.nodes = Nodes(self.store, self.graph)
         self._closures = Closures(self, enabled=modules)
+        self._cores = Cores(self, enabled=modules)
+        self.nodes = Nodes(self.store, self.graph, self._cores)
         # Rows of changes that nobody has looked at and somebody still may.
         self._unread: weakref.WeakSet[AppendedRows] = weakref.WeakSet()
         # Time in updates, without compilation, by the first predicate of a component.
@@ -81,7 +83,7 @@ class Engine:
     def restore_rules(self, graph: RuleGraph) -> None:
         """Take the rules of a saved engine; nothing is derived."""
         self.graph = graph
-        self.nodes = Nodes(self.store, graph)
+        self.nodes = Nodes(self.store, graph, self._cores)
 
     def rule_text(self, number: int) -> str:
         rules = self.graph.rules
@@ -93,12 +95,20 @@ class Engine:
         """Apply an update, all or nothing. `before_commit` is the last that may fail; the outcome's facts are then
         still there.
         """
+        self._begin_cores()
         while True:
             try:
                 return self._update(request, before_commit)
             except ModuleUnfit as unfit:
                 self._closures.give_up(unfit.predicate)
                 self.counted.commit()
+
+    def _begin_cores(self) -> None:
+        """Let the cores begin that the update before this one has shown a need for; without, if that fails."""
+        if self._cores.wanted:
+            with suppress(LimitError, MemoryError):
+                self._update(Request(), None)
+            self._cores.want_none()
 
     def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
         self._make_ready()
@@ -185,6 +195,8 @@ class Engine:
             if not self.store.is_closure(predicate):
                 self.nodes.relation(predicate).note_dead(delta.dead_count)
         self._closures.commit()
+        self._cores.commit()
+        self._cores.want(transaction.cyclic)
         self.nodes.forget_rules(exchange.removed)
         self.forget_counts(exchange.removed)
         self.counted.commit()
@@ -193,6 +205,7 @@ class Engine:
         """Let all be as before the update; numbers of its rules and names of its relations will mean something else."""
         transaction.roll_back()
         self._closures.roll_back()
+        self._cores.roll_back()
         exchange.take_back(self.graph)
         self.counted.roll_back()
         self.nodes.clear()
@@ -280,11 +293,12 @@ class Engine:
         """Take the update through the components, in order."""
         self._declare(request)
         begun = self._closures.begin(exchange.heads)
+        cores = self._cores.exchange((*exchange.heads, *self._closures.ended)) if exchange else self._cores.begin()
         for aggregate in exchange.removed_aggregates:
             aggregate.withdraw(transaction)
             transaction.collect([aggregate.relation])
         agenda = Agenda(self.graph)
-        for predicate in (*request.delete, *request.add, *begun):
+        for predicate in (*request.delete, *request.add, *begun, *cores):
             agenda.push(predicate)
         for rule in exchange.removed.values():
             agenda.push(rule.head.name)
@@ -311,6 +325,9 @@ class Engine:
             transaction.drop(node.relations[0])
             return ()
         self._maintain_groups(transaction, node, exchange.added)
+        for core in self._cores.of(node.predicates):
+            if core.is_concerned(request, transaction.deltas):
+                self._maintain_core(transaction, core, request)
         explicit = apply_explicit(transaction, node, request)
         transaction.marking.went(node, request.delete, self._marked, self._copies)
         self._maintain(transaction, node, explicit, exchange.of_component(node))
@@ -346,7 +363,7 @@ class Engine:
         if not closure.bases and any(len(request.add.get(predicate, NOTHING)) for predicate in predicates):
             raise ModuleUnfit(closure.module.predicate)
         for base in closure.bases:
-            self._maintain_base(transaction, closure, base, request, exchange)
+            self._maintain_base(transaction, closure, base, request)
         begins = closure.begins
         deltas = self._closures.maintain(transaction, closure)
         if begins:
@@ -355,29 +372,27 @@ class Engine:
                 self.forget_plans(predicate)
         transaction.deltas.update((predicate, delta) for predicate, delta in deltas.items() if delta)
 
-    def _maintain_base(
-        self, transaction: Transaction, closure: ClosureNode, base: Node, request: Request, exchange: Exchange
-    ) -> None:
+    def _maintain_core(self, transaction: Transaction, core: Core, request: Request) -> None:
+        """A core like any closure, for the component that reads it and is in work."""
+        for base in core.bases:
+            self._maintain_base(transaction, core, base, request)
+        deltas = self._cores.maintain(transaction, core)
+        transaction.deltas.update((name, delta) for name, delta in deltas.items() if delta)
+
+    def _maintain_base(self, transaction: Transaction, closure: ClosureNode, base: Node, request: Request) -> None:
         """Pairs that a closure starts from; one that begins gets them from all of its rules."""
         if closure.begins:
             predicate = base.predicates[0]
             rows = closure.first_explicit(predicate, request.delete.get(predicate), request.add.get(predicate))
             request = Request(add={predicate: rows})
-            changes = RuleChange.of((), base.rules)
-        else:
-            # The module's own rules derive nothing into the base.
-            head = self.nodes.relation(base.predicates[0])
-            gone = [rule for rule in exchange.removed.values() if rule.head is head and not rule.recursive]
-            come = (rule for rule in base.rules if rule.number in exchange.added)
-            changes = RuleChange.of(map(closure.base_rule, gone), come)
         explicit = apply_explicit(transaction, base, request)
-        self._maintain(transaction, base, explicit, changes)
+        self._maintain(transaction, base, explicit, closure.base_change(base))
         transaction.collect(base.relations)
 
     def forget_plans(self, predicate: str) -> None:
         """The facts of a predicate lie elsewhere from now on: plan what reads or derives it again."""
-        for head in self.nodes.forget_plans(predicate):
-            closure = self._closures.get(head)
+        heads = self.nodes.forget_plans(predicate)
+        for closure in (*map(self._closures.get, heads), *self._cores.of(heads)):
             if closure is not None:
                 closure.forget_plans()
         self._forget_marks()
@@ -386,6 +401,7 @@ class Engine:
         """Too many of them are of rules that went: the code begins anew."""
         self.nodes.forget_all_plans()
         self._closures.forget_plans()
+        self._cores.forget_plans()
         self._forget_marks()
 
     def forget_counts(self, rules: Iterable[int]) -> None:
@@ -410,6 +426,8 @@ class Engine:
         """
         if rules.removed and self._closures.has_ended(node.predicates):
             return True
+        if self._cores.have_ended(node.predicates):
+            return True
         return self._algorithm.starts_afresh(transaction, node, rules)
 
     def _start_afresh(self, transaction: Transaction, node: Node) -> None:
@@ -430,18 +448,24 @@ class Engine:
         if counters is not Counters.NONE:
             for relation in node.relations:
                 relation.add_counters()
-        if node.counted == self.counted.version and not rules.removed:
+        if node.keeps_count_alone or (node.counted == self.counted.version and not rules.removed):
             return  # As when it was last looked at.
         if counters is not Counters.NONE:
             before = [rule for rule in node.rules if rule.number not in rules.added_numbers]
             before.extend(rules.removed)
-            if any(self.counted.get(rule.number) != counters.of(rule.recursive, deleting=False) for rule in before):
+            if any(self._is_counted_otherwise(rule, counters) for rule in before):
                 recount(transaction, node, before, counters)
         self._note_counters(node, counters)
 
+    def _is_counted_otherwise(self, rule: CompiledRule, counters: Counters) -> bool:
+        """An auxiliary rule is counted from when there is something to count for it."""
+        counter = counters.of(rule.recursive, deleting=False)
+        return rule.number != AUXILIARY and self.counted.get(rule.number) != counter
+
     def _note_counters(self, node: Node, counters: Counters) -> None:
         for rule in node.rules:
-            self.counted.count(rule.number, counters.of(rule.recursive, deleting=False))
+            if rule.number != AUXILIARY:
+                self.counted.count(rule.number, counters.of(rule.recursive, deleting=False))
         node.counted = self.counted.version
 
     def _copies_of(self, relation: int) -> Iterator[tuple[CompiledRule, int]]:
@@ -479,6 +503,10 @@ class Engine:
     @property
     def closures(self) -> Closures:
         return self._closures
+
+    @property
+    def cores(self) -> Cores:
+        return self._cores
 
     def explicit_facts(self, relation: Relation) -> Cells:
         flags = relation.cells[: relation.count, relation.flags_column]

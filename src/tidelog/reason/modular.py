@@ -129,6 +129,11 @@ class Closures:
         """The pairs of a closure that ended in the update in work and that did not become records."""
         return ClosurePairs(self._ended[predicate].view(predicate)) if predicate in self._virtual else None
 
+    @property
+    def ended(self) -> tuple[str, ...]:
+        """The predicates that were closures until the update in work."""
+        return tuple(self._ended)
+
     def has_ended(self, predicates: Iterable[str]) -> bool:
         """Whether one of these predicates was a closure until the update in work."""
         return not self._ended.keys().isdisjoint(predicates)

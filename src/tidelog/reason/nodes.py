@@ -9,6 +9,7 @@ from tidelog.language.syntax import Atom
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.compiled import CompiledRule, Node, normal_form
+from tidelog.reason.cores import Cores
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 
@@ -16,9 +17,10 @@ from tidelog.store.store import Store
 class Nodes:
     """Compiled rules and components of a graph."""
 
-    def __init__(self, store: Store, graph: RuleGraph) -> None:
+    def __init__(self, store: Store, graph: RuleGraph, cores: Cores) -> None:
         self._store = store
         self._graph = graph
+        self._cores = cores
         self._rules: dict[int, CompiledRule] = {}
         self._aggregates: dict[int, AggregateRule] = {}
         self._nodes: dict[tuple[str, ...], tuple[Component, Node]] = {}
@@ -66,7 +68,7 @@ class Nodes:
         known = self._nodes.get(component.predicates)
         if known is not None and known[0] is component:
             return known[1]
-        rules = [self.rule(number) for number in component.rules]
+        rules = [*map(self.rule, component.rules), *self._cores.rules_within(component)]
         relations = [self.relation(name) for name in component.predicates]
         node = Node(self._store, component.predicates, relations, rules)
         node.aggregated = tuple(number for number in component.rules if number in self._aggregates)

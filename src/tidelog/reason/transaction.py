@@ -23,7 +23,7 @@ from tidelog.reason.batches import queue_facts, queues_to_list, seed
 from tidelog.reason.before import Before
 from tidelog.reason.calls import answer_requests
 from tidelog.reason.changes import NOTHING, Changed, Explicit, RuleChange
-from tidelog.reason.compiled import CompiledRule, Node
+from tidelog.reason.compiled import AUXILIARY, CompiledRule, Node
 from tidelog.reason.dropping import Dropped
 from tidelog.reason.heads import COUNT_UP, INSERT, OVERDELETE
 from tidelog.reason.marking import Marking
@@ -121,6 +121,8 @@ class Transaction:
         self._enlarged: set[Relation] = set()  # those that had no room left once already
         self._inserting = False
         self.before = Before(store)
+        # Predicates of components in which it was dear to delete what took hardly anything with it.
+        self.cyclic: tuple[str, ...] = ()
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_ERRORS] = 0
         self.machine[M_WORK : M_WORK + len(WORK_KINDS)] = 0
@@ -310,6 +312,7 @@ class Transaction:
         before = self._rule_work_before
         grown = self.store.rule_work.copy()
         grown[: len(before)] -= before
+        grown[AUXILIARY] = 0
         if not grown.any():
             return "no rule had a part in it yet"
         return f"busiest rule: {self._rule_text(int(np.argmax(grown)))}"

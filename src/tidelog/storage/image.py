@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import RuleGraph
+from tidelog.reason.cores import CORE
 from tidelog.reason.engine import Engine
 from tidelog.reason.policy import RECURSIVE, CountedRules
 from tidelog.store.jit import address
@@ -54,7 +55,8 @@ class RuleImage:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A knowledge base. `options` are the arguments of its constructor, `closures` the predicates kept as closures."""
+    """A knowledge base. `options` are the arguments of its constructor, `closures` the predicates kept as closures,
+    and where the cores of closures are shown."""
 
     options: Mapping[str, Any]
     prefixes: Mapping[str, str]
@@ -118,7 +120,9 @@ def restore_engine(engine: Engine, image: Image) -> None:
         engine.store.rule_work[item.number] = item.applications
     for relation_image in image.relations:
         _restore_relation(engine.store, relation_image, len(image.terms["kinds"]))
-    engine.closures.restore(image.closures)
+    cores = {name for name in image.closures if name.startswith(CORE)}
+    engine.closures.restore(name for name in image.closures if name not in cores)
+    engine.cores.restore(cores)
 
 
 def _restore_relation(store: Store, image: RelationImage, term_count: int) -> None:
