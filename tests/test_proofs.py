@@ -9,85 +9,21 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generate import Case, programs, streams
-from naive import Database, Fact, State, Update, database, derivations, materialise, plain, proof_heights
+from naive import Fact, State, Update, database, materialise, proof_heights
+from proof_util import Checker, Depths, Pairs, check_as_large, facts_below, few, knowledge_base, some, text_of
 from tidelog import KnowledgeBase, StratificationError
 from tidelog.explain import backwards
-from tidelog.explain.proof import Proof
-from tidelog.language import parse_atom, parse_program
-from tidelog.language.syntax import Atom, Constant
+from tidelog.language import parse_program
 
 CYCLE = """
 path(X, Y) :- edge(X, Y).
 path(X, Z) :- edge(X, Y), path(Y, Z).
 edge(a, b). edge(b, c). edge(c, a). edge(a, c).
 """
-
-Pairs = set[tuple[int, int]]
-
-few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-def fact_of(text: str) -> Fact:
-    atom = parse_atom(text, {})
-    assert all(isinstance(term, Constant) for term in atom.arguments)
-    return atom.predicate, tuple(atom.arguments)  # type: ignore[return-value]
-
-
-def text_of(fact: Fact) -> str:
-    return str(Atom(*fact))
-
-
-def knowledge_base(case: Case, modules: bool = True) -> KnowledgeBase:
-    kb = KnowledgeBase("\n".join(map(str, case.state.rules)), modules=modules)
-    kb.update(add=plain(case.state.explicit))
-    return kb
-
-
-def some(heights: dict[Fact, int], most: int) -> list[Fact]:
-    """The facts with the highest proofs."""
-    return sorted(heights, key=lambda fact: (-heights[fact], text_of(fact)))[:most]
-
-
-class Checker:
-    """Holds proofs against the oracle."""
-
-    def __init__(self, case: Case) -> None:
-        self.explicit = {(name, row) for name, rows in case.state.explicit.items() for row in rows}
-        self.facts: Database = materialise(case.state.rules, case.state.explicit)
-        self.instances = {
-            (str(rule), found.head, found.premises)
-            for rule in case.state.rules
-            for found in derivations(rule, self.facts)
-            if found is not None
-        }
-
-    def check(self, proof: Proof, fact: Fact) -> None:
-        assert fact_of(proof.fact) == fact
-        for step in proof.steps():
-            proved = fact_of(step.fact)
-            if step.rule is None:
-                assert proved in self.explicit
-                assert not step.premises
-            else:
-                premises = frozenset(fact_of(premise.fact) for premise in step.premises)
-                assert (step.rule, proved, premises) in self.instances
-            assert step.height == (0 if step.rule is None else 1 + max((p.height for p in step.premises), default=0))
-            assert all(premise.height < step.height for premise in step.premises)
-        facts_below(proof, {})
-
-
-def facts_below(proof: Proof, known: dict[int, frozenset[str]]) -> frozenset[str]:
-    """The facts that a proof uses; the one that it proves is not among them."""
-    if id(proof) not in known:
-        below = frozenset().union(*(facts_below(premise, known) | {premise.fact} for premise in proof.premises))
-        assert proof.fact not in below, f"{proof.fact} is proved by itself"
-        known[id(proof)] = below
-    return known[id(proof)]
-
 
 # --- against the oracle ---------------------------------------------------------------------------------------------
 
@@ -168,31 +104,15 @@ pairs = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
 depths = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 4)), max_size=6)
 
 
-def check_closure(rules: str, edges: Pairs, far: set[tuple[int, int, int]], given_pairs: Pairs) -> None:
-    """Explain the pairs of a closure as if it were large."""
-    program = parse_program(rules + "joined(X, Y) :- near(X, Y), near(Y, X).")
-    state = State(program.rules, database({"edge": edges, "far": far, "near": given_pairs}))
-    case = Case(state, (), ())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backwards, "SEARCHED_PAIRS", 0)
-        kb, checker = knowledge_base(case), Checker(case)
-        heights = proof_heights(state.rules, state.explicit)
-        for fact in some(heights, 30):
-            proof = kb.explain(text_of(fact))
-            assert proof is not None
-            checker.check(proof, fact)
-            assert proof.height == heights[fact]
-        for fact in some(heights, 2):
-            found = list(kb.proofs(text_of(fact), limit=3))
-            assert found[0].height == heights[fact]
-            for proof in found:
-                checker.check(proof, fact)
+def check_closure(rules: str, edges: Pairs, far: Depths, given_pairs: Pairs) -> None:
+    program = rules + "joined(X, Y) :- near(X, Y), near(Y, X)."
+    check_as_large(program, {"edge": edges, "far": far, "near": given_pairs})
 
 
 @given(st.sampled_from(CLOSURES), st.sampled_from(FEEDS), pairs, depths, pairs)
 @settings(few, max_examples=120)
 def test_proofs_of_large_closures_are_sound_and_lowest(
-    closure: str, feed: str, edges: Pairs, far: set[tuple[int, int, int]], given_pairs: Pairs
+    closure: str, feed: str, edges: Pairs, far: Depths, given_pairs: Pairs
 ) -> None:
     check_closure(closure + feed, edges, far, given_pairs)
 
@@ -200,7 +120,7 @@ def test_proofs_of_large_closures_are_sound_and_lowest(
 @given(st.sampled_from(MIXED), st.sampled_from(FEEDS), pairs, depths, pairs)
 @settings(few, max_examples=30)
 def test_proofs_of_closures_of_mixed_orientation_are_lowest(
-    closure: str, feed: str, edges: Pairs, far: set[tuple[int, int, int]], given_pairs: Pairs
+    closure: str, feed: str, edges: Pairs, far: Depths, given_pairs: Pairs
 ) -> None:
     check_closure(closure + feed, edges, far, given_pairs)
 
