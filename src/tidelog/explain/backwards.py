@@ -4,7 +4,8 @@ Most rules are read as they stand. Two kinds are not. A rule with aggregates mus
 is the value of, and all matches of that group count together. And the rules of a transitive closure with very many
 pairs would offer every node on every way between two others as a stop. The lowest proof of such a pair is found
 otherwise (`explain.closed`); where all proofs are asked for, the first stop is the next node of the closure's *base*
-(the pairs that it starts from), so that proofs follow paths of base pairs.
+(the pairs that it starts from), so that proofs follow paths of base pairs. Of twins each has a base, and each base is
+taken to hold the pairs of all of them, since the rules by which twins copy each other copy these first.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
-from tidelog.explain.transitivity import leads_one_way
+from tidelog.explain.bases import base_name, closed_predicate, is_turned, own_rules
+from tidelog.explain.copies import copies_twin, is_copy, is_mirror, mirror_among, says_nothing
+from tidelog.explain.transitivity import can_copy_first, leads_one_way
 from tidelog.language.syntax import Aggregate, Atom, Term, Variable
 from tidelog.program.modules import Kind
 from tidelog.program.normal import NormalRule
@@ -90,26 +93,33 @@ class Backwards:
         """All ways in which a fact of a predicate can come about."""
         over_base = self._closure_over(predicate)
         if over_base is not None:
-            return [self._of_base(over_base, number) for number in _base_rules(over_base)]
+            return list(self._of_base(over_base, closed_predicate(predicate)))
         closure = self.large_closure(predicate)
         if closure is not None:
-            return list(self._along_paths(closure))
+            return list(self._along_paths(closure, predicate))
         return [self._plain(number) for number in self.engine.graph.producers(predicate)]
 
     def large_closure(self, predicate: str) -> ClosureNode | None:
         """The closure that a predicate is, where that has very many pairs. A linear one is searched as any rules are:
-        its rules offer as many stops as there are next nodes; and so is one whose rules lead several ways, or that has
-        several predicates."""
+        its rules offer as many stops as there are next nodes; and so is one whose rules lead several ways, or mix
+        twins."""
         closure = self.engine.closures.get(predicate)
-        if closure is None or not closure.bases or len(closure.relation) <= SEARCHED_PAIRS or closure.module.twins:
+        if closure is None or not closure.bases or len(closure.relation) <= SEARCHED_PAIRS:
             return None
-        rules = (normal_form(self.engine.graph.rule(number), number)[0] for number in closure.module.rules)
+        rules = self.rules_of(closure)
+        if closure.module.twins and (closure.module.kind is not Kind.TRANSITIVE or not can_copy_first(rules)):
+            return None
         return closure if leads_one_way(rules) else None
 
+    def rules_of(self, closure: ClosureNode) -> list[NormalRule]:
+        """The rules that a closure stands for."""
+        return [normal_form(self.engine.graph.rule(number), number)[0] for number in closure.module.rules]
+
     def _closure_over(self, predicate: str) -> ClosureNode | None:
-        """The closure whose base a predicate is."""
-        closure = self.engine.closures.get(closed_predicate(predicate))
-        return closure if closure is not None and closure.bases and closure.base_predicate == predicate else None
+        """The closure one of whose bases a predicate is."""
+        closed = closed_predicate(predicate)
+        closure = self.engine.closures.get(closed)
+        return closure if closure is not None and closure.bases and base_name(closure, closed) == predicate else None
 
     # --- rules as they stand ----------------------------------------------------------------------------------------
 
@@ -151,53 +161,90 @@ class Backwards:
 
     # --- closures along paths ---------------------------------------------------------------------------------------
 
-    def _of_base(self, closure: ClosureNode, number: int) -> Backward:
-        """A rule that derives pairs of a closure's base."""
+    def _of_base(self, closure: ClosureNode, predicate: str) -> Iterator[Backward]:
+        """The rules that derive the pairs of a closure's base."""
+        head = base_name(closure, predicate)
+        for own in own_rules(closure, predicate):
+            yield self._known(own.number, head, lambda number: self._into_base(number, head))
+        for number, rule in self._rules_into(closure, predicate):
+            if copies_twin(rule):
+                yield self._known(number, head, lambda number: self._copy_of_base(closure, number, head))
 
-        def make(number: int) -> Backward:
-            normal = normal_form(self.engine.graph.rule(number), number)[0]
-            head = Atom(closure.base_predicate, normal.head.arguments)
-            return self._made(number, replace(normal, head=head), normal.positives)
+    def _into_base(self, number: int, head: str) -> Backward:
+        normal = normal_form(self.engine.graph.rule(number), number)[0]
+        return self._made(number, replace(normal, head=Atom(head, normal.head.arguments)), normal.positives)
 
-        return self._known(number, "base", make)
+    def _copy_of_base(self, closure: ClosureNode, number: int, head: str) -> Backward:
+        """A rule by which a predicate or its base has what the base of a twin has."""
+        normal = normal_form(self.engine.graph.rule(number), number)[0]
+        (copied,) = normal.positives
+        searched = replace(normal, head=Atom(head, normal.head.arguments), positives=(_started_from(closure, copied),))
+        return self._made(number, searched, (_of_own_base(closure, copied),), normal)
 
-    def _along_paths(self, closure: ClosureNode) -> Iterator[Backward]:
-        for number in _base_rules(closure):
-            yield self._plain(number)
-        symmetric = closure.module.kind is Kind.SYMMETRIC_TRANSITIVE
-        for number in closure.module.rules:
-            yield self._known(number, "path", lambda number: self._step(closure, number, turned=False))
-            if symmetric and self.engine.graph.rule(number) != self.turn(closure.module.predicate).source:
-                yield self._known(number, "turned", lambda number: self._step(closure, number, turned=True))
+    def _rules_into(self, closure: ClosureNode, predicate: str) -> Iterator[tuple[int, NormalRule]]:
+        """Those rules of a closure that yield pairs of a predicate, from others."""
+        numbered = zip(closure.module.rules, self.rules_of(closure), strict=True)
+        return (
+            (number, rule) for number, rule in numbered if rule.head.predicate == predicate and not says_nothing(rule)
+        )
+
+    def _along_paths(self, closure: ClosureNode, predicate: str) -> Iterator[Backward]:
+        for own in own_rules(closure, predicate):
+            yield self._plain(own.number)
+        rules = list(self._rules_into(closure, predicate))
+        transitive = not all(is_copy(rule) for _, rule in rules)
+        for number, rule in rules:
+            if copies_twin(rule):
+                yield self._copied(closure, number, transitive)
+            else:
+                yield from self._first_steps(closure, number, rule)
+
+    def _copied(self, closure: ClosureNode, number: int, transitive: bool) -> Backward:
+        """A rule that copies a twin into a predicate. If that is transitive, only from the base of the twin: what is
+        joined before a copy and after it could grow at both of its ends, so that all pairs would be looked at.
+        """
+        if not transitive:
+            return self._plain(number)
+        head = self.engine.graph.rule(number).head.predicate
+        variant = f"path {base_name(closure, head)}"
+        return self._known(number, variant, lambda number: self._copy_of_base(closure, number, head))
+
+    def _first_steps(self, closure: ClosureNode, number: int, rule: NormalRule) -> Iterator[Backward]:
+        base = base_name(closure, rule.head.predicate)
+        yield self._known(number, f"path {base}", lambda number: self._step(closure, number, turned=False))
+        if closure.module.kind is Kind.SYMMETRIC_TRANSITIVE and not is_mirror(rule):
+            yield self._known(number, f"turned {base}", lambda number: self._step(closure, number, turned=True))
 
     def _step(self, closure: ClosureNode, number: int, turned: bool) -> Backward:
         """A rule of a closure whose first step is a pair of the base, or one the other way round."""
         normal = normal_form(self.engine.graph.rule(number), number)[0]
         place = _first_step(normal)
-        arguments = normal.positives[place].arguments
-        first = Atom(closure.base_predicate, arguments[::-1] if turned else arguments)
-        premises = tuple(first if other == place else atom for other, atom in enumerate(normal.positives))
-        made = self._made(number, replace(normal, positives=(first, *normal.positives)), premises, normal)
+        atom = normal.positives[place]
+        first = replace(atom, arguments=atom.arguments[::-1]) if turned else atom
+        premises = list(normal.positives)
+        premises[place] = _of_own_base(closure, first)
+        searched = replace(normal, positives=(_started_from(closure, first), *normal.positives))
+        made = self._made(number, searched, tuple(premises), normal)
         return replace(made, turned=place) if turned else made
 
     def turn(self, predicate: str) -> NormalRule:
         """The rule that turns the pairs of a symmetric closure round."""
         closure = self.engine.closures.get(predicate)
         assert closure is not None
-        rules = [normal_form(self.engine.graph.rule(number), number)[0] for number in closure.module.rules]
-        return next(rule for rule in rules if len(rule.positives) == 1)
+        mirror = mirror_among(self.rules_of(closure))
+        assert mirror is not None
+        return mirror
 
 
-BASE = "#base "
+def _of_own_base(closure: ClosureNode, atom: Atom) -> Atom:
+    """What asks for a pair of the closure to be one that it starts from."""
+    return Atom(base_name(closure, atom.predicate), atom.arguments)
 
 
-def closed_predicate(predicate: str) -> str:
-    """The predicate that people know a closure's base by."""
-    return predicate.removeprefix(BASE)
-
-
-def _base_rules(closure: ClosureNode) -> list[int]:
-    return [rule.number for base in closure.bases for rule in base.rules]
+def _started_from(closure: ClosureNode, atom: Atom) -> Atom:
+    """The same of the relation that holds all of these pairs: the base of the leader."""
+    turned = is_turned(closure, atom.predicate)
+    return Atom(closure.base_predicate, atom.arguments[::-1] if turned else atom.arguments)
 
 
 def _first_step(normal: NormalRule) -> int:

@@ -93,14 +93,14 @@ class Packing:
         self._heap: list[_Arrival] = []
         self._leave(source, 0, self._direct.items())
 
-    def height(self, target: int, direct_only: bool = False) -> int:
+    def height(self, target: int) -> int:
         """The least height of the pair from the source to a node that it reaches."""
-        arrival = None if direct_only else self._arrival(target)
+        arrival = self._arrival(target)
         return self._direct[target].forward if arrival is None else _levels(arrival.places)
 
-    def path(self, target: int, direct_only: bool = False) -> Path:
+    def path(self, target: int) -> Path:
         """The path of a lowest proof."""
-        arrival = None if direct_only else self._arrival(target)
+        arrival = self._arrival(target)
         if arrival is None:
             return Path([self._source, target], [0])
         nodes, starts = [target], [arrival.start]

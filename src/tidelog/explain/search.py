@@ -55,6 +55,8 @@ from tidelog.explain.cone import (
     expand,
     measure,
 )
+from tidelog.explain.copies import PairFact
+from tidelog.reason.closures import ClosureNode
 from tidelog.reason.sets import HOLDING
 from tidelog.reason.transaction import Transaction
 from tidelog.store.growth import grown
@@ -92,7 +94,7 @@ class Cone:
         self.goals = len(rows)
         self._nodes: Cells = np.zeros((max(64, self.goals), NODE_FIELDS), np.int32)
         self._queue: Cells = np.zeros(len(self._nodes), np.int32)
-        self._closed: dict[str, ClosedPairs] = {}
+        self._closed: dict[ClosureNode, ClosedPairs] = {}
         self._needs_height = False
         self.along_paths = False  # whether there is a large closure among the predicates
         self._records: Cells = np.zeros(FIRST_CELLS, np.int32)
@@ -132,7 +134,8 @@ class Cone:
             self.along_paths = True
             if not self._registers[C_THOROUGH]:
                 self._predicate_table[place][2] = CLOSED
-                self._closed[self.predicates[place]] = ClosedPairs(self.backwards, closure, heights_of)
+                # Twins have it together.
+                self._closed.setdefault(closure, ClosedPairs(self.backwards, closure, heights_of))
                 return
         rules = self.backwards.rules_for(self.predicates[place])
         self._predicate_table[place][2:] = [len(self._plans), len(rules)]
@@ -210,7 +213,7 @@ class Cone:
             # Between two runs, since another search may be needed for it.
             node = int(self._registers[C_NEXT])
             predicate, (first, second) = self.fact(node)
-            self._nodes[node, GIVEN] = self.closed_pairs(predicate).height((first, second))
+            self._nodes[node, GIVEN] = self.closed_pairs(predicate).height(PairFact(predicate, (first, second)))
             self._registers[C_NEXT] += 1
             self._registers[C_PLAN] = self._registers[C_JOINING] = 0
 
@@ -271,7 +274,9 @@ class Cone:
 
     def closed_pairs(self, predicate: str) -> ClosedPairs:
         """What is known of a closure whose pairs are not looked behind."""
-        return self._closed[predicate]
+        closure = self._engine.closures.get(predicate)
+        assert closure is not None
+        return self._closed[closure]
 
     def is_explicit(self, node: int) -> bool:
         return bool(self._nodes[node, EXPLICIT])

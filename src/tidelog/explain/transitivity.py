@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from tidelog.explain.copies import is_copy
 from tidelog.explain.packing import Facing
 from tidelog.language.syntax import Variable
 from tidelog.program.normal import NormalRule
@@ -45,7 +46,13 @@ class Transitivity:
 
 
 def transitivities(rules: Iterable[NormalRule]) -> list[Transitivity]:
-    return [Transitivity.of(rule) for rule in rules if len(rule.positives) == 2]
+    return [Transitivity.of(rule) for rule in rules if not is_copy(rule)]
+
+
+def best_by_predicate(rules: Iterable[NormalRule]) -> dict[str, Transitivity]:
+    """Of the transitive rules of each predicate, the one that proofs use."""
+    ordered = sorted(transitivities(rules), key=lambda rule: rule.rank, reverse=True)
+    return {rule.rule.head.predicate: rule for rule in ordered}
 
 
 def leads_one_way(rules: Iterable[NormalRule]) -> bool:
@@ -55,3 +62,15 @@ def leads_one_way(rules: Iterable[NormalRule]) -> bool:
     """
     facings = {rule.facing for rule in transitivities(rules)}
     return len(facings) == 1 and Facing.AGAINST not in facings
+
+
+def can_copy_first(rules: Collection[NormalRule]) -> bool:
+    """Whether, of twins, what is copied once it has been joined can as well be copied first and joined then.
+
+    So it is where each transitive rule speaks of one twin alone, where such rules ask the same of the pairs that they
+    yield, whichever the twin, and where copies ask nothing.
+    """
+    steps = transitivities(rules)
+    alone = all(atom.predicate == step.rule.head.predicate for step in steps for atom in step.rule.positives)
+    alike = len({bool(step.rule.conditions) for step in best_by_predicate(rules).values()}) == 1
+    return alone and alike and not any(rule.conditions for rule in rules if is_copy(rule))

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from tidelog.explain.alternatives import Choices, choices_of
-from tidelog.explain.backwards import closed_predicate
-from tidelog.explain.closed import Pair, PairStep
+from tidelog.explain.bases import base_name, closed_predicate
 from tidelog.explain.cone import AS_GIVEN
+from tidelog.explain.copies import PairFact, PairStep
 from tidelog.explain.proof import Proof
 from tidelog.explain.search import Cone, Instance
 from tidelog.explain.wording import Binding, Wording, shortened
@@ -42,7 +42,7 @@ class Writer:
         predicate, row = self._cone.fact(node)
         text = self._fact(predicate, row)
         if choice == AS_GIVEN:
-            return self._closed(predicate, (row[0], row[1]))
+            return self._closed(PairFact(predicate, (row[0], row[1])))
         if choice < 0:
             return Proof(text)
         instance = self._cone.instance(choice)
@@ -59,31 +59,33 @@ class Writer:
         turn = self._cone.backwards.turn(closed_predicate(predicate))
         return Proof(self._fact(predicate, row[::-1]), self._wording.rule(turn.source), [self._proofs[node]])
 
-    def _closed(self, predicate: str, pair: Pair) -> Proof:
-        """A pair of a large closure, from pairs of its base."""
-        steps = list(self._cone.closed_pairs(predicate).steps(pair))
-        given = list(dict.fromkeys(step.pair for step in steps if step.rule is None))
-        proofs = dict(zip(given, self._of_base(predicate, given), strict=True))
+    def _closed(self, fact: PairFact) -> Proof:
+        """A pair of a large closure, from leaves."""
+        steps = list(self._cone.closed_pairs(fact.predicate).steps(fact))
+        leaves = list(dict.fromkeys(step.fact for step in steps if step.rule is None))
+        proofs = dict(zip(leaves, self._of_base(leaves), strict=True))
         for step in steps:
             if step.rule is not None:
-                proofs[step.pair] = self._once(self._joined(predicate, step, [proofs[pair] for pair in step.premises]))
-        return proofs[pair]
+                proofs[step.fact] = self._once(self._by_step(step, [proofs[premise] for premise in step.premises]))
+        return proofs[fact]
 
-    def _of_base(self, predicate: str, pairs: list[Pair]) -> list[Proof]:
+    def _of_base(self, leaves: list[PairFact]) -> list[Proof]:
+        """Pairs that a large closure starts from, all of one predicate."""
         backwards = self._cone.backwards
-        closure = backwards.large_closure(predicate)
+        predicate = leaves[0].predicate
+        closure = backwards.engine.closures.get(predicate)
         assert closure is not None
         with backwards.inner() as inner:
-            cone = Cone(inner, closure.base_predicate, np.array(pairs, np.int32))
+            cone = Cone(inner, base_name(closure, predicate), np.array([leaf.pair for leaf in leaves], np.int32))
             cone.find_each()
             writer = Writer(cone, self._wording, self._written)
             return [writer.write(choices_of(cone, node), node) for node in range(cone.goals)]
 
-    def _joined(self, predicate: str, step: PairStep, premises: list[Proof]) -> Proof:
+    def _by_step(self, step: PairStep, premises: list[Proof]) -> Proof:
         assert step.rule is not None
         source = step.rule.source
         conditions = list(self._wording.conditions(source.body, frozenset(), step.binding))
-        return Proof(self._fact(predicate, step.pair), self._wording.rule(source), premises, conditions)
+        return Proof(self._fact(*step.fact), self._wording.rule(source), premises, conditions)
 
     def _fact(self, predicate: str, row: Iterable[int]) -> str:
         return self._wording.fact(closed_predicate(predicate), row)
