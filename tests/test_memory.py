@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,6 +13,7 @@ from tidelog import KnowledgeBase
 from tidelog.store.relation import COMPACT_FROM, Relation
 
 FACTS = 50_000
+PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
 
 
 def edges(seed: int) -> pa.Table:
@@ -29,7 +33,7 @@ def test_a_pair_with_two_indexes_takes_at_most_forty_bytes() -> None:
 
 
 def test_queues_are_given_back_after_an_update() -> None:
-    kb = KnowledgeBase("path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z).", modules=False)
+    kb = KnowledgeBase(PATHS, modules=False)
     kb.update(add={"edge": [(number, number + 1) for number in range(300)]})
     relation = kb._engine.store.relation("path", 2)
     assert len(relation) == 300 * 301 // 2
@@ -63,8 +67,7 @@ def test_gaps_are_closed_where_more_than_half_is_gone() -> None:
 
 @pytest.mark.parametrize("maintenance", ["auto", "recompute"])
 def test_tables_do_not_grow_and_shrink_with_every_update(monkeypatch: pytest.MonkeyPatch, maintenance: str) -> None:
-    rules = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
-    kb = KnowledgeBase(rules, modules=False, maintenance=maintenance)
+    kb = KnowledgeBase(PATHS, modules=False, maintenance=maintenance)
     pairs = np.unique(np.sort(np.random.default_rng(0).integers(0, 300, (1_500, 2)), axis=1), axis=0)
     rows = [(int(first), int(second)) for first, second in pairs if first != second]
     kb.update(add={"edge": rows})
@@ -81,3 +84,16 @@ def test_tables_do_not_grow_and_shrink_with_every_update(monkeypatch: pytest.Mon
         kb.update(delete={"edge": part})
         kb.update(add={"edge": part})
     assert moved.count("path") <= 1
+
+
+def test_what_an_update_set_aside_is_free_when_it_is_over() -> None:
+    kb = KnowledgeBase(PATHS, modules=False)
+    chain = [(number, number + 1) for number in range(300)]
+    kb.update(add={"edge": chain})
+    former = weakref.ref(kb._engine.store.relation("path", 2).cells)
+    gc.disable()  # Nobody has to look for it.
+    try:
+        kb.update(delete={"edge": chain})
+        assert former() is None
+    finally:
+        gc.enable()

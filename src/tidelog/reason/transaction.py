@@ -507,6 +507,7 @@ class Transaction:
     def let_go(self) -> None:
         """It is over: what changed belongs to whoever was told of it."""
         self.deltas.clear()
+        self.before.let_go()
         self.store.breathe = no_breath
         self.store.alone = nullcontext
 
