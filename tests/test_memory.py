@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import weakref
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tidelog import KnowledgeBase
+from tidelog.store import rooms
 from tidelog.store.relation import COMPACT_FROM, Relation
 
 FACTS = 50_000
@@ -97,3 +99,22 @@ def test_what_an_update_set_aside_is_free_when_it_is_over() -> None:
         assert former() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="this system gives no large pages")
+@pytest.mark.parametrize("maintenance", ["auto", "recompute", "dred"])
+def test_facts_that_all_go_and_come_need_no_fresh_memory(monkeypatch: pytest.MonkeyPatch, maintenance: str) -> None:
+    kb = KnowledgeBase(PATHS, modules=False, maintenance=maintenance)
+    chain = [(number, number + 1) for number in range(500)]
+    rows = {"edge": chain}
+    for _ in range(3):
+        kb.update(add=rows)
+        kb.update(delete=rows)
+    assert 0 < kb._engine.store.spare.nbytes <= rooms.KEPT
+    fresh = []
+    make = rooms._Room.__new__
+    monkeypatch.setattr(rooms._Room, "__new__", lambda room: fresh.append(room) or make(room))
+    for _ in range(3):
+        kb.update(add=rows)
+        kb.update(delete=rows)
+    assert not fresh

@@ -508,6 +508,7 @@ class Transaction:
         """It is over: what changed belongs to whoever was told of it."""
         self.deltas.clear()
         self.before.let_go()
+        self.store.spare.end_update()
         self.store.breathe = no_breath
         self.store.alone = nullcontext
 

@@ -37,14 +37,20 @@ def pieces(count: int, breathe: Breathe) -> Iterator[tuple[int, int]]:
         yield first, min(first + PIECE, count)
 
 
-def grown(array: npt.NDArray[T], length: int, used: int | None = None, breathe: Breathe = no_breath) -> npt.NDArray[T]:
+def grown(
+    array: npt.NDArray[T],
+    length: int,
+    used: int | None = None,
+    breathe: Breathe = no_breath,
+    spare: rooms.Spare | None = None,
+) -> npt.NDArray[T]:
     """An array with room for `length` elements, or rows, to take the place of another: it has all of the old ones or
     those that are used, in the same memory where there is room behind them.
     """
     in_place = rooms.lengthened(array, length)
     if in_place is not None:
         return in_place
-    longer = rooms.empty((length, *array.shape[1:]), array.dtype)
+    longer = rooms.empty((length, *array.shape[1:]), array.dtype, spare, grows=True)
     for first, last in pieces(len(array) if used is None else used, breathe):
         longer[first:last] = array[first:last]
     return longer

@@ -103,7 +103,7 @@ class Relation:
         self._dead = 0  # at most that many records are dead
         self._dead_worth_counting = 0
         capacity = max(capacity, 2)
-        self.cells: Cells = rooms.zeros((capacity, self._record_cells()), np.int32)
+        self.cells: Cells = self._room_for(capacity, self._record_cells())
         self._queue: Cells = np.empty(capacity, np.int32)
         self._batch: Cells = np.empty(capacity, np.int32)
         self._keys, self._facts = self._empty_table(_groups_for(capacity))
@@ -233,7 +233,7 @@ class Relation:
         queued = self.queue_count + more
         if queued > self.fields[R_QUEUE_CAPACITY]:
             self._follow_kernels()
-            self._queue = grown(self._queue, max(queued, 2 * len(self._queue)))
+            self._queue = grown(self._queue, max(queued, 2 * len(self._queue)), spare=self.store.spare)
             self._publish()
 
     def release_queues(self) -> None:
@@ -250,7 +250,8 @@ class Relation:
             capacity = max(needed, int(self.cells.shape[0] * 1.125))
             self.cells.resize((capacity, self.cells.shape[1]), refcheck=False)
         else:
-            self.cells = grown(self.cells, max(needed, 2 * self.cells.shape[0]), self.count, self.store.breathe)
+            length = max(needed, 2 * self.cells.shape[0])
+            self.cells = grown(self.cells, length, self.count, self.store.breathe, self.store.spare)
         # At once: the memory may run out before the table and the indexes have grown as well.
         self._publish()
 
@@ -258,11 +259,17 @@ class Relation:
         """What takes long and cannot be left half done, piece by piece."""
         return pieces(count, self.store.breathe)
 
+    def _room_for(self, records: int, width: int) -> Cells:
+        return rooms.empty((records, width), np.int32, self.store.spare)
+
+    def _empty_slots(self, count: int) -> Cells:
+        return rooms.full(count, EMPTY, np.int32, self.store.spare)
+
     def _empty_table(self, groups: int) -> tuple[npt.NDArray[np.int64], Cells]:
-        keys: npt.NDArray[np.int64] = rooms.empty(8 * groups, np.int64)
+        keys: npt.NDArray[np.int64] = rooms.empty(8 * groups, np.int64, self.store.spare)
         for first, last in self._pieces(len(keys)):
             keys[first:last] = EMPTY
-        return keys, rooms.empty(8 * groups, np.int32)
+        return keys, rooms.empty(8 * groups, np.int32, self.store.spare)
 
     def _new_table(self, groups: int) -> None:
         self._keys, self._facts = self._empty_table(groups)
@@ -276,7 +283,7 @@ class Relation:
             move_table(self.store.machine, self.number, at_keys + 8 * first, at_facts + 4 * first, last - first)
 
     def _grow_index(self, index: Index, more: int) -> None:
-        index.slots = rooms.full(max(2 * len(index.slots), int(1.5 * (index.distinct + more))), EMPTY, np.int32)
+        index.slots = self._empty_slots(max(2 * len(index.slots), int(1.5 * (index.distinct + more))))
         self._publish()
         self._chain(index)
 
@@ -382,7 +389,7 @@ class Relation:
                 f"`{self.name}` is read in more than {R_MAX_INDEXES} different ways; split the predicate"
             )
         index = self.store.new_index(columns)
-        index.slots = rooms.full(max(8, self.count // 4), EMPTY, np.int32)
+        index.slots = self._empty_slots(max(8, self.count // 4))
         self._relayout(self._record_cells() + 1)
         self.indexes.append(index)
         self._publish()
@@ -398,11 +405,11 @@ class Relation:
     def _build_index(self, index: Index) -> None:
         # The number of distinct keys is not known before: build, and grow where it turns out too small.
         while not self._chain(index):
-            index.slots = rooms.full(2 * len(index.slots), EMPTY, np.int32)
+            index.slots = self._empty_slots(2 * len(index.slots))
             self._publish()
 
     def _relayout(self, width: int) -> None:
-        wider = rooms.zeros((self.cells.shape[0], width), np.int32)
+        wider = self._room_for(self.cells.shape[0], width)
         kept = min(width, self.cells.shape[1])
         for first, last in self._pieces(self.count):
             wider[first:last, :kept] = self.cells[first:last, :kept]
@@ -415,10 +422,11 @@ class Relation:
             return
         before = self._first_link_column()
         after = before + 2
-        wider = rooms.zeros((self.cells.shape[0], self._record_cells() + 2), np.int32)
+        wider = self._room_for(self.cells.shape[0], self._record_cells() + 2)
         self.has_counters = True
         for first, last in self._pieces(self.count):
             wider[first:last, :before] = self.cells[first:last, :before]
+            wider[first:last, before:after] = 0
             wider[first:last, after:] = self.cells[first:last, before:]
         self.cells = wider
         self._publish()
@@ -430,9 +438,9 @@ class Relation:
         returned. Where memory runs out, all stays as it is.
         """
         alive = self.live()
-        cells = rooms.zeros((max(2, int(len(alive) * 1.125)), self._record_cells()), np.int32)
+        cells = self._room_for(max(2, int(len(alive) * 1.125)), self._record_cells())
         cells[: len(alive)] = self.cells[alive, : cells.shape[1]]
-        slots = [rooms.full(2 * max(4, min(index.distinct, len(alive))), EMPTY, np.int32) for index in self.indexes]
+        slots = [self._empty_slots(2 * max(4, min(index.distinct, len(alive)))) for index in self.indexes]
         queue, batch = np.empty(2, np.int32), np.empty(2, np.int32)
         self._new_table(_groups_for(len(alive)))
         self.cells, self._queue, self._batch = cells, queue, batch

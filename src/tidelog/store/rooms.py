@@ -5,12 +5,16 @@ facts that was half of the time of a materialisation, most of it for memory that
 Addresses cost nothing until they are written to, so that a large array has more of them than it needs: it grows in
 place, and nothing is copied. What lies far enough behind its beginning comes in large pages, which cost less and make
 looking up less costly; before, most of such a page could be left unused.
+
+Updates that replace most facts, and tables that grow, leave one large array for another. The memory of what was left
+is kept for a while, and the next large array gets it instead of fresh memory: see `Spare`.
 """
 
 from __future__ import annotations
 
 import math
 import mmap
+import weakref
 from contextlib import suppress
 from typing import TypeVar
 
@@ -27,6 +31,10 @@ LARGE = 1 << 20
 
 # Addresses for each large array. What is larger still is numpy's: it lets the system move pages when such arrays grow.
 RESERVED = 1 << 26
+
+# Bytes of memory that a knowledge base keeps in rooms which no array has, and updates until it goes.
+KEPT = RESERVED
+KEPT_FOR = 8
 
 # Elsewhere than on Linux all arrays are numpy's.
 _LARGE_PAGES: int | None = getattr(mmap, "MADV_HUGEPAGE", None)
@@ -45,29 +53,109 @@ class _Room(mmap.mmap):
 
     first: int
     """Where the array begins: where a large page could."""
+    written: int
+    """So many bytes at most have memory."""
+    waited: int
+    """So many updates have ended since the room was left."""
 
     def __new__(cls) -> _Room:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
         room = super().__new__(cls, -1, RESERVED + PAGE, flags=flags)
         room.first = -np.frombuffer(room, np.uint8).ctypes.data % PAGE
+        room.written = room.waited = 0
         assert _LARGE_PAGES is not None
         with suppress(OSError):  # A system that was built without large pages gives small ones.
             room.madvise(_LARGE_PAGES, room.first + PAGE)
         return room
 
+    def cut(self, size: int) -> None:
+        """Give the memory behind so many bytes back."""
+        end = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        if end < self.written:
+            with suppress(OSError):  # A process may have asked for all of its memory to stay.
+                self.madvise(mmap.MADV_DONTNEED, self.first + end, self.written - end)
+                self.written = end
+
+
+class _Lease(npt.NDArray[np.uint8]):
+    """A room for as long as an array has it: what the array lies in, and that ends when the last view of it is gone."""
+
+    room: _Room
+    spare: Spare | None
+    taken: int
+    """The bytes of the array."""
+
+    def __new__(cls, room: _Room, spare: Spare | None) -> _Lease:
+        lease = super().__new__(cls, RESERVED, np.uint8, room, room.first)
+        lease.room, lease.spare, lease.taken = room, spare, 0
+        return lease
+
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[T]:
-        return np.ndarray(shape, dtype, self, self.first)
+        self.taken = _size(shape, dtype)
+        self.room.written = max(self.room.written, self.taken)
+        return np.ndarray(shape, dtype, self)
+
+    def __del__(self) -> None:
+        if self.spare is not None:
+            self.spare.take_in(self.room)
 
 
-def _in_room(shape: Shape, dtype: npt.DTypeLike) -> npt.NDArray[T] | None:
-    """An array of zeros with a room of its own, where it is large enough for one, not too large, and there is one."""
+class Spare:
+    """Rooms that arrays have left, for the next large arrays of the same knowledge base: at most `KEPT` bytes of them,
+    and each until `KEPT_FOR` updates have ended without a use for it. They go with their knowledge base.
+    """
+
+    def __init__(self) -> None:
+        self._rooms: list[_Room] = []
+        self._lent: list[weakref.ref[_Lease]] = []
+
+    @property
+    def nbytes(self) -> int:
+        return sum(room.written for room in self._rooms)
+
+    def take_in(self, room: _Room) -> None:
+        """Keep a room, if there is not too much already. May be called at any time, from any thread."""
+        if self.nbytes + room.written <= KEPT:
+            room.waited = 0
+            self._rooms.append(room)
+
+    def lend(self, size: int, grows: bool) -> _Lease | None:
+        """A room for an array of so many bytes: the one that fits best, or the largest if the array is to grow."""
+        if not self._rooms:
+            return None
+        fitting = [] if grows else [room for room in self._rooms if size <= room.written]
+        # Of the same size the one that was left last: others may turn out to be of no use.
+        room = min(fitting or self._rooms, key=lambda room: (room.written if fitting else -room.written, room.waited))
+        self._rooms.remove(room)
+        lease = _Lease(room, self)
+        self._lent = [*(found for found in self._lent if found() is not None), weakref.ref(lease)]
+        return lease
+
+    def end_update(self) -> None:
+        """Give back what nobody had a use for, and the greater part of rooms that turned out too large."""
+        for lease in (found() for found in self._lent):
+            if lease is not None and lease.room.written > 2 * lease.taken:
+                lease.room.cut(lease.taken)
+        self._lent = []
+        for room in tuple(self._rooms):
+            room.waited += 1
+            if room.waited > KEPT_FOR:
+                self._rooms.remove(room)
+
+
+def _in_room(shape: Shape, dtype: npt.DTypeLike, spare: Spare | None, grows: bool) -> npt.NDArray[T] | None:
+    """An array with a room of its own, where it is large enough for one, not too large, and there is one. A room that
+    comes from no spare ones is all zeros.
+    """
     shape = (shape,) if isinstance(shape, int) else shape
-    if not LARGE <= _size(shape, dtype) <= RESERVED or _LARGE_PAGES is None:
+    size = _size(shape, dtype)
+    if not LARGE <= size <= RESERVED or _LARGE_PAGES is None:
         return None
     if _limit_of_addresses() is not None:
         return None  # Rooms would soon take all of them.
     try:
-        return _Room().array(shape, dtype)
+        lease = None if spare is None else spare.lend(size, grows)
+        return (_Lease(_Room(), spare) if lease is None else lease).array(shape, dtype)
     except OSError:
         return None  # No more addresses, or parts of them: numpy may still find some.
 
@@ -76,27 +164,29 @@ def _size(shape: tuple[int, ...], dtype: npt.DTypeLike) -> int:
     return math.prod(shape) * np.dtype(dtype).itemsize
 
 
-def empty(shape: Shape, dtype: type[T] | np.dtype[T]) -> npt.NDArray[T]:
-    """An array whose elements are anything."""
-    array: npt.NDArray[T] | None = _in_room(shape, dtype)
+def empty(
+    shape: Shape, dtype: type[T] | np.dtype[T], spare: Spare | None = None, grows: bool = False
+) -> npt.NDArray[T]:
+    """An array whose elements are anything, in a spare room where there is one; whether it is soon to be lengthened."""
+    array: npt.NDArray[T] | None = _in_room(shape, dtype, spare, grows)
     return np.empty(shape, dtype) if array is None else array
 
 
 def zeros(shape: Shape, dtype: type[T] | np.dtype[T]) -> npt.NDArray[T]:
-    array: npt.NDArray[T] | None = _in_room(shape, dtype)
+    array: npt.NDArray[T] | None = _in_room(shape, dtype, None, grows=False)
     return np.zeros(shape, dtype) if array is None else array
 
 
-def full(shape: Shape, value: int, dtype: type[T] | np.dtype[T]) -> npt.NDArray[T]:
-    array = empty(shape, dtype)
+def full(shape: Shape, value: int, dtype: type[T] | np.dtype[T], spare: Spare | None = None) -> npt.NDArray[T]:
+    array = empty(shape, dtype, spare)
     array.fill(value)
     return array
 
 
 def lengthened(array: npt.NDArray[T], length: int) -> npt.NDArray[T] | None:
     """The same memory and what lies behind it, as an array of so many elements, or rows, where there is room."""
-    room: object = array.base
+    lease: object = array.base
     shape = (length, *array.shape[1:])
-    if isinstance(room, _Room) and _size(shape, array.dtype) <= RESERVED:
-        return room.array(shape, array.dtype)
+    if isinstance(lease, _Lease) and _size(shape, array.dtype) <= RESERVED:
+        return lease.array(shape, array.dtype)
     return None

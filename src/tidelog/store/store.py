@@ -42,6 +42,7 @@ from tidelog.store.layout import (
 from tidelog.store.records import Cells, Index, Records
 from tidelog.store.relation import Relation, index_fields, relation_fields
 from tidelog.store.relation_kernels import find_old, find_rows
+from tidelog.store.rooms import Spare
 from tidelog.store.terms import Terms
 from tidelog.store.update_kernels import load_rows
 
@@ -61,6 +62,7 @@ class Store:
         capacity = INITIAL_CAPACITY
         self.machine: npt.NDArray[np.int64] = np.zeros(M_SIZE, np.int64)
         self._capacity = capacity
+        self.spare = Spare()
         self.relation_table = relation_fields(8)
         self._index_table = index_fields(8)
         self.relations: list[Relation] = []
@@ -264,7 +266,7 @@ class Store:
             self.grow_frames(2 * size)
 
     def grow_frames(self, size: int = 0) -> None:
-        self._frames = grown(self._frames, max(2 * len(self._frames), size // 8 + 1))
+        self._frames = grown(self._frames, max(2 * len(self._frames), size // 8 + 1), spare=self.spare)
         self._publish()
 
     def ensure_scratch(self, operands: int) -> None:
@@ -281,18 +283,18 @@ class Store:
         self._publish()
 
     def grow_log(self, needed: int) -> None:
-        self._log = grown(self._log, max(needed, 2 * len(self._log)))
+        self._log = grown(self._log, max(needed, 2 * len(self._log)), spare=self.spare)
         self._publish()
 
     def grow_list(self, number: int, needed: int = 0) -> None:
         length = 2 * len(self._lists[number])
         while length < needed:
             length *= 2
-        self._lists[number] = grown(self._lists[number], length)
+        self._lists[number] = grown(self._lists[number], length, spare=self.spare)
         self._publish_list(number)
 
     def grow_requests(self) -> None:
-        self.requests = grown(self.requests, 2 * len(self.requests))
+        self.requests = grown(self.requests, 2 * len(self.requests), spare=self.spare)
         self._publish()
 
     def ensure_rules(self, count: int) -> None:
@@ -342,4 +344,4 @@ class Store:
 
     @property
     def nbytes(self) -> int:
-        return sum(relation.nbytes for relation in self.relations) + self.terms.nbytes
+        return sum(relation.nbytes for relation in self.relations) + self.terms.nbytes + self.spare.nbytes
