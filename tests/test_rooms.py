@@ -149,7 +149,7 @@ def test_a_room_that_turns_out_too_large_is_cut_at_the_end_of_the_update() -> No
     array = rooms.full(CELLS, 4, np.int32, spare)
     spare.end_update()
     assert (array == 4).all()
-    assert not grown(array, 8 * CELLS)[CELLS:].any()
+    assert not grown(array, 8 * CELLS)[rooms.PAGE // 4 :].any()
     del array
     assert spare.nbytes == 8 * rooms.LARGE
 

@@ -69,8 +69,8 @@ class _Room(mmap.mmap):
         return room
 
     def cut(self, size: int) -> None:
-        """Give the memory behind so many bytes back."""
-        end = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        """Give the memory behind so many bytes back, but no parts of large pages, which would become small ones."""
+        end = -(-size // PAGE) * PAGE
         if end < self.written:
             with suppress(OSError):  # A process may have asked for all of its memory to stay.
                 self.madvise(mmap.MADV_DONTNEED, self.first + end, self.written - end)
