@@ -230,7 +230,7 @@ def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:
 def test_calls_that_a_deletion_asked_for_do_not_outlive_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever it is given up; otherwise a later update would call the function for nobody."""
     monkeypatch.setattr(tidelog.reason.algorithms, "PATIENCE", 0.0)
-    monkeypatch.setattr(tidelog.reason.algorithms, "TOO_DEAR", 1e9)
+    monkeypatch.setattr(Costs, "of_deleting", lambda costs, lost: 0.0)
     for patience in range(1, 30):
         monkeypatch.setattr(tidelog.reason.algorithms, "LEAST_PATIENCE", patience)
         kb = KnowledgeBase()

@@ -91,9 +91,6 @@ class Algorithm:
 # attempt was in vain. Most of those are told by the costs of earlier deletions beforehand, or by what waits on the way,
 # so that what has come far may finish.
 PATIENCE = 1.25
-# A deletion is not even tried where earlier ones say that it needs so many times what it may: such forecasts are high
-# for larger deletions, whose facts share work.
-TOO_DEAR = 1.2
 # Without ranks deletion goes by B/F, of which a candidate costs up to sixty times one of materialisation; and a third
 # of the patience must do, since materialising again also brings the ranks back.
 PROOF_COST = 3 * 60
@@ -225,9 +222,9 @@ def _delete_by_ranks(
     patience: int,
     losses: list[Loss],
 ) -> None:
-    """Delete unless that is expected to be too dear, and learn from what it takes."""
+    """Delete unless earlier deletions say that it would be given up, and learn from what it takes."""
     lost = sum(loss.gone for loss in losses)
-    if node.costs.of_deleting(lost) > TOO_DEAR * patience:
+    if node.costs.of_deleting(lost) > patience:
         node.costs.forget()
         raise OutOfPatience
     before, work = transaction.candidates, transaction.work()
