@@ -96,8 +96,9 @@ PATIENCE = 1.25
 PROOF_COST = 3 * 60
 LEAST_PATIENCE = 1_000
 # A deletion that leaves more than the first share of a component, and yet took more than the second share of what it
-# may cost: what keeps those facts is hard to find, as it is where they form cycles.
-CYCLIC_FROM, DEAR_FROM = 0.99, 0.25
+# may cost: what keeps those facts is hard to find, as it is where they form cycles. Below so many candidates, 0.3 ms,
+# nothing is dear: a core takes about as long with each update.
+CYCLIC_FROM, DEAR_FROM, LEAST_DEAR = 0.99, 0.25, 50_000
 # From this share of lost input on, deletion costs more than starting from what is left.
 LOST_SHARE = 0.5
 LEAST_LOSS = 100
@@ -208,7 +209,8 @@ def _prove_or_recompute(
             else:
                 backward_forward(transaction, node, explicit, rules, counters, patience // PROOF_COST)
         except OutOfPatience:
-            _note_cycles(transaction, node, _start_over(transaction, node, counters, losses))
+            share_left = _start_over(transaction, node, counters, losses)
+            _note_cycles(transaction, node, patience, patience, share_left)
     else:
         _start_over(transaction, node, counters, losses)
 
@@ -240,13 +242,13 @@ def _delete_by_ranks(
         came_back = now["rederivation"] - work["rederivation"]
         went = now["overdeleted"] - work["overdeleted"] - came_back
         node.costs.learn_going(lost, went)
-        if transaction.candidates - before > DEAR_FROM * patience:
-            _note_cycles(transaction, node, 1 - went / sum(relation.count for relation in node.relations))
+        share_left = 1 - went / max(1, sum(relation.count for relation in node.relations))
+        _note_cycles(transaction, node, transaction.candidates - before, patience, share_left)
 
 
-def _note_cycles(transaction: Transaction, node: Node, share_left: float) -> None:
-    """A deletion was dear: if it took hardly anything with it, let the closures of the component have cores."""
-    if share_left > CYCLIC_FROM:
+def _note_cycles(transaction: Transaction, node: Node, spent: int, patience: int, share_left: float) -> None:
+    """After a deletion that was dear and took hardly anything with it, closures of the component are to have cores."""
+    if spent > max(LEAST_DEAR, DEAR_FROM * patience) and share_left > CYCLIC_FROM:
         transaction.cyclic += node.predicates
 
 
