@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tidelog.bench import command, graphs, lubm, run_choice, run_streams, streams, turbines
+from tidelog.bench import command, graphs, lubm, run_choice, run_modular, run_streams, skos, streams, turbines
 from tidelog.bench.cases import CASES, random_rows, scaled
 from tidelog.bench.command import BENCHMARKS, benchmark, run
 from tidelog.bench.floor import materialise as floor_materialise
@@ -29,6 +30,7 @@ from tidelog.errors import DataError
 from tidelog.formats.updates import Update
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.language import parse_program
+from tidelog.program.graph import RuleGraph
 from tidelog.results import Change
 
 # --- generators ---
@@ -72,6 +74,36 @@ def test_lubm_has_the_published_size_and_the_rules_of_the_ontology() -> None:
     assert len(facts["ub:Department"]) == 15
     assert sum(map(len, facts.values())) == pytest.approx(100_543, rel=0.03)
     assert len(parse_program(lubm.rules()).rules) == 107
+
+
+@pytest.mark.parametrize(("case", "not_recursive", "recursive"), [("lubm", 85, 22), ("skos", 26, 15), ("dag-r", 1, 1)])
+def test_programs_have_as_many_rules_of_each_kind_as_the_paper_on_modules(
+    case: str, not_recursive: int, recursive: int
+) -> None:
+    graph = RuleGraph(parse_program(CASES[case].rules).rules)
+    found = [graph.recursive(number) for number in graph.rules]
+    assert (found.count(False), found.count(True)) == (not_recursive, recursive)
+
+
+def test_both_hierarchies_of_skos_are_one_recursion() -> None:
+    assert set(RuleGraph(parse_program(skos.rules()).rules).component("broaderTransitive").predicates) == {
+        "broaderTransitive",
+        "narrowerTransitive",
+    }
+    kb = KnowledgeBase(skos.rules())
+    kb.update(add={"broader": [(1, 2)], "narrowerTransitive": [(3, 2)], "exactMatch": [(4, 5)]})
+    assert set(kb.facts("broaderTransitive")) == {(1, 2), (2, 3), (1, 3)}
+    assert set(kb.facts("narrowerTransitive")) == {(2, 1), (3, 2), (3, 1)}
+    assert set(kb.facts("concept")) == {(number,) for number in range(1, 6)}
+
+
+def test_categories_hold_cycles_that_few_of_them_reach() -> None:
+    facts = skos.categories(3_000, 1)
+    kb = materialise(skos.rules(), facts)
+    on_cycles = {row[0] for row in kb.facts("broaderTransitive") if row[0] == row[1]}
+    reaching = {row[0] for row in kb.facts("broaderTransitive") if row[1] in on_cycles}
+    assert 10 <= len(on_cycles) < len(reaching) < len(kb.facts("concept")) / 2
+    assert all(facts[name].equals(again) for name, again in skos.categories(3_000, 1).items())
 
 
 TURBINES = {
@@ -132,6 +164,23 @@ def test_public_streams_are_read_from_a_folder(tmp_path: Path) -> None:
     assert found[0][1]["delete"] == {"edge": [(1, 2)]}
     with pytest.raises(DataError, match="--data"):
         streams.read_streams(tmp_path, "overlap", "path")
+
+
+def test_public_facts_come_with_their_rules(tmp_path: Path) -> None:
+    folder = tmp_path / "kb" / "some"
+    folder.mkdir(parents=True)
+    with pytest.raises(DataError, match="--data"):
+        streams.read_case(tmp_path, "some")
+    (folder / "some.dlog").write_text("PREFIX e: http://e/\ne:path[?X,?Y] :- e:edge[?X,?Y] .\n")
+    (folder / "some.ttl").write_text("@prefix e: <http://e/> . e:a e:edge e:b, e:c . e:a e:name 'a'@en .")
+    case = streams.read_case(tmp_path, "some")
+    assert {name: len(rows) for name, rows in case.facts(1, 1.0).items()} == {
+        "<http://e/edge>": 2,
+        "<http://e/name>": 1,
+    }
+    assert sum(map(len, case.facts(1, 0.5).values())) == 2
+    kb = materialise(case.rules, case.facts(1, 1.0))
+    assert set(kb.facts("e:path")) == {("http://e/a", "http://e/b"), ("http://e/a", "http://e/c")}
 
 
 def test_public_streams_come_with_their_rules(tmp_path: Path) -> None:
@@ -344,6 +393,33 @@ def test_every_algorithm_changes_the_same_facts_at_every_size() -> None:
     assert found[0] == found[1]
     assert [count for count, _, _ in found[0]] == [1, 10, 20, 60, 200]
     assert all(removed == added >= count for count, removed, added in found[0])
+
+
+def test_modules_change_the_same_facts_and_are_held_against_the_papers_ratio() -> None:
+    assert run_modular.is_reached(0.1, 10.0, (1.0, 10.0)) is True
+    assert run_modular.is_reached(0.1, 9.9, (1.0, 10.0)) is False
+    assert run_modular.is_reached(0.1, Failed("> 1 s"), (1.0, 10.0)) is None
+    found = [
+        [(step.added, step.removed) for step in run_modular.maintain("dag-r", 0, 0.03, *way)]
+        for way in (("auto", True), ("dred-counting", False))
+    ]
+    assert found[0] == found[1]
+    (_, small), (again, _), (_, large), (back, _) = found[0]
+    assert 0 < small == again < large == back
+
+
+def test_ways_that_do_not_end_leave_rows_without_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_modules_too_long(function: Callable[..., Any], *arguments: Any, timeout: float) -> Any:
+        return function(*arguments) if arguments[-1] else Failed(f"> {timeout:g} s")
+
+    monkeypatch.setattr(run_modular, "SETS", {"DAG-R": run_modular.SETS["DAG-R"]})
+    monkeypatch.setattr(run_modular, "isolated", without_modules_too_long)
+    report = run_modular.run(Options(quick=True, size=0.2, timeout=10))
+    table = report.tables[-1]
+    assert [row[table.columns.index("update")] for row in table.rows] == list(run_modular.SETS["DAG-R"].updates)
+    assert all(row[-1] is None and row[table.columns.index("DRed^c")] == Failed("> 50 s") for row in table.rows)
+    assert table.note.endswith("in 0 of 0 rows.")
+    assert report.sound
 
 
 def test_plots_are_refused_before_anything_is_measured_where_they_cannot_be_drawn(

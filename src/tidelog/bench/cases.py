@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidelog.bench import graphs, lubm, turbines
+from tidelog.bench import graphs, lubm, skos, turbines
 from tidelog.bench.graphs import Edges
 
 Tables = dict[str, pa.Table]
@@ -25,18 +25,6 @@ points_to(P, A) :- address_of(P, A).
 points_to(P, A) :- assign(P, Q), points_to(Q, A).
 points_to(P, B) :- load(P, Q), points_to(Q, A), points_to(A, B).
 points_to(A, B) :- store(P, Q), points_to(P, A), points_to(Q, B).
-"""
-SKOS = """
-broaderTransitive(X, Y) :- broader(X, Y).
-broaderTransitive(X, Z) :- broaderTransitive(X, Y), broaderTransitive(Y, Z).
-narrower(X, Y) :- broader(Y, X).
-narrowerTransitive(X, Y) :- narrower(X, Y).
-narrowerTransitive(X, Z) :- narrowerTransitive(X, Y), narrowerTransitive(Y, Z).
-related(X, Y) :- related(Y, X).
-semanticRelation(X, Y) :- broader(X, Y).
-semanticRelation(X, Y) :- related(X, Y).
-concept(X) :- semanticRelation(X, Y).
-concept(Y) :- semanticRelation(X, Y).
 """
 PLACES = """
 relatedPlaces(X, Y) :- relatedPlaces(Y, X).
@@ -126,16 +114,14 @@ def lubm_facts(seed: int, size: float) -> Tables:
     return lubm.generate(sizes["universities"] or 1, seed, sizes["departments"])
 
 
-def places(seed: int, size: float) -> Tables:
-    """A few large groups, many small ones."""
-    counts = [scaled(120, size)] * 4 + [scaled(20, size)] * 100
-    return {"relatedPlaces": table(graphs.groups(counts, 2.0, seed))}
+def _places(large: int, nodes: int, small: int, extra: float) -> Callable[[int, float], Tables]:
+    """A few large groups of so many places, many small ones."""
 
+    def make(seed: int, size: float) -> Tables:
+        counts = [scaled(nodes, size)] * large + [scaled(20, size)] * small
+        return {"relatedPlaces": table(graphs.groups(counts, extra, seed))}
 
-def categories(seed: int, size: float) -> Tables:
-    count = scaled(20_000, size)
-    related = graphs.random_graph(count, count // 4, seed + 1)
-    return tables({"broader": graphs.hierarchy(count, 1.6, seed, loops=count // 2_000), "related": related})
+    return make
 
 
 def _turbines(name: str) -> Case:
@@ -145,12 +131,13 @@ def _turbines(name: str) -> Case:
     )
 
 
-CASES = {
+CASES: dict[str, Case] = {
     "dag-right": Case("DAG, 2,000 nodes, right-linear", RIGHT_LINEAR, _edges(_SMALL_DAG), ("path",), _RECURSIVE_QUERY),
     "dag-nonlinear": Case("DAG, 2,000 nodes, non-linear", NON_LINEAR, _edges(_SMALL_DAG), ("path",)),
     "dag-large": Case(
         "DAG-R, 10,000 nodes, right-linear", RIGHT_LINEAR, _edges(_LARGE_DAG), ("path",), _RECURSIVE_QUERY
     ),
+    "dag-r": Case("DAG-R, 10,000 nodes, non-linear", NON_LINEAR, _edges(_LARGE_DAG), ("path",)),
     "cycle": Case(
         "cycle of 1,000, symmetric-transitive",
         SYMMETRIC,
@@ -177,10 +164,16 @@ CASES = {
         lubm.rules(harder=False),
         lambda seed, size: numbered(lubm_facts(seed, size)),
     ),
-    "places": Case("related places (cliques)", PLACES, places),
-    "skos": Case("SKOS categories", SKOS, categories),
+    "places": Case("related places (cliques)", PLACES, _places(4, 120, 100, 2.0)),
+    "places-large": Case("related places (cliques of 700)", PLACES, _places(2, 700, 300, 1.0)),
+    "skos": Case("SKOS categories", skos.rules(), lambda seed, size: skos.categories(scaled(40_000, size), seed)),
     **{name.lower(): _turbines(name) for name in turbines.RULE_SETS},
 }
+
+
+def case_of(case: str | Case) -> Case:
+    """A case, given by its name or itself."""
+    return CASES[case] if isinstance(case, str) else case
 
 
 def random_rows(facts: Tables, count: int, seed: int) -> Tables:

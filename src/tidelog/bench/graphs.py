@@ -85,14 +85,14 @@ def groups(sizes: list[int], extra: float, seed: int) -> Edges:
     return np.concatenate(parts)
 
 
-def hierarchy(nodes: int, parents: float, seed: int, loops: int = 0) -> Edges:
-    """Categories and their broader ones: most near the root, `parents` of them on average, and a few that lead back
-    down, as DBpedia's categories do."""
+def hierarchy(nodes: int, parents: float, seed: int, core: int) -> Edges:
+    """Categories and their broader ones, `parents` of them on average, in long chains. The `core` most general ones
+    also lead to each other, up and down: cycles, as among DBpedia's categories."""
     rng = np.random.default_rng(seed)
     children = np.concatenate((np.arange(1, nodes), rng.integers(1, nodes, int(nodes * (parents - 1)))))
-    above = (children * rng.random(len(children)) ** 1.5).astype(np.int64)
-    back = np.stack((rng.integers(0, max(1, nodes // 10), loops), rng.integers(1, nodes, loops)), axis=1)
-    edges: Edges = np.unique(np.concatenate((np.stack((children, above), axis=1), back)), axis=0)
+    above = (children * rng.random(len(children)) ** 0.5).astype(np.int64)
+    tangle = random_graph(core, min(4 * core, core * (core - 1)), int(rng.integers(1 << 31)))
+    edges: Edges = np.unique(np.concatenate((np.stack((children, above), axis=1), tangle)), axis=0)
     return np.delete(edges, edges[:, 0] == edges[:, 1], axis=0)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tidelog.bench import dataflow, floor, recursive_sql, sql
-from tidelog.bench.cases import CASES, Case, Tables
+from tidelog.bench.cases import CASES, Case, Tables, case_of
 from tidelog.bench.measure import Failed, Measured, isolated, measure, measure_command
 from tidelog.bench.peer import Peer, Task, package_version, printed_version, rows_of
 from tidelog.bench.translate import (
@@ -287,14 +287,14 @@ def _peer_task(peer: str, case: str, seed: int, size: float) -> Measured:
 # --- tidelog ----------------------------------------------------------------------------------------------------------
 
 
-def run_tidelog(case: str, seed: int, size: float, modules: bool, timeout: float) -> Measured | Failed:
+def run_tidelog(case: str | Case, seed: int, size: float, modules: bool, timeout: float) -> Measured | Failed:
     """tidelog on a case, in a process of its own, with its kernels loaded before the clock starts."""
     result: Measured | Failed = isolated(tidelog_task, case, seed, size, modules, timeout=timeout)
     return result
 
 
-def tidelog_task(case: str, seed: int, size: float, modules: bool) -> Measured:
-    chosen = CASES[case]
+def tidelog_task(case: str | Case, seed: int, size: float, modules: bool) -> Measured:
+    chosen = case_of(case)
     facts = chosen.facts(seed, size)
     materialise(chosen.rules, chosen.facts(seed, min(size, 0.002)), modules=modules)
     answer = chosen.answer or derived_predicates(chosen.rules)

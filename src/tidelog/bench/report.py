@@ -71,13 +71,18 @@ class Report:
         return all(check.holds for check in self.checks)
 
 
-def ratio(ours: Cell, theirs: Cell) -> str | None:
+def factor(ours: Cell, theirs: Cell) -> float | None:
     """How many times faster we are: their time by ours."""
     ours, theirs = seconds(ours), seconds(theirs)
-    if ours is None or theirs is None:
+    return None if ours is None or theirs is None else theirs / max(ours, 1e-9)
+
+
+def ratio(ours: Cell, theirs: Cell) -> str | None:
+    """The same for people."""
+    times = factor(ours, theirs)
+    if times is None:
         return None
-    factor = theirs / max(ours, 1e-9)
-    return f"{factor:,.0f}×" if factor >= 10 else f"{factor:.2f}×"
+    return f"{times:,.0f}×" if times >= 10 else f"{times:.2f}×"
 
 
 def seconds(cell: Cell) -> float | None:

@@ -1,16 +1,21 @@
 """Update streams as the papers on marking draw them (§5.1): a first update that adds facts, then updates that each
 delete and add as many.
 
-`read_streams` reads the public ones in the layout of M-Illich/inc-mat-mark; `random_stream` draws new ones.
+`read_streams` reads the public ones in the layout of M-Illich/inc-mat-mark; `random_stream` draws new ones. A program
+that is public with facts of its own is a case like the generated ones (`read_case`).
 """
 
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+
+from tidelog.bench.cases import Case, Tables, random_rows
 from tidelog.errors import DataError
-from tidelog.formats import open_updates
+from tidelog.formats import open_updates, read_file, values_of
 from tidelog.formats.updates import Update
 from tidelog.values import Row
 
@@ -64,6 +69,24 @@ def read_rules(data: Path, program: str) -> str:
     if program == "ways":
         return WAYS
     return (data / "kb" / program / f"{program}.dlog").read_text(encoding="utf-8")
+
+
+def read_case(data: Path, program: str) -> Case:
+    """A public program over its public facts."""
+    facts = data / "kb" / program / f"{program}.ttl"
+    if not facts.is_file():
+        raise DataError(f"there is no {facts}; --data is the folder with `kb`")
+    return Case(f"{program}, public facts", read_rules(data, program), partial(_read_facts, facts))
+
+
+def _read_facts(file: Path, seed: int, size: float) -> Tables:
+    """The facts of a file, or a share of them, with texts for all terms: the rules name none."""
+    parts: dict[str, list[pa.Table]] = {}
+    for batch in read_file(file):
+        texts = [[str(value) for value in values_of(column)] for column in batch.columns]
+        parts.setdefault(batch.predicate, []).append(pa.table(texts, [f"c{place}" for place in range(len(texts))]))
+    facts = {predicate: pa.concat_tables(tables) for predicate, tables in parts.items()}
+    return random_rows(facts, max(1, round(size * sum(map(len, facts.values())))), seed)
 
 
 def read_stream(folder: Path) -> list[Update]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.bench.cases import CASES, Tables, random_rows
+from tidelog.bench.cases import CASES, Case, Tables, case_of, random_rows
 from tidelog.bench.peers import materialise
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.values import Row
@@ -68,11 +68,11 @@ def warm(rules: str, facts: Tables, maintenance: str = "auto", modules: bool = T
 
 
 def ready_for_updates(
-    case: str, seed: int, size: float, maintenance: str, modules: bool
+    case: str | Case, seed: int, size: float, maintenance: str, modules: bool
 ) -> tuple[KnowledgeBase, Tables]:
     """A case materialised, and its facts. The first deletion from a relation builds indexes; one from each takes that
     out of the figures."""
-    chosen = CASES[case]
+    chosen = case_of(case)
     facts = chosen.facts(seed, size)
     recursive = CASES["dag-right"]
     warm(recursive.rules, recursive.facts(seed, 0.03), maintenance, modules=False)
