@@ -172,7 +172,9 @@ def test_public_facts_come_with_their_rules(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="--data"):
         streams.read_case(tmp_path, "some")
     (folder / "some.dlog").write_text("PREFIX e: http://e/\ne:path[?X,?Y] :- e:edge[?X,?Y] .\n")
-    (folder / "some.ttl").write_text("@prefix e: <http://e/> . e:a e:edge e:b, e:c . e:a e:name 'a'@en .")
+    (folder / "some.ttl").write_text(
+        "@prefix e: <http://e/> . e:a e:edge e:b, e:c . e:a e:name 'a'@en . e:a e:edge e:b ."
+    )
     case = streams.read_case(tmp_path, "some")
     assert {name: len(rows) for name, rows in case.facts(1, 1.0).items()} == {
         "<http://e/edge>": 2,

@@ -80,13 +80,18 @@ def read_case(data: Path, program: str) -> Case:
 
 
 def _read_facts(file: Path, seed: int, size: float) -> Tables:
-    """The facts of a file, or a share of them, with texts for all terms: the rules name none."""
+    """The facts of a file, each once, or a share of them, with texts for all terms: the rules name none."""
     parts: dict[str, list[pa.Table]] = {}
     for batch in read_file(file):
         texts = [[str(value) for value in values_of(column)] for column in batch.columns]
         parts.setdefault(batch.predicate, []).append(pa.table(texts, [f"c{place}" for place in range(len(texts))]))
-    facts = {predicate: pa.concat_tables(tables) for predicate, tables in parts.items()}
+    facts = {predicate: _distinct(pa.concat_tables(tables)) for predicate, tables in parts.items()}
     return random_rows(facts, max(1, round(size * sum(map(len, facts.values())))), seed)
+
+
+def _distinct(table: pa.Table) -> pa.Table:
+    # One thread keeps the order of the file, and so the same facts are drawn for the same seed.
+    return table.group_by(table.column_names, use_threads=False).aggregate([])
 
 
 def read_stream(folder: Path) -> list[Update]:
