@@ -244,7 +244,13 @@ def _native_type(type_: pa.DataType) -> pa.DataType | None:
     return type_ if any(check(type_) for check in fits) else None
 
 
+# Of arrays of these types `null_count` does not count all nulls.
+_HIDING_NULLS = (pa.types.is_dictionary, pa.types.is_union, pa.types.is_run_end_encoded)
+
+
 def _refuse_nulls(array: pa.Array, place: str) -> None:
+    if array.null_count == 0 and not any(hides(array.type) for hides in _HIDING_NULLS):
+        return
     missing = array.is_null()
     if array.null_count == 0 and pa.types.is_dictionary(array.type) and array.dictionary.null_count:
         missing = array.dictionary_decode().is_null()

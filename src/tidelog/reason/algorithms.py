@@ -102,6 +102,8 @@ CYCLIC_FROM, DEAR_FROM, LEAST_DEAR = 0.99, 0.25, 50_000
 # From this share of lost input on, deletion costs more than starting from what is left.
 LOST_SHARE = 0.5
 LEAST_LOSS = 100
+# Below this, it does not matter which share it is exactly.
+SMALL_SHARE = 0.05
 
 
 class Loss(NamedTuple):
@@ -113,10 +115,13 @@ class Loss(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of all facts that there were; of few it is none, since to count a relation's facts takes as long as it is
-        large."""
+        """Of all facts that there were; of few it is none, and where it is small it may be said to be a little larger:
+        to count a relation's facts takes as long as it is large."""
         if self.gone <= LEAST_LOSS:
             return 0.0
+        at_most = self.gone / max(1, self.relation.at_least())
+        if at_most < SMALL_SHARE:
+            return at_most
         return self.gone / (len(self.relation) + (0 if self.in_relation else self.gone))
 
 

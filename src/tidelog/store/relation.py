@@ -455,6 +455,10 @@ class Relation:
             self._build_index(index)
         return alive
 
+    def at_least(self) -> int:
+        """No more than there are facts, and those that the update in work took: known without counting."""
+        return len(self) if self.closure is not None else self.count - self._dead
+
     def note_dead(self, records: int) -> None:
         """That many more records may be dead."""
         if records:
