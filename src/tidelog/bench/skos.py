@@ -50,8 +50,8 @@ _RANGES = {
 _ONE_VALUE = ("memberList",)
 
 # The share of the facts that is drawn: most hierarchies fall apart, and what still reaches the tangled core reaches all
-# of it. With these a few facts in a hundred hold most of what can be derived, as in the sample of the papers.
-_SAMPLE, _PER_CORE = 0.35, 150
+# of it. With these, 40,000 categories have 19 times as many facts in I as in E, as the paper's sample of DBpedia has.
+_SAMPLE, _PER_CORE = 0.35, 380
 
 
 def rules() -> str:
