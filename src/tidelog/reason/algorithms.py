@@ -95,10 +95,9 @@ PATIENCE = 1.25
 # of the patience must do, since materialising again also brings the ranks back.
 PROOF_COST = 3 * 60
 LEAST_PATIENCE = 1_000
-# A deletion that leaves more than the first share of a component, and yet took more than the second share of what it
-# may cost: what keeps those facts is hard to find, as it is where they form cycles. Below so many candidates, 0.3 ms,
-# nothing is dear: a core takes about as long with each update.
-CYCLIC_FROM, DEAR_FROM, LEAST_DEAR = 0.99, 0.25, 50_000
+# A deletion is dear that takes more than so many candidates, 0.3 ms, and so many more for each fact that goes by it,
+# some eight times what is usual: what keeps the facts that stay is hard to find, as it is where they form cycles.
+DEAR, DEAR_FOR_EACH = 50_000, 5_000
 # From this share of lost input on, deletion costs more than starting from what is left.
 LOST_SHARE = 0.5
 LEAST_LOSS = 100
@@ -184,8 +183,8 @@ def _learn_effort(transaction: Transaction, node: Node, before: int) -> int:
     return facts
 
 
-def _start_over(transaction: Transaction, node: Node, counters: Counters, losses: list[Loss]) -> float:
-    """Materialise a component again, and learn from what that takes and leaves; the share of its facts that is left."""
+def _start_over(transaction: Transaction, node: Node, counters: Counters, losses: list[Loss]) -> int:
+    """Materialise a component again, and learn from what that takes and leaves; how many fewer facts it has now."""
     lost = sum(loss.gone for loss in losses)
     facts = sum(len(relation) for relation in node.relations)
     share_left = max(0.0, 1 - node.costs.of_going(lost) / max(1, facts))
@@ -193,9 +192,10 @@ def _start_over(transaction: Transaction, node: Node, counters: Counters, losses
     before = transaction.candidates
     recompute(transaction, node, counters, most_stays, share_left)
     left = _learn_effort(transaction, node, before)
+    went = max(0, facts - left)
     if lost:
-        node.costs.learn_going(lost, max(0, facts - left))
-    return left / max(1, facts)
+        node.costs.learn_going(lost, went)
+    return went
 
 
 def _prove_or_recompute(
@@ -214,8 +214,7 @@ def _prove_or_recompute(
             else:
                 backward_forward(transaction, node, explicit, rules, counters, patience // PROOF_COST)
         except OutOfPatience:
-            share_left = _start_over(transaction, node, counters, losses)
-            _note_cycles(transaction, node, patience, patience, share_left)
+            _note_cycles(transaction, node, patience, _start_over(transaction, node, counters, losses))
     else:
         _start_over(transaction, node, counters, losses)
 
@@ -247,13 +246,12 @@ def _delete_by_ranks(
         came_back = now["rederivation"] - work["rederivation"]
         went = now["overdeleted"] - work["overdeleted"] - came_back
         node.costs.learn_going(lost, went)
-        share_left = 1 - went / max(1, sum(relation.count for relation in node.relations))
-        _note_cycles(transaction, node, transaction.candidates - before, patience, share_left)
+        _note_cycles(transaction, node, transaction.candidates - before, went)
 
 
-def _note_cycles(transaction: Transaction, node: Node, spent: int, patience: int, share_left: float) -> None:
-    """After a deletion that was dear and took hardly anything with it, closures of the component are to have cores."""
-    if spent > max(LEAST_DEAR, DEAR_FROM * patience) and share_left > CYCLIC_FROM:
+def _note_cycles(transaction: Transaction, node: Node, spent: int, went: int) -> None:
+    """Where a deletion was dear, the closures of a component are to have cores."""
+    if spent > DEAR + DEAR_FOR_EACH * went:
         transaction.cyclic += node.predicates
 
 

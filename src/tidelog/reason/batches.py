@@ -68,9 +68,11 @@ def begin_batch(m, action, row):
         if action == INSERT:
             store_i32(place, (flags | F_IN | F_CURRENT) & ~F_PENDING)
             if rank != 0:
-                store_i32(place + recursive, rank)
+                store_i32(place + recursive, rank + position)
         else:
             store_i32(place, flags | F_CURRENT)
+    if rank != 0:
+        m[M_RANK] = rank + count
     return count
 
 

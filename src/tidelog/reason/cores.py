@@ -15,8 +15,8 @@ leaves the core as it is costs the search for a replacement path, and where the 
 another derivation. All else is left to the general algorithms.
 
 A core costs the listing of its pairs, and deletion by ranks does well without it where relations have few cycles. So it
-begins only when a deletion was dear that took hardly anything with it: in cliques and in other strongly connected
-graphs that is the first edge that goes. It does so before the next update, on its own.
+begins only when a deletion was dear for the little that went by it: in large cliques and in other strongly connected
+graphs that is the first edge. It does so before the next update, on its own.
 """
 
 from __future__ import annotations

@@ -1,22 +1,25 @@
 """Deletion by ranks: overdeletion that ends at a fact which older facts still derive. Ours, and what `auto` does.
 
-The *rank* of a fact is the round that inserted it, counted over all updates. When a fact is inserted, the facts that
-derive it are there already: it has a derivation from facts of lower ranks, or it is explicit, or its counter knows a
-non-recursive derivation. Deletion keeps this true of whatever stays. A fact that lost a derivation from lower ranks
-looks for another such derivation among facts that have not been overdeleted: if there is one, it stays and spreads
-nothing; if not, it is overdeleted. Ranks fall along these derivations, so that no two facts can hold each other: the
-smallest rank that were wrong would have a derivation from right ones. What was overdeleted and has a derivation left
-comes back as in Delete/Rederive (DR4, DR5), with the rank of the round that inserts it again.
+The *rank* of a fact is its place in the order in which facts were inserted, over all updates; also those of one round
+come one after the other. When a fact is inserted, the facts that derive it are there already: it has a derivation from
+facts of lower ranks, or it is explicit, or its counter knows a non-recursive derivation. Deletion keeps this true of
+whatever stays. A fact that lost a derivation from lower ranks looks for another such derivation among facts that have
+not been overdeleted: if there is one, it stays and spreads nothing; if not, it is overdeleted. Ranks fall along these
+derivations, so that no two facts can hold each other: the smallest rank that were wrong would have a derivation from
+right ones. What was overdeleted and has a derivation left comes back as in Delete/Rederive (DR4, DR5), with the rank of
+a fact that is new.
 
 Compared with Delete/Rederive, overdeletion stops at once where a fact has many derivations; compared with
 Backward/Forward, a look at one derivation is a proof, however deep the facts in it lie. The derivations that a fact
-loses from facts of its own rank or later cost nothing. It is the weaker one where a fact of low rank has only
+loses from later facts cost nothing. It is the weaker one where a fact of low rank has only
 derivations from later ones, and much hangs on it: then all that is overdeleted, to come back.
 
 Ranks lie where the recursive counter of a fact would: this algorithm keeps none.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from tidelog.reason.batches import waiting
 from tidelog.reason.changes import Explicit, RuleChange
@@ -65,7 +68,7 @@ AT_KEPT = AT_BUFFERED  # how many of the queue have looked and have none
 # its places, and may come back.
 LOOK_COST, LOSS_COST = 15, 80
 
-# A single update takes fewer rounds than are left after this one.
+# A single update inserts fewer facts than there are ranks left after this one.
 LAST_RANK = 1 << 30
 
 
@@ -169,13 +172,13 @@ def let_candidates_look(m, relations, relation_count):
 
 
 def start_ranks_over(store: Store) -> None:
-    """Between two updates: before the rounds do not fit a cell any more, count them from the beginning. The ranks that
-    are there say nothing then.
-    """
+    """Between two updates: before ranks do not fit a cell any more, number them from the beginning, in their order."""
     if store.machine[M_RANK] > LAST_RANK:
-        store.machine[M_RANK] = 0
-        for relation in store.relations:
-            relation.ranked = False
+        columns = [relation.counters[:, 1] for relation in store.relations if relation.has_counters]
+        known = np.unique(np.concatenate([np.zeros(1, np.int32), *columns]))  # 0 is no rank, and stays that
+        for column in columns:
+            column[:] = np.searchsorted(known, column)
+        store.machine[M_RANK] = len(known)
 
 
 def delete_by_ranks(

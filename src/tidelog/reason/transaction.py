@@ -121,7 +121,7 @@ class Transaction:
         self._enlarged: set[Relation] = set()  # those that had no room left once already
         self._inserting = False
         self.before = Before(store)
-        # Predicates of components in which it was dear to delete what took hardly anything with it.
+        # Predicates of components in which it was dear to delete what took little with it.
         self.cyclic: tuple[str, ...] = ()
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_ERRORS] = 0
