@@ -135,10 +135,10 @@ def test_a_dear_deletion_is_the_last_one(symmetric: bool) -> None:
     assert {name: set(kb.facts(name)) for name in "qr"} == {name: set(plain.facts(name)) for name in "qr"}
 
 
-def test_no_core_where_deletions_are_cheap_or_take_much_along() -> None:
+def test_no_core_where_deletions_take_much_along() -> None:
     kb = KnowledgeBase(TRANSITIVE + AROUND)
     kb.update(add={"e": [(node, node + 1) for node in range(200)], "s": [(0,)], "t": [(3,)]})
-    for node in (3, 100, 150, 198):
+    for node in (3, 100, 150):
         kb.update(delete={"e": [(node, node + 1)]})
         assert not kb._engine.cores.wanted
 
