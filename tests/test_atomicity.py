@@ -366,6 +366,29 @@ def test_counters_that_come_with_a_failed_update_are_zero(monkeypatch: pytest.Mo
     audit(kb)
 
 
+def test_bits_of_an_update_that_fails_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would say that facts which have been taken back are known."""
+    rules = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
+    kb = KnowledgeBase(rules, maintenance="recompute", modules=False)
+    edges = [(number, number + 1) for number in range(20)]
+    for owner, name, update in (
+        (KnowledgeBase, "_change", {"add": {"edge": edges}}),
+        (tidelog.store.pair_bits, "note_pairs", {"add": {"edge": edges}}),
+        (None, "", {"add": {"edge": edges}}),
+        (tidelog.store.store, "find_old", {"delete": {"edge": edges[10:]}}),
+        (None, "", {"delete": {"edge": edges[10:]}}),
+    ):
+        with monkeypatch.context() as patch:
+            if owner is None:
+                kb.update(**update)
+            else:
+                patch.setattr(owner, name, _fail)
+                with pytest.raises(RuntimeError):
+                    kb.update(**update)
+        assert not any(relation.bits.kept for relation in kb._engine.store.relations)
+        audit(kb)
+
+
 def _fail(*_: object) -> None:
     raise RuntimeError("in the middle of an update")
 

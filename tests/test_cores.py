@@ -171,6 +171,25 @@ def test_an_update_does_without_a_core_that_cannot_begin(problem: object, monkey
     audit(kb)
 
 
+def test_a_core_that_finds_no_memory_for_another_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    kb, edges = cyclic_graph(symmetric=False)
+    want_cores(kb)
+    kb.update()
+    before = fingerprint(kb)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tidelog.store.closures.closure.Memory", fail)
+        with pytest.raises(MemoryError):
+            kb.add_rules("r(X, Y) :- r(Y, X).")
+    assert fingerprint(kb) == before
+    audit(kb)
+    kb.update(delete={"e": edges[:3]})
+    audit(kb)
+
+
 def _out_of_time(*_: object) -> None:
     raise LimitError("the time is over")
 

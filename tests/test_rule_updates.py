@@ -330,6 +330,24 @@ def test_a_failed_update_leaves_closures_as_they_were(maintenance: str, monkeypa
             audit(kb)
 
 
+def test_a_closure_that_finds_no_memory_for_another_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    kb = KnowledgeBase("p(X, Z) :- p(X, Y), p(Y, Z). p(X, Y) :- e(X, Y).")
+    kb.update(add={"e": [(1, 2), (2, 3)]})
+    before = fingerprint(kb)
+
+    def refuse(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tidelog.store.closures.closure.Memory", refuse)
+        with pytest.raises(MemoryError):
+            kb.add_rules("p(X, Y) :- p(Y, X).")
+    assert fingerprint(kb) == before
+    audit(kb)
+    kb.update(delete={"e": [(1, 2)]}, add={"e": [(3, 4)]})
+    audit(kb)
+
+
 @every_algorithm
 def test_what_is_derived_again_is_followed_fact_by_fact(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of `path` goes with a rule, so that it is materialised again; what reads it has much besides, and follows

@@ -115,7 +115,7 @@ class ClosureNode:
         """What gives a predicate its pairs, but for the module's rules: every other rule, and the copies of twins."""
         rules = [
             self._base_rule(number, rule)
-            for number, rule in self._state().feeding().items()
+            for number, rule in self.state().feeding().items()
             if rule.head.predicate == predicate
         ]
         for twin in self.module.twins:
@@ -132,7 +132,8 @@ class ClosureNode:
             positives = (Atom(self._base_name(copied), positives[0].arguments),)
         return CompiledRule(self._store, number, replace(normal, head=head, positives=positives), frozenset(), False)
 
-    def _state(self) -> ClosureState:
+    def state(self) -> ClosureState:
+        """What an update that changes the rules has to put back where it fails."""
         return ClosureState(self.closure, self.module, self._rules)
 
     def base_change(self, base: Node) -> RuleChange:
@@ -141,7 +142,7 @@ class ClosureNode:
             return RuleChange.of((), base.rules)
         if self._before is None:
             return _NO_CHANGE
-        before, now = self._before.feeding(), self._state().feeding()
+        before, now = self._before.feeding(), self.state().feeding()
         gone = (
             self._base_rule(number, rule)
             for number, rule in before.items()
@@ -196,16 +197,17 @@ class ClosureNode:
         ours = self.module
         return (module.base, module.inverse, module.twins) == (ours.base, ours.inverse, ours.twins)
 
-    def follow_rules(self, module: Module, rules: dict[int, Rule]) -> ClosureState:
-        """Other rules feed the base now; where the module is another one, so will the closure on top be. What was."""
-        self._before = before = self._state()
+    def follow_rules(self, module: Module, rules: dict[int, Rule]) -> None:
+        """Other rules feed the base now; where the module is another one, so will the closure on top be. Where memory
+        is too short for that, `go_back` does as after any update that fails.
+        """
+        self._before = before = self.state()
         self.module = module
         self._rules = rules
         if _yield(module) != _yield(before.module):
             self._former = {name: ClosurePairs(view) for name, view in self.views()}
             self.closure = self._empty_closure()
         self.bases = self._base_nodes()
-        return before
 
     def go_back(self, before: ClosureState) -> None:
         """Be again what the node was before it followed other rules."""

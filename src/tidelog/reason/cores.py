@@ -184,7 +184,8 @@ class Cores:
     def _follow(self, core: Core, module: Module) -> None:
         rules = self._rules(self._engine.graph, module)
         if (module, rules) != (core.module, core.rules):
-            self._followed.append((core, core.follow_rules(module, rules)))
+            self._followed.append((core, core.state()))
+            core.follow_rules(module, rules)
 
     def _add(self, core: Core) -> None:
         self._cores.update(dict.fromkeys(core.module.predicates, core))

@@ -94,7 +94,8 @@ class Closures:
         if rules == node.rules and module == node.module:
             return
         if module is not None and node.can_follow(module):
-            self._followed.append((node, node.follow_rules(module, rules)))
+            self._followed.append((node, node.state()))
+            node.follow_rules(module, rules)
         else:
             self._hand_back(node, explicit_only=all(name in afresh for name in node.module.predicates))
 
@@ -177,10 +178,10 @@ class Closures:
 
     def give_up(self, predicate: str) -> None:
         """A predicate that met facts which its module cannot take is left to the general algorithms."""
-        self._unfit.add(predicate)
         if predicate in self._nodes:
             self._hand_back(self._nodes[predicate], explicit_only=False)
             self.commit()
+        self._unfit.add(predicate)
 
     def _hand_back(self, node: ClosureNode, explicit_only: bool) -> None:
         node.hand_back(explicit_only)

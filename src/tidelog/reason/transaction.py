@@ -265,8 +265,9 @@ class Transaction:
         """
         if self.returning.brings_back:
             return
-        relation.bits.keep()
+        # First: whatever fails on the way, the bits are forgotten.
         self._dense.add(relation)
+        relation.bits.keep()
 
     def _expect_long_work(self) -> None:
         """Insertion that has used up a budget goes on for long: bits pay for the relation that facts come into now."""

@@ -328,13 +328,15 @@ class Store:
 
     def find_old(self, relation: Relation, former: Records) -> Cells:
         """For each former record of a relation its fact now: -1 where there is none, -2 where it was none before."""
-        # Many of them are looked for in vain, which takes long in a full table and next to nothing by bits.
-        relation.bits.keep()
-        relation.complete_table(0 if relation.bits.kept else former.count)
         cells = former.cells
         result = np.empty(former.count, np.int32)
-        find_old(self.machine, relation.number, address(cells), 4 * cells.shape[1], former.count, address(result))
-        relation.bits.forget()
+        try:
+            # Many of them are looked for in vain, which takes long in a full table and next to nothing by bits.
+            relation.bits.keep()
+            relation.complete_table(0 if relation.bits.kept else former.count)
+            find_old(self.machine, relation.number, address(cells), 4 * cells.shape[1], former.count, address(result))
+        finally:
+            relation.bits.forget()
         return result
 
     def remember(self, memo: Relation, rows: Cells) -> None:
