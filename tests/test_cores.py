@@ -10,7 +10,7 @@ import pytest
 from audit import audit, fingerprint
 from engine_util import ALGORITHMS, check_stream, knowledge_base
 from naive import Database, State, Update, database
-from tidelog import LimitError
+from tidelog import LimitError, StorageWarning
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.language import parse_rules
 from tidelog.reason.cores import Core
@@ -188,6 +188,40 @@ def test_a_core_that_finds_no_memory_for_another_stays(monkeypatch: pytest.Monke
     audit(kb)
     kb.update(delete={"e": edges[:3]})
     audit(kb)
+
+
+CALLS = TRANSITIVE + AROUND + "r(X, Y) :- n(X), Y = inverse(X)."
+
+
+def inverse(value: int) -> float:
+    return 12 / value
+
+
+def test_a_rule_that_feeds_a_core_fails_and_derives_once() -> None:
+    counts = []
+    for modules in (True, False):
+        kb = KnowledgeBase(modules=modules)
+        kb.register("inverse", inverse)
+        kb.add_rules(CALLS)
+        kb.update(add={"n": [(2,)], "s": [(2,)], "t": [(6.0,)]})
+        want_cores(kb)
+        change = kb.update(add={"n": [(0,), (3,)]})
+        counts.append((change.errors, kb.errors, [rule.facts for rule in kb.rules if "inverse" in rule]))
+    assert counts == [(1, 1, [2])] * 2
+
+
+def test_an_update_does_without_a_core_whose_functions_are_missing(tmp_path: Path) -> None:
+    kb = KnowledgeBase()
+    kb.register("inverse", inverse)
+    kb.add_rules(CALLS)
+    kb.update(add={"n": [(2,)], "s": [(2,)], "t": [(6.0,)]})
+    kb.save(tmp_path / "saved")
+    with pytest.warns(StorageWarning, match="inverse"):
+        again = KnowledgeBase.open(tmp_path / "saved")
+    want_cores(again)
+    again.update(add={"other": [(1,)]})
+    assert again._engine.cores.names == ()
+    assert not again._engine.cores.wanted
 
 
 def _out_of_time(*_: object) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tidelog.errors import BrokenError, LimitError
+from tidelog.errors import BrokenError, TidelogError
 from tidelog.language.syntax import Rule, body_atoms
 from tidelog.program.graph import RuleGraph
 from tidelog.reason.agenda import Agenda
@@ -104,11 +104,16 @@ class Engine:
                 self.counted.commit()
 
     def _begin_cores(self) -> None:
-        """Let the cores begin that the update before this one has shown a need for; without, if that fails."""
+        """Let the cores begin that the update before this one has shown a need for; without, if that fails: a function
+        that their rules call may not be registered, which is none of the next update's business.
+        """
         if self._cores.wanted:
-            with suppress(LimitError, MemoryError):
+            try:
                 self._update(Request(), None)
-            self._cores.want_none()
+            except BrokenError:
+                raise
+            except (TidelogError, MemoryError):
+                self._cores.want_none()
 
     def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
         self._make_ready()
@@ -374,8 +379,12 @@ class Engine:
 
     def _maintain_core(self, transaction: Transaction, core: Core, request: Request) -> None:
         """A core like any closure, for the component that reads it and is in work."""
+        errors, facts = int(transaction.machine[M_ERRORS]), self.store.rule_facts.copy()
         for base in core.bases:
             self._maintain_base(transaction, core, base, request)
+        # The same instances count in the component itself.
+        transaction.machine[M_ERRORS] = errors
+        self.store.rule_facts[:] = facts
         deltas = self._cores.maintain(transaction, core)
         transaction.deltas.update((name, delta) for name, delta in deltas.items() if delta)
 
