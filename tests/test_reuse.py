@@ -43,6 +43,25 @@ def test_relations_and_indexes_of_aggregates_are_used_again() -> None:
     assert len(set(sizes[1:])) == 1
 
 
+@pytest.mark.parametrize("around", ["", "q(X, Y) :- p(X, Y), g(X). p(X, Y) :- q(X, Y), h(Y)."])
+def test_relations_of_closures_are_used_again(around: str) -> None:
+    """Of twins that are joined and parted, in a larger recursion too."""
+    copy = "p(X, Y) :- s(Y, X)."
+    kb = KnowledgeBase(f"p(X, Z) :- p(X, Y), p(Y, Z). s(X, Y) :- p(Y, X). p(X, Y) :- e(X, Y). {around}")
+    kb.update(add={"e": [(1, 2), (2, 3)], "s": [(5, 4), (4, 3)]})
+    counts = []
+    for _ in range(4):
+        kb.add_rules(copy)
+        kb._engine.cores.want(["p"])
+        kb.update(delete={"e": [(1, 2)]})
+        assert bool(kb._engine.cores.names) == bool(around)
+        audit(kb)
+        kb.update(add={"e": [(1, 2)]}, remove_rules=copy)
+        audit(kb)
+        counts.append((len(kb._engine.store.relations), len(kb._engine.store._indexes)))
+    assert counts[-1] == counts[0]
+
+
 def test_an_update_that_fails_gives_the_relations_of_its_aggregates_back() -> None:
     kb = KnowledgeBase(PATHS, modules=False, max_facts=300)
     kb.update(add={"edge": EDGES})

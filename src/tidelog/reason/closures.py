@@ -181,10 +181,9 @@ class ClosureNode:
         self.bases = self._base_nodes()
 
     def forget_base(self) -> None:
-        """The base serves no more."""
+        """The base serves no more. Another one will have another name where its twins are joined otherwise."""
         for base in self.bases:
-            base.relations[0].clear()
-            base.relations[0].explicit_count = 0
+            self._store.retire(base.relations[0])
 
     # --- other rules --------------------------------------------------------------------------------------------------
 

@@ -75,6 +75,7 @@ class Core(ClosureNode):
         """Nobody reads the core any more."""
         for member in self.members:
             member.relation.become_closure(None)
+            self._store.retire(member.relation)
         self.forget_base()
 
 
