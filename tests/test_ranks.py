@@ -99,6 +99,13 @@ def test_ranks_that_say_nothing_are_saved_as_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_never_again")
+def test_facts_that_were_saved_without_ranks_have_none(tmp_path: Path) -> None:
+    KnowledgeBase(f"edge(1, 2). edge(2, 1). {MUTUAL}", maintenance="counting").save(tmp_path / "saved")
+    kb = KnowledgeBase.open(tmp_path / "saved")
+    assert _is_ranked(kb, "edge")
+    assert not _is_ranked(kb, "odd")
+
+
 def test_components_that_merge_keep_their_ranks() -> None:
     """Also where a fact above is older than what derives it by now."""
     kb = KnowledgeBase("p(X) :- q(X). q(X) :- e(X). p(X) :- f(X).")

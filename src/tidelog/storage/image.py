@@ -142,8 +142,8 @@ def _restore_relation(store: Store, image: RelationImage, term_count: int) -> No
     records[:, relation.flags_column] |= np.where(image.explicit, F_EXPLICIT, 0).astype(np.int32)
     if image.counters is not None:
         records[:, list(relation.counter_columns)] = image.counters
-        relation.ranked = _has_ranks(image)
         store.machine[M_RANK] = max(store.machine[M_RANK], image.counters[:, 1].max(initial=0))
+    relation.ranked = _has_ranks(image)
     relation.explicit_count = int(np.count_nonzero(image.explicit))
 
 
@@ -151,6 +151,7 @@ def _has_ranks(image: RelationImage) -> bool:
     """Whether every fact that needs a rank has one, see `reason.ranks`. In a relation that keeps none, none needs one,
     or none has one.
     """
-    assert image.counters is not None
+    if image.counters is None:
+        return bool(image.explicit.all())
     counted, ranks = image.counters.T
     return bool((image.explicit | (counted > 0) | (ranks > 0)).all())
