@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.language.syntax import Atom, Rule, Variable
+from tidelog.language.syntax import Aggregate, Atom, Rule, Variable
 from tidelog.program.normal import NormalRule, normalise
 from tidelog.program.plan import ALL, HEAD, Pivot, Plan, Start, make_plan
 from tidelog.reason.policy import Costs, Counters
@@ -190,6 +190,10 @@ def reader_of_groups(rule: Rule, number: int) -> NormalRule:
     return NormalRule(rule, head, (body,), (), (), (), ())
 
 
+def aggregates(rule: Rule) -> bool:
+    return any(isinstance(term, Aggregate) for term in rule.head.arguments)
+
+
 def normal_form(rule: Rule, number: int) -> tuple[NormalRule, NormalRule | None]:
     """The rule that algorithms run, and the aggregate rule behind it, if any."""
     normal = normalise(rule)
@@ -206,6 +210,7 @@ __all__ = [
     "HeadTable",
     "Node",
     "RoundTable",
+    "aggregates",
     "group_predicate",
     "normal_form",
 ]

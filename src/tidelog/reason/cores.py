@@ -24,13 +24,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from tidelog.language.syntax import Aggregate, Atom, Rule, Variable
+from tidelog.language.syntax import Atom, Rule, Variable
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Module, recognise_cores
 from tidelog.program.normal import NormalRule
 from tidelog.reason.closure_changes import ClosureDelta
 from tidelog.reason.closures import ClosureNode, ClosureState
-from tidelog.reason.compiled import AUXILIARY, CompiledRule, Node
+from tidelog.reason.compiled import AUXILIARY, CompiledRule, Node, aggregates
 from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Transaction
 from tidelog.store.relation import Relation
@@ -134,7 +134,7 @@ class Cores:
             number: rule
             for number, rule in ((number, graph.rule(number)) for number in component.rules)
             if rule.head.predicate in module.predicates
-            and (number in module.rules or (number not in component.recursive_rules and not _aggregates(rule)))
+            and (number in module.rules or (number not in component.recursive_rules and not aggregates(rule)))
         }
 
     # --- beginning and ending -----------------------------------------------------------------------------------------
@@ -238,7 +238,3 @@ class Cores:
                 if core.relation.name in saved:
                     self._add(core)
                     core.take_over()
-
-
-def _aggregates(rule: Rule) -> bool:
-    return any(isinstance(term, Aggregate) for term in rule.head.arguments)

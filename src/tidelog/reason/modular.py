@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from tidelog.language.syntax import Aggregate, Rule
+from tidelog.language.syntax import Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Module, recognise_whole
 from tidelog.reason.closure_changes import ClosureDelta
 from tidelog.reason.closures import ClosureNode, ClosureState
+from tidelog.reason.compiled import aggregates
 from tidelog.reason.replacement import ClosurePairs
 from tidelog.reason.transaction import Transaction
 
@@ -68,7 +69,7 @@ class Closures:
         if module is None:
             return None
         rest = set(component.rules).difference(module.rules)
-        return None if any(_aggregates(graph.rule(number)) for number in rest) else module
+        return None if any(aggregates(graph.rule(number)) for number in rest) else module
 
     def _rules(self, graph: RuleGraph, predicate: str) -> dict[int, Rule]:
         return {number: graph.rule(number) for number in graph.component(predicate).rules}
@@ -207,7 +208,3 @@ class Closures:
                 self._add(node)
                 node.take_over()
                 self._forget_plans(node)
-
-
-def _aggregates(rule: Rule) -> bool:
-    return any(isinstance(term, Aggregate) for term in rule.head.arguments)
