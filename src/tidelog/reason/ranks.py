@@ -66,7 +66,7 @@ AT_KEPT = AT_BUFFERED  # how many of the queue have looked and have none
 
 # In candidates of materialisation: a fact that looks for a derivation, and one that is overdeleted: it spreads, leaves
 # its places, and may come back.
-LOOK_COST, LOSS_COST = 15, 80
+LOOK_COST, LOSS_COST = 25, 110
 
 # A single update inserts fewer facts than there are ranks left after this one.
 LAST_RANK = 1 << 30
