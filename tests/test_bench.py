@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidelog.bench import command, graphs, lubm, run_choice, run_modular, run_streams, skos, streams, turbines
+from tidelog.bench import command, graphs, lubm, run_choice, run_modular, run_streams, skos, streams, turbines, within
 from tidelog.bench.cases import CASES, random_rows, scaled
 from tidelog.bench.command import BENCHMARKS, benchmark, run
 from tidelog.bench.floor import materialise as floor_materialise
@@ -416,6 +416,7 @@ def test_ways_that_do_not_end_leave_rows_without_a_verdict(monkeypatch: pytest.M
 
     monkeypatch.setattr(run_modular, "SETS", {"DAG-R": run_modular.SETS["DAG-R"]})
     monkeypatch.setattr(run_modular, "isolated", without_modules_too_long)
+    monkeypatch.setattr(run_modular, "within_recursion", lambda *_: (Table("closures within a recursion", []), []))
     report = run_modular.run(Options(quick=True, size=0.2, timeout=10))
     table = next(table for table in report.tables if table.title.startswith("Table 2"))
     assert [row[table.columns.index("update")] for row in table.rows] == list(run_modular.SETS["DAG-R"].updates)
@@ -430,3 +431,10 @@ def test_plots_are_refused_before_anything_is_measured_where_they_cannot_be_draw
     monkeypatch.setattr(command, "find_spec", lambda name: None)
     with pytest.raises(DataError, match=r"--plot needs the package matplotlib; .* 'tidelog\[bench\]'"):
         command.run("updates", ["--plot", str(tmp_path / "plot")])
+
+
+@pytest.mark.parametrize("graph", within.GRAPHS)
+def test_closures_within_a_recursion_lose_the_same_facts_with_modules_and_without(graph: str) -> None:
+    with_modules, without = (within.delete_edges(graph, 1, 0.05, modules) for modules in (True, False))
+    assert (with_modules.facts, with_modules.gone) == (without.facts, without.gone)
+    assert sum(without.gone) >= len(without.gone)
