@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
-from naive import Database, database, derivations, materialise, without_empty
+from naive import Database, Update, database, derivations, materialise, without_empty
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.language.syntax import Aggregate, Constant, body_atoms
 from tidelog.program.graph import RuleGraph
@@ -105,6 +106,21 @@ def audit(kb: KnowledgeBase, oracle: bool = True) -> None:
         _audit_facts(kb)
         _audit_counters(kb)
         _audit_ranks(kb)
+
+
+def check_refused(kb: KnowledgeBase, update: Update, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update that fails at its very end leaves everything as it was."""
+    before = fingerprint(kb)
+    with monkeypatch.context() as patch:
+        patch.setattr(KnowledgeBase, "_change", _refuse)
+        with pytest.raises(RuntimeError, match="refused"):
+            kb.update(**update.mapping())  # type: ignore[arg-type]
+    assert fingerprint(kb) == before
+    audit(kb)
+
+
+def _refuse(*_: object) -> None:
+    raise RuntimeError("refused")
 
 
 def _audit_arrays(relation: Relation) -> None:
@@ -381,4 +397,4 @@ def _counts(engine: Engine, relation: Relation) -> Counts:
     return result
 
 
-__all__ = ["all_facts", "audit", "explicit_facts", "fingerprint"]
+__all__ = ["all_facts", "audit", "check_refused", "explicit_facts", "fingerprint"]

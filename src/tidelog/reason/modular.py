@@ -2,11 +2,13 @@
 they are).
 
 A component is maintained as a closure while all of its recursion is one module that `program.modules` recognises; it
-has several predicates where these are twins.
-Rules come and go, and each way from one state to another costs about as much as it changes: a closure becomes another
-closure over the same base; records become a closure, whose base is filled from their explicit facts and its rules, so
-that the pairs are never derived one by one; and before an update that leaves no module, the pairs are put into
-records. Until the update commits, what was there before is kept, and put back if it fails.
+has several predicates where these are twins. Rules come and go, and each way from one state to another costs about as
+much as it changes: a closure becomes another closure over the same base; records become a closure, whose base is filled
+from their explicit facts and its rules, so that the pairs are never derived one by one; and before an update that
+leaves no module, the pairs are put into records. Until the update commits, what was there before is kept, and put back
+if it fails.
+
+Closures that are only a part of their component's recursion are the subject of `reason.cores`.
 """
 
 from __future__ import annotations
