@@ -115,6 +115,8 @@ def test_columns_share_memory_with_arrow() -> None:
         (pl.DataFrame({"x": [[1]]}), "column 'x': facts cannot hold"),
         (pl.DataFrame({"x": [object()]}), "cannot be turned into Arrow|cannot hold"),
         (pa.table({"x": pa.array([2**64 - 1], pa.uint64())}), "64 bits"),
+        # A null that only the dictionary holds, and that nobody counts.
+        (pa.table({"x": pa.DictionaryArray.from_arrays([0, 1], pa.array(["a", None]))}), "row 2: a missing value"),
     ],
 )
 def test_values_that_no_fact_can_hold(data: Any, reason: str) -> None:
