@@ -127,14 +127,14 @@ def test_steps_of_several_threads_add_up() -> None:
 def test_a_step_ends_with_the_work_also_where_more_comes_before_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     live = KnowledgeBase(PATHS).live()
     more_came = threading.Event()
-    wait_for = live._changed.wait_for
+    wait_for = live._lock.wait_for
 
-    def wait_late(predicate: Callable[[], bool]) -> bool:
+    def wait_late(predicate: Callable[[], bool]) -> None:
         while not more_came.is_set():
-            live._changed.wait(0.001)
-        return wait_for(predicate)
+            live._lock.condition.wait(0.001)
+        wait_for(predicate)
 
-    monkeypatch.setattr(live._changed, "wait_for", wait_late)
+    monkeypatch.setattr(live._lock, "wait_for", wait_late)
     live.submit(add=chain(3))
     stepping = threading.Thread(target=live.step, args=(1_000,), daemon=True)
     stepping.start()

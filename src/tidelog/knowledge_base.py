@@ -40,7 +40,7 @@ from tidelog.live import Live
 from tidelog.prefixes import check_prefixes, held_by
 from tidelog.program.normal import unjoined_atoms
 from tidelog.reason.engine import Engine
-from tidelog.reason.interrupts import deferred, interruptible
+from tidelog.reason.interrupts import interruptible
 from tidelog.reason.outcome import Outcome, Request
 from tidelog.reason.queries import run_query
 from tidelog.reason.transaction import Limits
@@ -96,7 +96,7 @@ class KnowledgeBase:
     def _load_program(self, text: str) -> None:
         program = parse_program(text)
         self._prefixes.update(program.prefixes)
-        with deferred():
+        with self._lock.working():
             self._run(_rows_of_atoms(program.facts), {}, program.rules, ())
 
     # --- updates ------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class KnowledgeBase:
 
         `commit` is a note of texts that becomes durable in the same step as the update: `commit_info`.
         """
-        with deferred(), self._lock:
+        with self._lock.working():
             added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
             program = interruptible(self._parse_rules, checked_text(add_rules, "add_rules"))
             before = dict(self._prefixes)
@@ -128,7 +128,7 @@ class KnowledgeBase:
 
     def _update_facts(self, request: Request, commit: Mapping[str, str] | None = None) -> Change:
         """The same for facts that are encoded already; the caller has the lock."""
-        with deferred():
+        with self._lock.working():
             arities = dict(self._arities)
             check_arities_of((request.add, request.delete), arities)
             return self._apply(request, arities, checked_commit(commit))
@@ -168,10 +168,10 @@ class KnowledgeBase:
 
     def load(self, batches: Iterable[FactBatch]) -> Change:
         """Add the facts that a reader of `tidelog.formats` yields, in one update."""
-        with self._lock:
+        with self._lock.working():
             arities = dict(self._arities)
             rows: dict[str, list[Cells]] = {}
-            for batch in batches:
+            for batch in _interruptible(batches):
                 predicate = self._resolve(batch.predicate)
                 known = arities.setdefault(predicate, len(batch.columns))
                 if known != len(batch.columns):
@@ -179,12 +179,10 @@ class KnowledgeBase:
                         f"{batch.source}, line {batch.first_line}: {counted(len(batch.columns), 'column')}, but "
                         f"`{self._display(predicate)}` has {counted(known, 'argument')}"
                     )
-                with deferred():
-                    rows.setdefault(predicate, []).append(encode_columns(self._engine.store.terms, batch.columns))
-            with deferred():
-                # One predicate after the other, so that its rows are not there twice for long.
-                encoded = {predicate: np.concatenate(rows.pop(predicate)) for predicate in list(rows)}
-                return self._apply(Request(add=encoded), arities)
+                rows.setdefault(predicate, []).append(encode_columns(self._engine.store.terms, batch.columns))
+            # One predicate after the other, so that its rows are not there twice for long.
+            encoded = {predicate: np.concatenate(rows.pop(predicate)) for predicate in list(rows)}
+            return self._apply(Request(add=encoded), arities)
 
     def _run(
         self,
@@ -311,14 +309,18 @@ class KnowledgeBase:
 
     @property
     def prefixes(self) -> Mapping[str, str]:
-        return dict(self._prefixes)
+        with self._lock:
+            return dict(self._prefixes)
 
     @property
     def predicates(self) -> list[str]:
         """Every predicate that has facts or that a rule mentions."""
         with self._lock:
-            named = {name for name, relation in self._engine.store.named().items() if len(relation)}
-            known = named | set(self._engine.graph.predicates)
+            return self._listed_predicates()
+
+    def _listed_predicates(self) -> list[str]:
+        named = {name for name, relation in self._engine.store.named().items() if len(relation)}
+        known = named | set(self._engine.graph.predicates)
         return sorted(self._display(name) for name in known if not name.startswith("#"))
 
     @property
@@ -333,7 +335,8 @@ class KnowledgeBase:
     @property
     def errors(self) -> int:
         """How many matches of rules and queries have failed so far because an expression had no value."""
-        return self._errors
+        with self._lock:
+            return self._errors
 
     @property
     def rules(self) -> list[ListedRule]:
@@ -360,7 +363,8 @@ class KnowledgeBase:
         size: Callable[[Relation], int],
         explicit: bool,
     ) -> Facts:
-        predicate = self._resolve(name)
+        with self._lock:
+            predicate = self._resolve(name)
         store = self._engine.store
 
         def source() -> Relation | None:
@@ -386,9 +390,9 @@ class KnowledgeBase:
         return Facts(store.terms, cells, count, has)
 
     def _holds(self, predicate: str, row: Row, explicit: bool = False) -> bool:
-        if len(row) != self._arities.get(predicate, -1):
-            return False
         with self._lock:
+            if len(row) != self._arities.get(predicate, -1):
+                return False
             try:
                 cells = self._engine.store.terms.encode_values(list(row)) if row else np.empty(0, np.int32)
             except DataError:
@@ -427,8 +431,9 @@ class KnowledgeBase:
     def __contains__(self, fact: object) -> bool:
         if not isinstance(fact, str):
             return False
-        atom = self._ground_atom(fact)
-        return self._holds(atom.predicate, _row(atom))
+        with self._lock:
+            atom = self._ground_atom(fact)
+            return self._holds(atom.predicate, _row(atom))
 
     def _ground_atom(self, text: str) -> Atom:
         atom = parse_atom(checked_text(text, "fact"), self._prefixes)
@@ -440,12 +445,11 @@ class KnowledgeBase:
 
     def query(self, text: str) -> Answers:
         """The answers of a query over the materialisation."""
-        with self._lock:
-            query = parse_query(checked_text(text, "text"), self._prefixes)
+        with self._lock.working():
+            query = interruptible(parse_query, checked_text(text, "text"), self._prefixes)
             check_query(query, frozenset(self._functions), self._prefixes)
             check_arities([query], self._arities, self._prefixes)
-            with deferred():
-                names, cells, errors = run_query(self._engine, query)
+            names, cells, errors = run_query(self._engine, query)
             self._errors += errors
             return Answers(self._engine.store.terms, names, cells)
 
@@ -457,7 +461,7 @@ class KnowledgeBase:
 
     def proofs(self, fact: str, limit: int = 10) -> Iterator[Proof]:
         """The `limit` lowest proofs of a fact, the lowest first."""
-        with self._lock:
+        with self._lock.working():
             atom = self._ground_atom(fact)
             cells = self._cells_of(atom)
             if cells is None:
@@ -466,9 +470,9 @@ class KnowledgeBase:
 
     def why_not(self, fact: str) -> str:
         """What a fact that does not hold lacks: the rule that came closest, and the part of its body that failed."""
-        with self._lock:
+        with self._lock.working():
             atom = self._ground_atom(fact)
-            return self._explainer().why_not(atom, self._cells_of(atom), self.predicates)
+            return self._explainer().why_not(atom, self._cells_of(atom), self._listed_predicates())
 
     def _explainer(self) -> Explainer:
         if self._explains is None:
@@ -491,7 +495,7 @@ class KnowledgeBase:
         """
         from tidelog.persistence import save
 
-        with deferred(), self._lock:
+        with self._lock.working():
             save(self, Path(folder))
 
     @classmethod
@@ -515,17 +519,22 @@ class KnowledgeBase:
     @property
     def commit_info(self) -> Mapping[str, str]:
         """The `commit` of the last update that had one, also after `open`."""
-        return dict(self._commit)
+        with self._lock:
+            return dict(self._commit)
 
     @property
     def missing_functions(self) -> list[str]:
         """The functions that rules call and that nobody has registered, as after `open`."""
-        return sorted(foreign_functions(self._engine.graph.rules.values()) - self._functions.keys())
+        with self._lock:
+            return sorted(foreign_functions(self._engine.graph.rules.values()) - self._functions.keys())
 
     def close(self) -> None:
-        """Release the folder of a journal, for others to open; facts can still be read here."""
-        if self._home is not None:
-            self._home.close()
+        """Release the folder of a journal, for others to open, once the update in work is done; facts can still be read
+        here.
+        """
+        with self._lock.working():
+            if self._home is not None:
+                self._home.close()
 
     def __enter__(self) -> Self:
         return self
@@ -538,8 +547,9 @@ class KnowledgeBase:
     def register(self, name: str, function: Callable[..., Any]) -> None:
         """Let rules and queries call a Python function by name. It must give the same result for the same arguments."""
         check_function(name, function)
-        self._functions[name] = self._lock.guarded(function)
-        self._engine.store.forget_function(name)
+        with self._lock.working():
+            self._functions[name] = self._lock.guarded(function)
+            self._engine.store.forget_function(name)
 
 
 def first_pairs(closure: ReadableClosure, most: int) -> Cells:
@@ -547,6 +557,13 @@ def first_pairs(closure: ReadableClosure, most: int) -> Cells:
     for pair in closure.pairs(most):
         return np.stack(pair, axis=1)
     return np.empty((0, 2), np.int32)
+
+
+def _interruptible(batches: Iterable[FactBatch]) -> Iterator[FactBatch]:
+    """Batches that a reader yields, which signals may interrupt: files can be long."""
+    reader = iter(batches)
+    while (batch := interruptible(next, reader, None)) is not None:
+        yield batch
 
 
 def _row(atom: Atom) -> Row:

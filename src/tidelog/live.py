@@ -25,7 +25,7 @@ from tidelog.backlog import Batch, Part, Submission
 from tidelog.encoding import check_arities_of
 from tidelog.errors import LimitError, TidelogError
 from tidelog.netting import net_change
-from tidelog.reason.interrupts import deferred
+from tidelog.reason.interrupts import check, comes_from_signal, deferred
 from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Transaction
 from tidelog.results import Change
@@ -69,7 +69,6 @@ class Live:
         self._backlog = backlog
         self._when_full = when_full
         self._lock = kb._lock
-        self._changed = self._lock.condition
         self._intake = threading.Lock()
         self._incoming: deque[Submission] = deque()
         self._read_early: dict[int, Part] = {}  # of those that come, while one before them was read
@@ -108,12 +107,13 @@ class Live:
         parts = {"add": added, "delete": deleted, "add_rules": add_rules, "remove_rules": remove_rules}
         update = check_update({key: part for key, part in parts.items() if part})
         self._make_room()
-        with self._intake:
-            self._submitted += 1
-            self._incoming.append(Submission(self._submitted, update))
-            number = self._submitted
-        self._wake.set()
-        self.window.use()
+        with deferred():
+            with self._intake:
+                self._submitted += 1
+                self._incoming.append(Submission(self._submitted, update))
+                number = self._submitted
+            self._wake.set()
+            self.window.use()
         return number
 
     @property
@@ -130,10 +130,10 @@ class Live:
         """Do at most `n` units of work; the number of updates that are still pending."""
         if n < 0:
             raise TidelogError(f"`step` takes a number of units of work, not {n}")
-        with self._changed:
+        with self._lock.bare():
             self._units += n  # others may have asked as well
             self._call_worker()
-            self._changed.wait_for(lambda: self._units <= 0 or self.pending == 0)
+            self._lock.wait_for(lambda: self._units <= 0 or self.pending == 0)
             if self.pending == 0:
                 self._units = 0
         self._raise_refused()
@@ -142,23 +142,28 @@ class Live:
     def settle(self) -> Change:
         """Finish all that was submitted before; the net change since the last time."""
         target = self._submitted
-        with self._changed:
-            self._unlimited += 1
-            here = self._worker is None
-            if here:
-                self._worker = threading.current_thread()
-            self._call_worker()
-        try:
-            if here:
-                self._work_here(target)
-            with self._changed:
-                self._changed.wait_for(lambda: self._settled >= target)
-                self._raise_refused()
-                changes, self._changes = self._changes, []
-        finally:
-            with self._changed:
-                self._unlimited -= 1
+        with deferred():
+            with self._lock.bare():
+                self._unlimited += 1
+                here = self._worker is None
+                if here:
+                    self._worker = threading.current_thread()
+                self._call_worker()
+            try:
+                if here:
+                    self._work_here(target)
+                with self._lock.bare():
+                    self._lock.wait_for(lambda: self._settled >= target)
+                    self._raise_refused()
+                    changes, self._changes = self._changes, []
+            finally:
+                self._want_less()
         return net_change(self._kb._engine.store.terms, changes)
+
+    def _want_less(self) -> None:
+        """Somebody who wanted everything to be done does so no more. No signal keeps this from being said."""
+        with self._lock.condition:
+            self._unlimited -= 1
 
     def snapshot(self) -> Snapshot:
         """A settled state to read from, while updates go on; the transaction in work, if any, is finished first."""
@@ -166,7 +171,7 @@ class Live:
             return Snapshot.of(self._kb, self._settled)
 
     def __enter__(self) -> Self:
-        with self._changed:
+        with self._lock.bare():
             self._background = True
             self._unlimited += 1
             self._call_worker()
@@ -177,16 +182,16 @@ class Live:
             if kind is None:
                 self.settle_all()
         finally:
-            with self._changed:
+            with deferred():
                 self._background = False
-                self._unlimited -= 1
-            self._wake.set()
+                self._want_less()
+                self._wake.set()
 
     def settle_all(self) -> None:
         """Finish what was submitted, keeping the change for the next `settle`."""
         target = self._submitted
-        with self._changed:
-            self._changed.wait_for(lambda: self._settled >= target)
+        with self._lock.bare():
+            self._lock.wait_for(lambda: self._settled >= target)
         self._raise_refused()
 
     # --- room and errors ---
@@ -198,8 +203,8 @@ class Live:
                     f"{self.pending} updates are pending, and the backlog holds {self._backlog}: settle first"
                 )
             if self._background:
-                with self._changed:
-                    self._changed.wait_for(self._has_room)
+                with self._lock.bare():
+                    self._lock.wait_for(self._has_room)
             else:
                 self.step()
 
@@ -222,21 +227,35 @@ class Live:
 
     def _call_worker(self) -> None:
         """See that somebody works; the caller holds the bare lock."""
-        self._changed.notify_all()
+        self._lock.condition.notify_all()
         self._wake.set()
         if self._worker is None:
             self._worker = threading.Thread(target=self._work, name="tidelog-live", daemon=True)
             self._worker.start()
 
     def _work(self) -> None:
+        """Work in the background. Whoever waits is told where that ends: the knowledge base is of no use any more."""
+        try:
+            self._work_on()
+        except BaseException as problem:
+            with self._lock.condition:
+                self._worker = None
+                self._incoming.clear()
+                self._waiting.clear()
+                for number in range(self._settled + 1, self._submitted + 1):
+                    self._refuse(number, problem)
+                self._settled = self._submitted
+                self._lock.condition.notify_all()
+
+    def _work_on(self) -> None:
         while True:
             self._wake.clear()
-            with self._changed:
+            with self._lock.condition:
                 busy = self.pending > 0 and (self._units > 0 or self._unlimited > 0)
                 if self.pending == 0 and self._units > 0:
                     # Whoever asked for them may come to look only when more has been submitted.
                     self._units = 0
-                    self._changed.notify_all()
+                    self._lock.condition.notify_all()
                 if not busy and not self._background:
                     self._worker = None
                     return
@@ -249,12 +268,12 @@ class Live:
     def _work_here(self, target: int) -> None:
         """Work in the thread that wants it done, where nobody else works: that takes less than to wake another."""
         try:
-            with deferred():
-                while self._settled < target:
-                    self._give_way()
-                    self._work_on_next()
+            while self._settled < target:
+                check()
+                self._give_way()
+                self._work_on_next()
         finally:
-            with self._changed:
+            with self._lock.condition:
                 self._worker = None
                 if self._background or self._units > 0 or self._unlimited > 1:
                     self._call_worker()
@@ -282,7 +301,7 @@ class Live:
                 self._transactions += 1
                 self._spend()
                 self._lock.end()
-                self._changed.notify_all()
+                self._lock.condition.notify_all()
 
     def _complete(self, work: Batch | Submission) -> None:
         engine = self._kb._engine
@@ -300,6 +319,10 @@ class Live:
     def _apply(self, work: Batch | Submission) -> Change | None:
         if isinstance(work, Submission):
             return self._kb.update(**work.update)
+        with self._lock.working():
+            return self._apply_batch(work)
+
+    def _apply_batch(self, work: Batch) -> Change | None:
         # Those that the batch was taken in with may come of updates that have been refused since.
         arities = dict(self._kb._arities)
         check_arities_of((facts for part in work.parts for facts in (part.delete, part.add)), arities)
@@ -318,9 +341,10 @@ class Live:
         self._waiting.appendleft(self._in_work)
 
     def _fall_back(self, work: Batch | Submission, problem: BaseException) -> None:
-        """Find the update that is to blame: one at a time they fail alone. After Ctrl-C none is; only the main thread
-        gets that."""
-        if isinstance(problem, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+        """Find the update that is to blame: one at a time they fail alone. If the handler of a signal raised, as
+        after Ctrl-C, none is.
+        """
+        if comes_from_signal(problem):
             self._waiting.appendleft(work)
             raise problem
         if isinstance(work, Batch) and len(work.parts) > 1:
@@ -349,8 +373,8 @@ class Live:
             self._start_again_if_undone(self._in_work)
         self._spend()
         if not self._may_go_on():
-            self._changed.notify_all()
-            self._changed.wait_for(self._may_go_on)
+            self._lock.condition.notify_all()
+            self._lock.wait_for(self._may_go_on)
 
     def _start_again_if_undone(self, work: Batch) -> None:
         """Hold what is in work against what was taken in since the last time."""
@@ -378,12 +402,14 @@ class Live:
 
     def _finish(self) -> None:
         """Wait until the transaction in work is done, whoever asked for how much."""
-        with self._changed:
+        with self._lock.bare():
             done = self._transactions
             self._finishing += 1
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._transactions > done or self._in_work is None)
-            self._finishing -= 1
+            self._lock.condition.notify_all()
+            try:
+                self._lock.wait_for(lambda: self._transactions > done or self._in_work is None)
+            finally:
+                self._finishing -= 1
 
     def _take_in(self) -> None:
         """Merge what came in with what waits; a change of rules is worked on alone, and what follows waits for it."""

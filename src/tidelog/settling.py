@@ -1,74 +1,141 @@
-"""The lock of a knowledge base: nobody gets it in the middle of an update.
+"""The lock of a knowledge base, and who may come in when. docs/python.md states the contract for those who use threads.
 
-`kb.live()` works on updates in slices and may rest between two of them with an update half done. It gives the lock away
-while it rests; whoever takes the lock then has that update finished first. So a reader sees settled states only, and
-never waits for somebody who waits for him.
+One thread at a time is inside; signals are deferred there (`reason.interrupts`), so that no handler raises between two
+lines that belong together. Three things could let somebody in at the wrong moment all the same:
+
+- `kb.live()` works on updates in slices and may rest between two of them with an update half done. It gives the lock
+  away while it rests; whoever takes the lock then has that update finished first. So a reader sees settled states only,
+  and never waits for somebody who waits for him.
+- The thread inside may call code that is not ours: functions of rules, handlers of signals, finalizers. A lock that can
+  be taken again by its thread would let them in while an update is half done. So a thread that *works* is refused.
+- Such code may also wait for another thread, which waits for the lock. Nobody waits longer than `MOST_OF_A_CALL` for a
+  single call of a function.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Self
 
 from tidelog.errors import BrokenError, TidelogError
-from tidelog.reason.interrupts import check
+from tidelog.reason.interrupts import check, defer, resume
 
-# Seconds between two looks for an interrupt.
+# Seconds between two looks for a signal.
 PATIENCE = 0.1
+
+# Seconds that others wait while one call of a function that a rule names goes on.
+MOST_OF_A_CALL = 10.0
 
 
 class SettledLock:
-    """A re-entrant lock. `condition` is the bare lock, without the promise that nothing is half done."""
+    """A lock that readers take again within itself. `condition` is the bare lock, without the promise that nothing is
+    half done.
+    """
 
     def __init__(self) -> None:
         self.condition = threading.Condition(threading.RLock())
         self.waiting = 0  # threads that want the lock, as a hint to be fair
         self._finish: Callable[[], None] | None = None
         self._owner = 0
+        self._worker = 0
         self._refusal: str | None = None
-        self._calling = 0  # the thread that calls a function for a rule
+        self._call_began: float | None = None
 
-    def __enter__(self) -> SettledLock:
-        if self._calling == threading.get_ident():
-            raise TidelogError("a function that a rule calls cannot use the knowledge base of that rule")
+    def __enter__(self) -> Self:
+        defer()
+        try:
+            self._acquire()
+        except BaseException:
+            resume()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.condition.release()
+        resume()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """The lock for what passes through states that nobody may see: this thread is not let in again within."""
+        with self:
+            self._worker = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._worker = 0
+                self._call_began = None  # A signal may have interrupted the call just before it said so.
+
+    def _acquire(self) -> None:
+        """Wait for the lock, and for nothing to be half done."""
+        if self._worker == threading.get_ident():
+            raise TidelogError(
+                "the knowledge base is in work in this thread: a function that a rule calls, a handler of a signal or "
+                "a finalizer cannot use it meanwhile"
+            )
         self.waiting += 1
         try:
             while True:
-                # Where interrupts are deferred, so that none between two lines leaves the lock taken, they end the
-                # waiting all the same.
-                while not self.condition.acquire(timeout=PATIENCE):
-                    check()
+                self._acquire_bare()
                 if self._refusal is not None:
                     self.condition.release()
                     raise BrokenError(self._refusal)
                 if self._finish is None or self._owner == threading.get_ident():
-                    return self
+                    return
                 finish = self._finish
                 self.condition.release()
                 finish()
         finally:
             self.waiting -= 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.condition.release()
+    def _acquire_bare(self) -> None:
+        began: float | None = None
+        while not self.condition.acquire(timeout=PATIENCE):
+            check()
+            began = began or time.monotonic()
+            called = self._call_began
+            if called is not None and time.monotonic() - max(called, began) > MOST_OF_A_CALL:
+                raise TidelogError(
+                    f"the knowledge base is in work, and a function that a rule calls has not returned for "
+                    f"{MOST_OF_A_CALL:.0f} s; if it waits for this thread it never will. Call the function "
+                    "beforehand, or give the rule what it needs as facts"
+                )
+
+    @contextmanager
+    def bare(self) -> Iterator[None]:
+        """The bare lock, for what concerns those who wait and not the facts."""
+        defer()
+        try:
+            self._acquire_bare()
+            try:
+                yield
+            finally:
+                self.condition.release()
+        finally:
+            resume()
+
+    def wait_for(self, predicate: Callable[[], bool]) -> None:
+        """Give the bare lock, which the caller has, away until something holds. Signals end the waiting."""
+        while not self.condition.wait_for(predicate, PATIENCE):
+            check()
 
     def refuse(self, reason: str) -> None:
         """Let nobody in any more."""
         self._refusal = reason
 
     def guarded(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, which is called while an update or a query is in work: it cannot come in here itself."""
+        """The function, with a note of when it was called, for those who wait meanwhile."""
 
+        @wraps(function)
         def call(*arguments: Any) -> Any:
-            self._calling = threading.get_ident()
+            self._call_began = time.monotonic()
             try:
                 return function(*arguments)
             finally:
-                self._calling = 0
+                self._call_began = None
 
         return call
 
@@ -78,3 +145,9 @@ class SettledLock:
 
     def end(self) -> None:
         self._finish = None
+
+
+def unguarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that `guarded` was given."""
+    inner: Callable[..., Any] = vars(function)["__wrapped__"]
+    return inner

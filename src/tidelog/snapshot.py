@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidelog.language import display_predicate, resolve_predicate
 from tidelog.reason.outcome import StoredRows
 from tidelog.results import Answers, FactSet
+from tidelog.settling import unguarded
 
 if TYPE_CHECKING:
     from tidelog.knowledge_base import KnowledgeBase
@@ -21,7 +24,9 @@ class Snapshot:
         self._origin = origin
         self._facts = facts
         self._prefixes = dict(origin.prefixes)
+        self._functions = {name: unguarded(function) for name, function in origin._functions.items()}
         self._updates = updates
+        self._copying = threading.Lock()
         self._queried: KnowledgeBase | None = None
 
     @classmethod
@@ -40,35 +45,36 @@ class Snapshot:
 
     @property
     def predicates(self) -> list[str]:
-        return sorted(self._origin._display(name) for name, rows in self._facts.items() if len(rows))
+        return sorted(display_predicate(name, self._prefixes) for name, rows in self._facts.items() if len(rows))
 
     def facts(self, predicate: str) -> FactSet:
         """The facts of a predicate."""
-        found = self._facts.get(self._origin._resolve(predicate))
+        found = self._facts.get(resolve_predicate(predicate, self._prefixes))
         return found if found is not None else FactSet(self._origin._engine.store.terms, NO_ROWS)
 
     def query(self, text: str) -> Answers:
         """The answers of a query. The first one copies the facts into a knowledge base of their own."""
-        if self._queried is None:
-            self._queried = self._copy()
-        return self._queried.query(text)
+        return self._copy().query(text)
 
     def __contains__(self, fact: object) -> bool:
         if not isinstance(fact, str):
             return False
-        if self._queried is None:
-            self._queried = self._copy()
-        return fact in self._queried
+        return fact in self._copy()
 
     def __len__(self) -> int:
         return sum(map(len, self._facts.values()))
 
     def _copy(self) -> KnowledgeBase:
-        copied = type(self._origin)()
-        copied._prefixes = self._prefixes
-        copied._functions.update(self._origin._functions)
-        copied.update(add={name: rows.to_arrow() for name, rows in self._facts.items() if len(rows)})
-        return copied
+        """The facts in a knowledge base of their own, made once."""
+        with self._copying:
+            if self._queried is None:
+                copied = type(self._origin)()
+                copied._prefixes = self._prefixes
+                for name, function in self._functions.items():
+                    copied.register(name, function)
+                copied.update(add={name: rows.to_arrow() for name, rows in self._facts.items() if len(rows)})
+                self._queried = copied
+            return self._queried
 
 
 NO_ROWS = StoredRows(np.empty((0, 0), np.int32))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tidelog.errors import DataError, TidelogError
-from tidelog.reason.interrupts import interruptible
+from tidelog.reason.interrupts import comes_from_signal, interruptible
 from tidelog.store.layout import FAILURE, M_REQUEST_COUNT
 from tidelog.store.store import Store
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
@@ -126,7 +126,9 @@ def _result(store: Store, function: Callable[..., Any], values: list[Value]) -> 
     """The term of a call's result, FAILURE where it has none."""
     try:
         result = interruptible(function, *values)
-    except Exception:  # A registered function may raise anything; the rule instance fails, and is counted.
+    except Exception as problem:  # A registered function may raise anything; the rule instance fails, and is counted.
+        if comes_from_signal(problem):
+            raise  # The function has not failed.
         return FAILURE
     if not isinstance(result, str | int | float | bool | IRI | Literal | np.generic):
         return FAILURE

@@ -1,12 +1,18 @@
-"""Ctrl-C while an update is in work: noted at once, raised at the next place where the update can be rolled back.
+"""Signals while a knowledge base is in work: noted at once, handled at the next place where the work can be left.
 
-Python raises `KeyboardInterrupt` between any two instructions, also between those that move an array and those that
-tell the kernels its new address. So while arrays and registers are in motion the signal is only noted, and `check`
-raises it: whenever a kernel pauses, which is every few tens of milliseconds. A Python function that rules call can be
-interrupted in its middle.
+Python runs the handler of a signal in the main thread, between any two instructions, and what the handler raises is
+raised there: also between the instruction that moves an array and the one that tells the kernels its new address.
+Ctrl-C raises `KeyboardInterrupt`; time limits of test runners and task queues, `sys.exit` on SIGTERM and event loops
+have handlers of their own that raise. So while a knowledge base is in work in the main thread, every signal that has a
+handler in Python is only noted. `check` runs the handlers of what was noted; it is called wherever an update can be
+rolled back, which is every few tens of milliseconds. A Python function that rules call can be interrupted in its
+middle: see `interruptible`.
 
-An interrupt that comes too late, when the update has been committed, must not be raised by an update that took place,
-and must not get lost either: it is sent again a moment later.
+A signal that comes too late, when the update has been committed, must not be raised by an update that took place, and
+must not get lost either: it is sent again a moment later.
+
+An exception that another thread injects (`PyThreadState_SetAsyncExc`) or that a trace function raises cannot be
+deferred by anybody; tidelog does not survive those.
 """
 
 from __future__ import annotations
@@ -20,66 +26,169 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-# By then the call that deferred the interrupt has returned.
+# By then the call that deferred the signal has returned.
 MOMENT = 0.002
 
 # `signal` turns numbers into members of enumerations and handlers into what they may be, which takes five times as long
-# as what its functions are made of; and every update defers interrupts.
+# as what its functions are made of; and every update defers signals.
 _get_handler: Callable[[int], Any] = _signal.getsignal
 _set_handler: Callable[[int, Any], Any] = _signal.signal
-_INTERRUPT = int(signal.SIGINT)
+_SIGNALS = tuple(sorted(map(int, signal.valid_signals())))
 
 
 class _Deferral:
-    """What is known of interrupts; only the main thread gets any."""
+    """What is known of signals; all of it is used by the main thread alone.
+
+    The order of the lines below matters: a handler may raise after each of them, until `_depth` says otherwise.
+    """
 
     def __init__(self) -> None:
-        self.pending = False
-        self.interruptible = False
+        self._depth = 0  # how often signals are deferred; none is unless it is positive
+        self._outer: list[bool] = []  # for each time but the first, whether handlers were run at once before it
+        self._at_once = False
+        self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        self._pending: dict[int, FrameType | None] = {}
+        self.raised: BaseException | None = None  # what the last handler raised, if it did
 
-    def note(self, _number: int, _frame: FrameType | None) -> None:
-        if self.interruptible:
-            raise KeyboardInterrupt
-        self.pending = True
+    def begin(self) -> None:
+        if self._depth:
+            at_once, self._at_once = self._at_once, False
+            self._outer.append(at_once)
+            self._depth += 1
+            return
+        try:
+            self._take_over()
+            self._depth = 1
+        except BaseException:
+            self._give_back()
+            raise
+
+    def end(self) -> None:
+        if self._depth > 1:
+            self._depth -= 1
+            self._at_once = self._outer.pop()
+            return
+        self._send_again()
+        self._depth = 0
+        self._give_back()
+        self._send_again()
+
+    def _take_over(self) -> None:
+        for number in _SIGNALS:
+            handler = _get_handler(number)
+            if callable(handler) and handler != self.note:
+                self._handlers[number] = handler
+                _set_handler(number, self.note)
+
+    def _give_back(self) -> None:
+        """Put the handlers back, but for those that were replaced meanwhile."""
+        for number, handler in self._handlers.items():
+            if _get_handler(number) == self.note:
+                _set_handler(number, handler)
+
+    def _send_again(self) -> None:
+        while self._pending:
+            number, _ = self._pending.popitem()
+            threading.Timer(MOMENT, _send, (number,)).start()
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """What handles each signal while signals are deferred."""
+        if not self._depth:
+            # Left in place by a handler that raised while they were put back.
+            _set_handler(number, self._handlers[number])
+            self._handlers[number](number, frame)
+        elif self._at_once:
+            # No longer if it raises: the call that was to be interrupted is over then.
+            self._at_once = False
+            self._handle(number, frame)
+            self._at_once = True
+        else:
+            self._pending[number] = frame
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        try:
+            self._handlers[number](number, frame)
+        except BaseException as problem:
+            self.raised = problem
+            raise
+
+    def check(self) -> None:
+        while self._pending:
+            number = next(iter(self._pending))
+            self._handle(number, self._pending.pop(number))
+
+    @property
+    def is_pending(self) -> bool:
+        return bool(self._pending)
+
+    def call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """Call a function, within which handlers are run at once."""
+        if not self._depth:
+            return function(*arguments)
+        self.raised = None
+        self._at_once = True
+        try:
+            return function(*arguments)
+        finally:
+            self._at_once = False
 
 
 _deferral = _Deferral()
 
 
-def _applies() -> bool:
-    """Whether an interrupt would be raised here, and is not deferred yet; a program's own handler stays in charge."""
-    is_main = threading.current_thread() is threading.main_thread()
-    return is_main and _get_handler(_INTERRUPT) is signal.default_int_handler
+def _send(number: int) -> None:
+    """Send a signal to this process, unless the program has given its handler up: it might not survive it then."""
+    if callable(_get_handler(number)):
+        os.kill(os.getpid(), number)
+
+
+def _is_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def defer() -> None:
+    """From now on `check` alone runs the handlers of signals, until `resume`. Both may be nested, and neither does
+    anything in other threads than the main one, which get no signals.
+    """
+    if _is_main():
+        _deferral.begin()
+
+
+def resume() -> None:
+    if _is_main():
+        _deferral.end()
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Within, interrupts are raised by `check` alone."""
-    if not _applies():
-        yield
-        return
-    _set_handler(_INTERRUPT, _deferral.note)
+    """Defer signals within."""
+    defer()
     try:
         yield
     finally:
-        _set_handler(_INTERRUPT, signal.default_int_handler)
-        if _deferral.pending:
-            _deferral.pending = False
-            threading.Timer(MOMENT, os.kill, (os.getpid(), signal.SIGINT)).start()
+        resume()
 
 
 def check() -> None:
-    """Raise the interrupt that came, if one did."""
-    if _deferral.pending and threading.current_thread() is threading.main_thread():
-        _deferral.pending = False
-        raise KeyboardInterrupt
+    """Run the handlers of the signals that came, and raise what they raise."""
+    if _deferral.is_pending and _is_main():
+        _deferral.check()
 
 
 def interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function that may take long and that nothing depends on if it does not return."""
-    check()
-    _deferral.interruptible = True
-    try:
+    """Call a function that may take long and that nothing depends on if it does not return: signals interrupt it."""
+    if not _is_main():
         return function(*arguments)
-    finally:
-        _deferral.interruptible = False
+    check()
+    return _deferral.call(function, arguments)
+
+
+def comes_from_signal(problem: BaseException) -> bool:
+    """Whether a problem is, or was raised in the course of, what the handler of a signal raised."""
+    raised = _deferral.raised
+    if raised is None or not _is_main():
+        return False
+    found: BaseException | None = problem
+    while found is not None and found is not raised:
+        found = found.__cause__ or found.__context__
+    return found is raised

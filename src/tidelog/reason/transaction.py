@@ -125,6 +125,7 @@ class Transaction:
         self.cyclic: tuple[str, ...] = ()
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_ERRORS] = 0
+        self.machine[M_REQUEST_COUNT] = 0  # A query that was interrupted may have left some.
         self.machine[M_WORK : M_WORK + len(WORK_KINDS)] = 0
         self.marking = Marking(self, attendant is not None and attendant.streams)
         self.returning = Returning(self, kept)
