@@ -75,7 +75,7 @@ def _lasting(engine: Engine) -> Iterator[Relation]:
 
 
 def _rows(engine: Engine, relation: Relation) -> set[object]:
-    return {row_identity(map(engine.store.terms.decode, map(int, row))) for row in relation.rows()}
+    return {row_identity(map(engine.store.terms.table.decode, map(int, row))) for row in relation.rows()}
 
 
 def is_closure(engine: Engine, relation: Relation) -> bool:
@@ -340,7 +340,7 @@ def _audit_bases(kb: KnowledgeBase, closure: ClosureNode, facts: Database) -> No
 
 
 def _decoded(engine: Engine, row: Sequence[int]) -> tuple[Constant, ...]:
-    return tuple(Constant(engine.store.terms.decode(cell)) for cell in row)
+    return tuple(Constant(engine.store.terms.table.decode(cell)) for cell in row)
 
 
 def _audit_ranks(kb: KnowledgeBase) -> None:
@@ -367,7 +367,7 @@ def _ranks(engine: Engine, relation: Relation) -> dict[tuple[Constant, ...], tup
     """The rank of each fact, and whether it needs one."""
     result: dict[tuple[Constant, ...], tuple[int, bool]] = {}
     for record in relation.cells[relation.live()].tolist():
-        row = tuple(Constant(engine.store.terms.decode(cell)) for cell in record[: relation.arity])
+        row = tuple(Constant(engine.store.terms.table.decode(cell)) for cell in record[: relation.arity])
         counted, rank = (record[column] for column in relation.counter_columns)
         result[row] = rank, not (counted or record[relation.flags_column] & F_EXPLICIT)
     return result
@@ -391,7 +391,7 @@ def _counts(engine: Engine, relation: Relation) -> Counts:
     records = relation.cells[relation.live()]
     result: Counts = {}
     for record in records.tolist():
-        row = tuple(Constant(engine.store.terms.decode(cell)) for cell in record[: relation.arity])
+        row = tuple(Constant(engine.store.terms.table.decode(cell)) for cell in record[: relation.arity])
         nonrecursive, recursive = (record[column] for column in relation.counter_columns)
         result[row] = (nonrecursive, 0 if _keeps_ranks(engine, relation) else recursive)
     return result

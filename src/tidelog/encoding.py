@@ -21,9 +21,9 @@ PIECE = 1 << 11
 def encode_rows(terms: Terms, name: str, rows: Any) -> Cells | None:
     """The rows of a predicate; None where there are none, whose number of values nobody knows."""
     if isinstance(rows, FactSet):
-        if rows._terms is not terms:
+        if not rows._is_encoded_by(terms.table):
             return _encode_tuples(terms, name, list(rows))
-        return rows._cells() if len(rows) else None
+        return rows._encoded().cells if len(rows) else None
     if isinstance(rows, set | frozenset | list | tuple):
         return _encode_tuples(terms, name, list(rows))
     columns = columns_of(rows, name)

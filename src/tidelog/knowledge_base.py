@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -44,7 +45,7 @@ from tidelog.reason.interrupts import interruptible
 from tidelog.reason.outcome import Outcome, Request
 from tidelog.reason.queries import run_query
 from tidelog.reason.transaction import Limits
-from tidelog.results import Answers, Change, Facts, FactSet
+from tidelog.results import Answers, Change, Encoded, Facts, FactSet
 from tidelog.settling import SettledLock
 from tidelog.sources import UpdateMapping
 from tidelog.statistics import ListedRule, RuleStatistics, rule_statistics
@@ -113,7 +114,7 @@ class KnowledgeBase:
 
         `commit` is a note of texts that becomes durable in the same step as the update: `commit_info`.
         """
-        with self._lock.working():
+        with self._lock.working(), self._terms_if_it_succeeds():
             added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
             program = interruptible(self._parse_rules, checked_text(add_rules, "add_rules"))
             before = dict(self._prefixes)
@@ -168,7 +169,7 @@ class KnowledgeBase:
 
     def load(self, batches: Iterable[FactBatch]) -> Change:
         """Add the facts that a reader of `tidelog.formats` yields, in one update."""
-        with self._lock.working():
+        with self._lock.working(), self._terms_if_it_succeeds():
             arities = dict(self._arities)
             rows: dict[str, list[Cells]] = {}
             for batch in _interruptible(batches):
@@ -183,6 +184,28 @@ class KnowledgeBase:
             # One predicate after the other, so that its rows are not there twice for long.
             encoded = {predicate: np.concatenate(rows.pop(predicate)) for predicate in list(rows)}
             return self._apply(Request(add=encoded), arities)
+
+    @contextmanager
+    def _terms_if_it_succeeds(self) -> Iterator[None]:
+        """An update that fails leaves terms behind that nobody may need."""
+        terms = self._engine.store.terms
+        before = terms.created
+        try:
+            yield
+        except BaseException:
+            self._engine.reclaiming.note(terms.created - before)
+            raise
+
+    @contextmanager
+    def _terms_for_a_question(self) -> Iterator[None]:
+        """Whatever a question names or computes is needed for its answer only."""
+        terms = self._engine.store.terms
+        before = terms.created
+        try:
+            yield
+        finally:
+            self._engine.reclaiming.note(terms.created - before)
+            self._engine.reclaim_terms()
 
     def _run(
         self,
@@ -279,7 +302,7 @@ class KnowledgeBase:
         removed: dict[str, FactSet] = {}
         for source, target in ((outcome.added, added), (outcome.removed, removed)):
             for predicate, rows in source.items():
-                target[self._display(predicate)] = FactSet(self._engine.store.terms, rows)
+                target[self._display(predicate)] = FactSet(self._engine.store.terms.table, rows)
         return Change(added, removed, outcome.work, outcome.errors)
 
     # --- encoding -----------------------------------------------------------------------------------------------------
@@ -370,14 +393,16 @@ class KnowledgeBase:
         def source() -> Relation | None:
             return self._engine.explicit_relation(predicate) if explicit else store.find(predicate)
 
-        def cells(most: int | None) -> Cells:
+        def cells(relation: Relation | None, most: int | None) -> Cells:
+            if relation is None:
+                return np.empty((0, self._arities.get(predicate, 0)), np.int32)
+            if most is not None and relation.closure is not None:
+                return first_pairs(relation.closure, most)
+            return rows(relation)[:most]
+
+        def read(most: int | None) -> Encoded:
             with self._lock:
-                relation = source()
-                if relation is None:
-                    return np.empty((0, self._arities.get(predicate, 0)), np.int32)
-                if most is not None and relation.closure is not None:
-                    return first_pairs(relation.closure, most)
-                return rows(relation)[:most]
+                return Encoded(cells(source(), most), store.terms.table)
 
         def count() -> int:
             with self._lock:
@@ -387,17 +412,18 @@ class KnowledgeBase:
         def has(row: Row) -> bool:
             return self._holds(predicate, row, explicit)
 
-        return Facts(store.terms, cells, count, has)
+        return Facts(read, count, has)
 
     def _holds(self, predicate: str, row: Row, explicit: bool = False) -> bool:
         with self._lock:
             if len(row) != self._arities.get(predicate, -1):
                 return False
-            try:
-                cells = self._engine.store.terms.encode_values(list(row)) if row else np.empty(0, np.int32)
-            except DataError:
-                return False
-            return self._engine.holds(predicate, cells, explicit)
+            with self._terms_for_a_question():
+                try:
+                    cells = self._encode_row(row)
+                except DataError:
+                    return False
+                return self._engine.holds(predicate, cells, explicit)
 
     def __len__(self) -> int:
         with self._lock:
@@ -445,13 +471,13 @@ class KnowledgeBase:
 
     def query(self, text: str) -> Answers:
         """The answers of a query over the materialisation."""
-        with self._lock.working():
+        with self._lock.working(), self._terms_for_a_question():
             query = interruptible(parse_query, checked_text(text, "text"), self._prefixes)
             check_query(query, frozenset(self._functions), self._prefixes)
             check_arities([query], self._arities, self._prefixes)
             names, cells, errors = run_query(self._engine, query)
             self._errors += errors
-            return Answers(self._engine.store.terms, names, cells)
+            return Answers(names, Encoded(cells, self._engine.store.terms.table))
 
     # --- proofs -------------------------------------------------------------------------------------------------------
 
@@ -461,7 +487,7 @@ class KnowledgeBase:
 
     def proofs(self, fact: str, limit: int = 10) -> Iterator[Proof]:
         """The `limit` lowest proofs of a fact, the lowest first."""
-        with self._lock.working():
+        with self._lock.working(), self._terms_for_a_question():
             atom = self._ground_atom(fact)
             cells = self._cells_of(atom)
             if cells is None:
@@ -470,7 +496,7 @@ class KnowledgeBase:
 
     def why_not(self, fact: str) -> str:
         """What a fact that does not hold lacks: the rule that came closest, and the part of its body that failed."""
-        with self._lock.working():
+        with self._lock.working(), self._terms_for_a_question():
             atom = self._ground_atom(fact)
             return self._explainer().why_not(atom, self._cells_of(atom), self._listed_predicates())
 
@@ -485,7 +511,10 @@ class KnowledgeBase:
         """The terms of a fact; None where its predicate is not known with that many arguments."""
         if self._arities.get(atom.predicate) != atom.arity:
             return None
-        return self._engine.store.terms.encode_values(list(_row(atom))) if atom.arguments else np.empty(0, np.int32)
+        return self._encode_row(_row(atom))
+
+    def _encode_row(self, row: Row) -> Cells:
+        return self._engine.store.terms.encode_values(row) if row else np.empty(0, np.int32)
 
     # --- on disk ------------------------------------------------------------------------------------------------------
 
@@ -532,7 +561,7 @@ class KnowledgeBase:
         """Release the folder of a journal, for others to open, once the update in work is done; facts can still be read
         here.
         """
-        with self._lock.working():
+        with self._lock.working(even_if_broken=True):
             if self._home is not None:
                 self._home.close()
 

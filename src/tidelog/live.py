@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,6 +31,7 @@ from tidelog.reason.transaction import Transaction
 from tidelog.results import Change
 from tidelog.snapshot import Snapshot
 from tidelog.store.growth import no_breath
+from tidelog.store.records import Cells
 from tidelog.store.terms import Terms
 from tidelog.streaming import check_update
 from tidelog.window import Window
@@ -88,6 +89,7 @@ class Live:
         self._problem: BaseException | None = None  # that taking an update in met, to be raised where it can be
         self._changes: list[Change] = []
         self._refused: list[tuple[int, BaseException]] = []
+        kb._engine.reclaiming.holders.add(self)
         Terms.load_kernels()  # Who submits does not wait for them.
 
     # --- for everybody ---
@@ -158,7 +160,8 @@ class Live:
                     changes, self._changes = self._changes, []
             finally:
                 self._want_less()
-        return net_change(self._kb._engine.store.terms, changes)
+            with self._lock.working():
+                return net_change(self._kb._engine.store.terms, changes)
 
     def _want_less(self) -> None:
         """Somebody who wanted everything to be done does so no more. No signal keeps this from being said."""
@@ -354,6 +357,12 @@ class Live:
         self._refuse(number, problem)
         self._settled = number
 
+    def held_rows(self) -> Iterator[Cells]:
+        """Facts that are encoded and wait; see `reason.reclaiming`. For whoever has the lock while none is in work."""
+        batches = [work for work in (self._in_work, *self._waiting) if isinstance(work, Batch)]
+        for part in (*(part for batch in batches for part in batch.parts), *self._read_early.values()):
+            yield from (*part.delete.values(), *part.add.values())
+
     # --- between two slices ---
 
     streams = False
@@ -453,8 +462,9 @@ class Live:
         in_work = self._in_work.arities if isinstance(self._in_work, Batch) else {}
         arities = {**self._kb._arities, **in_work, **batch.arities}
         try:
-            part = self._read_early.pop(submission.number, None) or self._read(submission, arities)
-            check_arities_of((part.delete, part.add), arities)
+            with self._kb._terms_if_it_succeeds():
+                part = self._read_early.pop(submission.number, None) or self._read(submission, arities)
+                check_arities_of((part.delete, part.add), arities)
         except (Exception, SystemExit) as problem:  # Ctrl-C is for whoever submits: nothing is refused.
             self._refuse(submission.number, problem)
             return Part(submission.number, {}, {})

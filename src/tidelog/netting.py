@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tidelog.encoding import encode_rows
 from tidelog.reason.outcome import StoredRows
 from tidelog.results import Change, FactSet
 from tidelog.store.terms import Terms
@@ -15,7 +16,7 @@ Rows = dict[tuple[int, ...], bool]
 
 
 def net_change(terms: Terms, changes: Sequence[Change]) -> Change:
-    """One change for a sequence of them; work and errors add up."""
+    """One change for a sequence of them; work and errors add up. The caller has the lock of the knowledge base."""
     if len(changes) == 1:
         return changes[0]
     net: dict[str, Rows] = {}
@@ -23,7 +24,7 @@ def net_change(terms: Terms, changes: Sequence[Change]) -> Change:
     work: Counter[str] = Counter()
     for change in changes:
         for facts, appeared in ((change.removed, False), (change.added, True)):
-            _fold(net, arities, facts, appeared)
+            _fold(terms, net, arities, facts, appeared)
         work.update(change.work)
     halves: dict[bool, dict[str, FactSet]] = {True: {}, False: {}}
     for name, rows in net.items():
@@ -31,13 +32,17 @@ def net_change(terms: Terms, changes: Sequence[Change]) -> Change:
             chosen = [row for row, sign in rows.items() if sign is appeared]
             if chosen:
                 cells = np.array(chosen, np.int32).reshape(len(chosen), arities[name])
-                half[name] = FactSet(terms, StoredRows(cells))
+                half[name] = FactSet(terms.table, StoredRows(cells))
     return Change(halves[True], halves[False], dict(work), sum(change.errors for change in changes))
 
 
-def _fold(net: dict[str, Rows], arities: dict[str, int], facts: Mapping[str, FactSet], appeared: bool) -> None:
+def _fold(
+    terms: Terms, net: dict[str, Rows], arities: dict[str, int], facts: Mapping[str, FactSet], appeared: bool
+) -> None:
     for name, rows in facts.items():
-        cells = rows._cells()
+        cells = encode_rows(terms, name, rows)  # Numbers may mean other terms by now.
+        if cells is None:
+            continue
         arities[name] = cells.shape[1]
         known = net.setdefault(name, {})
         for row in map(tuple, cells.tolist()):

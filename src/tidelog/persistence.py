@@ -17,6 +17,7 @@ from tidelog.results import Change
 from tidelog.storage.home import Home, read_image, save_image, warn_of_functions
 from tidelog.storage.image import Image, images_of_relations, images_of_rules, restore_engine
 from tidelog.storage.record import from_json
+from tidelog.storage.unused import without_unused_terms
 
 if TYPE_CHECKING:
     from tidelog.knowledge_base import KnowledgeBase
@@ -63,7 +64,7 @@ def open_folder(
 def image_of(kb: KnowledgeBase) -> Image:
     """All that has to be saved."""
     limits = kb._engine.limits
-    return Image(
+    image = Image(
         options={
             "maintenance": kb._maintenance,
             "modules": kb._modules,
@@ -80,6 +81,7 @@ def image_of(kb: KnowledgeBase) -> Image:
         closures=(*kb._engine.closures.predicates, *kb._engine.cores.names),
         commit=kb._commit,
     )
+    return without_unused_terms(image)
 
 
 def _restore(kb: KnowledgeBase, image: Image) -> None:

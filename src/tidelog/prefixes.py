@@ -71,14 +71,14 @@ def _names_in_rules(rules: Iterable[Rule]) -> Iterable[str]:
 def _names_in_facts(engine: Engine, start: str) -> Iterable[str]:
     """The names of constants that begin so and that facts hold now: the dictionary forgets none that ever was."""
     terms = engine.store.terms
-    candidates = terms.names_from(start)
+    candidates = terms.table.names_from(start, len(terms))
     if not candidates.size:
         return
     for relation in engine.store.named().values():
         if relation.closure is None:  # the pairs of a closure follow from another relation, its base
             rows = relation.rows()
             for term in rows[np.isin(rows, candidates)]:
-                yield name_of(terms.decode(int(term)))
+                yield name_of(terms.table.decode(int(term)))
 
 
 def name_of(value: Value) -> str:

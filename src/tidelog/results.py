@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from tidelog.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, ric
 from tidelog.language.literals import render_value
 from tidelog.reason.outcome import ChangedRows
 from tidelog.store.records import Cells
-from tidelog.store.terms import Terms
+from tidelog.store.term_table import TermTable
 from tidelog.values import Row, Value, identity
 
 MOST_IN_REPR = 10
@@ -29,14 +29,23 @@ def row_identity(row: Iterable[Value]) -> tuple[object, ...]:
     return tuple(identity(value) for value in row)
 
 
+class Encoded(NamedTuple):
+    """Rows of term numbers, and what the numbers mean: in another table they may mean something else."""
+
+    cells: Cells
+    terms: TermTable
+
+    def rows(self) -> Iterator[Row]:
+        if not self.cells.shape[1]:
+            return iter([()] * len(self.cells))
+        return iter(zip(*map(self.terms.decode_column, self.cells.T), strict=True))
+
+
 class Table(ABC):
     """Rows of term numbers with names for their columns. Terminals and notebooks show the first rows of it."""
 
-    def __init__(self, terms: Terms) -> None:
-        self._terms = terms
-
     @abstractmethod
-    def _cells(self) -> Cells:
+    def _encoded(self) -> Encoded:
         """All rows."""
 
     def _names(self, cells: Cells) -> Sequence[str]:
@@ -44,30 +53,26 @@ class Table(ABC):
         return [f"c{column}" for column in range(cells.shape[1])]
 
     def __len__(self) -> int:
-        return len(self._cells())
+        return len(self._encoded().cells)
 
-    def _first_cells(self, most: int) -> Cells:
-        return self._cells()[:most]
+    def _first_encoded(self, most: int) -> Encoded:
+        cells, terms = self._encoded()
+        return Encoded(cells[:most], terms)
 
     def _first(self, most: int) -> list[Row]:
         """The first rows, without a look at the others."""
-        return list(self._decoded(self._first_cells(most)))
+        return list(self._first_encoded(most).rows())
 
     def _values(self) -> Iterator[Row]:
-        return self._decoded(self._cells())
-
-    def _decoded(self, cells: Cells) -> Iterator[Row]:
-        if not cells.shape[1]:
-            return iter([()] * len(cells))
-        return iter(zip(*map(self._terms.decode_column, cells.T), strict=True))
+        return self._encoded().rows()
 
     def _shown(self) -> tuple[str, list[str], list[list[str]], str]:
         """What a table of the first rows says: title, columns, rows, caption."""
-        cells = self._first_cells(MOST_ROWS)
-        first = [[render_value(value) for value in row] for row in self._decoded(cells)]
+        encoded = self._first_encoded(MOST_ROWS)
+        first = [[render_value(value) for value in row] for row in encoded.rows()]
         count = len(self)
         title = f"{count:,} {'row' if count == 1 else 'rows'}"
-        return title, list(self._names(cells)), first, more_text(count, len(first))
+        return title, list(self._names(encoded.cells)), first, more_text(count, len(first))
 
     def __rich__(self) -> Any:
         return rich_table(*self._shown())
@@ -77,42 +82,43 @@ class Table(ABC):
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table; a column of several kinds, or of IRIs, is a dense union named after the kinds."""
-        cells = self._cells()
+        cells, terms = self._encoded()
         if not cells.shape[1]:
             return _table_without_columns(len(cells))
-        return pa.Table.from_arrays(list(map(self._terms.decode_arrow, cells.T)), names=list(self._names(cells)))
+        return pa.Table.from_arrays(list(map(terms.decode_arrow, cells.T)), names=list(self._names(cells)))
 
-    def _plain_columns(self, cells: Cells) -> dict[str, Any]:
+    def _plain_columns(self, encoded: Encoded) -> dict[str, Any]:
+        cells, terms = encoded
         result: dict[str, Any] = {}
         for name, column in zip(self._names(cells), cells.T, strict=True):
-            array = self._terms.decode_arrow(column)
-            result[name] = self._terms.decode_column(column) if pa.types.is_union(array.type) else array
+            array = terms.decode_arrow(column)
+            result[name] = terms.decode_column(column) if pa.types.is_union(array.type) else array
         return result
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame; mixed columns and IRIs are Python objects."""
         import pandas
 
-        cells = self._cells()
+        encoded = self._encoded()
         columns = {
             # Said to be objects, since pandas would make floats of integers that stand among them.
             name: values.to_pandas() if isinstance(values, pa.Array) else pandas.Series(values, dtype=object)
-            for name, values in self._plain_columns(cells).items()
+            for name, values in self._plain_columns(encoded).items()
         }
-        return pandas.DataFrame(columns, index=pandas.RangeIndex(len(cells)))
+        return pandas.DataFrame(columns, index=pandas.RangeIndex(len(encoded.cells)))
 
     def to_polars(self) -> Any:
         """A Polars DataFrame; mixed columns and IRIs are Python objects."""
         import polars
 
-        cells = self._cells()
-        if not cells.shape[1]:
-            return polars.from_arrow(_table_without_columns(len(cells)))
+        encoded = self._encoded()
+        if not encoded.cells.shape[1]:
+            return polars.from_arrow(_table_without_columns(len(encoded.cells)))
         series = [
             polars.from_arrow(values).alias(name)
             if isinstance(values, pa.Array)
             else polars.Series(name, values, dtype=polars.Object)
-            for name, values in self._plain_columns(cells).items()
+            for name, values in self._plain_columns(encoded).items()
         ]
         return polars.DataFrame(series)
 
@@ -127,13 +133,16 @@ def _table_without_columns(rows: int) -> pa.Table:
 class FactSet(Table, Set[Row]):
     """A set of facts of one predicate, as tuples. Equal to any set of the same constants, told apart by type."""
 
-    def __init__(self, terms: Terms, rows: ChangedRows) -> None:
-        super().__init__(terms)
+    def __init__(self, terms: TermTable, rows: ChangedRows) -> None:
+        self._terms = terms
         self._rows = rows
         self._known: frozenset[object] | None = None
 
-    def _cells(self) -> Cells:
-        return self._rows.read()
+    def _encoded(self) -> Encoded:
+        return Encoded(self._rows.read(), self._terms)
+
+    def _is_encoded_by(self, terms: TermTable) -> bool:
+        return self._terms is terms
 
     def __len__(self) -> int:
         return self._rows.count
@@ -174,20 +183,18 @@ class Facts(Table):
 
     def __init__(
         self,
-        terms: Terms,
-        cells: Callable[[int | None], Cells],
+        read: Callable[[int | None], Encoded],
         size: Callable[[], int],
         has: Callable[[Row], bool],
     ) -> None:
-        super().__init__(terms)
-        self._read = cells
+        self._read = read
         self._size = size
         self._has = has
 
-    def _cells(self) -> Cells:
+    def _encoded(self) -> Encoded:
         return self._read(None)
 
-    def _first_cells(self, most: int) -> Cells:
+    def _first_encoded(self, most: int) -> Encoded:
         return self._read(most)
 
     def __len__(self) -> int:
@@ -206,10 +213,9 @@ class Facts(Table):
 class Answers(Table, Sequence[dict[str, Value]]):
     """The answers of a query: a mapping from variable to value each, in the order of the query's variables."""
 
-    def __init__(self, terms: Terms, names: Sequence[str], cells: Cells) -> None:
-        super().__init__(terms)
+    def __init__(self, names: Sequence[str], rows: Encoded) -> None:
         self._variables = tuple(names)
-        self._rows = cells
+        self._rows = rows
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -218,7 +224,7 @@ class Answers(Table, Sequence[dict[str, Value]]):
     def _names(self, cells: Cells) -> Sequence[str]:
         return self._variables
 
-    def _cells(self) -> Cells:
+    def _encoded(self) -> Encoded:
         return self._rows
 
     def rows(self) -> list[Row]:
@@ -230,8 +236,8 @@ class Answers(Table, Sequence[dict[str, Value]]):
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
-            return Answers(self._terms, self._variables, self._rows[place])
-        row = [self._terms.decode(int(term)) for term in self._rows[place]]
+            return Answers(self._variables, Encoded(self._rows.cells[place], self._rows.terms))
+        row = [self._rows.terms.decode(int(term)) for term in self._rows.cells[place]]
         return dict(zip(self._variables, row, strict=True))
 
     def __repr__(self) -> str:

@@ -46,30 +46,34 @@ class SettledLock:
         self._call_began: float | None = None
 
     def __enter__(self) -> Self:
+        self._enter(even_if_broken=False)
+        return self
+
+    def _enter(self, even_if_broken: bool) -> None:
         defer()
         try:
-            self._acquire()
+            self._acquire(even_if_broken)
         except BaseException:
             resume()
             raise
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.condition.release()
         resume()
 
     @contextmanager
-    def working(self) -> Iterator[None]:
+    def working(self, even_if_broken: bool = False) -> Iterator[None]:
         """The lock for what passes through states that nobody may see: this thread is not let in again within."""
-        with self:
-            self._worker = threading.get_ident()
-            try:
-                yield
-            finally:
-                self._worker = 0
-                self._call_began = None  # A signal may have interrupted the call just before it said so.
+        self._enter(even_if_broken)
+        self._worker = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._worker = 0
+            self._call_began = None  # A signal may have interrupted the call just before it said so.
+            self.__exit__()
 
-    def _acquire(self) -> None:
+    def _acquire(self, even_if_broken: bool) -> None:
         """Wait for the lock, and for nothing to be half done."""
         if self._worker == threading.get_ident():
             raise TidelogError(
@@ -80,7 +84,7 @@ class SettledLock:
         try:
             while True:
                 self._acquire_bare()
-                if self._refusal is not None:
+                if self._refusal is not None and not even_if_broken:
                     self.condition.release()
                     raise BrokenError(self._refusal)
                 if self._finish is None or self._owner == threading.get_ident():

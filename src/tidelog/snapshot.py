@@ -32,10 +32,10 @@ class Snapshot:
     @classmethod
     def of(cls, kb: KnowledgeBase, updates: int) -> Snapshot:
         """Copy what holds now; the caller holds the lock."""
-        terms = kb._engine.store.terms
         facts = {}
         for name in kb.predicates:
-            facts[kb._resolve(name)] = FactSet(terms, StoredRows(kb.facts(name)._cells().copy()))
+            cells, terms = kb.facts(name)._encoded()
+            facts[kb._resolve(name)] = FactSet(terms, StoredRows(cells))
         return cls(kb, facts, updates)
 
     @property
@@ -50,7 +50,7 @@ class Snapshot:
     def facts(self, predicate: str) -> FactSet:
         """The facts of a predicate."""
         found = self._facts.get(resolve_predicate(predicate, self._prefixes))
-        return found if found is not None else FactSet(self._origin._engine.store.terms, NO_ROWS)
+        return found if found is not None else FactSet(self._origin._engine.store.terms.table, NO_ROWS)
 
     def query(self, text: str) -> Answers:
         """The answers of a query. The first one copies the facts into a knowledge base of their own."""

@@ -17,6 +17,7 @@ from tidelog.reason.outcome import Request, Rows
 from tidelog.reason.transaction import BUDGET, Transaction
 from tidelog.results import Change
 from tidelog.sources import Source, UpdateMapping, is_async, source_of
+from tidelog.store.term_table import TermTable
 
 if TYPE_CHECKING:
     from tidelog.knowledge_base import KnowledgeBase
@@ -112,6 +113,7 @@ class LookAhead:
         self._peek = peek
         self._seen: object = None
         self._ready: Request | None = None
+        self._terms: TermTable | None = None  # by which that is encoded
 
     def attend(self, transaction: Transaction) -> None:
         if self._seen is not None:
@@ -120,6 +122,7 @@ class LookAhead:
         if update is not None:
             self._seen = update
             self._ready = self._encode(update)
+            self._terms = self._kb._engine.store.terms.table
             if self._ready is not None:
                 transaction.marking.look(self._ready.delete, self._ready.add, self._kb._engine.explicit_relation)
 
@@ -152,8 +155,9 @@ class LookAhead:
         return self._kb._encode(facts, arities)
 
     def ready(self, update: UpdateMapping) -> Request | None:
-        """The facts of the next update, now that it is taken, if they have been looked at."""
-        return self._ready if update is self._seen else None
+        """The facts of the next update, now that it is taken, if they have been looked at and are still good."""
+        good = update is self._seen and self._terms is self._kb._engine.store.terms.table
+        return self._ready if good else None
 
 
 def apply_attended(

@@ -29,7 +29,7 @@ class Explainer:
         self._prefixes = prefixes
 
     def _wording(self) -> Wording:
-        return Wording(self._engine.store.terms, self._prefixes())
+        return Wording(self._engine.store.terms.table, self._prefixes())
 
     def proofs(self, predicate: str, row: Cells, limit: int) -> list[Proof]:
         """The `limit` lowest proofs of a fact, the lowest first; none where it does not hold."""

@@ -19,7 +19,7 @@ from tidelog.language.syntax import (
     Term,
     Variable,
 )
-from tidelog.store.terms import Terms
+from tidelog.store.term_table import TermTable
 
 Binding = Mapping[Variable, int]
 """The term that each variable stands for."""
@@ -31,7 +31,7 @@ MOST_CONDITIONS = 12
 class Wording:
     """How facts and conditions are written, under the prefixes of a knowledge base."""
 
-    def __init__(self, terms: Terms, prefixes: Mapping[str, str]) -> None:
+    def __init__(self, terms: TermTable, prefixes: Mapping[str, str]) -> None:
         self.terms = terms
         self.prefixes = dict(prefixes)
         # Long proofs are about few constants.

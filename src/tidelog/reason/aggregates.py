@@ -149,9 +149,8 @@ class AggregateRule:
         """
         terms = self._store.terms
         counts = np.zeros(self._touched.count, np.int64)
-        counts[self._store.find_facts(self._touched, self._groups_of(before))] = terms.payloads(
-            before[:, self._counted]
-        )
+        counted = terms.table.payloads[before[:, self._counted]]
+        counts[self._store.find_facts(self._touched, self._groups_of(before))] = counted
         for groups, step in ((gone, -1), (come, 1)):
             facts = self._store.find_facts(self._touched, groups)
             counts += step * np.bincount(facts, minlength=len(counts))

@@ -117,7 +117,7 @@ def _answer(store: Store, memo: int, calls: list[tuple[int, ...]], functions: Ma
         raise TidelogError(f"the function `{name}` is not registered; register it with kb.register({name!r}, function)")
     rows = np.empty((len(calls), len(calls[0]) + 1), np.int32)
     for place, arguments in enumerate(calls):
-        values = [store.terms.decode(term) for term in arguments]
+        values = [store.terms.table.decode(term) for term in arguments]
         rows[place] = (*arguments, _result(store, function, values))
     store.remember(store.relations[memo], rows)
 

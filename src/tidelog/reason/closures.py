@@ -367,7 +367,7 @@ class ClosureNode:
         self._unread, self._told = weakref.WeakSet(changed), True
 
     def _refuse_floats(self, rows: Cells) -> None:
-        if self.module.needs_distinct_values and (self._store.terms.kinds(rows.ravel()) == K_FLOAT).any():
+        if self.module.needs_distinct_values and (self._store.terms.table.kinds[rows.ravel()] == K_FLOAT).any():
             raise ModuleUnfit(self.module.predicate)
 
     def commit(self) -> None:

@@ -32,9 +32,20 @@ from tidelog.reason.explicit import apply_explicit, follow_explicit
 from tidelog.reason.marking import CopyTable, expect_nothing, is_copy_of, renumber_expected
 from tidelog.reason.modular import Closures
 from tidelog.reason.nodes import Nodes
-from tidelog.reason.outcome import LAZY_FROM, NO_ROWS, AppendedRows, ChangedRows, Outcome, Request, Rows, StoredRows
+from tidelog.reason.outcome import (
+    LAZY_FROM,
+    NO_REQUEST,
+    NO_ROWS,
+    AppendedRows,
+    ChangedRows,
+    Outcome,
+    Request,
+    Rows,
+    StoredRows,
+)
 from tidelog.reason.policy import CountedRules, Counters
 from tidelog.reason.ranks import start_ranks_over
+from tidelog.reason.reclaiming import Reclaiming
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.recounting import recount
 from tidelog.reason.renewal import Renewed
@@ -77,6 +88,7 @@ class Engine:
         self.seconds: dict[str, float] = {}
         # The counter that the derivations of each rule stand in.
         self.counted = CountedRules()
+        self.reclaiming = Reclaiming(self.store)
 
     # --- rules --------------------------------------------------------------------------------------------------------
 
@@ -95,6 +107,7 @@ class Engine:
         """Apply an update, all or nothing. `before_commit` is the last that may fail; the outcome's facts are then
         still there.
         """
+        self.reclaim_terms(request)
         self._begin_cores()
         while True:
             try:
@@ -198,7 +211,9 @@ class Engine:
         transaction.commit()
         for predicate, delta in transaction.deltas.items():
             if not self.store.is_closure(predicate):
-                self.nodes.relation(predicate).note_dead(delta.dead_count)
+                relation = self.nodes.relation(predicate)
+                relation.note_dead(delta.dead_count)
+                self.reclaiming.note(delta.removed_count * relation.arity)
         self._closures.commit()
         self._cores.commit()
         self._cores.want(transaction.cyclic)
@@ -501,6 +516,11 @@ class Engine:
             atom.predicate in transaction.deltas and transaction.before.is_new(self.nodes.relation(atom.predicate))
             for atom in aggregate.normal.positives
         )
+
+    def reclaim_terms(self, request: Request = NO_REQUEST) -> None:
+        """Forget terms that are not in use, if they may be many; those of a request are about to be."""
+        if self.reclaiming.is_worthwhile:
+            self.reclaiming.reclaim((*request.add.values(), *request.delete.values(), *self._marked.values()))
 
     # --- reading ------------------------------------------------------------------------------------------------------
 

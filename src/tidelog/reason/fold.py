@@ -131,7 +131,7 @@ def _medians(numbers: Numbers, starts: Integers, sizes: Integers) -> list[tuple[
 def _fold_long(function: str, terms: Terms, column: Cells) -> Value | None:
     """The aggregate of one group of terms; None where it cannot be."""
     try:
-        return _FUNCTIONS[function](terms.decode_column(column))
+        return _FUNCTIONS[function](terms.table.decode_column(column))
     except GroupFailed:
         return None
 
@@ -161,7 +161,7 @@ def fold(function: str, terms: Terms, column: Cells, starts: Integers, distinct:
         return terms.encode_numbers(_sizes(starts, len(column)))
     result = np.full(len(starts), FAILURE, np.int32)
     long = np.ones(len(starts), np.bool_)
-    numbers = terms.numbers(column)
+    numbers = terms.table.numbers(column)
     for values, right in _at_once(function, numbers, starts) if numbers is not None else ():
         result[right] = terms.encode_numbers(values[right])
         long &= ~right

@@ -64,6 +64,9 @@ class Request:
     add_rules: tuple[Rule, ...] = ()
 
 
+NO_REQUEST = Request()
+
+
 class AppendedRows:
     """Rows of new records, copied when somebody looks, at the latest before the records change."""
 

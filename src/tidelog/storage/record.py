@@ -71,7 +71,7 @@ def to_json(record: Record, terms: Terms) -> bytes:
         }
 
     content = {
-        "terms": [_written(terms.decode(int(term))) for term in used],
+        "terms": [_written(terms.table.decode(int(term))) for term in used],
         "add": facts(record.add),
         "delete": facts(record.delete),
         "add_rules": list(map(str, record.add_rules)),

@@ -95,6 +95,7 @@ class Code:
         self._used = 1
         self._limit = CROWDED_FROM
         self.generation = 0  # another number when all plans have been forgotten
+        self.constants: set[int] = set()  # the terms that plans name
         machine[M_CODE] = address(self._words)
 
     @property
@@ -114,6 +115,7 @@ class Code:
             return False
         self._used = 1
         self.generation += 1
+        self.constants.clear()
         return True
 
     def append(self, words: list[int]) -> None:
@@ -137,11 +139,12 @@ class Code:
     @contextmanager
     def borrowed(self) -> Iterator[None]:
         """Plans that are made within serve only there: their memory is used again."""
-        before = self._used
+        before, constants = self._used, self.constants
+        self.constants = set()
         try:
             yield
         finally:
-            self._used = before
+            self._used, self.constants = before, constants
 
 
 class Assembler:
@@ -240,7 +243,9 @@ class Assembler:
 
     def _constant(self, constant: Constant) -> int:
         with self._store.alone():
-            return self._store.terms.encode(constant.value)
+            term = self._store.terms.encode(constant.value)
+        self._store.code.constants.add(term)
+        return term
 
     def _step(self, step: Step) -> list[int]:
         match step:

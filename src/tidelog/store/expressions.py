@@ -36,6 +36,8 @@ from tidelog.store.layout import (
     M_CODE,
     M_SCRATCH,
     M_TERM_COUNT,
+    M_TERM_FREE,
+    M_TERM_FREE_COUNT,
     M_TERM_HASHES,
     M_TERM_KINDS,
     M_TERM_LIMIT,
@@ -354,6 +356,20 @@ def number_hash(kind, bits):
 
 
 @device
+def new_term(m):
+    """The number of a new term: one that was given back, or the next; -1 where the dictionary must grow first."""
+    free = m[M_TERM_FREE_COUNT]
+    if free > 0:
+        m[M_TERM_FREE_COUNT] = free - 1
+        return load_i32(m[M_TERM_FREE] + 4 * (free - 1))
+    term = m[M_TERM_COUNT]
+    if term >= m[M_TERM_LIMIT]:
+        return -1
+    m[M_TERM_COUNT] = term + 1
+    return term
+
+
+@device
 def intern_number(m, kind, bits):
     """The term of a number, a new one where needed; -1 where the dictionary must grow first."""
     if kind == K_FLOAT and float_of_bits(bits) == 0.0:
@@ -371,10 +387,9 @@ def intern_number(m, kind, bits):
         slot += 1
         if slot == slot_count:
             slot = 0
-    term = m[M_TERM_COUNT]
-    if term >= m[M_TERM_LIMIT]:
+    term = new_term(m)
+    if term < 0:
         return -1
-    m[M_TERM_COUNT] = term + 1
     store_i32(slots + 4 * slot, term)
     store_u8(m[M_TERM_KINDS] + term, kind)
     store_i64(m[M_TERM_PAYLOADS] + 8 * term, bits)

@@ -83,6 +83,8 @@ M_RANKING = 103  # 1: facts that are inserted get a rank, in the place of their 
 M_PASSING = 99  # the flags of a fact that passes marks on somewhere; see R_MARKS
 M_BELOW = 104  # 1 + the rank below which facts of the component may be in a match; 0: any may
 M_LATE = 105  # 1: some fact was left out because of its rank
+M_TERM_FREE = 110  # address of the numbers of terms that were given back
+M_TERM_FREE_COUNT = 111
 M_SIZE = 128
 
 SORT_BUCKETS = 1 << 14  # batches are sorted into that many groups of neighbours
@@ -153,6 +155,7 @@ K_FLOAT = 2
 K_BOOLEAN = 3
 K_IRI = 4
 K_LITERAL = 5
+K_NONE = 255  # a number that no term has
 FAILURE = 0  # the term number that stands for "this function call failed"; never in a fact
 
 # --- plans: words of a plan's header, then the offsets of its steps ---------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.store.expressions import intern_number, number_hash, term_kind, term_payload
+from tidelog.store.expressions import intern_number, new_term, number_hash, term_kind, term_payload
 from tidelog.store.jit import (
     device,
     entry_point,
@@ -21,6 +21,7 @@ from tidelog.store.layout import (
     K_BOOLEAN,
     K_FLOAT,
     K_INTEGER,
+    K_NONE,
     M_TERM_COUNT,
     M_TERM_HASHES,
     M_TERM_KINDS,
@@ -129,8 +130,7 @@ def intern_text(m, kind, at, size, hashed, text_used):
         slot += 1
         if slot == slot_count:
             slot = 0
-    term = m[M_TERM_COUNT]
-    m[M_TERM_COUNT] = term + 1
+    term = new_term(m)
     store_i32(slots + 4 * slot, term)
     store_u8(m[M_TERM_KINDS] + term, kind)
     store_i64(m[M_TERM_PAYLOADS] + 8 * term, text_used)
@@ -199,14 +199,15 @@ def encode_numbers(m, bits, begin, end, kind, result):
 
 
 @entry_point
-def gather_texts(m, ids, count, data, offsets):
-    """Copy the texts of many terms into one Arrow-like heap."""
-    heap = m[M_TERM_TEXT]
+def gather_texts(heap, payloads, sizes, ids, count, data, offsets):
+    """Copy the texts of many terms into one Arrow-like heap. What is read from is not looked up in the machine: other
+    threads may grow the dictionary meanwhile, and whoever reads holds on to the arrays of before.
+    """
     for position in range(count):
         term = load_i32(ids + 4 * position)
-        source = heap + term_payload(m, term)
+        source = heap + load_i64(payloads + 8 * term)
         target = data + load_i64(offsets + 8 * position)
-        copy_text(source, target, load_i32(m[M_TERM_SIZES] + 4 * term))
+        copy_text(source, target, load_i32(sizes + 4 * term))
 
 
 @entry_point
@@ -214,6 +215,8 @@ def hash_terms(m):
     """Compute the hash of every term: files do not keep them."""
     for term in range(FAILURE + 1, m[M_TERM_COUNT]):
         kind = term_kind(m, term)
+        if kind == K_NONE:
+            continue
         payload = term_payload(m, term)
         if kind in (K_INTEGER, K_FLOAT, K_BOOLEAN):
             hashed = number_hash(kind, payload)
@@ -228,6 +231,8 @@ def rebuild_term_slots(m):
     slots = m[M_TERM_SLOTS]
     slot_count = m[M_TERM_SLOT_COUNT]
     for term in range(FAILURE + 1, m[M_TERM_COUNT]):
+        if term_kind(m, term) == K_NONE:
+            continue
         slot = ((load_i32(m[M_TERM_HASHES] + 4 * term) & MASK_32) * slot_count) >> 32
         while load_i32(slots + 4 * slot) != EMPTY:
             slot += 1

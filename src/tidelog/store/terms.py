@@ -1,8 +1,11 @@
-"""Constants to dense 32-bit numbers and back.
+"""Constants to dense 32-bit numbers: the dictionary, how it grows, and how it forgets. `term_table` leads back.
 
-Everything lies in flat arrays: a kind and a payload for each term, and the texts in one heap of UTF-8 bytes. Numbers
-are thus at hand inside kernels, whole Arrow columns are encoded and decoded without a Python object per cell, and the
-dictionary is saved as it is.
+Everything lies in flat arrays, so that numbers are at hand inside kernels, and whole Arrow columns are encoded without
+a Python object per cell.
+
+Terms that nothing uses any more are given back, all at once, when there may be many (`keep_only`). Their numbers go to
+new terms. All others keep theirs, so that no record has to change. Whoever has read facts before holds on to the table
+of then.
 """
 
 from __future__ import annotations
@@ -27,9 +30,12 @@ from tidelog.store.layout import (
     K_INTEGER,
     K_IRI,
     K_LITERAL,
+    K_NONE,
     K_STRING,
     M_SIZE,
     M_TERM_COUNT,
+    M_TERM_FREE,
+    M_TERM_FREE_COUNT,
     M_TERM_HASHES,
     M_TERM_KINDS,
     M_TERM_LIMIT,
@@ -39,18 +45,12 @@ from tidelog.store.layout import (
     M_TERM_SLOTS,
     M_TERM_TEXT,
 )
-from tidelog.store.term_kernels import encode_numbers, encode_texts, gather_texts, hash_terms, rebuild_term_slots
+from tidelog.store.term_kernels import encode_numbers, encode_texts, hash_terms, rebuild_term_slots
+from tidelog.store.term_table import SEPARATOR, Ids, TermTable
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value, canonical
-
-Ids = npt.NDArray[np.int32]
-
-# An RDF literal is one text in the heap: text, datatype and language with separators that no IRI or tag can hold.
-_SEPARATOR = "\x1f"
 
 # Values that are encoded in some tenths of a millisecond.
 BLOCK = 1 << 13
-
-KIND_NAMES = ("str", "int", "float", "bool", "iri", "literal")
 
 
 class Terms:
@@ -59,56 +59,86 @@ class Terms:
     def __init__(self, machine: npt.NDArray[np.int64], capacity: int = 1024, text_capacity: int = 16384) -> None:
         self._machine = machine
         capacity = max(capacity, 4)
-        self._kinds = np.zeros(capacity, np.uint8)
-        self._payloads = np.zeros(capacity, np.int64)
-        self._sizes = np.zeros(capacity, np.int32)
+        self.table = TermTable.empty(capacity, max(text_capacity, 16))
         self._hashes = np.zeros(capacity, np.int32)
         self._slots = np.full(2 * capacity, EMPTY, np.int32)
-        self._text = np.zeros(max(text_capacity, 16), np.uint8)
         self._text_used = 0
+        self._free: Ids = np.empty(0, np.int32)  # numbers that were given back, those to be used first at the end
+        self._given_back = 0  # terms that have been given back so far
         # A value that comes alone, and the number that it gets.
         self._value: npt.NDArray[np.int64] = np.zeros(1, np.int64)
         self._number: Ids = np.zeros(1, np.int32)
         self.breathe: Breathe = no_breath  # between two blocks of values, when other values may be encoded
         machine[M_TERM_COUNT] = FAILURE + 1  # term 0 is reserved
-        self._kinds[FAILURE] = 255
+        machine[M_TERM_FREE_COUNT] = 0
+        self.table.kinds[FAILURE] = K_NONE
         self._publish()
 
     def _publish(self) -> None:
-        machine = self._machine
-        machine[M_TERM_KINDS] = address(self._kinds)
-        machine[M_TERM_PAYLOADS] = address(self._payloads)
-        machine[M_TERM_SIZES] = address(self._sizes)
+        machine, table = self._machine, self.table
+        machine[M_TERM_KINDS] = address(table.kinds)
+        machine[M_TERM_PAYLOADS] = address(table.payloads)
+        machine[M_TERM_SIZES] = address(table.sizes)
         machine[M_TERM_HASHES] = address(self._hashes)
         machine[M_TERM_SLOTS] = address(self._slots)
         machine[M_TERM_SLOT_COUNT] = len(self._slots)
-        machine[M_TERM_LIMIT] = len(self._kinds)
-        machine[M_TERM_TEXT] = address(self._text)
+        machine[M_TERM_LIMIT] = len(table.kinds)
+        machine[M_TERM_TEXT] = address(table.text)
+        machine[M_TERM_FREE] = address(self._free)
 
     def __len__(self) -> int:
+        """The numbers that terms have had, those that were given back and not yet used again among them."""
         return int(self._machine[M_TERM_COUNT])
 
     @property
+    def free(self) -> int:
+        """How many of them no term has now."""
+        return int(self._machine[M_TERM_FREE_COUNT])
+
+    @property
+    def created(self) -> int:
+        """How many terms have been new so far."""
+        return self._given_back + len(self) - self.free
+
+    @property
     def nbytes(self) -> int:
-        arrays = (self._kinds, self._payloads, self._sizes, self._hashes, self._slots, self._text)
-        return sum(array.nbytes for array in arrays)
+        return self.table.nbytes + sum(array.nbytes for array in (self._hashes, self._slots, self._free))
 
     def reserve(self, more: int, text_bytes: int = 0) -> None:
         """Make room for `more` new terms and their texts."""
-        needed = len(self) + more
-        if needed > len(self._kinds):
-            capacity = max(needed, 2 * len(self._kinds))
+        table = self.table
+        needed = len(self) + max(0, more - self.free)
+        if needed > len(table.kinds):
+            capacity = max(needed, 2 * len(table.kinds))
             # All or none: the memory may run out in between.
-            kinds, payloads = grown(self._kinds, capacity), grown(self._payloads, capacity)
-            sizes, hashes = grown(self._sizes, capacity), grown(self._hashes, capacity)
+            kinds, payloads = grown(table.kinds, capacity), grown(table.payloads, capacity)
+            sizes, hashes = grown(table.sizes, capacity), grown(self._hashes, capacity)
             slots = rooms.full(2 * capacity, EMPTY, np.int32)
-            self._kinds, self._payloads, self._sizes, self._hashes = kinds, payloads, sizes, hashes
-            self._slots = slots
+            table.kinds, table.payloads, table.sizes = kinds, payloads, sizes
+            self._hashes, self._slots = hashes, slots
             self._publish()
             rebuild_term_slots(self._machine)
-        if self._text_used + text_bytes > len(self._text):
-            self._text = grown(self._text, max(self._text_used + text_bytes, 2 * len(self._text)))
+        if self._text_used + text_bytes > len(table.text):
+            table.text = grown(table.text, max(self._text_used + text_bytes, 2 * len(table.text)))
             self._publish()
+
+    def keep_only(self, used: npt.NDArray[np.bool_]) -> None:
+        """Give back all terms but these: one entry for each number. Where memory runs out, all stays as it is."""
+        used[FAILURE] = False
+        (kept,) = used.nonzero()
+        count = int(kept[-1]) + 1 if len(kept) else FAILURE + 1
+        table, text_used = self.table.with_only(kept, count)
+        free = np.flatnonzero(~used[FAILURE + 1 : count])[::-1].astype(np.int32) + np.int32(FAILURE + 1)
+        hashes = np.zeros(len(table.kinds), np.int32)
+        hashes[:count] = self._hashes[:count]
+        slots = rooms.full(2 * len(table.kinds), EMPTY, np.int32)
+        self._given_back += len(self) - self.free - 1 - len(kept)
+        self.table, self._hashes, self._slots, self._free = table, hashes, slots, free
+        self._text_used = text_used
+        self._machine[M_TERM_COUNT] = count
+        self._machine[M_TERM_FREE_COUNT] = len(free)
+        self._publish()
+        rebuild_term_slots(self._machine)
 
     # --- encoding -----------------------------------------------------------------------------------------------------
 
@@ -179,7 +209,7 @@ class Terms:
         values = list(map(canonical, literals))
         if not all(type(value) is Literal for value in values):
             return self.encode_values(values)  # some of them are plain values
-        texts = [_SEPARATOR.join((value.datatype, value.language, value.text)) for value in literals]
+        texts = [SEPARATOR.join((value.datatype, value.language, value.text)) for value in literals]
         return self._encode_texts(texts, K_LITERAL)
 
     def encode_numbers(self, numbers: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> Ids:
@@ -233,7 +263,7 @@ class Terms:
 
     def encode_arrow(self, column: pa.Array | pa.ChunkedArray) -> Ids:
         """The numbers of an Arrow column: strings, integers, floats, booleans, dictionaries, or a dense union of
-        `KIND_NAMES`.
+        `term_table.KIND_NAMES`.
         """
         if isinstance(column, pa.ChunkedArray):
             parts = [self.encode_arrow(chunk) for chunk in column.chunks]
@@ -288,103 +318,16 @@ class Terms:
             return self.encode_values([parse_literal(text) for text in child.to_pylist()])
         return self.encode_arrow(child)
 
-    # --- decoding -----------------------------------------------------------------------------------------------------
-
-    def decode(self, term: int) -> Value:
-        kind = self._kinds[term]
-        payload = int(self._payloads[term])
-        if kind == K_INTEGER:
-            return payload
-        if kind == K_FLOAT:
-            return float(self._payloads[term : term + 1].view(np.float64)[0])
-        if kind == K_BOOLEAN:
-            return bool(payload)
-        text = self._text[payload : payload + int(self._sizes[term])].tobytes().decode()
-        if kind == K_STRING:
-            return text
-        if kind == K_IRI:
-            return IRI(text)
-        datatype, language, content = text.split(_SEPARATOR, 2)
-        return Literal(content, datatype, language)
-
-    def names_from(self, start: str) -> Ids:
-        """The IRIs, and the literals by their datatypes, that begin with a text."""
-        count = len(self)
-        wanted = start.encode()
-        named = (self._kinds[:count] == K_IRI) | (self._kinds[:count] == K_LITERAL)
-        found = np.flatnonzero(named & (self._sizes[:count] >= len(wanted)))
-        for place, byte in enumerate(wanted):
-            found = found[self._text[self._payloads[found] + place] == byte]
-        return found.astype(np.int32)
-
-    def kinds(self, ids: Ids) -> npt.NDArray[np.uint8]:
-        return self._kinds[ids]
-
-    def payloads(self, ids: Ids) -> npt.NDArray[np.int64]:
-        return self._payloads[ids]
-
-    def numbers(self, ids: Ids) -> npt.NDArray[np.int64] | npt.NDArray[np.float64] | None:
-        """The values of a column of integers alone, or of floats alone."""
-        kinds = self._kinds[ids]
-        if (kinds == K_INTEGER).all():
-            return self._payloads[ids]
-        return self._payloads[ids].view(np.float64) if (kinds == K_FLOAT).all() else None
-
-    def decode_column(self, ids: Ids) -> list[Value]:
-        """A column of Python values; each distinct term is decoded once."""
-        distinct, inverse = np.unique(ids, return_inverse=True)
-        values = np.empty(len(distinct), object)
-        values[:] = [self.decode(int(term)) for term in distinct]
-        return values[inverse].tolist()
-
-    def decode_arrow(self, ids: Ids) -> pa.Array:
-        """A column of the natural Arrow type where all terms are of one kind, else a dense union of `KIND_NAMES`."""
-        ids = np.ascontiguousarray(ids, np.int32)
-        kinds = self._kinds[ids]
-        present = np.unique(kinds)
-        if len(present) == 0:
-            return pa.array([], pa.string())
-        if len(present) == 1 and present[0] not in (K_IRI, K_LITERAL):
-            return self._decode_kind(ids, int(present[0]))
-        children = [self._decode_kind(ids[kinds == kind], int(kind)) for kind in present]
-        codes = np.searchsorted(present, kinds).astype(np.int8)
-        offsets = np.empty(len(ids), np.int32)
-        for code in range(len(present)):
-            chosen = codes == code
-            offsets[chosen] = np.arange(int(chosen.sum()), dtype=np.int32)
-        names = [KIND_NAMES[kind] for kind in present]
-        return pa.UnionArray.from_dense(pa.array(codes, pa.int8()), pa.array(offsets, pa.int32()), children, names)
-
-    def _decode_kind(self, ids: Ids, kind: int) -> pa.Array:
-        if kind == K_INTEGER:
-            return pa.array(self._payloads[ids])
-        if kind == K_FLOAT:
-            return pa.array(self._payloads[ids].view(np.float64))
-        if kind == K_BOOLEAN:
-            return pa.array(self._payloads[ids].astype(np.bool_))
-        if kind == K_LITERAL:
-            from tidelog.language import literal_text
-
-            return pa.array([literal_text(self.decode(int(term))) for term in ids], pa.large_string())  # type: ignore[arg-type]
-        offsets = np.zeros(len(ids) + 1, np.int64)
-        np.cumsum(self._sizes[ids], out=offsets[1:])
-        data = np.empty(max(int(offsets[-1]), 1), np.uint8)
-        gather_texts(
-            self._machine, address(np.ascontiguousarray(ids, np.int32)), len(ids), address(data), address(offsets)
-        )
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        return pa.LargeStringArray.from_buffers(len(ids), buffers[1], buffers[2])
-
     # --- saving -------------------------------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The whole dictionary, for a file."""
-        count = len(self)
+        count, table = len(self), self.table
         return {
-            "kinds": self._kinds[:count],
-            "payloads": self._payloads[:count],
-            "sizes": self._sizes[:count],
-            "text": self._text[: self._text_used],
+            "kinds": table.kinds[:count],
+            "payloads": table.payloads[:count],
+            "sizes": table.sizes[:count],
+            "text": table.text[: self._text_used],
         }
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
@@ -392,10 +335,11 @@ class Terms:
         count = len(arrays["kinds"])
         text = arrays["text"]
         self.reserve(count, len(text))
-        self._kinds[:count] = arrays["kinds"]
-        self._payloads[:count] = arrays["payloads"]
-        self._sizes[:count] = arrays["sizes"]
-        self._text[: len(text)] = text
+        table = self.table
+        table.kinds[:count] = arrays["kinds"]
+        table.payloads[:count] = arrays["payloads"]
+        table.sizes[:count] = arrays["sizes"]
+        table.text[: len(text)] = text
         self._text_used = len(text)
         self._machine[M_TERM_COUNT] = count
         hash_terms(self._machine)

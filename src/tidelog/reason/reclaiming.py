@@ -1,0 +1,102 @@
+"""Terms that nothing uses any more are given back to the dictionary: when it is worth to look, and what is in use.
+
+Readings come and go, and each brings constants that nobody has seen before; so do questions, and updates that fail. To
+count the uses of each term would cost every fact something. Instead it is only noted how many terms may have become
+unused at most. When these are many, beside all terms and beside the cells that have to be looked at, the records are
+gone through once and all other terms are given back (`Terms.keep_only`).
+
+A term is in use where a record holds it, a dead one too; where a plan does; and where rows do that have been encoded
+and not applied yet. What functions gave is forgotten where its arguments are in use nowhere else: the function is
+called again if they come back.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.store.growth import no_breath, pieces
+from tidelog.store.layout import R_ARITY, R_COUNT
+from tidelog.store.records import Cells
+from tidelog.store.relation import Relation
+from tidelog.store.store import Store
+
+# Nobody looks before so many terms may be unused, and so many for each term and each cell that there is.
+WORTH_FROM = 1 << 16
+WORTH_PER_TERM = 0.5
+WORTH_PER_CELL = 0.25
+
+Used = npt.NDArray[np.bool_]
+
+
+class Holder(Protocol):
+    """Somebody who has encoded rows that are to be applied later."""
+
+    def held_rows(self) -> Iterable[Cells]: ...
+
+
+class Reclaiming:
+    """What may be unused in the dictionary of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._perhaps_unused = 0
+        self.holders: weakref.WeakSet[Holder] = weakref.WeakSet()
+
+    def note(self, terms: int) -> None:
+        """So many more terms may be in use no longer."""
+        self._perhaps_unused += terms
+
+    @property
+    def is_worthwhile(self) -> bool:
+        if self._perhaps_unused < WORTH_FROM:
+            return False
+        table = self._store.relation_table
+        cells = int((table[:, R_COUNT] * table[:, R_ARITY]).sum())
+        return self._perhaps_unused >= max(WORTH_PER_TERM * len(self._store.terms), WORTH_PER_CELL * cells)
+
+    def reclaim(self, rows: Iterable[Cells]) -> None:
+        """Give all terms back that are not in use, in these rows neither. Where memory is short, another time."""
+        self._perhaps_unused = 0
+        with suppress(MemoryError):
+            used = np.zeros(len(self._store.terms), np.bool_)
+            used[list(self._store.code.constants)] = True
+            for held in (*rows, *(held for holder in self.holders for held in holder.held_rows())):
+                used[held] = True
+            memos = [self._store.relations[number] for number in self._store.memo_functions]
+            for relation in self._store.relations:
+                if relation not in memos:
+                    _mark(relation, used)
+            _forget_calls(memos, used)
+            self._store.terms.keep_only(used)
+
+
+def _mark(relation: Relation, used: Used) -> None:
+    for first, last in pieces(relation.count, no_breath):
+        used[relation.cells[first:last, : relation.arity]] = True
+
+
+def _forget_calls(memos: list[Relation], used: Used) -> None:
+    """Keep what functions gave for arguments that are in use, which may be what others gave."""
+    while True:
+        before = np.count_nonzero(used)
+        for memo in memos:
+            cells = memo.cells[: memo.count]
+            used[cells[_is_called(memo, used), memo.arity - 1]] = True
+        if np.count_nonzero(used) == before:
+            break
+    for memo in memos:
+        called = _is_called(memo, used)
+        if not called.all():
+            memo.cells[: memo.count][~called, memo.flags_column] = 0
+            memo.compact()
+
+
+def _is_called(memo: Relation, used: Used) -> Used:
+    """For each call that is remembered, whether all of its arguments are in use."""
+    return np.asarray(used[memo.cells[: memo.count, : memo.arity - 1]].all(axis=1))

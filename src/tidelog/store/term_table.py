@@ -1,0 +1,146 @@
+"""What terms are: a kind and a payload for each, and the texts in one heap of UTF-8 bytes. Numbers of terms back to
+values, one by one or as whole Arrow columns without a Python object per cell.
+
+A table is read without a lock, by any thread, while the dictionary (`terms`) appends to it. An entry never changes: new
+ones are written behind those that are there, and where an array grows a longer one takes its place. So each function
+takes hold of an array once, and whatever happens to the table meanwhile, the entries that it was asked for are there.
+Where the dictionary gives terms back it goes on with another table, and this one stays as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelog.store.jit import address
+from tidelog.store.layout import K_BOOLEAN, K_FLOAT, K_INTEGER, K_IRI, K_LITERAL, K_NONE, K_STRING
+from tidelog.store.term_kernels import gather_texts
+from tidelog.values import IRI, Literal, Value
+
+Ids = npt.NDArray[np.int32]
+
+# An RDF literal is one text in the heap: text, datatype and language with separators that no IRI or tag can hold.
+SEPARATOR = "\x1f"
+
+KIND_NAMES = ("str", "int", "float", "bool", "iri", "literal")
+
+
+@dataclass(slots=True, eq=False)
+class TermTable:
+    """The terms of a knowledge base, by their numbers."""
+
+    kinds: npt.NDArray[np.uint8]
+    payloads: npt.NDArray[np.int64]
+    sizes: Ids
+    text: npt.NDArray[np.uint8]
+
+    @classmethod
+    def empty(cls, capacity: int, text_capacity: int) -> TermTable:
+        return cls(
+            np.zeros(capacity, np.uint8),
+            np.zeros(capacity, np.int64),
+            np.zeros(capacity, np.int32),
+            np.zeros(text_capacity, np.uint8),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in (self.kinds, self.payloads, self.sizes, self.text))
+
+    def with_only(self, kept: npt.NDArray[np.int64], count: int) -> tuple[TermTable, int]:
+        """A table of the first `count` numbers in which only some terms are, and the bytes that its texts take."""
+        capacity = max(4, int(1.125 * count))
+        kinds = np.full(capacity, K_NONE, np.uint8)
+        payloads = np.zeros(capacity, np.int64)
+        sizes = np.zeros(capacity, np.int32)
+        kinds[kept], payloads[kept], sizes[kept] = self.kinds[kept], self.payloads[kept], self.sizes[kept]
+        texts = kept[np.isin(kinds[kept], (K_STRING, K_IRI, K_LITERAL))].astype(np.int32)
+        data, offsets = self._gathered(texts)
+        payloads[texts] = offsets[:-1]
+        return TermTable(kinds, payloads, sizes, data), int(offsets[-1])
+
+    def _gathered(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """The texts of terms one after the other, and where each begins."""
+        text, payloads, sizes = self.text, self.payloads, self.sizes
+        offsets = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum(sizes[ids], dtype=np.int64, out=offsets[1:])
+        data = np.empty(max(int(offsets[-1]), 16), np.uint8)
+        gather_texts(
+            address(text), address(payloads), address(sizes), address(ids), len(ids), address(data), address(offsets)
+        )
+        return data, offsets
+
+    def decode(self, term: int) -> Value:
+        kind = self.kinds[term]
+        payload = int(self.payloads[term])
+        if kind == K_INTEGER:
+            return payload
+        if kind == K_FLOAT:
+            return float(self.payloads[term : term + 1].view(np.float64)[0])
+        if kind == K_BOOLEAN:
+            return bool(payload)
+        text = self.text[payload : payload + int(self.sizes[term])].tobytes().decode()
+        if kind == K_STRING:
+            return text
+        if kind == K_IRI:
+            return IRI(text)
+        datatype, language, content = text.split(SEPARATOR, 2)
+        return Literal(content, datatype, language)
+
+    def names_from(self, start: str, count: int) -> Ids:
+        """Of the first `count` numbers, those of IRIs that begin with a text, and of literals whose datatypes do."""
+        wanted = start.encode()
+        named = (self.kinds[:count] == K_IRI) | (self.kinds[:count] == K_LITERAL)
+        found = np.flatnonzero(named & (self.sizes[:count] >= len(wanted)))
+        for place, byte in enumerate(wanted):
+            found = found[self.text[self.payloads[found] + place] == byte]
+        return found.astype(np.int32)
+
+    def numbers(self, ids: Ids) -> npt.NDArray[np.int64] | npt.NDArray[np.float64] | None:
+        """The values of a column of integers alone, or of floats alone."""
+        kinds = self.kinds[ids]
+        if (kinds == K_INTEGER).all():
+            return self.payloads[ids]
+        return self.payloads[ids].view(np.float64) if (kinds == K_FLOAT).all() else None
+
+    def decode_column(self, ids: Ids) -> list[Value]:
+        """A column of Python values; each distinct term is decoded once."""
+        distinct, inverse = np.unique(ids, return_inverse=True)
+        values = np.empty(len(distinct), object)
+        values[:] = [self.decode(int(term)) for term in distinct]
+        return values[inverse].tolist()
+
+    def decode_arrow(self, ids: Ids) -> pa.Array:
+        """A column of the natural Arrow type where all terms are of one kind, else a dense union of `KIND_NAMES`."""
+        ids = np.ascontiguousarray(ids, np.int32)
+        kinds = self.kinds[ids]
+        present = np.unique(kinds)
+        if len(present) == 0:
+            return pa.array([], pa.string())
+        if len(present) == 1 and present[0] not in (K_IRI, K_LITERAL):
+            return self._decode_kind(ids, int(present[0]))
+        children = [self._decode_kind(ids[kinds == kind], int(kind)) for kind in present]
+        codes = np.searchsorted(present, kinds).astype(np.int8)
+        offsets = np.empty(len(ids), np.int32)
+        for code in range(len(present)):
+            chosen = codes == code
+            offsets[chosen] = np.arange(int(chosen.sum()), dtype=np.int32)
+        names = [KIND_NAMES[kind] for kind in present]
+        return pa.UnionArray.from_dense(pa.array(codes, pa.int8()), pa.array(offsets, pa.int32()), children, names)
+
+    def _decode_kind(self, ids: Ids, kind: int) -> pa.Array:
+        if kind == K_INTEGER:
+            return pa.array(self.payloads[ids])
+        if kind == K_FLOAT:
+            return pa.array(self.payloads[ids].view(np.float64))
+        if kind == K_BOOLEAN:
+            return pa.array(self.payloads[ids].astype(np.bool_))
+        if kind == K_LITERAL:
+            from tidelog.language import literal_text
+
+            return pa.array([literal_text(self.decode(int(term))) for term in ids], pa.large_string())  # type: ignore[arg-type]
+        data, offsets = self._gathered(np.ascontiguousarray(ids, np.int32))
+        return pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
