@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -43,6 +44,8 @@ _NEVER_FAIL = {
     *("move_table", "rebuild_table", "rebuild_index", "rebuild_term_slots", "hash_terms"),
 }
 _ALLOCATING = ("zeros", "empty", "full", "resize")
+# What else asks for memory, in the modules that Python runs between kernels.
+_ALLOCATING_TOO = ("arange", "array", "concatenate", "stack", "flatnonzero", "unique", "where", "ascontiguousarray")
 
 
 class Trigger:
@@ -96,8 +99,8 @@ def faulty_kernels(number: int, error: type[BaseException] = MemoryError) -> Ite
 class _Numpy:
     """numpy, whose allocations may fail."""
 
-    def __init__(self, trigger: Trigger) -> None:
-        for name in _ALLOCATING:
+    def __init__(self, trigger: Trigger, names: tuple[str, ...] = _ALLOCATING) -> None:
+        for name in names:
             setattr(self, name, _triggering(getattr(np, name), trigger))
 
     def __getattr__(self, name: str) -> Any:
@@ -119,4 +122,16 @@ def faulty_memory(
     with pytest.MonkeyPatch.context() as patch:
         for module in (*modules, *also):
             patch.setattr(module, "np", _Numpy(trigger))
+        yield trigger
+
+
+@contextmanager
+def faulty_memory_anywhere(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
+    """The n-th array that any module of tidelog asks for is refused."""
+    trigger = Trigger(number, error)
+    faulty = _Numpy(trigger, (*_ALLOCATING, *_ALLOCATING_TOO))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("tidelog.") and getattr(module, "np", None) is np:
+                patch.setattr(module, "np", faulty)
         yield trigger
