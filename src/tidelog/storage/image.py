@@ -121,7 +121,7 @@ def restore_engine(engine: Engine, image: Image) -> None:
     for relation_image in image.relations:
         _restore_relation(engine.store, relation_image, len(image.terms["kinds"]))
     cores = {name for name in image.closures if name.startswith(CORE)}
-    engine.closures.restore(name for name in image.closures if name not in cores)
+    engine.closures.restore([name for name in image.closures if name not in cores])
     engine.cores.restore(cores)
 
 
