@@ -104,6 +104,11 @@ class Cores:
         """What the cores are saved under: where their pairs are shown."""
         return tuple(core.relation.name for core in self._each())
 
+    @property
+    def bases(self) -> Iterator[str]:
+        """The relations that hold what is given of cores."""
+        return (base.relations[0].name for core in self._each() for base in core.bases)
+
     def _each(self) -> Iterable[Core]:
         return dict.fromkeys(self._cores.values())
 

@@ -53,6 +53,11 @@ class Closures:
     def predicates(self) -> tuple[str, ...]:
         return tuple(self._nodes)
 
+    @property
+    def bases(self) -> Iterator[str]:
+        """The relations that hold what is given of closures."""
+        return (base.relations[0].name for node in self._each() for base in node.bases)
+
     def _each(self) -> Iterator[ClosureNode]:
         return (node for predicate, node in self._nodes.items() if node.module.predicate == predicate)
 
