@@ -17,8 +17,16 @@ from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Limits
 from tidelog.results import Change
 from tidelog.storage.home import Home, read_image, save_image, warn_of_functions
-from tidelog.storage.image import Image, images_of_relations, images_of_rules, pairs_of_closures, restore_engine
+from tidelog.storage.image import (
+    MOST_COUNTED,
+    Image,
+    images_of_relations,
+    images_of_rules,
+    pairs_of_closures,
+    restore_engine,
+)
 from tidelog.storage.record import Record, from_json
+from tidelog.storage.renumbering import with_few_numbers
 
 if TYPE_CHECKING:
     from tidelog.knowledge_base import KnowledgeBase
@@ -86,6 +94,7 @@ def _restored(
     kind: type[KnowledgeBase], folder: Path, image: Image, functions: Mapping[str, Callable[..., Any]]
 ) -> KnowledgeBase:
     """A knowledge base as an image says, with functions registered."""
+    image = with_few_numbers(image)
     with _misfits(folder):
         kb = kind(**image.options)
     for name, function in functions.items():
@@ -93,7 +102,7 @@ def _restored(
     with _misfits(folder):
         kb._arities = restore_engine(kb._engine, image)
     kb._prefixes = dict(image.prefixes)
-    kb._errors = image.errors
+    kb._errors = min(image.errors, MOST_COUNTED)
     kb._commit = image.commit
     kb._keys = kb._rule_keys()
     return kb

@@ -31,6 +31,9 @@ from tidelog.store.update_kernels import load_rows
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
+# What is counted for statistics has room to grow.
+MOST_COUNTED = 1 << 62
+
 
 @dataclass(frozen=True, slots=True)
 class RelationImage:
@@ -138,7 +141,7 @@ def restore_engine(engine: Engine, image: Image) -> dict[str, int]:
     engine.restore_rules(graph)
     engine.store.ensure_rules(max(graph.rules, default=0) + 1)
     for item in image.rules:
-        engine.store.rule_work[item.number] = item.applications
+        engine.store.rule_work[item.number] = min(item.applications, MOST_COUNTED)
     for relation in image.relations:
         # Those of rules and closures are there by themselves.
         if len(relation.rows) or not relation.is_internal:

@@ -1,5 +1,6 @@
 """The dictionary and the relations as Parquet files, and back. What is read is held against all that kernels rely on:
-columns and their types, kinds of constants, texts in UTF-8, numbers of constants, counters.
+columns and their types, kinds of constants, texts in UTF-8, numbers of constants. Counters that are impossible are left
+out, and derivations counted anew when somebody needs them.
 """
 
 from __future__ import annotations
@@ -191,11 +192,10 @@ def relation_of_table(path: Path, name: str, arity: int, term_count: int, table:
         rows[:, place] = table[f"c{place}"].to_numpy()
     if rows.size and not (rows.min() > 0 and rows.max() < term_count):
         raise _refuse(path, f"`{name}` holds a constant that the dictionary does not have")
-    counters = _counters_of(table) if counted else None
-    if counters is not None and counters.min(initial=0) < 0:
-        raise _refuse(path, f"`{name}` has a fact with a negative count")
-    return RelationImage(name, rows, table["explicit"].to_numpy(), counters)
+    return RelationImage(name, rows, table["explicit"].to_numpy(), _counters_of(table) if counted else None)
 
 
-def _counters_of(table: pa.Table) -> Cells:
-    return np.stack([table[column].to_numpy() for column in _COUNTERS], axis=1)
+def _counters_of(table: pa.Table) -> Cells | None:
+    """The counters of all facts; none where one of them says that it cannot be true."""
+    counters: Cells = np.stack([table[column].to_numpy() for column in _COUNTERS], axis=1)
+    return counters if counters.min(initial=0) >= 0 else None
