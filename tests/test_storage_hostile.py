@@ -107,7 +107,7 @@ LIES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("relations", 0, "arity", value=2**40), "arity"),
     (put("relations", 0, "name", value="node"), "twice|columns|arguments"),
     (put("relations", 0, "name", value="#groups 99"), "nothing is known"),
-    (put("relations", 0, "name", value="unknown"), "nothing is known|no rule derives"),
+    (put("relations", 0, "name", value="unknown"), "nothing is known"),
     (put("relations", 0, "name", value="path"), "closure|missing"),
     (put("relations", 0, "file", value="../CURRENT"), "no file of a relation"),
     (put("relations", 0, "file", value="terms.parquet"), "no file of a relation"),
@@ -213,7 +213,7 @@ def float_bits(bits: int) -> Callable[[pa.Table], pa.Table]:
         (with_values("kind", 1), "row 0"),
         (with_values("number", 5), "row 0"),
         (with_values("text", None), "row 0"),
-        (with_values("text", "b"), "twice"),
+        (with_values("text", "b"), "a constant twice"),
         (with_values("kind", 0, kind=pa.int64()), "columns"),
         (lambda table: table.drop_columns(["number"]), "columns"),
         (lambda table: table.slice(0, 2), "dictionary does not have"),
@@ -229,7 +229,7 @@ def test_a_lie_in_the_dictionary(home: Path, change: Callable[[pa.Table], pa.Tab
     change_table(home, "terms.parquet", change)
     with pytest.raises(StorageError, match=message) as caught:
         KnowledgeBase.open(home)
-    assert "parquet" in str(caught.value)
+    assert str(home) in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -240,14 +240,13 @@ def test_a_lie_in_the_dictionary(home: Path, change: Callable[[pa.Table], pa.Tab
         (with_values("c1", 10**6), "dictionary does not have"),
         (with_values("c0", None), "empty cell"),
         (with_values("explicit", None), "empty cell"),
-        (with_values("explicit", False), "not explicit, and no rule derives any"),
         (with_values("c0", 1, kind=pa.int64()), "columns"),
         (lambda table: table.drop_columns(["c1"]), "columns"),
         (lambda table: table.append_column("c2", table["c0"]), "columns"),
         (lambda table: table.append_column("recursive", table["c0"]), "columns"),
         (lambda table: pa.concat_tables([table, table]), "a fact twice"),
     ],
-    ids=range(11),
+    ids=range(10),
 )
 def test_a_lie_in_a_relation(home: Path, change: Callable[[pa.Table], pa.Table], message: str) -> None:
     change_table(home, file_of(home, "edge"), change)

@@ -23,10 +23,11 @@ from tidelog.reason.cores import CORE
 from tidelog.reason.engine import Engine
 from tidelog.reason.policy import NO_COUNTER, RECURSIVE, CountedRules
 from tidelog.store.jit import address
-from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, M_RANK
+from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, K_IRI, K_LITERAL, K_STRING, M_RANK
 from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
+from tidelog.store.terms import Terms
 from tidelog.store.update_kernels import load_rows
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -138,6 +139,7 @@ def restore_engine(engine: Engine, image: Image) -> dict[str, int]:
     for relation in image.relations:
         _check_relation(relation, graph, image, arities)
     engine.store.terms.restore(dict(image.terms))
+    _check_terms(engine.store.terms, image.terms)
     engine.restore_rules(graph)
     engine.store.ensure_rules(max(graph.rules, default=0) + 1)
     for item in image.rules:
@@ -149,6 +151,23 @@ def restore_engine(engine: Engine, image: Image) -> dict[str, int]:
     _restore_closures(engine, image)
     engine.counted = CountedRules(_counted(engine, image))
     return arities
+
+
+def _check_terms(terms: Terms, arrays: Arrays) -> None:
+    """Refuse a dictionary that has a constant twice: facts with one of them could not be found by the other. Only those
+    whose hashes are equal are held against each other.
+    """
+    kinds, payloads, sizes, text = (arrays[name] for name in ("kinds", "payloads", "sizes", "text"))
+    keys = terms._hashes[: len(kinds)].astype(np.int64) << 32 | sizes
+    ordered = np.sort(keys)
+    suspects = np.flatnonzero(np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]]))
+    seen: set[tuple[int, int | bytes]] = set()
+    for number in suspects.tolist():
+        kind, payload = int(kinds[number]), int(payloads[number])
+        texts = kind in (K_STRING, K_IRI, K_LITERAL)
+        seen.add((kind, text[payload : payload + int(sizes[number])].tobytes() if texts else payload))
+    if len(seen) < len(suspects):
+        raise StorageError("the dictionary has a constant twice")
 
 
 def _graph(image: Image) -> RuleGraph:
@@ -164,12 +183,7 @@ def _check_relation(relation: RelationImage, graph: RuleGraph, image: Image, ari
     name, arity = relation.name, relation.arity
     if name in image.closures:
         raise StorageError(f"`{name}` is said to be a closure, and has facts of its own")
-    if relation.is_internal:
-        expected = _internal_arity(name, graph)
-    else:
-        expected = arities.get(name)
-        if not graph.producers(name) and not relation.explicit.all():
-            raise StorageError(f"`{name}` has a fact that is not explicit, and no rule derives any")
+    expected = _internal_arity(name, graph) if relation.is_internal else arities.get(name)
     if expected is None and len(relation.rows):
         raise StorageError(f"`{name}` has facts, and nothing is known of it")
     if expected is not None and expected != arity:

@@ -24,6 +24,9 @@ from tidelog.store.records import Cells
 TEXT_KINDS = (K_STRING, K_IRI, K_LITERAL)
 NUMBER_KINDS = (K_INTEGER, K_FLOAT, K_BOOLEAN)
 
+# By kind: a table is looked up in no time.
+_IS_TEXT, _IS_NUMBER = (np.isin(np.arange(256), kinds) for kinds in (TEXT_KINDS, NUMBER_KINDS))
+
 # Constants, and bytes of a text, are numbered by 32 bits.
 _MOST = 2**31 - 1
 
@@ -78,7 +81,7 @@ def _check_columns(path: Path, table: pa.Table, columns: Mapping[str, pa.DataTyp
 def table_of_terms(terms: Arrays) -> pa.Table:
     """A row for each term from number 1 on: its kind, its number or its text. Texts lie in the heap in that order."""
     kinds, payloads, sizes = (terms[name][1:] for name in ("kinds", "payloads", "sizes"))
-    is_text = np.isin(kinds, TEXT_KINDS)
+    is_text = _IS_TEXT[kinds]
     offsets = np.zeros(len(kinds) + 1, np.int64)
     np.cumsum(np.where(is_text, sizes, 0), out=offsets[1:])
     texts = pa.LargeStringArray.from_buffers(len(kinds), pa.py_buffer(offsets), pa.py_buffer(terms["text"]))
@@ -103,7 +106,7 @@ def terms_of_table(path: Path, table: pa.Table) -> Arrays:
         raise _refuse(path, "it has a text of more than two billion bytes")
     kinds = table["kind"].to_numpy()
     numbers = pc.fill_null(table["number"], 0).to_numpy()
-    payloads = np.where(np.isin(kinds, TEXT_KINDS), offsets[:-1] - offsets[0], numbers)
+    payloads = np.where(_IS_TEXT[kinds], offsets[:-1] - offsets[0], numbers)
     return {
         "kinds": np.concatenate((np.array([255], np.uint8), kinds)),
         "payloads": np.concatenate((np.zeros(1, np.int64), payloads)),
@@ -113,14 +116,13 @@ def terms_of_table(path: Path, table: pa.Table) -> Arrays:
 
 
 def _check_terms(path: Path, table: pa.Table) -> None:
-    """Each constant is of a kind that there is, has what its kind needs, and is there once."""
+    """Each constant is of a kind that there is, and has what its kind needs."""
     if table.num_rows >= _MOST:
         raise _refuse(path, f"it has {table.num_rows} constants, and no more than {_MOST} can be told apart")
     if table["kind"].null_count:
         raise _refuse(path, "a constant has no kind")
     kinds = table["kind"].to_numpy()
-    is_text = np.isin(kinds, TEXT_KINDS)
-    is_number = np.isin(kinds, NUMBER_KINDS)
+    is_text, is_number = _IS_TEXT[kinds], _IS_NUMBER[kinds]
     for fits, problem in (
         (is_text | is_number, "a constant of an unknown kind"),
         (_is_there(table["text"]) == is_text, "a text without characters, or a number with some"),
@@ -130,8 +132,9 @@ def _check_terms(path: Path, table: pa.Table) -> None:
             raise _refuse(path, f"row {int(np.argmin(fits))} is {problem}")
     numbers = pc.fill_null(table["number"], 0).to_numpy()
     _check_numbers(path, kinds, numbers)
-    for kind in TEXT_KINDS:
-        _check_texts(path, kind, table["text"].filter(pa.array(kinds == kind)))
+    literals = table["text"].filter(pa.array(kinds == K_LITERAL))
+    if pc.any(pc.less(pc.count_substring(literals, _SEPARATOR), 2)).as_py():
+        raise _refuse(path, "a literal has no datatype and language")
 
 
 def _is_there(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
@@ -149,17 +152,6 @@ def _check_numbers(path: Path, kinds: npt.NDArray[np.uint8], numbers: npt.NDArra
     usual = np.where(floats == 0.0, 0.0, np.where(np.isnan(floats), np.nan, floats))
     if (usual.view(np.int64) != bits).any():
         raise _refuse(path, "a float is another zero or NaN than the one that there is")
-    for kind in NUMBER_KINDS:
-        own = numbers[kinds == kind]
-        if len(np.unique(own)) != len(own):
-            raise _refuse(path, "it has a number twice")
-
-
-def _check_texts(path: Path, kind: int, texts: pa.ChunkedArray) -> None:
-    if pc.count_distinct(texts).as_py() != len(texts):
-        raise _refuse(path, "it has a text twice")
-    if kind == K_LITERAL and pc.any(pc.less(pc.count_substring(texts, _SEPARATOR), 2)).as_py():
-        raise _refuse(path, "a literal has no datatype and language")
 
 
 # --- relations ----------------------------------------------------------------------------------------------------
