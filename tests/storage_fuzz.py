@@ -179,6 +179,16 @@ def mutate_bytes(content: bytes, dice: random.Random) -> bytes:
     return bytes(changed)
 
 
+def table_in(content: bytes) -> pa.Table | None:
+    """The table of a file that may be none any more."""
+    try:
+        table = pq.read_table(pa.BufferReader(content))
+        table.validate(full=True)
+        return table if table.column_names else None
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+
+
 def mutate_column(column: pa.ChunkedArray, dice: random.Random) -> pa.Array:
     values = column.to_pylist()
     at = dice.randrange(len(values)) if values else 0
@@ -205,12 +215,9 @@ def mutate_column(column: pa.ChunkedArray, dice: random.Random) -> pa.Array:
 
 
 def mutate_table(content: bytes, dice: random.Random) -> bytes:
-    try:
-        table = pq.read_table(pa.BufferReader(content))
-    except (pa.ArrowException, OSError):
-        return mutate_bytes(content, dice)  # it is none any more
-    if not table.num_columns:
-        return content
+    table = table_in(content)
+    if table is None or not table.num_columns:
+        return mutate_bytes(content, dice)
     name = dice.choice(table.column_names)
     place = table.column_names.index(name)
     match dice.randrange(9):
@@ -238,9 +245,8 @@ def mutate_table(content: bytes, dice: random.Random) -> bytes:
 
 def alter_table(content: bytes, dice: random.Random) -> bytes:
     """Change values into others that might stand there: constants, counters, ranks, what is explicit."""
-    try:
-        table = pq.read_table(pa.BufferReader(content))
-    except (pa.ArrowException, OSError):
+    table = table_in(content)
+    if table is None or len(set(table.column_names)) < table.num_columns:
         return content
     for name in table.column_names:
         kind, values = table[name].type, table[name].to_pylist()

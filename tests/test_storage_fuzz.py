@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-CASES = 150
+CASES = 100
 
 
 @pytest.mark.plain

@@ -254,6 +254,14 @@ def test_a_lie_in_a_relation(home: Path, change: Callable[[pa.Table], pa.Table],
         KnowledgeBase.open(home)
 
 
+def test_columns_whose_names_are_no_text(home: Path) -> None:
+    path = home / "snapshot-1" / file_of(home, "edge")
+    path.write_bytes(path.read_bytes().replace(b"c0", b"\xc50"))
+    rewrite(home, lambda _: None)
+    with pytest.raises(StorageError, match=path.name):
+        KnowledgeBase.open(home)
+
+
 def test_a_closure_over_numbers_that_it_cannot_tell_apart(home: Path) -> None:
     """With `!=` in its rule, `same` is no closure of floats: 1 and 1.0 are equal, and two constants."""
     terms = pq.read_table(home / "snapshot-1" / "terms.parquet")["kind"].to_pylist()

@@ -52,7 +52,12 @@ def read_table(path: Path, expected: str) -> pa.Table:
         if checksum_of(file) != expected:
             raise damaged(path)
         file.seek(0)
-        return pq.ParquetFile(file).read(use_threads=False)
+        try:
+            table = pq.ParquetFile(file).read(use_threads=False)
+            table.schema.names  # noqa: B018 (names that are no Unicode raise here)
+        except (UnicodeDecodeError, OverflowError, MemoryError) as problem:
+            raise _refuse(path, str(problem) or "it takes more memory than there is") from problem
+        return table
 
 
 def damaged(path: Path) -> StorageError:
