@@ -46,7 +46,7 @@ STEPS: list[tuple[Any, str]] = [
     (pathlib.Path, "replace"),
     (pathlib.Path, "mkdir"),
     (pathlib.Path, "unlink"),
-    (shutil, "rmtree"),
+    (pathlib.Path, "rmdir"),
     (pyarrow.parquet, "write_table"),
 ]
 

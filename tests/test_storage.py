@@ -570,7 +570,8 @@ def test_a_backup_while_the_journal_is_open(home: Path, tmp_path: Path) -> None:
 def test_kill_9_at_every_step() -> None:
     """Old or new after a killed save; nothing acknowledged lost after a killed update."""
     folder = Path(__file__).parent
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder), "PYTHONWARNINGS": "ignore"}
+    path = os.pathsep.join((str(folder), *sys.path))
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
     result = subprocess.run(
         [sys.executable, str(folder / "crash_worker.py")], env=environment, capture_output=True, text=True, check=False
     )

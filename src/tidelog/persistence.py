@@ -5,18 +5,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidelog.encoding import check_arities_of
 from tidelog.errors import StorageError, TidelogError
-from tidelog.language.checks import check_arities
+from tidelog.language.checks import check_arities, check_rule, foreign_functions
 from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Limits
 from tidelog.results import Change
 from tidelog.storage.home import Home, read_image, save_image, warn_of_functions
-from tidelog.storage.image import Image, images_of_relations, images_of_rules, restore_engine
-from tidelog.storage.record import from_json
+from tidelog.storage.image import (
+    MOST_COUNTED,
+    Image,
+    images_of_relations,
+    images_of_rules,
+    pairs_of_closures,
+    restore_engine,
+)
+from tidelog.storage.record import Record, from_json
+from tidelog.storage.renumbering import with_few_numbers
 from tidelog.storage.unused import without_unused_terms
 
 if TYPE_CHECKING:
@@ -44,11 +54,8 @@ def open_folder(
     home = Home(folder) if journal else None
     try:
         image, payloads = (home.image, home.payloads) if home else read_image(folder)
-        kb = kind(**image.options)
-        for name, function in functions.items():
-            kb.register(name, function)
-        _restore(kb, image)
-        _replay(kb, payloads, on_replay)
+        kb = _restored(kind, folder, image, functions)
+        _replay(kb, payloads, folder, on_replay)
     except BaseException:
         if home is not None:
             home.close()
@@ -79,35 +86,64 @@ def image_of(kb: KnowledgeBase) -> Image:
         terms=kb._engine.store.terms.to_arrays(),
         relations=images_of_relations(kb._engine),
         closures=(*kb._engine.closures.predicates, *kb._engine.cores.names),
+        pairs=pairs_of_closures(kb._engine),
         commit=kb._commit,
     )
     return without_unused_terms(image)
 
 
-def _restore(kb: KnowledgeBase, image: Image) -> None:
-    restore_engine(kb._engine, image)
+def _restored(
+    kind: type[KnowledgeBase], folder: Path, image: Image, functions: Mapping[str, Callable[..., Any]]
+) -> KnowledgeBase:
+    """A knowledge base as an image says, with functions registered."""
+    image = with_few_numbers(image)
+    with _misfits(folder):
+        kb = kind(**image.options)
+    for name, function in functions.items():
+        kb.register(name, function)
+    with _misfits(folder):
+        kb._arities = restore_engine(kb._engine, image)
     kb._prefixes = dict(image.prefixes)
-    kb._arities = dict(image.arities)
-    kb._errors = image.errors
+    kb._errors = min(image.errors, MOST_COUNTED)
     kb._commit = image.commit
     kb._keys = kb._rule_keys()
+    return kb
 
 
-def _replay(kb: KnowledgeBase, payloads: Iterable[bytes], on_replay: OnReplay | None) -> None:
+@contextmanager
+def _misfits(folder: Path) -> Iterator[None]:
+    """Every file may be in order, and yet they do not fit together."""
+    try:
+        yield
+    except TidelogError as problem:
+        raise StorageError(f"the files in {folder} do not fit together; restore a copy: {problem}") from problem
+    except MemoryError as problem:
+        raise StorageError(f"memory is too short for what the files in {folder} hold, or say that they do") from problem
+
+
+def _replay(kb: KnowledgeBase, payloads: Iterable[bytes], folder: Path, on_replay: OnReplay | None) -> None:
     """Apply the updates of a journal again. They took place within their limits once."""
     limits, kb._engine.limits = kb._engine.limits, Limits()
     for number, payload in enumerate(payloads, start=1):
-        record = from_json(payload, kb._engine.store.terms)
-        kb._prefixes.update(record.prefixes)
-        arities = check_arities(record.add_rules, kb._arities, kb._prefixes)
-        for predicate, rows in (*record.add.items(), *record.delete.items()):
-            arities.setdefault(predicate, rows.shape[1])
-        removed = tuple(kb._numbers_of(record.remove_rules))
         try:
-            request = Request(record.delete, record.add, removed, record.add_rules)
-            change = kb._apply(request, arities, record.commit)
+            record = from_json(payload, kb._engine.store.terms, Path(f"update {number} of the journal in {folder}"))
+            change = _apply_again(kb, record)
+        except StorageError:
+            raise
         except TidelogError as problem:
-            raise StorageError(f"update {number} of the journal cannot be applied again: {problem}") from problem
+            raise StorageError(
+                f"update {number} of the journal in {folder} cannot be applied again: {problem}"
+            ) from problem
         if on_replay is not None:
             on_replay(record.commit, change)
     kb._engine.limits = limits
+
+
+def _apply_again(kb: KnowledgeBase, record: Record) -> Change:
+    kb._prefixes.update(record.prefixes)
+    for rule in record.add_rules:
+        check_rule(rule, foreign_functions((rule,)), kb._prefixes)
+    arities = check_arities(record.add_rules, kb._arities, kb._prefixes)
+    check_arities_of((record.add, record.delete), arities)
+    removed = tuple(kb._numbers_of(record.remove_rules))
+    return kb._apply(Request(record.delete, record.add, removed, record.add_rules), arities, record.commit)

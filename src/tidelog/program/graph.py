@@ -144,11 +144,17 @@ class RuleGraph:
 
     @classmethod
     def of_numbered(cls, rules: Mapping[int, Rule], next_number: int) -> RuleGraph:
-        """A graph of rules that have their numbers, known to be stratified; the next rule gets `next_number`."""
+        """A graph of rules that have their numbers, and can be stratified; the next rule gets `next_number`."""
         graph = cls()
         graph._attach(rules)
         graph._next = next_number
         return graph
+
+    def check_strata(self) -> None:
+        """Refuse rules, of wherever they came from, that cannot be stratified."""
+        cycle = self._strict_cycle(self._rules)
+        if cycle is not None:
+            raise stratification_error(cycle)
 
     @property
     def next_number(self) -> int:

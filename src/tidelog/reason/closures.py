@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tidelog.errors import StorageError
 from tidelog.language.syntax import Atom, Rule
 from tidelog.program.modules import Diagonal, Kind, Module
 from tidelog.reason.changes import Changed, RuleChange
@@ -32,6 +33,8 @@ from tidelog.store.records import Cells, Records
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
+
+BASE = "#base"
 
 
 class ModuleUnfit(Exception):
@@ -69,6 +72,13 @@ class Member:
 def _yield(module: Module) -> tuple[Kind, Diagonal, bool]:
     """What decides which pairs follow from a base, and from which."""
     return module.kind, module.diagonal, module.needs_distinct_values
+
+
+def relation_name(kind: str, predicate: str, module: Module) -> str:
+    """The name of a relation that serves a closure. By the copies too: what a predicate had with other twins is still
+    there until the update is done.
+    """
+    return " ".join((kind, predicate, *(str(twin.copy) for twin in module.twins)))
 
 
 class ClosureNode:
@@ -151,11 +161,7 @@ class ClosureNode:
         return RuleChange.of(gone, (rule for rule in base.rules if rule.number in now and rule.number not in before))
 
     def _base_name(self, predicate: str) -> str:
-        return self._named("#base", predicate)
-
-    def _named(self, kind: str, predicate: str) -> str:
-        """By the copies too: what a predicate had with other twins is still there until the update is done."""
-        return " ".join((kind, predicate, *(str(twin.copy) for twin in self.module.twins)))
+        return relation_name(BASE, predicate, self.module)
 
     def _base_relation(self, predicate: str) -> Relation:
         return self._store.relation(self._base_name(predicate), 2)
@@ -267,6 +273,14 @@ class ClosureNode:
             member.relation.was_empty = True
         self._show()
 
+    def restore(self) -> None:
+        """Become the contents of the relations when a saved engine is open again."""
+        if self.module.needs_distinct_values and self._holds_floats(
+            self._store.relation(self.base_predicate, 2).rows()
+        ):
+            raise StorageError(f"`{self.module.predicate}` was saved as a closure, and with floats it is none")
+        self.take_over()
+
     def hand_back(self, explicit_only: bool) -> None:
         """Put the pairs into records again, as they are between two updates; or the explicit ones alone."""
         try:
@@ -367,8 +381,11 @@ class ClosureNode:
         self._unread, self._told = weakref.WeakSet(changed), True
 
     def _refuse_floats(self, rows: Cells) -> None:
-        if self.module.needs_distinct_values and (self._store.terms.table.kinds[rows.ravel()] == K_FLOAT).any():
+        if self.module.needs_distinct_values and self._holds_floats(rows):
             raise ModuleUnfit(self.module.predicate)
+
+    def _holds_floats(self, rows: Cells) -> bool:
+        return bool((self._store.terms.table.kinds[rows.ravel()] == K_FLOAT).any())
 
     def commit(self) -> None:
         self._clear_records()

@@ -24,12 +24,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from tidelog.errors import StorageError
 from tidelog.language.syntax import Atom, Rule, Variable
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Module, recognise_cores
 from tidelog.program.normal import NormalRule
 from tidelog.reason.closure_changes import ClosureDelta
-from tidelog.reason.closures import ClosureNode, ClosureState
+from tidelog.reason.closures import ClosureNode, ClosureState, relation_name
 from tidelog.reason.compiled import AUXILIARY, CompiledRule, Node, aggregates
 from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Transaction
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tidelog.reason.engine import Engine
 
 CORE = "#core"
+CORE_BASE = f"{CORE} base"
 _ENDS = (Variable("X"), Variable("Y"))
 
 
@@ -46,10 +48,10 @@ class Core(ClosureNode):
     """The core of a closure: shown in relations of its own, and fed by rules that are not recursive."""
 
     def _shown_in(self, predicate: str) -> Relation:
-        return self._store.relation(self._named(CORE, predicate), 2)
+        return self._store.relation(relation_name(CORE, predicate, self.module), 2)
 
     def _base_name(self, predicate: str) -> str:
-        return self._named(f"{CORE} base", predicate)
+        return relation_name(CORE_BASE, predicate, self.module)
 
     def _base_node(self, predicate: str) -> Node:
         node = super()._base_node(predicate)
@@ -101,6 +103,11 @@ class Cores:
     def names(self) -> tuple[str, ...]:
         """What the cores are saved under: where their pairs are shown."""
         return tuple(core.relation.name for core in self._each())
+
+    @property
+    def bases(self) -> Iterator[str]:
+        """The relations that hold what is given of cores."""
+        return (base.relations[0].name for core in self._each() for base in core.bases)
 
     def _each(self) -> Iterable[Core]:
         return dict.fromkeys(self._cores.values())
@@ -234,7 +241,11 @@ class Cores:
         graph, saved = self._engine.graph, set(names)
         for first in dict.fromkeys(graph.component(name).predicates[0] for name in graph.predicates) if saved else ():
             for module in self._modules(graph, first):
-                core = Core(self._engine.store, module, self._rules(graph, module))
-                if core.relation.name in saved:
+                name = relation_name(CORE, module.predicate, module)
+                if name in saved:
+                    saved.remove(name)
+                    core = Core(self._engine.store, module, self._rules(graph, module))
+                    core.restore()
                     self._add(core)
-                    core.take_over()
+        if saved:
+            raise StorageError(f"`{min(saved)}` was saved as the core of a closure, and by the rules there is none")

@@ -13,9 +13,10 @@ Closures that are only a part of their component's recursion are the subject of 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Module, recognise_whole
@@ -51,6 +52,11 @@ class Closures:
     @property
     def predicates(self) -> tuple[str, ...]:
         return tuple(self._nodes)
+
+    @property
+    def bases(self) -> Iterator[str]:
+        """The relations that hold what is given of closures."""
+        return (base.relations[0].name for node in self._each() for base in node.bases)
 
     def _each(self) -> Iterator[ClosureNode]:
         return (node for predicate, node in self._nodes.items() if node.module.predicate == predicate)
@@ -200,13 +206,19 @@ class Closures:
         for predicate in node.module.predicates:
             self._engine.forget_plans(predicate)
 
-    def restore(self, predicates: Iterable[str]) -> None:
-        """A saved engine is open again: build the closures from their bases, which are there."""
-        for predicate in predicates:
-            if predicate not in self._nodes:
-                module = self._module(self._engine.graph, predicate)
-                assert module is not None, f"`{predicate}` was saved as a closure and is none"
-                node = ClosureNode(self._engine.store, module, self._rules(self._engine.graph, predicate))
-                self._add(node)
-                node.take_over()
-                self._forget_plans(node)
+    def restore(self, predicates: Collection[str]) -> None:
+        """A saved engine is open again: build the closures from their bases, which are there.
+
+        The base of one may be another closure, so that those that are read come first, whatever the order of the rules.
+        """
+        graph = self._engine.graph
+        for predicate in sorted(predicates, key=graph.position):
+            if predicate in self._nodes:
+                continue
+            module = self._module(graph, predicate)
+            if module is None or not set(module.predicates).issubset(predicates):
+                raise StorageError(f"`{predicate}` was saved as a closure, and by its rules it is none")
+            node = ClosureNode(self._engine.store, module, self._rules(graph, predicate))
+            node.restore()
+            self._add(node)
+            self._forget_plans(node)

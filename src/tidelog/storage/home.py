@@ -4,39 +4,38 @@ counts.
     LOCK  CURRENT  snapshot-3/  journal-3.log
 
 A save writes the next generation beside the present one, with an empty journal, and then replaces `CURRENT`: that
-rename is the moment at which the new state counts. What `CURRENT` does not name is rubbish of a crash or of the last
-save, and is swept away by the next one.
+rename is the moment at which the new state counts.
+
+The folder may hold files of others. So nothing is taken for ours because of its name alone: what a save writes, and
+what it is to remove, it notes in `LOCK` beforehand, and a new generation gets a number of which nothing is there. What
+`CURRENT` does not name and the note does is rubbish of a crash or of the last save, and is swept away by the next one.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tidelog.errors import StorageError, StorageWarning, warn
 from tidelog.language.syntax import Rule
 from tidelog.reason.interrupts import interruptible
 from tidelog.reason.outcome import Request
-from tidelog.storage.files import force_folder, replace_file, storage_errors
+from tidelog.storage import lock as locks
+from tidelog.storage.checked import Item, to_text
+from tidelog.storage.files import create_file, force_folder, is_own, read_file, storage_errors
 from tidelog.storage.image import Image
-from tidelog.storage.journal import Contents, Journal, create_journal, read_journal
+from tidelog.storage.journal import Contents, Journal, create_journal, is_journal, read_journal
 from tidelog.storage.lock import FolderLock
 from tidelog.storage.record import Record, to_json
-from tidelog.storage.snapshot import read_snapshot, write_snapshot
+from tidelog.storage.snapshot import is_snapshot_file, read_snapshot, write_snapshot
 from tidelog.store.terms import Terms
 
 CURRENT = "CURRENT"
 FORMAT = "tidelog knowledge base"
 VERSION = 1
-
-_GENERATION = re.compile(r"(?:snapshot-(\d+)|journal-(\d+)\.log|CURRENT\.new)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Generation:
     """A snapshot, its journal, and the checksum of the snapshot's manifest."""
 
     number: int
-    manifest: str
+    manifest: str = ""
 
     def snapshot(self, folder: Path) -> Path:
         return folder / f"snapshot-{self.number}"
@@ -56,20 +55,27 @@ class Generation:
 def read_current(folder: Path) -> Generation:
     """The generation that counts."""
     path = folder / CURRENT
-    if not path.exists():
+    if not os.path.lexists(path):
         raise StorageError(f"there is no saved knowledge base in {folder}: write one there with kb.save")
-    try:
-        with storage_errors("read", path):
-            content: dict[str, Any] = json.loads(path.read_bytes())
-        if content["format"] != FORMAT:
-            raise StorageError(f"{path} is not of a tidelog knowledge base")
-        if content["version"] > VERSION:
-            raise StorageError(
-                f"{folder} was saved by a newer tidelog (format {content['version']}, here up to {VERSION}): upgrade"
-            )
-        return Generation(int(content["generation"]), str(content["manifest"]))
-    except (ValueError, LookupError, TypeError) as problem:
-        raise StorageError(f"{path} is damaged; restore it from a copy: {problem!r}") from problem
+    content = Item.of_json(read_file(path), path)
+    if content.get("format") != FORMAT:
+        raise StorageError(
+            f"{path} is not of a tidelog knowledge base, and is left as it is; move it away, or choose another folder"
+        )
+    version = content["version"].integer(1)
+    if version > VERSION:
+        raise StorageError(f"{folder} was saved by a newer tidelog (format {version}, here up to {VERSION}): upgrade")
+    return Generation(content["generation"].integer(1), content["manifest"].text())
+
+
+def _present(folder: Path) -> Generation | None:
+    """The generation that counts and that a save replaces, if there is one. What is not ours is refused."""
+    path = folder / CURRENT
+    if not os.path.lexists(path):
+        return None
+    if not is_own(path):
+        raise StorageError(f"{path} is no regular file, and is left as it is; move it away, or choose another folder")
+    return read_current(folder)
 
 
 def _write_current(folder: Path, generation: Generation) -> None:
@@ -79,56 +85,77 @@ def _write_current(folder: Path, generation: Generation) -> None:
         "generation": generation.number,
         "manifest": generation.manifest,
     }
-    replace_file(folder / CURRENT, json.dumps(content, indent=1).encode())
+    # Beside the snapshot, where everything is ours.
+    draft = generation.snapshot(folder) / CURRENT
+    create_file(draft, to_text(content))
+    draft.replace(folder / CURRENT)
+    force_folder(folder)
 
 
-def _next_number(folder: Path) -> int:
-    matches = [_GENERATION.fullmatch(name) for name in os.listdir(folder)]
-    numbers = [int(match[1] or match[2] or 0) for match in matches if match]
-    return max(numbers, default=0) + 1
+def _next_generation(folder: Path, after: int) -> Generation:
+    """One of which nothing is there: no name is taken from anybody."""
+    generation = Generation(after + 1)
+    while os.path.lexists(generation.snapshot(folder)) or os.path.lexists(generation.journal(folder)):
+        generation = Generation(generation.number + 1)
+    return generation
 
 
-def _sweep(folder: Path, kept: Generation | None) -> None:
-    """Remove what does not count; what cannot be removed now will be by the next save."""
-    names = {kept.snapshot(folder).name, kept.journal(folder).name} if kept else set()
-    for name in os.listdir(folder):
-        if _GENERATION.fullmatch(name) and name not in names:
-            path = folder / name
-            with suppress(OSError):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+def _sweep(folder: Path, generation: Generation) -> None:
+    """Remove the files of a generation that was ours; what cannot be removed, and what else lies there, stays."""
+    snapshot, journal = generation.snapshot(folder), generation.journal(folder)
+    with suppress(OSError, StorageError):
+        if is_own(journal) and is_journal(journal):
+            journal.unlink()
+    if snapshot.is_symlink():
+        return
+    with suppress(OSError):
+        for path in list(snapshot.iterdir()):
+            if is_own(path) and (is_snapshot_file(path.name) or path.name == CURRENT):
+                path.unlink()
+        snapshot.rmdir()
 
 
-def write_generation(folder: Path, image: Image) -> Generation:
-    """Let an image be what the folder holds. The caller has the lock. Where it fails, the folder holds what it held."""
+def _sweep_all_but(folder: Path, kept: Generation | None, numbers: Iterable[int]) -> None:
+    for number in numbers:
+        if kept is None or number != kept.number:
+            _sweep(folder, Generation(number))
+
+
+def write_generation(folder: Path, image: Image, lock: FolderLock) -> Generation:
+    """Let an image be what the folder holds. Where it fails, the folder holds what it held."""
     with storage_errors("write", folder):
-        present = read_current(folder) if (folder / CURRENT).exists() else None
-        _sweep(folder, present)
-        number = _next_number(folder)
+        present = _present(folder)
+        _sweep_all_but(folder, present, lock.left)
+        draft = _next_generation(folder, present.number if present else 0)
+        ours = {draft.number} | ({present.number} if present else set())
+        lock.note(ours)
     try:
-        draft = Generation(number, "")
-        generation = Generation(number, interruptible(write_snapshot, draft.snapshot(folder), image))
+        generation = Generation(draft.number, interruptible(write_snapshot, draft.snapshot(folder), image))
         create_journal(generation.journal(folder))
         with storage_errors("write", folder):
             _write_current(folder, generation)
     except BaseException:
         # Where even the new CURRENT is in place, the new generation counts and stays.
         with suppress(StorageError, OSError):
-            _sweep(folder, read_current(folder) if (folder / CURRENT).exists() else None)
+            _sweep_all_but(folder, _present(folder), ours)
+            lock.note_none()
         raise
-    _sweep(folder, generation)
+    _sweep_all_but(folder, generation, ours)
+    lock.note_none()
     return generation
 
 
 def save_image(folder: Path, image: Image) -> None:
-    """Save into a folder that nobody has open. Where it fails, folders that were made for it are gone again."""
+    """Save into a folder that nobody has open. Where it fails, what was made for it is gone again."""
     with storage_errors("write", folder):
         fresh = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         with storage_errors("write", folder):
             folder.mkdir(parents=True, exist_ok=True)
             force_folder(folder.parent)
+            _present(folder)  # before anything is written where others have their files
         with FolderLock(folder, exclusive=True) as lock:
-            _write_or_discard(folder, image, lock if fresh else None)
+            _write_or_discard(folder, image, lock)
     except BaseException:
         for path in fresh:
             with suppress(OSError):
@@ -136,12 +163,12 @@ def save_image(folder: Path, image: Image) -> None:
         raise
 
 
-def _write_or_discard(folder: Path, image: Image, lock: FolderLock | None) -> None:
-    """Write a generation; where that fails, remove the lock that is given."""
+def _write_or_discard(folder: Path, image: Image, lock: FolderLock) -> None:
+    """Write a generation; where that fails, remove the lock if it was made for this."""
     try:
-        write_generation(folder, image)
+        write_generation(folder, image, lock)
     except BaseException:
-        if lock is not None and not (folder / CURRENT).exists():
+        if lock.created and not os.path.lexists(folder / CURRENT):
             lock.discard()
         raise
 
@@ -166,11 +193,26 @@ def warn_of_functions(names: Iterable[str]) -> None:
 
 
 def read_image(folder: Path) -> tuple[Image, list[bytes]]:
-    """What a folder holds: a snapshot, and the updates since."""
+    """What a folder holds: a snapshot, and the updates since. Nothing is written, not even a lock."""
     _require(folder)
-    with FolderLock(folder, exclusive=False):
-        image, contents = _read_generation(folder, read_current(folder))
-    return image, contents.payloads
+    while True:
+        lock = FolderLock.for_reading(folder)
+        try:
+            image, contents = _read_generation(folder, read_current(folder))
+        except StorageError:
+            if lock is not None or not _has_lock(folder):
+                raise
+        else:
+            if lock is not None or not _has_lock(folder):
+                return image, contents.payloads
+        finally:
+            if lock is not None:
+                lock.release()
+        # A writer has come in between, and its lock with it.
+
+
+def _has_lock(folder: Path) -> bool:
+    return os.path.lexists(folder / locks.NAME)
 
 
 def _require(folder: Path) -> None:
@@ -184,14 +226,15 @@ class Home:
     def __init__(self, folder: Path) -> None:
         _require(folder)
         self.folder = folder.resolve()
+        read_current(self.folder)  # before a lock is made where nothing is saved
         self._process = os.getpid()
         self._prefixes: dict[str, str] = {}
         self._lock: FolderLock | None = FolderLock(self.folder, exclusive=True)
         try:
-            self._generation = read_current(folder)
-            self.image, contents = _read_generation(folder, self._generation)
+            self._generation = read_current(self.folder)
+            self.image, contents = _read_generation(self.folder, self._generation)
             self.payloads = contents.payloads
-            self._journal = Journal(self._generation.journal(folder), contents)
+            self._journal = Journal(self._generation.journal(self.folder), contents)
         except BaseException:
             self._lock.release()
             raise
@@ -219,9 +262,9 @@ class Home:
 
     def save(self, image: Image) -> None:
         """A new snapshot, and an empty journal after it."""
-        self._check()
+        lock = self._check()
         try:
-            generation = write_generation(self.folder, image)
+            generation = write_generation(self.folder, image, lock)
             path = generation.journal(self.folder)
             journal = Journal(path, read_journal(path))
         except BaseException:
@@ -233,7 +276,8 @@ class Home:
         self._journal.close()
         self._generation, self._journal = generation, journal
 
-    def _check(self) -> None:
+    def _check(self) -> FolderLock:
+        """The lock, if it is still ours."""
         if self._lock is None:
             raise StorageError(f"the knowledge base in {self.folder} has been closed; open it again to change it")
         if os.getpid() != self._process:
@@ -244,6 +288,7 @@ class Home:
             raise StorageError(
                 f"{self.folder} was moved or removed, or its lock was, and may have another writer; save elsewhere"
             )
+        return self._lock
 
     def close(self) -> None:
         if self._lock is not None:

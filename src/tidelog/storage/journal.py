@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidelog.errors import StorageError
-from tidelog.storage.files import force_folder, storage_errors, write_file
+from tidelog.storage.files import OpenFile, create_file, force_folder, open_own, read_file, reading, storage_errors
 
 MAGIC = b"tidelog journal 1\n"
 MARK = b"\x9eREC"
 
 _HEADER = struct.Struct("<4sQII")
+_LONGEST = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,7 @@ def _offsets_of_marks(data: bytes, at: int) -> Iterator[int]:
 
 def read_journal(path: Path) -> Contents:
     """Everything in a journal, up to a torn tail."""
-    with storage_errors("read", path):
-        data = path.read_bytes()
+    data = read_file(path)
     if not data.startswith(MAGIC):
         raise StorageError(f"{path} is no journal of this version of tidelog, or its beginning is damaged")
     payloads: list[bytes] = []
@@ -79,8 +79,15 @@ def read_journal(path: Path) -> Contents:
 def create_journal(path: Path) -> None:
     """An empty journal."""
     with storage_errors("write", path):
-        write_file(path, MAGIC)
+        create_file(path, MAGIC)
         force_folder(path.parent)
+
+
+def is_journal(path: Path) -> bool:
+    """Whether a file begins as a journal does, or was about to."""
+    with reading(path) as file:
+        beginning = file.read(len(MAGIC)).rstrip(b"\0")
+    return MAGIC.startswith(beginning)
 
 
 class Journal:
@@ -92,17 +99,19 @@ class Journal:
         self._end = contents.end
         self._broken = ""
         with storage_errors("open", path):
-            self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            self._file = OpenFile(path, open_own(path))
             self._cut()
 
     def append(self, payload: bytes) -> None:
         """Add a record and force it to the disk. Where that fails, the journal is as before or takes nothing more."""
         if self._broken:
             raise StorageError(f"{self._path} takes no updates since an earlier failure ({self._broken}); open it anew")
+        if len(payload) > _LONGEST:
+            raise StorageError(f"an update is too large for {self._path} ({len(payload)} bytes); take it in parts")
         record = encode_record(self._count + 1, payload)
         try:
             self._write(record)
-            os.fsync(self._file)
+            os.fsync(self._file.descriptor)
         except BaseException as problem:
             self._take_back(problem)
             if isinstance(problem, OSError):
@@ -115,19 +124,19 @@ class Journal:
     def _write(self, record: bytes) -> None:
         written = 0
         while written < len(record):
-            written += os.pwrite(self._file, record[written:], self._end + written)
+            written += os.pwrite(self._file.descriptor, record[written:], self._end + written)
 
     def _take_back(self, problem: BaseException) -> None:
         """Cut what a failed append left. If not even that works, nobody knows what the disk holds."""
         try:
             self._cut()
-        except OSError:
+        except (OSError, StorageError):
             self._broken = str(problem)
 
     def _cut(self) -> None:
-        if os.fstat(self._file).st_size != self._end:
-            os.ftruncate(self._file, self._end)
-            os.fsync(self._file)
+        if os.fstat(self._file.descriptor).st_size != self._end:
+            os.ftruncate(self._file.descriptor, self._end)
+            os.fsync(self._file.descriptor)
 
     def close(self) -> None:
-        os.close(self._file)
+        self._file.close()

@@ -8,30 +8,22 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tidelog.errors import StorageError, TidelogError
-from tidelog.language import parse_rules
 from tidelog.language.syntax import Rule
+from tidelog.storage.checked import Item, to_text
+from tidelog.storage.names import is_predicate, parsed_rules
 from tidelog.store.records import Cells
 from tidelog.store.terms import Terms
-from tidelog.values import IRI, Literal, Value
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
 
 Facts = Mapping[str, Cells]
-
-_READ: Mapping[str, Callable[..., Value]] = {
-    "str": str,
-    "int": int,
-    "float": float,
-    "bool": bool,
-    "iri": IRI,
-    "literal": Literal,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +71,82 @@ def to_json(record: Record, terms: Terms) -> bytes:
         "prefixes": dict(record.prefixes),
         "commit": dict(record.commit),
     }
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    return to_text(content, indent=None)
 
 
-def from_json(payload: bytes, terms: Terms) -> Record:
-    """The record of such a text; its constants are numbered by `terms`."""
+def from_json(payload: bytes, terms: Terms, place: Path) -> Record:
+    """The record of such a text; its constants are numbered by `terms`. `place` is named where it is none."""
+    content = Item.of_json(payload, place)
+    values = [_value(item) for item in content["terms"].items()]
+    numbers = terms.encode_values(values) if values else np.empty(0, np.int32)
+    return Record(
+        _facts(content["add"], numbers),
+        _facts(content["delete"], numbers),
+        _rules(content["add_rules"]),
+        _rules(content["remove_rules"]),
+        content["prefixes"].texts(),
+        content["commit"].texts() if content.get("commit") is not None else {},
+    )
+
+
+def _value(item: Item) -> Value:
+    """A constant: the name of its type, and what it is made of."""
+    kind, *parts = list(item.items()) or [item]
+    match kind.value, len(parts):
+        case "str", 1:
+            return parts[0].text()
+        case "int", 1:
+            return parts[0].integer(INTEGER_MIN, INTEGER_MAX)
+        case "float", 1:
+            return _float(parts[0])
+        case "bool", 1:
+            return parts[0].flag()
+        case "iri", 1:
+            return IRI(parts[0].text())
+        case "literal", 3:
+            return Literal(*(part.text() for part in parts))
+    item.refuse("is no constant")
+
+
+def _float(item: Item) -> float:
     try:
-        content = json.loads(payload)
-        values = [_READ[kind](*parts) for kind, *parts in content["terms"]]
-        numbers = terms.encode_values(values) if values else np.empty(0, np.int32)
-        return Record(
-            _facts(content["add"], numbers),
-            _facts(content["delete"], numbers),
-            _rules(content["add_rules"]),
-            _rules(content["remove_rules"]),
-            content["prefixes"],
-            content.get("commit", {}),
-        )
-    except (ValueError, LookupError, TypeError, AttributeError, TidelogError) as problem:
-        raise StorageError(f"the journal holds an update that cannot be understood: {problem!r}") from problem
+        return float(item.text())
+    except ValueError:
+        item.refuse("is no float")
 
 
-def _facts(side: Mapping[str, Any], numbers: Cells) -> Facts:
-    return {
-        name: numbers[np.array(table["cells"], np.int64)].reshape(table["rows"], table["arity"])
-        for name, table in side.items()
-    }
+def _facts(side: Item, numbers: Cells) -> Facts:
+    facts = {}
+    for name, item in side.members():
+        if not is_predicate(name):
+            item.refuse("are facts of what is no name of a predicate")
+        arity, count, cells = item.fields("arity", "rows", "cells")
+        facts[name] = _rows(arity.integer(0), count.integer(0), cells, numbers)
+    return facts
 
 
-def _rules(texts: Iterable[str]) -> tuple[Rule, ...]:
-    return tuple(rule for text in texts for rule in parse_rules(text, {}))
+def _rows(arity: int, count: int, item: Item, numbers: Cells) -> Cells:
+    places = _places(item)
+    if len(places) != arity * count:
+        item.refuse(f"are {len(places)} cells, not {count} rows of {arity}")
+    if places.min(initial=0) < 0 or places.max(initial=-1) >= len(numbers):
+        item.refuse(f"name a constant that is not there: there are {len(numbers)}")
+    # The fact without arguments is one, however often it is given.
+    return numbers[places].reshape(count if arity else min(count, 1), arity)
+
+
+def _places(item: Item) -> npt.NDArray[np.int64]:
+    """A list of whole numbers. There may be millions, which are not looked at one by one."""
+    if not isinstance(item.value, list):
+        item.refuse("are no list")
+    try:
+        places = np.array(item.value or np.empty(0, np.int64))
+    except (ValueError, OverflowError):
+        item.refuse("are no whole numbers")
+    if places.ndim != 1 or places.dtype != np.int64:
+        item.refuse("are no whole numbers")
+    return places
+
+
+def _rules(texts: Item) -> tuple[Rule, ...]:
+    return tuple(rule for text in texts.items() for rule in parsed_rules(text))

@@ -1,31 +1,47 @@
 """An image of a knowledge base as files in a folder: `manifest.json`, the terms and each relation as Parquet.
 
 The manifest holds everything that is not a table, and the checksum of every table. Whoever names the folder keeps the
-checksum of the manifest.
+checksum of the manifest. A checksum finds damage, not malice: what is read is checked as if anybody had written it.
 """
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
-from tidelog.errors import StorageError, TidelogError
-from tidelog.language import parse_rules
-from tidelog.storage.files import checksum, checksum_of_file, force, force_folder, storage_errors, write_file
-from tidelog.storage.image import Arrays, Image, RelationImage, RuleImage
-from tidelog.store.layout import K_IRI, K_LITERAL, K_STRING
+from tidelog.arguments import check_limits
+from tidelog.errors import TidelogError
+from tidelog.language.syntax import Rule
+from tidelog.reason.policy import NO_COUNTER, RECURSIVE
+from tidelog.storage.checked import Item, to_text
+from tidelog.storage.files import checksum, create_file, force_folder, read_file, storage_errors
+from tidelog.storage.image import Image, RelationImage, RuleImage
+from tidelog.storage.names import is_predicate, parsed_rules
+from tidelog.storage.tables import (
+    damaged,
+    read_table,
+    relation_of_table,
+    table_of_relation,
+    table_of_terms,
+    terms_of_table,
+    write_table,
+)
 
 MANIFEST = "manifest.json"
 TERMS = "terms.parquet"
-TEXT_KINDS = (K_STRING, K_IRI, K_LITERAL)
+
+_RELATION = re.compile(r"relation-(?:0|[1-9][0-9]*)\.parquet")
+
+# Rules are numbered by 32 bits. Nobody has a predicate with so many arguments.
+_MOST_RULES = 2**31 - 1
+_MOST_ARGUMENTS = 1 << 16
+
+
+def is_snapshot_file(name: str) -> bool:
+    """Whether a file of this name in the folder of a snapshot is a part of it."""
+    return name in (MANIFEST, TERMS) or _RELATION.fullmatch(name) is not None
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -35,23 +51,16 @@ def write_snapshot(folder: Path, image: Image) -> str:
     """Write an image into a new folder, all of it on the disk afterwards; the checksum of its manifest."""
     with storage_errors("write", folder):
         folder.mkdir()
-        files = {TERMS: _write_table(folder / TERMS, _table_of_terms(image.terms))}
+        files = {TERMS: write_table(folder / TERMS, table_of_terms(image.terms))}
         relations = []
         for number, relation in enumerate(image.relations):
             name = f"relation-{number}.parquet"
-            files[name] = _write_table(folder / name, _table_of_relation(relation))
+            files[name] = write_table(folder / name, table_of_relation(relation))
             relations.append({"name": relation.name, "arity": relation.arity, "file": name})
-        manifest = json.dumps(_manifest(image, relations, files), ensure_ascii=False, indent=1).encode()
-        write_file(folder / MANIFEST, manifest)
+        manifest = to_text(_manifest(image, relations, files))
+        create_file(folder / MANIFEST, manifest)
         force_folder(folder)
         return checksum(manifest)
-
-
-def _write_table(path: Path, table: pa.Table) -> str:
-    with path.open("wb") as file:
-        pq.write_table(table, file, compression="zstd", use_dictionary=False, write_statistics=False)
-        force(file)
-    return checksum_of_file(path)
 
 
 def _manifest(image: Image, relations: list[dict[str, Any]], files: Mapping[str, str]) -> dict[str, Any]:
@@ -68,34 +77,10 @@ def _manifest(image: Image, relations: list[dict[str, Any]], files: Mapping[str,
         "rules": rules,
         "relations": relations,
         "closures": list(image.closures),
+        "pairs": dict(image.pairs),
         "commit": dict(image.commit),
         "files": dict(files),
     }
-
-
-def _table_of_terms(terms: Arrays) -> pa.Table:
-    """A row for each term from number 1 on: its kind, its number or its text. Texts lie in the heap in that order."""
-    kinds, payloads, sizes = (terms[name][1:] for name in ("kinds", "payloads", "sizes"))
-    is_text = np.isin(kinds, TEXT_KINDS)
-    offsets = np.zeros(len(kinds) + 1, np.int64)
-    np.cumsum(np.where(is_text, sizes, 0), out=offsets[1:])
-    texts = pa.LargeStringArray.from_buffers(len(kinds), pa.py_buffer(offsets), pa.py_buffer(terms["text"]))
-    columns = {
-        "kind": pa.array(kinds),
-        "number": pa.array(np.where(is_text, 0, payloads), mask=is_text),
-        "text": pc.if_else(pa.array(is_text), texts, None),
-    }
-    return pa.table(columns)
-
-
-def _table_of_relation(relation: RelationImage) -> pa.Table:
-    columns: dict[str, npt.NDArray[Any]] = {
-        f"c{place}": np.ascontiguousarray(relation.rows[:, place]) for place in range(relation.arity)
-    }
-    columns["explicit"] = relation.explicit
-    if relation.counters is not None:
-        columns["nonrecursive"], columns["recursive"] = np.ascontiguousarray(relation.counters.T)
-    return pa.table(columns)
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -103,79 +88,100 @@ def _table_of_relation(relation: RelationImage) -> pa.Table:
 
 def read_snapshot(folder: Path, expected: str) -> Image:
     """The image in a folder; `StorageError` where anything is missing or is not what was written."""
-    content = _read_manifest(folder, expected)
-    try:
-        return _image(folder, content)
-    except (LookupError, TypeError, ValueError, TidelogError) as problem:
-        if isinstance(problem, StorageError):
-            raise
-        raise StorageError(f"{folder / MANIFEST} cannot be understood: {problem!r}") from problem
-
-
-def _read_manifest(folder: Path, expected: str) -> dict[str, Any]:
     path = folder / MANIFEST
-    with storage_errors("read", path):
-        content = path.read_bytes()
+    content = read_file(path)
     if checksum(content) != expected:
-        raise _damaged(path)
-    manifest: dict[str, Any] = json.loads(content)
-    return manifest
+        raise damaged(path)
+    return _image(folder, Item.of_json(content, path))
 
 
-def _damaged(path: Path) -> StorageError:
-    return StorageError(f"{path} is damaged: its checksum is not the one that was saved; restore it from a copy")
-
-
-def _image(folder: Path, content: Mapping[str, Any]) -> Image:
-    tables = {name: _read_table(folder / name, expected) for name, expected in content["files"].items()}
-    rules = tuple(
-        RuleImage(item["number"], parse_rules(item["text"], {})[0], item["counter"], item["applications"])
-        for item in content["rules"]
-    )
-    relations = tuple(
-        _relation_of_table(item["name"], item["arity"], tables[item["file"]]) for item in content["relations"]
-    )
+def _image(folder: Path, manifest: Item) -> Image:
+    files = manifest["files"].texts()
+    if TERMS not in files:
+        manifest["files"].refuse(f"does not name {TERMS}")
+    terms = terms_of_table(folder / TERMS, read_table(folder / TERMS, files[TERMS]))
+    next_rule = manifest["next_rule"].integer(1, _MOST_RULES)
     return Image(
-        options=content["options"],
-        prefixes=content["prefixes"],
-        arities=content["arities"],
-        errors=content["errors"],
-        next_rule=content["next_rule"],
-        rules=rules,
-        terms=_terms_of_table(tables[TERMS]),
-        relations=relations,
-        closures=tuple(content["closures"]),
-        commit=content.get("commit", {}),
+        options=_options(manifest["options"]),
+        prefixes=manifest["prefixes"].texts(),
+        arities=_arities(manifest["arities"]),
+        errors=manifest["errors"].integer(0),
+        next_rule=next_rule,
+        rules=_rules(manifest["rules"], next_rule),
+        terms=terms,
+        relations=_relations(folder, manifest["relations"], files, len(terms["kinds"])),
+        closures=_closures(manifest["closures"]),
+        pairs=_pairs(manifest["pairs"]) if manifest.get("pairs") is not None else {},
+        commit=manifest["commit"].texts() if manifest.get("commit") is not None else {},
     )
 
 
-def _read_table(path: Path, expected: str) -> pa.Table:
-    with storage_errors("read", path):
-        if checksum_of_file(path) != expected:
-            raise _damaged(path)
-        return pq.read_table(path, use_threads=False)
-
-
-def _terms_of_table(table: pa.Table) -> Arrays:
-    texts = pc.fill_null(table["text"], "").combine_chunks().cast(pa.large_string())
-    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    heap = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    kinds = table["kind"].to_numpy()
-    numbers = pc.fill_null(table["number"], 0).to_numpy()
-    is_text = np.isin(kinds, TEXT_KINDS)
+def _options(item: Item) -> dict[str, Any]:
+    maintenance, modules, max_facts, timeout = item.fields("maintenance", "modules", "max_facts", "timeout")
+    try:
+        check_limits(max_facts.value, timeout.value)
+    except TidelogError as problem:
+        item.refuse(f"are wrong: {problem}")
     return {
-        "kinds": np.concatenate((np.array([255], np.uint8), kinds)),
-        "payloads": np.concatenate((np.zeros(1, np.int64), np.where(is_text, offsets[:-1] - offsets[0], numbers))),
-        "sizes": np.concatenate((np.zeros(1, np.int32), np.diff(offsets).astype(np.int32))),
-        "text": heap,
+        "maintenance": maintenance.text(),
+        "modules": modules.flag(),
+        "max_facts": max_facts.value,
+        "timeout": timeout.value,
     }
 
 
-def _relation_of_table(name: str, arity: int, table: pa.Table) -> RelationImage:
-    rows = np.empty((table.num_rows, arity), np.int32)
-    for place in range(arity):
-        rows[:, place] = table[f"c{place}"].to_numpy()
-    counters = None
-    if "recursive" in table.column_names:
-        counters = np.stack([table[column].to_numpy() for column in ("nonrecursive", "recursive")], axis=1)
-    return RelationImage(name, rows, table["explicit"].to_numpy(), counters)
+def _arities(item: Item) -> dict[str, int]:
+    arities = {}
+    for name, arity in item.members():
+        if not is_predicate(name):
+            arity.refuse("is of what is no name of a predicate")
+        arities[name] = arity.integer(0, _MOST_ARGUMENTS)
+    return arities
+
+
+def _rules(item: Item, next_rule: int) -> tuple[RuleImage, ...]:
+    rules: list[RuleImage] = []
+    for rule in item.items():
+        number = rule["number"].integer(rules[-1].number + 1 if rules else 1, next_rule - 1)
+        counter = rule["counter"]
+        rules.append(
+            RuleImage(
+                number,
+                _rule(rule["text"]),
+                None if counter.value is None else counter.integer(NO_COUNTER, RECURSIVE),
+                rule["applications"].integer(0),
+            )
+        )
+    return tuple(rules)
+
+
+def _rule(item: Item) -> Rule:
+    rules = parsed_rules(item)
+    if len(rules) != 1:
+        item.refuse(f"is {len(rules)} rules, not one")
+    return rules[0]
+
+
+def _relations(folder: Path, item: Item, files: Mapping[str, str], terms: int) -> tuple[RelationImage, ...]:
+    relations: dict[str, RelationImage] = {}
+    for relation in item.items():
+        name, arity, file = relation.fields("name", "arity", "file")
+        if _RELATION.fullmatch(file.text()) is None or file.value not in files:
+            file.refuse("is no file of a relation that the manifest names")
+        if name.text() in relations:
+            name.refuse("is there twice")
+        path = folder / file.text()
+        table = read_table(path, files[file.text()])
+        relations[name.text()] = relation_of_table(path, name.text(), arity.integer(0, _MOST_ARGUMENTS), terms, table)
+    return tuple(relations.values())
+
+
+def _closures(item: Item) -> tuple[str, ...]:
+    names = tuple(name.text() for name in item.items())
+    if len(set(names)) != len(names):
+        item.refuse("names one twice")
+    return names
+
+
+def _pairs(item: Item) -> dict[str, int]:
+    return {name: count.integer(0) for name, count in item.members()}

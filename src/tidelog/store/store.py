@@ -299,9 +299,11 @@ class Store:
 
     def ensure_rules(self, count: int) -> None:
         if count > len(self.rule_work):
-            self.rule_work = np.concatenate((self.rule_work, np.zeros(2 * count, np.int64)))
-            self.rule_facts = np.concatenate((self.rule_facts, np.zeros(2 * count, np.int64)))
-            self.rule_time = np.concatenate((self.rule_time, np.zeros(2 * count, np.int64)))
+            # All or none: the memory may run out in between. What is not written to costs none.
+            wider = [np.zeros(2 * count, np.int64) for _ in range(3)]
+            for array, former in zip(wider, (self.rule_work, self.rule_facts, self.rule_time), strict=True):
+                array[: len(former)] = former
+            self.rule_work, self.rule_facts, self.rule_time = wider
             self._publish()
 
     def log(self) -> npt.NDArray[np.int64]:

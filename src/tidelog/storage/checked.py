@@ -1,0 +1,116 @@
+"""JSON that is read back: nothing of it is believed before it is seen to be of the right type and range.
+
+An `Item` is a value and where it stands. It is taken apart by methods that say what it has to be; whatever it is
+instead raises `StorageError` with its place in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tidelog.errors import StorageError
+
+_LARGEST = 2**63 - 1
+
+# Half of a surrogate pair, which JSON can spell and no text of ours has.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def to_text(content: Any, indent: int | None = 1) -> bytes:
+    """A value as JSON that `Item.of_json` reads."""
+    separators = (",", ":") if indent is None else None
+    return json.dumps(content, ensure_ascii=False, indent=indent, separators=separators).encode()
+
+
+class Item:
+    """A value of a JSON text, and where it stands."""
+
+    def __init__(self, value: Any, file: Path, place: str = "") -> None:
+        self.value = value
+        self._file = file
+        self._place = place
+
+    @classmethod
+    def of_json(cls, content: bytes, file: Path) -> Item:
+        """The object that a whole text is."""
+        try:
+            value = json.loads(content)
+            if _SURROGATE.search(content):
+                to_text(value)
+        except (ValueError, RecursionError) as problem:
+            raise StorageError(f"{file} is damaged and no JSON; restore it from a copy: {problem}") from None
+        item = cls(value, file)
+        if not isinstance(value, dict):
+            item.refuse("is no object")
+        return item
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Say what is wrong here."""
+        named = f"`{self._place}` " if self._place else ""
+        raise StorageError(f"{self._file} cannot be understood: {named}{problem}; restore it from a copy")
+
+    def _expect(self, fits: bool, what: str) -> None:
+        if not fits:
+            self.refuse(f"is {_shown(self.value)}, not {what}")
+
+    # --- parts --------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Item:
+        """A field of an object."""
+        self._expect(isinstance(self.value, dict), "an object")
+        if name not in self.value:
+            self.refuse(f"lacks the field `{name}`")
+        return self._inner(self.value[name], f".{name}")
+
+    def get(self, name: str) -> Any:
+        """What a field holds, whatever that is; None where there is none."""
+        return self.value.get(name)
+
+    def fields(self, *names: str) -> tuple[Item, ...]:
+        """The fields of an object that has these and no others."""
+        self._expect(isinstance(self.value, dict), "an object")
+        unknown = sorted(self.value.keys() - set(names))
+        if unknown:
+            self.refuse(f"has a field {_shown(unknown[0])} that nobody knows")
+        return tuple(self[name] for name in names)
+
+    def members(self) -> Iterator[tuple[str, Item]]:
+        """The names and values of an object that may have any."""
+        self._expect(isinstance(self.value, dict), "an object")
+        return ((name, self._inner(value, f"[{name!r:.60}]")) for name, value in self.value.items())
+
+    def items(self) -> Iterator[Item]:
+        """The values of a list."""
+        self._expect(isinstance(self.value, list), "a list")
+        return (self._inner(value, f"[{place}]") for place, value in enumerate(self.value))
+
+    def _inner(self, value: Any, place: str) -> Item:
+        return Item(value, self._file, (self._place + place).removeprefix("."))
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def integer(self, least: int, most: int = _LARGEST) -> int:
+        value = self.value
+        self._expect(type(value) is int and least <= value <= most, f"a whole number from {least} to {most}")
+        assert type(value) is int
+        return value
+
+    def text(self) -> str:
+        self._expect(isinstance(self.value, str), "a text")
+        return str(self.value)
+
+    def flag(self) -> bool:
+        self._expect(isinstance(self.value, bool), "true or false")
+        return bool(self.value)
+
+    def texts(self) -> dict[str, str]:
+        """An object of texts."""
+        return {name: item.text() for name, item in self.members()}
+
+
+def _shown(value: Any) -> str:
+    return f"{value!r:.60}"

@@ -1,0 +1,35 @@
+"""Hostile stores: see `storage_fuzz.py`. With the environment variable TIDELOG_SOAK, it goes on for that many seconds
+with seeds that nobody has tried.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CASES = 100
+
+
+@pytest.mark.plain
+def test_changed_stores_are_refused_or_behave() -> None:
+    seconds = os.environ.get("TIDELOG_SOAK")
+    first = random.randrange(10**9) if seconds else 0
+    # Without the compiler all is slow.
+    cases = CASES // 5 if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" else CASES
+    path = os.pathsep.join((str(Path(__file__).parent), *sys.path))
+    command = [sys.executable, str(Path(__file__).parent / "storage_fuzz.py"), str(first)]
+    command.append(f"{float(seconds)}s" if seconds else str(cases))
+    environment = {**os.environ, "PYTHONPATH": path}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    *seeds, last = result.stdout.split("\n")[:-1] or [""]
+    assert result.returncode == 0, f"seed {last}, exit code {result.returncode}: {result.stderr}"
+    counts = re.fullmatch(r"refused (\d+), opened (\d+)", last)
+    assert counts is not None
+    # Both happen, or nothing has been tried.
+    assert min(map(int, counts.groups())) > len(seeds) // 20
