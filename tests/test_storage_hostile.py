@@ -128,6 +128,7 @@ LIES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("options", "timeout", value="long"), "timeout"),
     (put("options", value=None), "options"),
     (put("prefixes", value={"ex": 7}), "prefixes"),
+    (put("prefixes", value={"p q": "http://example.org/"}), "no prefix"),
     (put("commit", value={"batch": 1}), "commit"),
     (put("errors", value=-1), "errors"),
 ]
@@ -318,10 +319,11 @@ def change_record(home: Path, change: Callable[[dict[str, Any]], None]) -> None:
         (put("add_rules", value="last(X) :- node(X)."), "not a list"),
         (put("remove_rules", value=["never(X) :- there(X)."]), "there is no rule"),
         (put("prefixes", value={"p": None}), "not a text"),
+        (put("prefixes", value={"7": "http://example.org/"}), "no prefix"),
         (put("commit", value={"p": 1}), "not a text"),
         (put("terms", value=None), "lacks"),
     ],
-    ids=range(29),
+    ids=range(30),
 )
 def test_a_lie_in_the_journal(home: Path, change: Callable[[dict[str, Any]], None], message: str) -> None:
     change_record(home, change)

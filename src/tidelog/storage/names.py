@@ -1,4 +1,4 @@
-"""Predicates and rules as files name them: what is none is refused."""
+"""Predicates, prefixes and rules as files name them: what is none is refused."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ def is_predicate(name: str) -> bool:
     if is_word(name):
         return name not in RESERVED
     return is_prefixed(name) or (len(name) > 1 and name[0] == "<" and name[-1] == ">")
+
+
+def declared_prefixes(item: Item) -> dict[str, str]:
+    """Namespaces by prefix."""
+    prefixes = item.texts()
+    for prefix in prefixes:
+        if not is_prefixed(f"{prefix}:name"):
+            item.refuse(f"declares {prefix!r:.60}, which is no prefix")
+    return prefixes
 
 
 def parsed_rules(item: Item) -> tuple[Rule, ...]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tidelog.language.syntax import Rule
 from tidelog.storage.checked import Item, to_text
-from tidelog.storage.names import is_predicate, parsed_rules
+from tidelog.storage.names import declared_prefixes, is_predicate, parsed_rules
 from tidelog.store.records import Cells
 from tidelog.store.terms import Terms
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
@@ -84,7 +84,7 @@ def from_json(payload: bytes, terms: Terms, place: Path) -> Record:
         _facts(content["delete"], numbers),
         _rules(content["add_rules"]),
         _rules(content["remove_rules"]),
-        content["prefixes"].texts(),
+        declared_prefixes(content["prefixes"]),
         content["commit"].texts() if content.get("commit") is not None else {},
     )
 

@@ -18,7 +18,7 @@ from tidelog.reason.policy import NO_COUNTER, RECURSIVE
 from tidelog.storage.checked import Item, to_text
 from tidelog.storage.files import checksum, create_file, force_folder, read_file, storage_errors
 from tidelog.storage.image import Image, RelationImage, RuleImage
-from tidelog.storage.names import is_predicate, parsed_rules
+from tidelog.storage.names import declared_prefixes, is_predicate, parsed_rules
 from tidelog.storage.tables import (
     damaged,
     read_table,
@@ -103,7 +103,7 @@ def _image(folder: Path, manifest: Item) -> Image:
     next_rule = manifest["next_rule"].integer(1, _MOST_RULES)
     return Image(
         options=_options(manifest["options"]),
-        prefixes=manifest["prefixes"].texts(),
+        prefixes=declared_prefixes(manifest["prefixes"]),
         arities=_arities(manifest["arities"]),
         errors=manifest["errors"].integer(0),
         next_rule=next_rule,
