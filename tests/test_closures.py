@@ -73,6 +73,7 @@ class Model:
         self.terms = list(terms)
         self.edges: set[Pair] = set()
         self.pairs: set[Pair] = set()
+        self.told: list[tuple[Any, set[Pair], set[Pair]]] = []
 
     def apply(self, deleted: set[Pair], added: set[Pair]) -> None:
         gone = deleted & self.edges
@@ -91,6 +92,14 @@ class Model:
         assert pair_set(change.removed()) == before - after
         assert pair_set(*change.chunks(True, 5)) == after - before
         self.check_reads()
+        self.told.append((change, after - before, before - after))
+        self.check_told(len(self.told) // 2)
+
+    def check_told(self, number: int) -> None:
+        """What an earlier change did can still be read."""
+        change, added, removed = self.told[number]
+        assert pair_set(change.added()) == added
+        assert pair_set(change.removed()) == removed
 
     def check_reads(self) -> None:
         closure, pairs = self.closure, self.pairs
@@ -363,7 +372,8 @@ def test_misuse_is_refused(kind: str) -> None:
     next(walk)
     closure.apply(([1], [2]), ([], []))
     with pytest.raises(RuntimeError, match="has changed since"):
-        change.added()
+        next(change.chunks(True))
+    assert pair_set(change.added()) == brute_force([(1, 2), (2, 3)], kind == "symmetric", "closure")
     with pytest.raises(RuntimeError, match="changed while"):
         next(walk)
     with pytest.raises(ValueError, match="2 sources and 1 targets"):

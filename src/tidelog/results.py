@@ -135,6 +135,9 @@ class FactSet(Table, Set[Row]):
     def _cells(self) -> Cells:
         return self._rows.read()
 
+    def _first_cells(self, most: int) -> Cells:
+        return self._rows.first(most)
+
     def __len__(self) -> int:
         return self._rows.count
 

@@ -21,8 +21,9 @@ import numpy as np
 from tidelog.language.syntax import Atom, Rule
 from tidelog.program.modules import Diagonal, Kind, Module
 from tidelog.reason.changes import Changed, RuleChange
-from tidelog.reason.closure_changes import ChangedPairs, ClosureDelta, LazyRows, TurnedRows
+from tidelog.reason.closure_changes import ClosureDelta, LazyRows, TurnedRows
 from tidelog.reason.compiled import CompiledRule, Node, normal_form
+from tidelog.reason.outcome import LAZY_FROM
 from tidelog.reason.replacement import ClosurePairs, Pairs, StoredPairs, count_common, differences, is_within
 from tidelog.reason.transaction import Transaction
 from tidelog.store.closures import Closure, DirectedClosure, ReadableClosure, SymmetricClosure
@@ -81,7 +82,7 @@ class ClosureNode:
         self._rules = rules
         self.closure = self._empty_closure()
         self.bases = self._base_nodes()
-        self._unread: weakref.WeakSet[ChangedPairs] = weakref.WeakSet()
+        self._unread: weakref.WeakSet[LazyRows] = weakref.WeakSet()
         self._applied = False
         self._told = False  # `_unread` are pairs that changed in the update in work
         # What the closure takes the place of in the update in work: records, or the closure of another module.
@@ -204,7 +205,7 @@ class ClosureNode:
         self.module = module
         self._rules = rules
         if _yield(module) != _yield(before.module):
-            self._former = {name: ClosurePairs(view) for name, view in self.views()}
+            self._former = {member.relation.name: self._pairs_of(member) for member in self.members}
             self.closure = self._empty_closure()
         self.bases = self._base_nodes()
 
@@ -224,6 +225,13 @@ class ClosureNode:
 
     def view(self, predicate: str) -> ReadableClosure:
         return dict(self.views())[predicate]
+
+    def pairs(self, predicate: str) -> ClosurePairs:
+        """The pairs that a predicate shows now."""
+        return next(self._pairs_of(member) for member in self.members if member.relation.name == predicate)
+
+    def _pairs_of(self, member: Member) -> ClosurePairs:
+        return ClosurePairs(self.closure, member.turned)
 
     def _show(self) -> None:
         """Be the contents of all relations."""
@@ -320,7 +328,7 @@ class ClosureNode:
         change = self.closure.apply(gone, come)
         self._applied = True
         lost, won = LazyRows(change, appeared=False), LazyRows(change, appeared=True)
-        self._tell(lost, won)
+        self._unread, self._told = weakref.WeakSet((lost, won)), True
         return {member.relation.name: self._delta(member, lost, won) for member in self.members}
 
     def _delta(self, member: Member, lost: LazyRows, won: LazyRows) -> ClosureDelta:
@@ -340,14 +348,11 @@ class ClosureNode:
         self._read_unread()
         self.take_over()
         deltas = {}
-        told: list[ChangedPairs] = []
         for member in self.members:
-            former, present = self._former[member.relation.name], ClosurePairs(member.view_of(self.closure))
+            former, present = self._former[member.relation.name], self._pairs_of(member)
             member.relation.was_empty = len(former) == 0
             changed = differences(former, present, self._count_common(former, present, delta))
-            told += changed
             deltas[member.relation.name] = ClosureDelta(self._store, member.relation, *changed)
-        self._tell(*told)
         return deltas
 
     def _count_common(self, former: Pairs, present: Pairs, delta: Changed | None) -> int:
@@ -359,12 +364,12 @@ class ClosureNode:
         return count_common(former, present)
 
     def _read_unread(self) -> None:
-        """List the pairs that an earlier change brought or took, where somebody may still look."""
+        """List the few pairs that an earlier change brought or took, where somebody may still look. Many are better
+        found again by whoever does.
+        """
         for rows in list(self._unread):
-            rows.read()
-
-    def _tell(self, *changed: ChangedPairs) -> None:
-        self._unread, self._told = weakref.WeakSet(changed), True
+            if rows.count <= LAZY_FROM:
+                rows.read()
 
     def _refuse_floats(self, rows: Cells) -> None:
         if self.module.needs_distinct_values and (self._store.terms.kinds(rows.ravel()) == K_FLOAT).any():

@@ -131,7 +131,7 @@ class Closures:
 
     def former_pairs(self, predicate: str) -> ClosurePairs | None:
         """The pairs of a closure that ended in the update in work and that did not become records."""
-        return ClosurePairs(self._ended[predicate].view(predicate)) if predicate in self._virtual else None
+        return self._ended[predicate].pairs(predicate) if predicate in self._virtual else None
 
     @property
     def ended(self) -> tuple[str, ...]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
-from tidelog.store.closures.change import ClosureChange, Edges
+from tidelog.store.closures.change import Edges
 from tidelog.store.closures.closure import Closure, Diagonal
 from tidelog.store.closures.differences import CYCLIC, GIVEN, compare, emit_rows
 from tidelog.store.closures.layout import (
@@ -51,6 +51,9 @@ class DirectedClosure(Closure):
         super().__init__(diagonal, capacity=capacity)
         self._layout: Layout = layout
 
+    def _empty_copy(self) -> Self:
+        return type(self)(self.diagonal, layout=self._layout)
+
     def _diagonal_rule(self) -> int:
         return CYCLIC if self.diagonal == "closure" else GIVEN
 
@@ -90,7 +93,7 @@ class DirectedClosure(Closure):
             self._enlarge(MEMBERS, self._memory[NODES])
         condense(self._memory.m)
 
-    def _apply(self, gone: Edges, come: Edges) -> ClosureChange:
+    def _apply(self, gone: Edges, come: Edges) -> tuple[int, int]:
         if self._memory[NODES] == 0 and len(come[0]) > max(MANY_EDGES, FEW_EDGES):
             self._number_depth_first(come)
         return super()._apply(gone, come)
