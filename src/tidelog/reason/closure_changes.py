@@ -8,12 +8,12 @@ import numpy as np
 
 from tidelog.reason.outcome import LateRows
 from tidelog.reason.replacement import MissingPairs
+from tidelog.reason.transaction import Transaction
 from tidelog.store.closures import ClosureChange
 from tidelog.store.jit import address
 from tidelog.store.layout import F_IN, F_OLD
 from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
-from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
 
 PIECE = 1 << 20
@@ -65,8 +65,8 @@ class ClosureDelta:
 
     dead_count = 0  # The records of a closure are gone when the update is done.
 
-    def __init__(self, store: Store, relation: Relation, gone: ChangedPairs, come: ChangedPairs) -> None:
-        self._store = store
+    def __init__(self, transaction: Transaction, relation: Relation, gone: ChangedPairs, come: ChangedPairs) -> None:
+        self._transaction = transaction
         self._relation = relation
         self._facts: tuple[Cells, Cells] | None = None
         self.gone = gone
@@ -103,4 +103,5 @@ class ClosureDelta:
         self._relation.reserve(pairs.count)
         for piece in pairs.pieces():
             rows = np.ascontiguousarray(piece)
-            load_rows(self._store.machine, self._relation.number, address(rows), len(rows), flags)
+            load_rows(self._transaction.machine, self._relation.number, address(rows), len(rows), flags)
+            self._transaction.check_limits()

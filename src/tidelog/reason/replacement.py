@@ -7,7 +7,7 @@ two sets, each stored or virtual. How many pairs they have in common is counted 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from tidelog.store.closures import Closure
 from tidelog.store.records import Cells
 
 Mask = npt.NDArray[np.bool_]
+Look = Callable[[], None]
 
 _PIECE = 1 << 20
 _KINDS = (Kind.TRANSITIVE, Kind.SYMMETRIC_TRANSITIVE)
@@ -124,10 +125,16 @@ def differences(former: Pairs, present: Pairs, common: int) -> tuple[MissingPair
     return gone, MissingPairs(present, former, len(present) - common)
 
 
-def count_common(one: Pairs, other: Pairs) -> int:
-    """How many pairs two sets share, by a walk through the smaller one."""
+def count_common(one: Pairs, other: Pairs, look: Look) -> int:
+    """How many pairs two sets share, by a walk through the smaller one. `look` is called now and then, and may
+    raise.
+    """
     smaller, larger = sorted((one, other), key=len)
-    return sum(int(np.count_nonzero(larger.contains(piece))) for piece in smaller.pieces())
+    common = 0
+    for piece in smaller.pieces():
+        common += int(np.count_nonzero(larger.contains(piece)))
+        look()
+    return common
 
 
 def is_within(module: Module, larger: Module) -> bool:

@@ -38,10 +38,14 @@ from tidelog.store.closures.layout import (
     NODES,
     NUMBER,
     OUT,
+    PAIRS,
+    PAUSE_AT,
+    PAUSED,
     REFLEXIVE,
     STATUS,
     TERMS,
     TOO_MUCH,
+    WORK,
 )
 from tidelog.store.closures.memory import Ints, Memory
 from tidelog.store.closures.reading import ReadableClosure, as_edges, located
@@ -50,6 +54,17 @@ from tidelog.store.growth import Breathe, no_breath
 from tidelog.store.jit import address
 
 Diagonal = Literal["closure", "given"]
+
+Watch = Callable[[int], None]
+"""Told by how many pairs there are more at least than before a change, again and again while it is in work; raises to
+have it taken back."""
+
+SLICE = 1 << 25  # words and edges between two looks around: some tens of milliseconds
+PIECE = 1 << 20  # terms
+
+
+def watch_nothing(_more: int) -> None:
+    """Nobody minds."""
 
 
 class Closure(ReadableClosure):
@@ -75,23 +90,29 @@ class Closure(ReadableClosure):
         # Whoever changes the closure has it, and whoever reads what an earlier change did.
         self._lock = RLock()
         self._changing = False
+        self._watch: Watch = watch_nothing
 
     # --- changing ---------------------------------------------------------------------------------------------
 
-    def apply(self, deleted: tuple[ArrayLike, ArrayLike], added: tuple[ArrayLike, ArrayLike]) -> ClosureChange:
+    def apply(
+        self,
+        deleted: tuple[ArrayLike, ArrayLike],
+        added: tuple[ArrayLike, ArrayLike],
+        watch: Watch = watch_nothing,
+    ) -> ClosureChange:
         """Delete base edges, then add some; each comes as an array of sources and an array of targets.
 
-        Every edge to delete is a base edge, and every edge to add is none after the deletions. Whatever is raised, the
-        closure is as before.
+        Every edge to delete is a base edge, and every edge to add is none after the deletions. Whatever is raised, be
+        it by `watch`, the closure is as before.
         """
         gone, come = as_edges(deleted), as_edges(added)
         if min((int(side.min()) for side in (*gone, *come) if len(side)), default=0) < 0:
             raise ValueError("Terms are numbered from 0 on; an edge has a negative one.")
         with self._lock:
-            self._changing = True
+            self._changing, self._watch = True, watch
             appeared, vanished = self._applied(gone, come)
             self._can_undo = True
-            self._changing = False
+            self._changing, self._watch = False, watch_nothing
             return ClosureChange(self, self._history.now, appeared, vanished)
 
     def _applied(self, gone: Edges, come: Edges) -> tuple[int, int]:
@@ -109,6 +130,7 @@ class Closure(ReadableClosure):
         except BaseException:
             if before is None:
                 before = _difference(_union(self.base_edges(), gone), _difference(come, gone))
+            self._watch = watch_nothing
             # What earlier changes did can be told, even if memory is too short to build the closure again.
             self._history.keep(before)
             self._changing = False
@@ -294,7 +316,10 @@ class Closure(ReadableClosure):
 
     def _numbers(self, terms: Ints) -> Ints:
         nodes = np.empty(len(terms), np.int32)
-        self._run(graph.intern, address(terms), address(nodes), len(terms))
+        for first in range(0, len(terms), PIECE):
+            piece = terms[first : first + PIECE]
+            self._run(graph.intern, address(piece), address(nodes[first:]), len(piece))
+            self._look_around()
         return nodes
 
     def _link(self, edges: Edges) -> None:
@@ -318,11 +343,22 @@ class Closure(ReadableClosure):
         begin = 0
         while True:
             self.breathe()
+            self._allow_work()
             begin = kernel(self._memory.m, *arguments, begin)
             status = self._memory[STATUS]
             if status in (DONE, TOO_MUCH):
                 return begin
-            self._make_room(status, self._memory[NEEDED])
+            self._look_around()
+            if status != PAUSED:
+                self._make_room(status, self._memory[NEEDED])
+
+    def _allow_work(self) -> None:
+        """Let a kernel work for a while."""
+        self._memory.m[PAUSE_AT] = self._memory[WORK] + SLICE
+
+    def _look_around(self) -> None:
+        """Let whoever watches say that this is enough."""
+        self._watch(max(0, self._memory[PAIRS]))
 
     def _finishes(self, kernel: Callable[..., int], *arguments: int) -> bool:
         """Run a kernel; false when it gave up."""

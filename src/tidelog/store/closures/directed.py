@@ -13,13 +13,16 @@ from tidelog.store.closures.differences import CYCLIC, GIVEN, compare, emit_rows
 from tidelog.store.closures.layout import (
     BACKWARD,
     COMPONENTS,
+    DONE,
     EDGES,
     FORWARD,
     MEMBERS,
     NODES,
     ORDER,
+    PAIRS,
     ROOM,
     SAVED,
+    STATUS,
     TERMS,
     USED,
     WIDTH,
@@ -81,6 +84,7 @@ class DirectedClosure(Closure):
         """Find all components and fill all rows again."""
         self._run(record)
         memory = self._memory
+        memory.m[PAIRS] = -self._pairs  # they are counted again
         for rows in (FORWARD, BACKWARD):
             memory.clear_rows(rows)
         self._condense()
@@ -180,7 +184,14 @@ class DirectedClosure(Closure):
     # --- what changed -----------------------------------------------------------------------------------------
 
     def _compare(self) -> tuple[int, int]:
-        return compare(self._memory.m)
+        index, member, appeared, vanished = 0, 0, 0, 0
+        while True:
+            self._allow_work()
+            index, member, more, less = compare(self._memory.m, index, member)
+            appeared, vanished = appeared + more, vanished + less
+            if self._memory[STATUS] == DONE:
+                return appeared, vanished
+            self._look_around()
 
     def _emitter(self, appeared: bool) -> Callable[[Edges, int], int]:
         index, member = 0, 0
