@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tidelog.errors import LimitError
 from tidelog.store import jit
 from tidelog.store.closures import Closure, DirectedClosure, SymmetricClosure, directed, kernels, layout, memory
+from tidelog.store.closures import closure as closure_module
 from tidelog.store.jit import JIT_DISABLED
 
 Pair = tuple[int, int]
@@ -73,6 +74,7 @@ class Model:
         self.terms = list(terms)
         self.edges: set[Pair] = set()
         self.pairs: set[Pair] = set()
+        self.told: list[tuple[Any, set[Pair], set[Pair]]] = []
 
     def apply(self, deleted: set[Pair], added: set[Pair]) -> None:
         gone = deleted & self.edges
@@ -91,6 +93,14 @@ class Model:
         assert pair_set(change.removed()) == before - after
         assert pair_set(*change.chunks(True, 5)) == after - before
         self.check_reads()
+        self.told.append((change, after - before, before - after))
+        self.check_told(len(self.told) // 2)
+
+    def check_told(self, number: int) -> None:
+        """What an earlier change did can still be read."""
+        change, added, removed = self.told[number]
+        assert pair_set(change.added()) == added
+        assert pair_set(change.removed()) == removed
 
     def check_reads(self) -> None:
         closure, pairs = self.closure, self.pairs
@@ -363,7 +373,8 @@ def test_misuse_is_refused(kind: str) -> None:
     next(walk)
     closure.apply(([1], [2]), ([], []))
     with pytest.raises(RuntimeError, match="has changed since"):
-        change.added()
+        next(change.chunks(True))
+    assert pair_set(change.added()) == brute_force([(1, 2), (2, 3)], kind == "symmetric", "closure")
     with pytest.raises(RuntimeError, match="changed while"):
         next(walk)
     with pytest.raises(ValueError, match="2 sources and 1 targets"):
@@ -373,6 +384,77 @@ def test_misuse_is_refused(kind: str) -> None:
     closure.undo()
     with pytest.raises(RuntimeError, match="taken back already"):
         closure.undo()
+
+
+class Enough(Exception):
+    """What somebody raises who watches a change."""
+
+
+class Watcher:
+    """Says at some look around that it is enough, and hears by how many pairs there are more."""
+
+    def __init__(self, last: int) -> None:
+        self._last = last
+        self.looks = 0
+        self.most = 0
+
+    def __call__(self, more: int) -> None:
+        self.looks += 1
+        self.most = max(self.most, more)
+        if self.looks == self._last:
+            raise Enough
+
+
+def random_changes(choose: random.Random, nodes: int) -> Iterator[Change]:
+    """Small and large ones, in a graph that comes and goes."""
+    for size in (40, 3, 3, 20, 2, 2, 30):
+        deleted, added = ({(choose.randrange(nodes), choose.randrange(nodes)) for _ in range(size)} for _ in range(2))
+        yield deleted, added
+
+
+@kinds
+@patiences
+def test_kernels_pause_and_go_on(kind: str, patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a pause wherever there can be one, all is as without."""
+    monkeypatch.setattr(closure_module, "SLICE", 1)
+    monkeypatch.setattr(closure_module, "PIECE", 3)
+    monkeypatch.setattr(DirectedClosure, "patience", patience)
+    monkeypatch.setattr(SymmetricClosure, "patience", patience)
+    for seed in range(EXAMPLES // 15):
+        model = Model(kind, "closure", range(12))
+        for deleted, added in random_changes(random.Random(seed), 12):
+            model.apply(deleted, added)
+
+
+@kinds
+@patiences
+def test_a_change_that_is_stopped_leaves_all_as_before(
+    kind: str, patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever somebody who watches says that it is enough. He never hears of more pairs than there will be."""
+    monkeypatch.setattr(closure_module, "SLICE", 1)
+    monkeypatch.setattr(DirectedClosure, "patience", patience)
+    monkeypatch.setattr(SymmetricClosure, "patience", patience)
+    model = Model(kind, "closure", range(12))
+    paused = 0
+    for deleted, added in random_changes(random.Random(kind), 12):
+        gone = deleted & model.edges
+        come = added - (model.edges - gone)
+        watcher = Watcher(1)
+        for last in range(1, 1000, 7 if JIT_DISABLED else 1):
+            watcher = Watcher(last)
+            try:
+                change = model.closure.apply(columns(gone), columns(come), watcher)
+            except Enough:
+                model.check_reads()
+                if model.told:
+                    model.check_told(-1)
+            else:
+                break
+        model.check((model.edges - gone) | come, change)
+        assert watcher.most <= max(0, change.added_count - change.removed_count)
+        paused += watcher.looks
+    assert paused > (0 if kind == "symmetric" else 30)
 
 
 def walk_neighbours(view: int, term: int, backward: int) -> Iterator[int]:

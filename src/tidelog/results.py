@@ -144,6 +144,9 @@ class FactSet(Table, Set[Row]):
     def _is_encoded_by(self, terms: TermTable) -> bool:
         return self._terms is terms
 
+    def _first_encoded(self, most: int) -> Encoded:
+        return Encoded(self._rows.first(most), self._terms)
+
     def __len__(self) -> int:
         return self._rows.count
 

@@ -19,17 +19,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from heapq import heappop, heappush
+from itertools import chain
 from typing import NamedTuple
 
-from tidelog.language.syntax import Atom, Comparison, Constant, Expression, Term, Variable, variables
+from tidelog.language.syntax import Atom, Comparison, Constant, Term, Variable, variables
 from tidelog.program.normal import Definition, NormalRule
 
 Estimate = Callable[[Atom, tuple[int, ...]], float]
-"""How many facts match an atom when the given columns are bound."""
+"""How many facts of an atom's predicate match when the given columns are bound."""
+
+_Cost = tuple[bool, float, int]
 
 
 # To look a fact up is taken to cost so much less than to find an instance whose head may be known: a guess.
 FACTS_AN_INSTANCE = 4
+# A body of more atoms is long.
+FEW_ATOMS = 6
 
 
 class Side(Enum):
@@ -157,27 +163,117 @@ def bound_columns(atom: Atom, bound: set[Variable]) -> tuple[int, ...]:
     )
 
 
+class _Waiting:
+    """Items that wait for their variables to be bound, by their places."""
+
+    def __init__(self, needs: Iterable[Iterable[Variable]]) -> None:
+        self._missing: list[int] = []
+        self._waiting: dict[Variable, list[int]] = {}
+        self._ready: list[int] = []
+        for place, needed in enumerate(map(set, needs)):
+            self._missing.append(len(needed))
+            for variable in needed:
+                self._waiting.setdefault(variable, []).append(place)
+            if not needed:
+                self._ready.append(place)
+
+    def bind(self, new: Iterable[Variable]) -> None:
+        for variable in new:
+            for place in self._waiting.pop(variable, ()):
+                self._missing[place] -= 1
+                if not self._missing[place]:
+                    self._ready.append(place)
+
+    def take(self) -> list[int]:
+        """The places of those that wait no more, in order; each once."""
+        if not self._ready:
+            return self._ready
+        ready, self._ready = sorted(self._ready), []
+        return ready
+
+
+_NOTHING_WAITS = _Waiting(())
+
+
+class _Order:
+    """The positive atoms of a long body that are left, the cheapest first.
+
+    An atom is weighed again only when one of its variables has been bound. A body of hundreds of atoms has as many
+    plans, and to weigh all of them at each step of each plan takes minutes.
+    """
+
+    def __init__(self, left: dict[int, Atom], cost: Callable[[int], _Cost]) -> None:
+        self._left = left
+        self._cost = cost
+        self._with: dict[Variable, list[int]] = {}  # the atoms that have a variable
+        for position, atom in left.items():
+            for variable in variables(atom):
+                self._with.setdefault(variable, []).append(position)
+        # What each atom costs, and a heap of all costs that there have been.
+        self._costs: dict[int, _Cost] = {}
+        self._heap: list[_Cost] = []
+        self._weigh(left)
+
+    def bind(self, new: set[Variable], first: bool) -> None:
+        """These variables are bound now, the first of all or others."""
+        # With the first ones, every atom that has none of them becomes a cross product.
+        readers = (self._with.get(variable, ()) for variable in new)
+        self._weigh(self._left if first else chain.from_iterable(readers))
+
+    def _weigh(self, positions: Iterable[int]) -> None:
+        for position in positions:
+            if position in self._left:
+                self._costs[position] = cost = self._cost(position)
+                heappush(self._heap, cost)
+
+    def cheapest(self) -> int:
+        while True:
+            cost = self._heap[0]
+            position = cost[2]
+            if position in self._left and self._costs[position] == cost:
+                return position
+            heappop(self._heap)
+
+
 class _Planner:
     def __init__(self, rule: NormalRule, pivot: Pivot, own: frozenset[str], estimate: Estimate) -> None:
         self._rule = rule
         self._pivot = pivot
         self._own = own
         self._estimate = estimate
+        self._estimates: dict[tuple[str, tuple[int, ...]], float] = {}
         self._bound: set[Variable] = set()
         self._steps: list[Step] = []
         self._positives = dict(enumerate(rule.positives))
-        self._negatives = dict(enumerate(rule.negatives))
-        self._definitions = list(rule.definitions)
-        self._conditions = list(rule.conditions)
-        self._existential = rule.negated_only
+        self._order: _Order | None = None
+        self._existential = existential = rule.negated_only
+        self._definitions = self._conditions = self._negatives = _NOTHING_WAITS
+        if rule.definitions:
+            self._definitions = _Waiting(variables(definition.expression) for definition in rule.definitions)
+        if rule.conditions:
+            self._conditions = _Waiting(map(variables, rule.conditions))
+        if rule.negatives:
+            self._negatives = _Waiting([v for v in variables(atom) if v not in existential] for atom in rule.negatives)
 
     def plan(self) -> Plan:
         self._begin()
         self._settle_conditions()
+        if len(self._positives) > FEW_ATOMS:
+            self._order = _Order(self._positives, self._cost)
         while self._positives:
             self._match_next()
             self._settle_conditions()
         return Plan(self._rule, self._pivot, tuple(self._steps))
+
+    def _bind(self, found: Iterable[Variable]) -> None:
+        new = set(found) - self._bound
+        first = not self._bound
+        self._bound |= new
+        if self._rule.computes or self._rule.negatives:
+            for waiting in (self._definitions, self._conditions, self._negatives):
+                waiting.bind(new)
+        if self._order is not None and new:
+            self._order.bind(new, first)
 
     def _begin(self) -> None:
         match self._pivot.start:
@@ -186,9 +282,9 @@ class _Planner:
                 self._take(atom)
             case Start.NEGATIVE:
                 # The atom itself is checked again below: the fact is only where to look.
-                atom = self._negatives[self._pivot.position]
+                atom = self._rule.negatives[self._pivot.position]
                 self._steps.append(Take(atom))
-                self._bound.update(v for v in variables(atom) if v not in self._existential)
+                self._bind(v for v in variables(atom) if v not in self._existential)
             case Start.HEAD:
                 self._take(Atom(self._rule.head.predicate, self._rule.head.arguments))
             case Start.ALL:
@@ -196,16 +292,17 @@ class _Planner:
 
     def _take(self, atom: Atom) -> None:
         self._steps.append(Take(atom))
-        self._bound.update(variables(atom))
+        self._bind(variables(atom))
 
     def _match_next(self) -> None:
-        position = min(self._positives, key=self._cost)
+        # Few atoms are weighed faster than kept in order.
+        position = min(self._positives, key=self._cost) if self._order is None else self._order.cheapest()
         if self._pivot.start is Start.ALL and len(self._positives) == len(self._rule.positives) == 2:
             position = self._covering(position)
         atom = self._positives.pop(position)
         side, own = self._side(position), atom.predicate in self._own
         self._steps.append(Match(atom, position, bound_columns(atom, self._bound), side, own))
-        self._bound.update(variables(atom))
+        self._bind(variables(atom))
 
     def _covering(self, cheapest: int) -> int:
         """The atom to begin with: one that has the variables of the head and no others, if there is one and it has not
@@ -220,11 +317,17 @@ class _Planner:
         instances = self._estimate(first, ()) * self._estimate(atom, joined)
         return other if joined and self._estimate(atom, ()) <= FACTS_AN_INSTANCE * instances else cheapest
 
-    def _cost(self, position: int) -> tuple[bool, float, int]:
+    def _cost(self, position: int) -> _Cost:
         atom = self._positives[position]
         bound = bound_columns(atom, self._bound)
         unbound = bool(atom.arguments) and not bound and bool(self._bound)
-        return (unbound, 0.0 if len(bound) == atom.arity else self._estimate(atom, bound), position)
+        return (unbound, 0.0 if len(bound) == atom.arity else self._expected(atom, bound), position)
+
+    def _expected(self, atom: Atom, bound: tuple[int, ...]) -> float:
+        key = (atom.predicate, bound)
+        if key not in self._estimates:
+            self._estimates[key] = self._estimate(atom, bound)
+        return self._estimates[key]
 
     def _side(self, position: int) -> Side:
         if self._pivot.start is Start.NEGATIVE:
@@ -242,27 +345,15 @@ class _Planner:
 
     def _settle_conditions(self) -> None:
         """Place every definition, comparison and negated atom whose variables are known by now."""
-        while self._settle_definitions():
-            pass
-        for condition in [item for item in self._conditions if self._known(item)]:
-            self._conditions.remove(condition)
-            self._steps.append(Compare(condition))
-        for position, atom in list(self._negatives.items()):
-            if all(variable in self._bound for variable in variables(atom) if variable not in self._existential):
-                del self._negatives[position]
-                side = self._negative_side(position)
-                self._steps.append(Absent(atom, position, bound_columns(atom, self._bound), side))
-
-    def _settle_definitions(self) -> bool:
-        ready = [definition for definition in self._definitions if self._known(definition.expression)]
-        for definition in ready:
-            self._definitions.remove(definition)
-            self._steps.append(Define(definition, definition.variable not in self._bound))
-            self._bound.add(definition.variable)
-        return bool(ready)
-
-    def _known(self, item: Comparison | Expression) -> bool:
-        return self._bound.issuperset(variables(item))
+        while ready := self._definitions.take():
+            for definition in [self._rule.definitions[place] for place in ready]:
+                self._steps.append(Define(definition, definition.variable not in self._bound))
+                self._bind((definition.variable,))
+        for place in self._conditions.take():
+            self._steps.append(Compare(self._rule.conditions[place]))
+        for place in self._negatives.take():
+            atom = self._rule.negatives[place]
+            self._steps.append(Absent(atom, place, bound_columns(atom, self._bound), self._negative_side(place)))
 
 
 def make_plan(rule: NormalRule, pivot: Pivot, own: Iterable[str], estimate: Estimate) -> Plan:

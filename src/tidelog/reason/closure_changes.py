@@ -2,47 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from tidelog.reason.outcome import LateRows
 from tidelog.reason.replacement import MissingPairs
+from tidelog.reason.transaction import Transaction
 from tidelog.store.closures import ClosureChange
 from tidelog.store.jit import address
 from tidelog.store.layout import F_IN, F_OLD
 from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
-from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
 
+PIECE = 1 << 20
 
-class LazyRows:
-    """Pairs that a change of a closure brought or took, listed when somebody looks, at the latest before the next
-    change.
-    """
+
+class LazyRows(LateRows):
+    """Pairs that a change of a closure brought or took, listed when somebody looks."""
 
     def __init__(self, change: ClosureChange, appeared: bool) -> None:
+        super().__init__(change.count(appeared))
         self._change: ClosureChange | None = change
         self._appeared = appeared
-        self._rows: Cells | None = None
-        self.count = change.added_count if appeared else change.removed_count
 
-    def read(self) -> Cells:
-        if self._rows is None:
-            assert self._change is not None
-            pairs = self._change.added() if self._appeared else self._change.removed()
-            self._rows = np.stack(pairs, axis=1)
-            self._change = None
-        return self._rows
+    def pieces(self) -> Iterator[Cells]:
+        """For the update that they are told of."""
+        assert self._change is not None
+        return (np.stack(pair, axis=1) for pair in self._change.chunks(self._appeared, PIECE))
+
+    def _listed(self, most: int) -> Cells:
+        assert self._change is not None
+        return self._change.rows(self._appeared, most)
+
+    def _let_go(self) -> None:
+        self._change = None
 
 
 class TurnedRows:
     """The same pairs the other way round."""
 
-    def __init__(self, rows: ChangedPairs) -> None:
+    def __init__(self, rows: LazyRows) -> None:
         self._rows = rows
         self.count: int = rows.count
 
     def read(self) -> Cells:
         return self._rows.read()[:, ::-1]
+
+    def first(self, most: int) -> Cells:
+        return self._rows.first(most)[:, ::-1]
+
+    def pieces(self) -> Iterator[Cells]:
+        return (piece[:, ::-1] for piece in self._rows.pieces())
 
 
 ChangedPairs = LazyRows | MissingPairs | TurnedRows
@@ -53,8 +65,8 @@ class ClosureDelta:
 
     dead_count = 0  # The records of a closure are gone when the update is done.
 
-    def __init__(self, store: Store, relation: Relation, gone: ChangedPairs, come: ChangedPairs) -> None:
-        self._store = store
+    def __init__(self, transaction: Transaction, relation: Relation, gone: ChangedPairs, come: ChangedPairs) -> None:
+        self._transaction = transaction
         self._relation = relation
         self._facts: tuple[Cells, Cells] | None = None
         self.gone = gone
@@ -81,15 +93,15 @@ class ClosureDelta:
 
     def _listed(self) -> tuple[Cells, Cells]:
         if self._facts is None:
-            gone, come = self.gone.read(), self.come.read()
-            self._record(gone, F_OLD)
-            self._record(come, F_IN)
-            facts = np.arange(len(gone) + len(come), dtype=np.int32)
-            self._facts = facts[: len(gone)], facts[len(gone) :]
+            self._record(self.gone, F_OLD)
+            self._record(self.come, F_IN)
+            facts = np.arange(self.gone.count + self.come.count, dtype=np.int32)
+            self._facts = facts[: self.gone.count], facts[self.gone.count :]
         return self._facts
 
-    def _record(self, rows: Cells, flags: int) -> None:
-        if len(rows):
-            self._relation.reserve(len(rows))
-            rows = np.ascontiguousarray(rows)
-            load_rows(self._store.machine, self._relation.number, address(rows), len(rows), flags)
+    def _record(self, pairs: ChangedPairs, flags: int) -> None:
+        self._relation.reserve(pairs.count)
+        for piece in pairs.pieces():
+            rows = np.ascontiguousarray(piece)
+            load_rows(self._transaction.machine, self._relation.number, address(rows), len(rows), flags)
+            self._transaction.check_limits()

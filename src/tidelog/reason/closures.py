@@ -22,11 +22,13 @@ from tidelog.errors import StorageError
 from tidelog.language.syntax import Atom, Rule
 from tidelog.program.modules import Diagonal, Kind, Module
 from tidelog.reason.changes import Changed, RuleChange
-from tidelog.reason.closure_changes import ChangedPairs, ClosureDelta, LazyRows, TurnedRows
+from tidelog.reason.closure_changes import PIECE, ClosureDelta, LazyRows, TurnedRows
 from tidelog.reason.compiled import CompiledRule, Node, normal_form
-from tidelog.reason.replacement import ClosurePairs, Pairs, StoredPairs, count_common, differences, is_within
+from tidelog.reason.outcome import LAZY_FROM
+from tidelog.reason.replacement import ClosurePairs, Look, Pairs, StoredPairs, count_common, differences, is_within
 from tidelog.reason.transaction import Transaction
 from tidelog.store.closures import Closure, DirectedClosure, ReadableClosure, SymmetricClosure
+from tidelog.store.closures.closure import Watch, watch_nothing
 from tidelog.store.jit import address
 from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, K_FLOAT
 from tidelog.store.records import Cells, Records
@@ -91,7 +93,7 @@ class ClosureNode:
         self._rules = rules
         self.closure = self._empty_closure()
         self.bases = self._base_nodes()
-        self._unread: weakref.WeakSet[ChangedPairs] = weakref.WeakSet()
+        self._unread: weakref.WeakSet[LazyRows] = weakref.WeakSet()
         self._applied = False
         self._told = False  # `_unread` are pairs that changed in the update in work
         # What the closure takes the place of in the update in work: records, or the closure of another module.
@@ -210,7 +212,7 @@ class ClosureNode:
         self.module = module
         self._rules = rules
         if _yield(module) != _yield(before.module):
-            self._former = {name: ClosurePairs(view) for name, view in self.views()}
+            self._former = {member.relation.name: self._pairs_of(member) for member in self.members}
             self.closure = self._empty_closure()
         self.bases = self._base_nodes()
 
@@ -230,6 +232,13 @@ class ClosureNode:
 
     def view(self, predicate: str) -> ReadableClosure:
         return dict(self.views())[predicate]
+
+    def pairs(self, predicate: str) -> ClosurePairs:
+        """The pairs that a predicate shows now."""
+        return next(self._pairs_of(member) for member in self.members if member.relation.name == predicate)
+
+    def _pairs_of(self, member: Member) -> ClosurePairs:
+        return ClosurePairs(self.closure, member.turned)
 
     def _show(self) -> None:
         """Be the contents of all relations."""
@@ -262,12 +271,12 @@ class ClosureNode:
                 member.relation.become_closure(None)
                 member.relation.take_back(records)
 
-    def take_over(self) -> None:
+    def take_over(self, watch: Watch = watch_nothing) -> None:
         """Become the contents of the relations, with the pairs that follow from the base as it is now."""
         base = self._store.relation(self.base_predicate, 2)
         edges = self._edges(base.rows())
         if len(edges[0]):
-            self.closure.apply(NO_EDGES, edges)
+            self.closure.apply(NO_EDGES, edges, watch)
         # Last, since records are emptied: whatever failed before has changed nothing.
         for member in self.members:
             member.relation.was_empty = True
@@ -281,27 +290,36 @@ class ClosureNode:
             raise StorageError(f"`{self.module.predicate}` was saved as a closure, and with floats it is none")
         self.take_over()
 
-    def hand_back(self, explicit_only: bool) -> None:
-        """Put the pairs into records again, as they are between two updates; or the explicit ones alone."""
+    def hand_back(self, explicit_only: bool, look: Look) -> None:
+        """Put the pairs into records again, as they are between two updates; or the explicit ones alone. `look` is
+        called now and then, and may raise.
+        """
         try:
             for member in self.members:
-                self._record(member.relation, explicit_only)
+                self._record(member.relation, explicit_only, look)
         except BaseException:
             self.come_back()
             raise
 
-    def _record(self, relation: Relation, explicit_only: bool) -> None:
-        explicit = self.explicit_rows(relation.name)
-        rows = explicit[:0] if explicit_only else relation.rows()
+    def _record(self, relation: Relation, explicit_only: bool, look: Look) -> None:
+        explicit, closure = self.explicit_rows(relation.name), relation.closure
+        assert closure is not None
         relation.become_closure(None)
         # Explicit ones first: a row that is there already keeps its flags.
-        for part, flags in ((explicit, F_IN | F_OLD | F_EXPLICIT), (rows, F_IN | F_OLD)):
-            part = np.ascontiguousarray(part)
-            relation.reserve(len(part))
-            load_rows(self._store.machine, relation.number, address(part), len(part), flags)
+        self._load(relation, explicit, F_IN | F_OLD | F_EXPLICIT)
+        if not explicit_only:
+            relation.reserve(len(closure))
+            for pair in closure.pairs(PIECE):
+                self._load(relation, np.stack(pair, axis=1), F_IN | F_OLD)
+                look()
         relation.explicit_count = len(explicit)
         relation.ranked = False
         relation.settle_start()
+
+    def _load(self, relation: Relation, rows: Cells, flags: int) -> None:
+        rows = np.ascontiguousarray(rows)
+        relation.reserve(len(rows))
+        load_rows(self._store.machine, relation.number, address(rows), len(rows), flags)
 
     def come_back(self) -> None:
         """The closure does not end after all: be the contents of the relations again."""
@@ -318,28 +336,37 @@ class ClosureNode:
         if self.begins:
             self._set_records_aside()
         if self._former:
-            return self._replace(delta)
+            return self._replace(transaction, delta)
         if not delta:
             return {}
         base = self._store.relation(self.base_predicate, 2)
         gone, come = base.rows(delta.removed), base.rows(delta.added)
         self._refuse_floats(come)
-        return self._apply(self._edges(gone), self._edges(come))
+        return self._apply(transaction, self._edges(gone), self._edges(come))
 
-    def _apply(self, gone: tuple[Cells, Cells], come: tuple[Cells, Cells]) -> dict[str, ClosureDelta]:
+    def _apply(
+        self, transaction: Transaction, gone: tuple[Cells, Cells], come: tuple[Cells, Cells]
+    ) -> dict[str, ClosureDelta]:
         """Take edges out of the closure and into it; how that changed what each relation shows."""
         self._read_unread()
         for member in self.members:
             member.relation.was_empty = len(self.closure) == 0
-        change = self.closure.apply(gone, come)
+        change = self.closure.apply(gone, come, self._watch(transaction, 0))
         self._applied = True
         lost, won = LazyRows(change, appeared=False), LazyRows(change, appeared=True)
-        self._tell(lost, won)
-        return {member.relation.name: self._delta(member, lost, won) for member in self.members}
+        self._unread, self._told = weakref.WeakSet((lost, won)), True
+        return {member.relation.name: self._delta(transaction, member, lost, won) for member in self.members}
 
-    def _delta(self, member: Member, lost: LazyRows, won: LazyRows) -> ClosureDelta:
+    def _delta(self, transaction: Transaction, member: Member, lost: LazyRows, won: LazyRows) -> ClosureDelta:
         turned = (TurnedRows(lost), TurnedRows(won)) if member.turned else (lost, won)
-        return ClosureDelta(self._store, member.relation, *turned)
+        return ClosureDelta(transaction, member.relation, *turned)
+
+    def _watch(self, transaction: Transaction, counted: int) -> Watch:
+        """The limits of an update, for a change of the closure. All pairs but those that are counted already are facts
+        of each predicate, unless that is one that no program has.
+        """
+        predicates = sum(not member.relation.name.startswith("#") for member in self.members)
+        return lambda more: transaction.check_limits(max(0, more - counted) * predicates)
 
     def _set_records_aside(self) -> None:
         # No fact is marked in an update that changes rules, so nobody knows the records by their numbers.
@@ -348,37 +375,35 @@ class ClosureNode:
             self._records[name] = member.relation.set_aside()
             self._former.setdefault(name, StoredPairs(self._records[name].rows(F_IN)))
 
-    def _replace(self, delta: Changed | None) -> dict[str, ClosureDelta]:
+    def _replace(self, transaction: Transaction, delta: Changed | None) -> dict[str, ClosureDelta]:
         """Build the closure from its base, and tell by what it differs from what was there."""
         self._refuse_floats(self._store.relation(self.base_predicate, 2).rows())
         self._read_unread()
-        self.take_over()
+        self.take_over(self._watch(transaction, len(self.relation)))
         deltas = {}
-        told: list[ChangedPairs] = []
         for member in self.members:
-            former, present = self._former[member.relation.name], ClosurePairs(member.view_of(self.closure))
+            former, present = self._former[member.relation.name], self._pairs_of(member)
             member.relation.was_empty = len(former) == 0
-            changed = differences(former, present, self._count_common(former, present, delta))
-            told += changed
-            deltas[member.relation.name] = ClosureDelta(self._store, member.relation, *changed)
-        self._tell(*told)
+            common = self._count_common(transaction, former, present, delta)
+            changed = differences(former, present, common)
+            deltas[member.relation.name] = ClosureDelta(transaction, member.relation, *changed)
         return deltas
 
-    def _count_common(self, former: Pairs, present: Pairs, delta: Changed | None) -> int:
+    def _count_common(self, transaction: Transaction, former: Pairs, present: Pairs, delta: Changed | None) -> int:
         module, before = self.module, None if self._before is None else self._before.module
         if before is not None and is_within(before, module) and not (delta and len(delta.removed)):
             return len(former)
         if before is not None and is_within(module, before) and not (delta and len(delta.added)):
             return len(present)
-        return count_common(former, present)
+        return count_common(former, present, transaction.check_limits)
 
     def _read_unread(self) -> None:
-        """List the pairs that an earlier change brought or took, where somebody may still look."""
+        """List the few pairs that an earlier change brought or took, where somebody may still look. Many are better
+        found again by whoever does.
+        """
         for rows in list(self._unread):
-            rows.read()
-
-    def _tell(self, *changed: ChangedPairs) -> None:
-        self._unread, self._told = weakref.WeakSet(changed), True
+            if rows.count <= LAZY_FROM:
+                rows.read()
 
     def _refuse_floats(self, rows: Cells) -> None:
         if self.module.needs_distinct_values and self._holds_floats(rows):

@@ -9,27 +9,26 @@ from __future__ import annotations
 import numpy as np
 
 from tidelog.reason.compiled import CompiledRule
-from tidelog.reason.outcome import NO_ROWS
+from tidelog.reason.outcome import NO_ROWS, LateRows
 from tidelog.store.layout import F_IN
 from tidelog.store.records import Cells, Records
 
 _NOTHING: Cells = np.empty(0, np.int32)
 
 
-class DroppedRows:
+class DroppedRows(LateRows):
     """The rows of records that have been dropped."""
 
     def __init__(self, records: Records) -> None:
+        super().__init__(records.count if records.clean else records.count_of(F_IN))
         self._records: Records | None = records
-        self._rows: Cells | None = None
-        self.count = records.count if records.clean else records.count_of(F_IN)
 
-    def read(self) -> Cells:
-        if self._rows is None:
-            assert self._records is not None
-            self._rows = self._records.rows(F_IN)
-            self._records = None
-        return self._rows
+    def _listed(self, most: int) -> Cells:
+        assert self._records is not None
+        return self._records.rows(F_IN)[:most]
+
+    def _let_go(self) -> None:
+        self._records = None
 
 
 class Dropped:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ from tidelog.reason.reclaiming import Reclaiming
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.recounting import recount
 from tidelog.reason.renewal import Renewed
+from tidelog.reason.replacement import Look
 from tidelog.reason.returning import NO_WORDS
 from tidelog.reason.transaction import Limits, Transaction
 from tidelog.store.jit import working_time
@@ -129,9 +131,10 @@ class Engine:
                 self._cores.want_none()
 
     def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
+        began = working_time()
         self._make_ready()
-        exchange = self._exchange_rules(request)
-        transaction = self._begin(request, exchange)
+        exchange = self._exchange_rules(request, partial(self.limits.check_time, began))
+        transaction = self._begin(request, exchange, began)
         self.store.begin_relations()
         try:
             with transaction.window:
@@ -172,8 +175,8 @@ class Engine:
         if self.store.code.crowded and self.store.code.make_room(self.nodes.words()):
             self._forget_all_plans()
 
-    def _exchange_rules(self, request: Request) -> Exchange:
-        """Change the rules; closures follow where they can."""
+    def _exchange_rules(self, request: Request, look: Look) -> Exchange:
+        """Change the rules; closures follow where they can. `look` is called now and then, and may raise."""
         if not request.remove_rules and not request.add_rules:
             return NO_EXCHANGE
         removed = {number: self.nodes.rule(number) for number in request.remove_rules}
@@ -184,7 +187,7 @@ class Engine:
         try:
             # Whoever compiles a rule, kernels count what it does.
             self.store.ensure_rules(self.graph.next_number)
-            self._closures.leave(self.graph, exchange.heads, self._derived_afresh(gone))
+            self._closures.leave(self.graph, exchange.heads, self._derived_afresh(gone), look)
         except BaseException:
             exchange.take_back(self.graph)
             self.counted.roll_back()
@@ -193,7 +196,7 @@ class Engine:
         exchange.forget_plans()
         return exchange
 
-    def _begin(self, request: Request, exchange: Exchange) -> Transaction:
+    def _begin(self, request: Request, exchange: Exchange, began: float) -> Transaction:
         transaction = Transaction(
             self.store,
             self.limits,
@@ -201,6 +204,7 @@ class Engine:
             self.rule_text,
             self.attendant,
             self._kept,
+            began,
         )
         self._kept = NO_WORDS
         if not exchange and self._passes_marks():
@@ -311,6 +315,7 @@ class Engine:
 
     def _pass(self, transaction: Transaction, request: Request, exchange: Exchange) -> None:
         """Take the update through the components, in order."""
+        self.store.look = transaction.check_limits
         self._declare(request)
         begun = self._closures.begin(exchange.heads)
         cores = self._cores.exchange((*exchange.heads, *self._closures.ended)) if exchange else self._cores.begin()

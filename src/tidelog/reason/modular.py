@@ -20,10 +20,11 @@ from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Module, recognise_whole
+from tidelog.reason import interrupts
 from tidelog.reason.closure_changes import ClosureDelta
 from tidelog.reason.closures import ClosureNode, ClosureState
 from tidelog.reason.compiled import aggregates
-from tidelog.reason.replacement import ClosurePairs
+from tidelog.reason.replacement import ClosurePairs, Look
 from tidelog.reason.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -84,19 +85,20 @@ class Closures:
 
     # --- before an update ---------------------------------------------------------------------------------------------
 
-    def leave(self, graph: RuleGraph, touched: Iterable[str], afresh: Container[str]) -> None:
+    def leave(self, graph: RuleGraph, touched: Iterable[str], afresh: Container[str], look: Look) -> None:
         """Before the rules change to those of `graph`: let closures follow where they can, and put the pairs of the
-        others into records, but not of predicates that are derived afresh.
+        others into records, but not of predicates that are derived afresh. `look` is called now and then, and may
+        raise.
         """
         try:
             for predicate in touched:
                 if predicate in self._nodes:
-                    self._follow_or_leave(graph, predicate, afresh)
+                    self._follow_or_leave(graph, predicate, afresh, look)
         except BaseException:
             self.roll_back()
             raise
 
-    def _follow_or_leave(self, graph: RuleGraph, predicate: str, afresh: Container[str]) -> None:
+    def _follow_or_leave(self, graph: RuleGraph, predicate: str, afresh: Container[str], look: Look) -> None:
         node = self._nodes[predicate]
         rules = self._rules(graph, predicate)
         module = self._module(graph, predicate)
@@ -106,7 +108,7 @@ class Closures:
             self._followed.append((node, node.state()))
             node.follow_rules(module, rules)
         else:
-            self._hand_back(node, explicit_only=all(name in afresh for name in node.module.predicates))
+            self._hand_back(node, all(name in afresh for name in node.module.predicates), look)
 
     def begin(self, touched: Iterable[str]) -> tuple[str, ...]:
         """Let the components that the new rules make closures be that from now on; their predicates."""
@@ -137,7 +139,7 @@ class Closures:
 
     def former_pairs(self, predicate: str) -> ClosurePairs | None:
         """The pairs of a closure that ended in the update in work and that did not become records."""
-        return ClosurePairs(self._ended[predicate].view(predicate)) if predicate in self._virtual else None
+        return self._ended[predicate].pairs(predicate) if predicate in self._virtual else None
 
     @property
     def ended(self) -> tuple[str, ...]:
@@ -188,12 +190,12 @@ class Closures:
     def give_up(self, predicate: str) -> None:
         """A predicate that met facts which its module cannot take is left to the general algorithms."""
         if predicate in self._nodes:
-            self._hand_back(self._nodes[predicate], explicit_only=False)
+            self._hand_back(self._nodes[predicate], False, interrupts.check)
             self.commit()
         self._unfit.add(predicate)
 
-    def _hand_back(self, node: ClosureNode, explicit_only: bool) -> None:
-        node.hand_back(explicit_only)
+    def _hand_back(self, node: ClosureNode, explicit_only: bool, look: Look) -> None:
+        node.hand_back(explicit_only, look)
         for predicate in node.module.predicates:
             self._ended[predicate] = node
         if explicit_only:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Protocol
 
 import numpy as np
@@ -26,6 +28,9 @@ class ChangedRows(Protocol):
 
     def read(self) -> Cells: ...
 
+    def first(self, most: int) -> Cells:
+        """So many of them, without a look at the others where that is dear."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
@@ -37,6 +42,9 @@ class StoredRows:
 
     def read(self) -> Cells:
         return self.rows
+
+    def first(self, most: int) -> Cells:
+        return self.rows[:most]
 
 
 NO_ROWS = StoredRows(np.empty((0, 0), np.int32))
@@ -67,18 +75,46 @@ class Request:
 NO_REQUEST = Request()
 
 
-class AppendedRows:
+class LateRows(ABC):
+    """Rows that are listed when somebody looks, once: it may be any thread, at any time."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._rows: Cells | None = None
+        # An update that is about to change what the rows lie in waits for whoever is reading them.
+        self._lock = RLock()
+
+    def read(self) -> Cells:
+        with self._lock:
+            if self._rows is None:
+                self._rows = self._listed(self.count)
+                self._let_go()
+            return self._rows
+
+    def first(self, most: int) -> Cells:
+        with self._lock:
+            return self._listed(min(most, self.count)) if self._rows is None else self._rows[:most]
+
+    @abstractmethod
+    def _listed(self, most: int) -> Cells:
+        """So many rows; there are no fewer."""
+
+    @abstractmethod
+    def _let_go(self) -> None:
+        """The rows are listed: forget what they were found in."""
+
+
+class AppendedRows(LateRows):
     """Rows of new records, copied when somebody looks, at the latest before the records change."""
 
     def __init__(self, relation: Relation, start: int, stop: int) -> None:
-        self._place: tuple[Relation, int, int] | None = (relation, start, stop)
-        self._rows: Cells | None = None
-        self.count = stop - start
+        super().__init__(stop - start)
+        self._place: tuple[Relation, int] | None = (relation, start)
 
-    def read(self) -> Cells:
-        if self._rows is None:
-            assert self._place is not None
-            relation, start, stop = self._place
-            self._rows = relation.cells[start:stop, : relation.arity].copy()
-            self._place = None
-        return self._rows
+    def _listed(self, most: int) -> Cells:
+        assert self._place is not None
+        relation, start = self._place
+        return relation.cells[start : start + most, : relation.arity].copy()
+
+    def _let_go(self) -> None:
+        self._place = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidelog.reason.changes import NOTHING
-from tidelog.reason.outcome import ChangedRows, StoredRows
+from tidelog.reason.outcome import ChangedRows, LateRows, StoredRows
 from tidelog.reason.replacement import ClosurePairs, MissingPairs, StoredPairs
 from tidelog.store.jit import address
 from tidelog.store.layout import F_OLD
@@ -24,21 +24,20 @@ from tidelog.store.update_kernels import load_rows
 GONE = -1  # what is found in the place of a fact that is not there any more
 
 
-class GoneRows:
+class GoneRows(LateRows):
     """Rows of former records that are not among the present ones; copied when somebody looks."""
 
     def __init__(self, former: Records, found: Cells) -> None:
+        super().__init__(int(np.count_nonzero(found == GONE)))
         self._former: tuple[Records, Cells] | None = former, found
-        self._rows: Cells | None = None
-        self.count = int(np.count_nonzero(found == GONE))
 
-    def read(self) -> Cells:
-        if self._rows is None:
-            assert self._former is not None
-            former, found = self._former
-            self._rows = former.cells[np.flatnonzero(found == GONE), : former.arity]
-            self._former = None
-        return self._rows
+    def _listed(self, most: int) -> Cells:
+        assert self._former is not None
+        former, found = self._former
+        return former.cells[np.flatnonzero(found == GONE)[:most], : former.arity]
+
+    def _let_go(self) -> None:
+        self._former = None
 
 
 class Renewed:

@@ -7,17 +7,20 @@ two sets, each stored or virtual. How many pairs they have in common is counted 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelog.program.modules import Diagonal, Kind, Module
-from tidelog.store.closures import ReadableClosure
+from tidelog.reason.outcome import LateRows
+from tidelog.store.closures import Closure
 from tidelog.store.records import Cells
 
 Mask = npt.NDArray[np.bool_]
+Look = Callable[[], None]
 
 _PIECE = 1 << 20
 _KINDS = (Kind.TRANSITIVE, Kind.SYMMETRIC_TRANSITIVE)
@@ -32,6 +35,9 @@ class Pairs(Protocol):
     def contains(self, rows: Cells) -> Mask: ...
 
     def pieces(self) -> Iterator[Cells]: ...
+
+    def settled(self) -> AbstractContextManager[Pairs]:
+        """The same pairs, for whoever looks after the update: it may be any thread, at any time."""
 
 
 class StoredPairs:
@@ -53,41 +59,64 @@ class StoredPairs:
         if len(self._rows):
             yield self._rows
 
+    def settled(self) -> AbstractContextManager[Pairs]:
+        return nullcontext(self)
+
 
 class ClosurePairs:
-    """The pairs of a closure."""
+    """The pairs that a closure has now, as they are or turned round."""
 
-    def __init__(self, closure: ReadableClosure) -> None:
+    def __init__(self, closure: Closure, turned: bool) -> None:
         self._closure = closure
+        self._turned = turned
+        self._view = closure.turned() if turned else closure
+        self._moment = closure.now
 
     def __len__(self) -> int:
-        return len(self._closure)
+        return len(self._view)
 
     def contains(self, rows: Cells) -> Mask:
-        return self._closure.contains(rows[:, 0], rows[:, 1])
+        return self._view.contains(rows[:, 0], rows[:, 1])
 
     def pieces(self) -> Iterator[Cells]:
-        return (np.stack(pair, axis=1) for pair in self._closure.pairs(_PIECE))
+        return (np.stack(pair, axis=1) for pair in self._view.pairs(_PIECE))
+
+    @contextmanager
+    def settled(self) -> Iterator[Pairs]:
+        with self._closure.at(self._moment) as closure:
+            yield ClosurePairs(closure, self._turned)
 
 
-class MissingPairs:
+class MissingPairs(LateRows):
     """The pairs of one set that another lacks: `count` of them, listed when somebody looks."""
 
     def __init__(self, pairs: Pairs, other: Pairs, count: int) -> None:
+        super().__init__(count)
         self._sets: tuple[Pairs, Pairs] | None = (pairs, other)
-        self._rows: Cells | None = None
-        self.count = count
 
-    def read(self) -> Cells:
-        if self._rows is None:
-            assert self._sets is not None
-            pairs, other = self._sets
-            pieces = pairs.pieces() if self.count else iter(())
-            if self.count < len(pairs):
-                pieces = (piece[~other.contains(piece)] for piece in pieces)
-            self._rows = np.concatenate([np.empty((0, 2), np.int32), *pieces])
-            self._sets = None
-        return self._rows
+    def pieces(self) -> Iterator[Cells]:
+        """For the update that they are told of."""
+        assert self._sets is not None
+        return self._missing(*self._sets)
+
+    def _missing(self, pairs: Pairs, other: Pairs) -> Iterator[Cells]:
+        pieces = pairs.pieces() if self.count else iter(())
+        if self.count == len(pairs):
+            return pieces
+        return (piece[~other.contains(piece)] for piece in pieces)
+
+    def _listed(self, most: int) -> Cells:
+        assert self._sets is not None
+        listed, found = [np.empty((0, 2), np.int32)], 0
+        with self._sets[0].settled() as pairs, self._sets[1].settled() as other:
+            pieces = self._missing(pairs, other)
+            while found < most:
+                listed.append(next(pieces)[: most - found])
+                found += len(listed[-1])
+        return np.concatenate(listed)
+
+    def _let_go(self) -> None:
+        self._sets = None
 
 
 def differences(former: Pairs, present: Pairs, common: int) -> tuple[MissingPairs, MissingPairs]:
@@ -96,10 +125,16 @@ def differences(former: Pairs, present: Pairs, common: int) -> tuple[MissingPair
     return gone, MissingPairs(present, former, len(present) - common)
 
 
-def count_common(one: Pairs, other: Pairs) -> int:
-    """How many pairs two sets share, by a walk through the smaller one."""
+def count_common(one: Pairs, other: Pairs, look: Look) -> int:
+    """How many pairs two sets share, by a walk through the smaller one. `look` is called now and then, and may
+    raise.
+    """
     smaller, larger = sorted((one, other), key=len)
-    return sum(int(np.count_nonzero(larger.contains(piece))) for piece in smaller.pieces())
+    common = 0
+    for piece in smaller.pieces():
+        common += int(np.count_nonzero(larger.contains(piece)))
+        look()
+    return common
 
 
 def is_within(module: Module, larger: Module) -> bool:

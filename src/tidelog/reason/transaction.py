@@ -65,6 +65,8 @@ from tidelog.store.store import LIST_COUNT, Store
 # Candidates between two looks at the clock: some tens of milliseconds.
 BUDGET = 4_000_000
 
+NO_RULE = "no rule had a part in it yet"
+
 Functions = Mapping[str, Callable[..., Any]]
 
 
@@ -74,6 +76,12 @@ class Limits:
 
     max_facts: int | None = None
     timeout: float | None = None
+
+    def check_time(self, began: float, busiest: Callable[[], str] = lambda: NO_RULE) -> None:
+        """Raise `LimitError` where an update takes too long, `KeyboardInterrupt` after Ctrl-C."""
+        interrupts.check()
+        if self.timeout is not None and working_time() - began > self.timeout:
+            raise LimitError(f"the update took more than {self.timeout} s; {busiest()}")
 
 
 # So often in all patience asks whether it is worth to go on.
@@ -98,6 +106,7 @@ class Transaction:
         rule_text: Callable[[int], str],
         attendant: Attendant | None = None,
         kept: Words = NO_WORDS,
+        began: float | None = None,
     ) -> None:
         self.store = store
         self.machine = store.machine
@@ -110,7 +119,7 @@ class Transaction:
         self._budget = BUDGET if attendant is None else attendant.budget
         store.breathe = no_breath if attendant is None else attendant.breathe
         store.alone = self.window.alone
-        self._began = working_time()
+        self._began = working_time() if began is None else began
         self.deltas: dict[str, Changed] = {}
         self.candidates = 0  # that kernels have looked at
         self._patience: int | None = None
@@ -295,14 +304,14 @@ class Transaction:
             self.store.grow_requests()
         answer_requests(self.store, self._functions)
 
-    def check_limits(self) -> None:
-        """Raise `LimitError` where the update takes too long or derives too much, `KeyboardInterrupt` after Ctrl-C."""
-        interrupts.check()
+    def check_limits(self, more: int = 0) -> None:
+        """Raise `LimitError` where the update takes too long or derives too much, `KeyboardInterrupt` after Ctrl-C.
+        `more` facts at least are there besides those that the store knows of: a closure in work has found them.
+        """
         limits = self._limits
-        if limits.timeout is not None and working_time() - self._began > limits.timeout:
-            raise LimitError(f"the update took more than {limits.timeout} s; {self._busiest_rule()}")
-        if limits.max_facts is not None and self._at_most() > limits.max_facts:
-            total = self.store.fact_count()
+        limits.check_time(self._began, self._busiest_rule)
+        if limits.max_facts is not None and self._at_most() + more > limits.max_facts:
+            total = self.store.fact_count() + more
             if total > limits.max_facts:
                 raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {self._busiest_rule()}")
 
@@ -316,7 +325,7 @@ class Transaction:
         grown[: len(before)] -= before
         grown[AUXILIARY] = 0
         if not grown.any():
-            return "no rule had a part in it yet"
+            return NO_RULE
         return f"busiest rule: {self._rule_text(int(np.argmax(grown)))}"
 
     # --- propagation --------------------------------------------------------------------------------------------------
@@ -513,6 +522,7 @@ class Transaction:
         self.store.spare.end_update()
         self.store.breathe = no_breath
         self.store.alone = nullcontext
+        self.store.look = no_breath
 
     def roll_back(self) -> None:
         for relation in self._postponed:

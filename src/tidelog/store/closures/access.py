@@ -7,6 +7,8 @@ from tidelog.store.closures.layout import (
     ENTRIES,
     LIMIT_BYTE,
     NEEDED,
+    PAUSE_AT,
+    PAUSED,
     ROOM,
     SIZE_BYTE,
     STAMP,
@@ -15,6 +17,7 @@ from tidelog.store.closures.layout import (
     TABLE_STRIDE,
     TOKEN,
     USED,
+    WORK,
 )
 from tidelog.store.closures.memory import Longs
 from tidelog.store.jit import device, inlined, load_i32, load_i64, load_u8, store_i32, store_i64, store_u8
@@ -103,6 +106,18 @@ def lacks(m: Longs, pool: int, more: int) -> bool:
         return False
     m[STATUS] = pool
     m[NEEDED] = more
+    return True
+
+
+@inlined
+def tired(m: Longs) -> bool:
+    """Has the kernel worked for as long as it may at a time? Then it has to stop, and says so.
+
+    To be asked only after something has been done that need not be done again.
+    """
+    if m[WORK] < m[PAUSE_AT]:
+        return False
+    m[STATUS] = PAUSED
     return True
 
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tidelog.errors import TidelogError
 from tidelog.store.closures import graph
 from tidelog.store.closures.change import ClosureChange, Edges
 from tidelog.store.closures.differences import forget_changes, settle_diagonal
+from tidelog.store.closures.history import History, Moment, Past, packed, unpacked
 from tidelog.store.closures.layout import (
     BOUNDS,
     CAPACITY,
@@ -34,10 +38,14 @@ from tidelog.store.closures.layout import (
     NODES,
     NUMBER,
     OUT,
+    PAIRS,
+    PAUSE_AT,
+    PAUSED,
     REFLEXIVE,
     STATUS,
     TERMS,
     TOO_MUCH,
+    WORK,
 )
 from tidelog.store.closures.memory import Ints, Memory
 from tidelog.store.closures.reading import ReadableClosure, as_edges, located
@@ -46,6 +54,17 @@ from tidelog.store.growth import Breathe, no_breath
 from tidelog.store.jit import address
 
 Diagonal = Literal["closure", "given"]
+
+Watch = Callable[[int], None]
+"""Told by how many pairs there are more at least than before a change, again and again while it is in work; raises to
+have it taken back."""
+
+SLICE = 1 << 25  # words and edges between two looks around: some tens of milliseconds
+PIECE = 1 << 20  # terms
+
+
+def watch_nothing(_more: int) -> None:
+    """Nobody minds."""
 
 
 class Closure(ReadableClosure):
@@ -64,21 +83,40 @@ class Closure(ReadableClosure):
         self._initial_capacity = capacity
         self._memory = Memory(self.directed, capacity)
         self._pairs = 0  # of different nodes
-        self._last: tuple[Edges, Edges] | None = None
+        self._history = History(self._version)
+        self._can_undo = False
         self._crowded = False
         self.breathe: Breathe = no_breath  # between two kernels
+        # Whoever changes the closure has it, and whoever reads what an earlier change did.
+        self._lock = RLock()
+        self._changing = False
+        self._watch: Watch = watch_nothing
 
     # --- changing ---------------------------------------------------------------------------------------------
 
-    def apply(self, deleted: tuple[ArrayLike, ArrayLike], added: tuple[ArrayLike, ArrayLike]) -> ClosureChange:
+    def apply(
+        self,
+        deleted: tuple[ArrayLike, ArrayLike],
+        added: tuple[ArrayLike, ArrayLike],
+        watch: Watch = watch_nothing,
+    ) -> ClosureChange:
         """Delete base edges, then add some; each comes as an array of sources and an array of targets.
 
-        Every edge to delete is a base edge, and every edge to add is none after the deletions. Whatever is raised, the
-        closure is as before.
+        Every edge to delete is a base edge, and every edge to add is none after the deletions. Whatever is raised, be
+        it by `watch`, the closure is as before.
         """
         gone, come = as_edges(deleted), as_edges(added)
         if min((int(side.min()) for side in (*gone, *come) if len(side)), default=0) < 0:
             raise ValueError("Terms are numbered from 0 on; an edge has a negative one.")
+        with self._lock:
+            self._changing, self._watch = True, watch
+            appeared, vanished = self._applied(gone, come)
+            self._can_undo = True
+            self._changing, self._watch = False, watch_nothing
+            return ClosureChange(self, self._history.now, appeared, vanished)
+
+    def _applied(self, gone: Edges, come: Edges) -> tuple[int, int]:
+        """Apply a change, or leave all as it was; how many pairs appeared and vanished."""
         # Beginning again replaces the edges themselves, so they are kept; otherwise the change is taken back from them.
         anew = self._crowded or self._memory[NODES] == 0
         before = self.base_edges() if anew else None
@@ -87,25 +125,30 @@ class Closure(ReadableClosure):
                 self._reload(self.base_edges())
             self._version += 1
             forget_changes(self._memory.m)
-            change = self._apply(gone, come)
+            counts = self._apply(gone, come)
+            self._history.advance(self._version, gone, come, self.base_edges, self._memory[EDGES])
         except BaseException:
             if before is None:
                 before = _difference(_union(self.base_edges(), gone), _difference(come, gone))
+            self._watch = watch_nothing
+            # What earlier changes did can be told, even if memory is too short to build the closure again.
+            self._history.keep(before)
+            self._changing = False
             self._reload(before)
             raise
-        self._last = (gone, come)
-        return change
+        return counts
 
     def undo(self) -> ClosureChange:
         """Take the last change back; the closure then holds the same pairs as before it."""
-        if self._last is None:
+        last = self._history.now.made_by
+        if last is None or not self._can_undo:
             raise RuntimeError("There is no change to take back, or the last one has been taken back already.")
-        gone, come = self._last
+        gone, come = last
         change = self.apply(come, gone)
-        self._last = None
+        self._can_undo = False
         return change
 
-    def _apply(self, gone: Edges, come: Edges) -> ClosureChange:
+    def _apply(self, gone: Edges, come: Edges) -> tuple[int, int]:
         known = self._memory[NODES]
         ends = self._numbers(np.concatenate([*gone, *come]))
         deletions, additions = len(gone[0]), len(come[0])
@@ -116,7 +159,7 @@ class Closure(ReadableClosure):
         appeared, vanished = self._compare()
         self._pairs += appeared - vanished
         self._memory.retired.clear()
-        return ClosureChange(self, appeared + len(self._flipped(True)), vanished + len(self._flipped(False)))
+        return appeared + len(self._flipped(True)), vanished + len(self._flipped(False))
 
     @abstractmethod
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
@@ -158,6 +201,35 @@ class Closure(ReadableClosure):
                 return
             yield source[:filled], target[:filled]
             reflexive = reflexive[:0]
+
+    # --- the past ---------------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> Moment:
+        """The state after the last change, to be asked for later on."""
+        return self._history.now
+
+    @contextmanager
+    def at(self, moment: Moment) -> Iterator[Self]:
+        """The closure as it was at a moment, the change that led there being its last: itself, which nobody changes
+        meanwhile, or a copy of what it was.
+        """
+        with self._lock:
+            if self._changing:
+                raise TidelogError("this cannot be read within the update that is in work; read it afterwards")
+            if moment.version == self._version:
+                yield self
+                return
+            past = Past.of(moment, self.base_edges)
+        copy = self._empty_copy()
+        copy._reload(past.base())
+        if moment.made_by is not None:
+            copy.apply(*moment.made_by)
+        yield copy
+
+    def _empty_copy(self) -> Self:
+        """A closure of the same kind, without edges."""
+        return type(self)(self.diagonal)
 
     # --- reading ----------------------------------------------------------------------------------------------
 
@@ -221,6 +293,7 @@ class Closure(ReadableClosure):
         """The closure that `to_arrays` was asked of."""
         closure = cls(diagonal, **options)
         closure._reload((arrays["source"], arrays["target"]))
+        closure._history = History(closure._version)
         return closure
 
     def _reload(self, edges: Edges) -> None:
@@ -243,7 +316,10 @@ class Closure(ReadableClosure):
 
     def _numbers(self, terms: Ints) -> Ints:
         nodes = np.empty(len(terms), np.int32)
-        self._run(graph.intern, address(terms), address(nodes), len(terms))
+        for first in range(0, len(terms), PIECE):
+            piece = terms[first : first + PIECE]
+            self._run(graph.intern, address(piece), address(nodes[first:]), len(piece))
+            self._look_around()
         return nodes
 
     def _link(self, edges: Edges) -> None:
@@ -267,11 +343,22 @@ class Closure(ReadableClosure):
         begin = 0
         while True:
             self.breathe()
+            self._allow_work()
             begin = kernel(self._memory.m, *arguments, begin)
             status = self._memory[STATUS]
             if status in (DONE, TOO_MUCH):
                 return begin
-            self._make_room(status, self._memory[NEEDED])
+            self._look_around()
+            if status != PAUSED:
+                self._make_room(status, self._memory[NEEDED])
+
+    def _allow_work(self) -> None:
+        """Let a kernel work for a while."""
+        self._memory.m[PAUSE_AT] = self._memory[WORK] + SLICE
+
+    def _look_around(self) -> None:
+        """Let whoever watches say that this is enough."""
+        self._watch(max(0, self._memory[PAIRS]))
 
     def _finishes(self, kernel: Callable[..., int], *arguments: int) -> bool:
         """Run a kernel; false when it gave up."""
@@ -319,17 +406,9 @@ class _TurnedClosure(ReadableClosure):
         return len(self._closure)
 
 
-def _packed(edges: Edges) -> NDArray[np.int64]:
-    return edges[0].astype(np.int64) << 32 | edges[1]
-
-
-def _unpacked(packed: NDArray[np.int64]) -> Edges:
-    return (packed >> 32).astype(np.int32), (packed & 0xFFFFFFFF).astype(np.int32)
-
-
 def _union(edges: Edges, others: Edges) -> Edges:
-    return _unpacked(np.union1d(_packed(edges), _packed(others)))
+    return unpacked(np.union1d(packed(edges), packed(others)))
 
 
 def _difference(edges: Edges, others: Edges) -> Edges:
-    return _unpacked(np.setdiff1d(_packed(edges), _packed(others)))
+    return unpacked(np.setdiff1d(packed(edges), packed(others)))

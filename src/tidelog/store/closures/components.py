@@ -17,6 +17,7 @@ from tidelog.store.closures.access import (
     put_flag,
     size_of,
     start_of,
+    tired,
 )
 from tidelog.store.closures.graph import remove
 from tidelog.store.closures.layout import (
@@ -65,6 +66,8 @@ def cut(m: Longs, source: int, target: int, count: int, budget: int, begin: int)
             return i  # when this edge comes again it is gone already, which `remove` does not mind
         if size > 0:
             detach(m, side, 0, size)
+        if tired(m):
+            return i + 1
     return count
 
 

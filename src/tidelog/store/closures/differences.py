@@ -7,13 +7,14 @@ nodes, so the diagonal never shows in a difference of sets; whether it is in the
 from __future__ import annotations
 
 from tidelog.store.bits import bit_of, first_bit, population
-from tidelog.store.closures.access import append, entry, flag, get, put, put_flag, set_size, size_of, start_of
+from tidelog.store.closures.access import append, entry, flag, get, put, put_flag, set_size, size_of, start_of, tired
 from tidelog.store.closures.layout import (
     COMPONENT,
     COMPONENTS,
     CREATED,
     DIAGONAL,
     DIRECTED,
+    DONE,
     FLIPPED,
     FLIPPED_LIST,
     FORMER,
@@ -26,9 +27,11 @@ from tidelog.store.closures.layout import (
     MOVED_LIST,
     NODES,
     OUT,
+    PAIRS,
     REBUILT,
     REFLEXIVE,
     SAVED,
+    STATUS,
     TERMS,
     TOUCHED,
     TOUCHED_LIST,
@@ -57,7 +60,7 @@ def forget_changes(m: Longs) -> None:
     if m[REBUILT] == 1:
         for node in range(m[NODES]):
             put(m, FORMER, node, UNMOVED)
-    for register in (MOVED, TOUCHED, REBUILT, FLIPPED, WORK, SAVED + USED):
+    for register in (MOVED, TOUCHED, REBUILT, FLIPPED, WORK, PAIRS, SAVED + USED):
         m[register] = 0
 
 
@@ -179,15 +182,19 @@ def shared(m: Longs, component: int, row: int) -> int:
 
 
 @entry_point
-def compare(m: Longs) -> tuple[int, int]:
-    """The numbers of pairs of different nodes that appeared and that vanished."""
+def compare(m: Longs, index: int, member: int) -> tuple[int, int, int, int]:
+    """Count the pairs of different nodes that appeared and that vanished, from a member of a changed component on.
+
+    Stops when it is time to pause; returns where that was, which is behind the last component when all are counted.
+    """
+    m[STATUS] = DONE
     appeared, vanished = 0, 0
-    for i in range(changed_components(m)):
-        component = changed_component(m, i)
-        start = start_of(m, MEMBERS, component)
+    while index < changed_components(m):
+        component = changed_component(m, index)
         known, common = UNMOVED, 0
-        for position in range(start, start + size_of(m, MEMBERS, component)):
-            row = saved_row(m, entry(m, MEMBERS, position))
+        while member < size_of(m, MEMBERS, component):
+            row = saved_row(m, entry(m, MEMBERS, start_of(m, MEMBERS, component) + member))
+            member += 1
             if row == UNMOVED:
                 continue
             if row == CREATED:
@@ -195,9 +202,14 @@ def compare(m: Longs) -> tuple[int, int]:
                 continue
             if row != known:
                 known, common = row, shared(m, component, row)
+                m[WORK] += size_of(m, FORWARD, component) + size_of(m, SAVED, row)
             appeared += count_of(m, FORWARD, component) - common
             vanished += count_of(m, SAVED, row) - common
-    return appeared, vanished
+            if tired(m):
+                return index, member, appeared, vanished
+        member = 0
+        index += 1
+    return index, member, appeared, vanished
 
 
 @device

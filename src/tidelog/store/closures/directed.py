@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
-from tidelog.store.closures.change import ClosureChange, Edges
+from tidelog.store.closures.change import Edges
 from tidelog.store.closures.closure import Closure, Diagonal
 from tidelog.store.closures.differences import CYCLIC, GIVEN, compare, emit_rows
 from tidelog.store.closures.layout import (
     BACKWARD,
     COMPONENTS,
+    DONE,
     EDGES,
     FORWARD,
     MEMBERS,
     NODES,
     ORDER,
+    PAIRS,
     ROOM,
     SAVED,
+    STATUS,
     TERMS,
     USED,
     WIDTH,
@@ -51,6 +54,9 @@ class DirectedClosure(Closure):
         super().__init__(diagonal, capacity=capacity)
         self._layout: Layout = layout
 
+    def _empty_copy(self) -> Self:
+        return type(self)(self.diagonal, layout=self._layout)
+
     def _diagonal_rule(self) -> int:
         return CYCLIC if self.diagonal == "closure" else GIVEN
 
@@ -78,6 +84,7 @@ class DirectedClosure(Closure):
         """Find all components and fill all rows again."""
         self._run(record)
         memory = self._memory
+        memory.m[PAIRS] = -self._pairs  # they are counted again
         for rows in (FORWARD, BACKWARD):
             memory.clear_rows(rows)
         self._condense()
@@ -90,7 +97,7 @@ class DirectedClosure(Closure):
             self._enlarge(MEMBERS, self._memory[NODES])
         condense(self._memory.m)
 
-    def _apply(self, gone: Edges, come: Edges) -> ClosureChange:
+    def _apply(self, gone: Edges, come: Edges) -> tuple[int, int]:
         if self._memory[NODES] == 0 and len(come[0]) > max(MANY_EDGES, FEW_EDGES):
             self._number_depth_first(come)
         return super()._apply(gone, come)
@@ -177,7 +184,14 @@ class DirectedClosure(Closure):
     # --- what changed -----------------------------------------------------------------------------------------
 
     def _compare(self) -> tuple[int, int]:
-        return compare(self._memory.m)
+        index, member, appeared, vanished = 0, 0, 0, 0
+        while True:
+            self._allow_work()
+            index, member, more, less = compare(self._memory.m, index, member)
+            appeared, vanished = appeared + more, vanished + less
+            if self._memory[STATUS] == DONE:
+                return appeared, vanished
+            self._look_around()
 
     def _emitter(self, appeared: bool) -> Callable[[Edges, int], int]:
         index, member = 0, 0

@@ -33,6 +33,8 @@ STATUS = 14
 NEEDED = 15
 GATHERED = 16  # words set in ROW, where rows are sparse
 MASK = 17  # slots of the hash table, less one
+PAUSE_AT = 18  # how much WORK there may be before a kernel has to stop, for Python to look around
+PAIRS = 19  # by how many pairs of different nodes there are more now than before the current change, or fewer
 
 # --- arrays with an entry for each node or component ----------------------------------------------------------
 SLOTS = 20  # open addressing, `term << 32 | node`, or -1; two or more slots a node
@@ -80,4 +82,4 @@ REGISTERS = 88
 START_BYTE, SIZE_BYTE, LIMIT_BYTE, TABLE_STRIDE = 0, 4, 8, 12  # of a line of a table
 
 # --- what a kernel leaves in STATUS: one of these, or the pool that is full -------------------------------------
-DONE, TOO_MUCH = 0, 1  # too much: starting afresh is cheaper
+DONE, TOO_MUCH, PAUSED = 0, 1, 2  # too much: starting afresh is cheaper

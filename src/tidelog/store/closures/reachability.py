@@ -29,6 +29,7 @@ from tidelog.store.closures.access import (
     set_size,
     size_of,
     start_of,
+    tired,
 )
 from tidelog.store.closures.layout import (
     BACKWARD,
@@ -50,6 +51,7 @@ from tidelog.store.closures.layout import (
     ORDER,
     OTHER,
     OUT,
+    PAIRS,
     PLACE,
     QUEUED,
     RANK,
@@ -104,18 +106,21 @@ def too_much(m: Longs, budget: int) -> bool:
 
 
 @device
-def widen(m: Longs, rows: int, component: int, source: int, node: int) -> bool:
-    """Add the set of `source` to that of a component, unless it has `node`, and so all; false when a pool is full."""
-    if row_has(m, rows, component, node):
-        return True
-    if rows == FORWARD and not save(m, component):
+def widen(m: Longs, rows: int, component: int, source: int) -> bool:
+    """Add the set of `source` to that of a component; false when a pool is full."""
+    if rows == BACKWARD:
+        return unite(m, rows, component, source)
+    before = count_of(m, FORWARD, component)
+    if not save(m, component) or not unite(m, FORWARD, component, source):
         return False
-    return unite(m, rows, component, source)
+    m[PAIRS] += (count_of(m, FORWARD, component) - before) * size_of(m, MEMBERS, component)
+    return True
 
 
 @device
 def widen_all(m: Longs, rows: int, mirror: int, pivot: int, source: int, node: int) -> bool:
-    """Widen the sets of all components that the mirror names for the pivot; the pivot itself comes last.
+    """Widen the sets of all components that the mirror names for the pivot, unless they have `node`, and so all; the
+    pivot itself comes last. False when a pool is full, or when it is time to pause.
 
     Whoever is interrupted begins again: what has been widened has `node`, and the pivot has it only when all is done.
     """
@@ -128,11 +133,11 @@ def widen_all(m: Longs, rows: int, mirror: int, pivot: int, source: int, node: i
             other = base + first_bit(word)
             word &= ~bit_of(other)
             component = get(m, COMPONENT, other)
-            if component == pivot or not leads(m, other):
+            if component == pivot or not leads(m, other) or row_has(m, rows, component, node):
                 continue
-            if not widen(m, rows, component, source, node):
+            if not widen(m, rows, component, source) or tired(m):
                 return False
-    return widen(m, rows, pivot, source, node)
+    return row_has(m, rows, pivot, node) or widen(m, rows, pivot, source)
 
 
 @device
@@ -171,7 +176,7 @@ def merge(m: Longs, count: int, nodes: int) -> None:
 
 @device
 def add_edge(m: Longs, x: int, y: int) -> bool:
-    """Let everything that reaches x reach what y reaches; false when a pool is full."""
+    """Let everything that reaches x reach what y reaches; false when a pool is full, or when it is time to pause."""
     a, b = get(m, COMPONENT, x), get(m, COMPONENT, y)
     cyclic = row_has(m, FORWARD, b, x)
     count, nodes = 0, 0
@@ -300,7 +305,7 @@ def covered(m: Longs, component: int, node: int) -> bool:
 
 @entry_point
 def loosen(m: Longs, source: int, target: int, count: int, budget: int, begin: int) -> int:
-    """Divide the components that edges have left divided, and schedule those that may reach less now."""
+    """Divide the components that edges have left divided; then, from `count` on, schedule those that may reach less."""
     m[STATUS] = DONE
     for i in range(begin, count):
         x, y = load_i32(source + 4 * i), load_i32(target + 4 * i)
@@ -308,12 +313,17 @@ def loosen(m: Longs, source: int, target: int, count: int, budget: int, begin: i
             _, size = find_gap(m, x, y, False)
             if size > 0 and not divide(m, get(m, COMPONENT, x), budget):
                 return i
-    for i in range(count):
+            if tired(m):
+                return i + 1
+    for i in range(max(0, begin - count), count):
         x, y = load_i32(source + 4 * i), load_i32(target + 4 * i)
         a = get(m, COMPONENT, x)
-        if a != get(m, COMPONENT, y) and flag(m, QUEUED, a) == 0 and not covered(m, a, y):
-            schedule(m, a)
-    return count
+        if a != get(m, COMPONENT, y) and flag(m, QUEUED, a) == 0:
+            if not covered(m, a, y):
+                schedule(m, a)
+            if tired(m):
+                return count + i + 1
+    return 2 * count
 
 
 @device
@@ -382,11 +392,16 @@ def shrink(m: Longs, budget: int, begin: int) -> int:
         component = next_scheduled(m)
         gather(m, FORWARD, OUT, component)
         if same_as_gathered(m, component):
+            if tired(m):
+                return begin
             continue
         save(m, component)
         lost = shrink_row(m, component)
         m[WORK] += 8 * lost * size_of(m, MEMBERS, component)
+        m[PAIRS] -= lost * size_of(m, MEMBERS, component)
         schedule_predecessors(m, component)
+        if tired(m):
+            return begin
     return begin
 
 
@@ -400,6 +415,8 @@ def record(m: Longs, begin: int) -> int:
     for component in range(begin, m[COMPONENTS]):
         if size_of(m, MEMBERS, component) > 0 and not save(m, component):
             return component
+        if tired(m):
+            return component + 1
     for node in range(m[NODES]):
         if get(m, FORMER, node) == UNMOVED:
             put(m, FORMER, node, get(m, COMPONENT, node))
@@ -444,4 +461,8 @@ def fill(m: Longs, forward: bool, begin: int) -> int:
         gather(m, rows, edges, component)
         if not store_gathered(m, rows, component):
             return turn
+        if forward:
+            m[PAIRS] += (count_of(m, FORWARD, component) - 1) * size_of(m, MEMBERS, component)
+        if tired(m):
+            return turn + 1
     return int(m[COMPONENTS])
