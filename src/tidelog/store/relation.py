@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tidelog.errors import TidelogError
 from tidelog.store import rooms
-from tidelog.store.growth import grown, no_breath, pieces
+from tidelog.store.growth import grown, no_breath, pieces, stretch
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     EMPTY,
@@ -248,7 +248,7 @@ class Relation:
         # Large ones by small steps: reallocation moves pages, not bytes, and slack is memory that a user pays for.
         if self.cells.nbytes >= MOVES_FROM and self.cells.flags.owndata:
             capacity = max(needed, int(self.cells.shape[0] * 1.125))
-            self.cells.resize((capacity, self.cells.shape[1]), refcheck=False)
+            stretch(self.cells, (capacity, self.cells.shape[1]))
         else:
             length = max(needed, 2 * self.cells.shape[0])
             self.cells = grown(self.cells, length, self.count, self.store.breathe, self.store.spare)
