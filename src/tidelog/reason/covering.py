@@ -8,6 +8,7 @@ somebody looks for one (`Relation.expect_different`), which of most relations no
 
 from __future__ import annotations
 
+from tidelog.reason.counts import known_count
 from tidelog.reason.heads import COUNT_UP
 from tidelog.reason.short_atoms import atom_of, cell_value, first_with_key, short_head
 from tidelog.store.jit import device, load_i32, store_i32, store_i64
@@ -102,7 +103,7 @@ def cover(m, short, position, count, pivots, target_row, counter):
         store_i32(record + flags, F_IN)
         store_i32(record + counters, 0)
         store_i32(record + counters + 4, 0)
-        store_i32(record + counters + 4 * counter, matches)
+        store_i32(record + counters + 4 * counter, known_count(matches))
         for place in range(index_count):
             link_fact(m, field(target_row, R_INDEX + place), record, fact)
         fact += 1

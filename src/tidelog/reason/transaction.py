@@ -19,7 +19,7 @@ from tidelog.program.normal import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.reason import interrupts
 from tidelog.reason.attendant import SHUT, Attendant, Opening
-from tidelog.reason.batches import queue_facts, queues_to_list, seed
+from tidelog.reason.batches import TOP_RANK, queue_facts, queues_to_list, seed
 from tidelog.reason.before import Before
 from tidelog.reason.calls import answer_requests
 from tidelog.reason.changes import NOTHING, Changed, Explicit, RuleChange
@@ -42,11 +42,13 @@ from tidelog.store.layout import (
     FULL_LOG,
     FULL_TERMS,
     M_BUDGET,
+    M_DOUBTS,
     M_ERRORS,
     M_FULL,
     M_LISTS,
     M_LOG_COUNT,
     M_MARKING,
+    M_RANK,
     M_RANKING,
     M_REQUEST_COUNT,
     M_STAGED,
@@ -125,6 +127,7 @@ class Transaction:
         self.cyclic: tuple[str, ...] = ()
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_ERRORS] = 0
+        self.machine[M_DOUBTS] = 0
         self.machine[M_WORK : M_WORK + len(WORK_KINDS)] = 0
         self.marking = Marking(self, attendant is not None and attendant.streams)
         self.returning = Returning(self, kept)
@@ -343,6 +346,11 @@ class Transaction:
             self.run(run_rounds, action, *table.arguments())
         finally:
             self._forget_pairs()
+
+    @property
+    def has_ranks_left(self) -> bool:
+        """Whether every fact so far has got a rank of its own; see `reason.ranks`."""
+        return bool(self.machine[M_RANK] <= TOP_RANK)
 
     def seed(self, action: int, relation: Relation, facts: Cells, protect: bool = False) -> None:
         """Let facts wait in their relation's queue."""

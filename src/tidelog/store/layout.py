@@ -26,6 +26,7 @@ F_PROCESSED = 128  # O: its consequences have been overdeleted
 F_CHECKED = 256  # C
 F_PROVED = 512  # P
 F_AWAITED = 1024  # in C and not proved when an instance that needs it was looked at
+F_DOUBTED = 2048  # an instance of it went, and its counter is full: see `reason.counts`
 F_DISPROVED = 4096  # S
 F_MARKED = 8192  # a negative mark: the next update deletes it or what it came from
 F_RETURNING = 16384  # a positive mark: if it goes now, the next update brings it back
@@ -83,6 +84,7 @@ M_RANKING = 103  # 1: facts that are inserted get a rank, in the place of their 
 M_PASSING = 99  # the flags of a fact that passes marks on somewhere; see R_MARKS
 M_BELOW = 104  # 1 + the rank below which facts of the component may be in a match; 0: any may
 M_LATE = 105  # 1: some fact was left out because of its rank
+M_DOUBTS = 106  # how often a fact was put in doubt; see F_DOUBTED
 M_SIZE = 128
 
 SORT_BUCKETS = 1 << 14  # batches are sorted into that many groups of neighbours
