@@ -61,8 +61,8 @@ from tidelog.store.layout import (
     R_FACTS,
     R_FLAGS,
     R_GROUPS,
-    R_INDEX,
     R_INDEX_COUNT,
+    R_INDEXES,
     R_KEYS,
     R_LIMIT,
     R_PAIR_COLUMNS,
@@ -100,8 +100,9 @@ def has_room(m, relation, rows):
         return False
     if field(row, R_QUEUE_COUNT) + rows > field(row, R_QUEUE_CAPACITY):
         return False
+    indexes = field(row, R_INDEXES)
     for position in range(field(row, R_INDEX_COUNT)):
-        index = index_row(m, field(row, R_INDEX + position))
+        index = index_row(m, load_i64(indexes + 8 * position))
         if (field(index, X_USED) + rows) * 4 > 3 * field(index, X_SLOT_COUNT):
             return False
     return True
@@ -255,6 +256,7 @@ def insert_new_pairs(m, row, rows, count, slots):
     flags = field(row, R_FLAGS)
     counters = field(row, R_COUNTERS)
     index_count = field(row, R_INDEX_COUNT)
+    indexes = field(row, R_INDEXES)
     queue = field(row, R_QUEUE) + 4 * field(row, R_QUEUE_COUNT)
     before = fact
     for position in range(count):
@@ -281,7 +283,7 @@ def insert_new_pairs(m, row, rows, count, slots):
             store_i32(record + counters, 0)
             store_i32(record + counters + 4, 0)
         for place in range(index_count):
-            link_fact(m, field(row, R_INDEX + place), record, fact)
+            link_fact(m, load_i64(indexes + 8 * place), record, fact)
         store_i32(queue, fact)
         queue += 4
         fact += 1

@@ -126,9 +126,8 @@ R_PAIRS = 22  # address of the relation as a bit matrix, or 0: a bit that is set
 R_PAIR_ROWS = 23
 R_PAIR_COLUMNS = 24  # a multiple of 64
 R_POSTPONED = 25  # 1: new facts do not come into the hash table for now; the bit matrix tells which are known
-R_INDEX = 26  # from here on: the numbers of the relation's indexes
-R_MAX_INDEXES = 22
-R_FIELDS = 48
+R_INDEXES = 26  # address of the numbers of the relation's indexes
+R_FIELDS = 32
 R_STRIDE = R_FIELDS * 8
 
 # --- index table ------------------------------------------------------------------------------------------------------

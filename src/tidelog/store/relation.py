@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.errors import TidelogError
 from tidelog.store import rooms
 from tidelog.store.growth import grown, no_breath, pieces, stretch
 from tidelog.store.jit import address
@@ -34,11 +33,10 @@ from tidelog.store.layout import (
     R_FIELDS,
     R_FLAGS,
     R_GROUPS,
-    R_INDEX,
     R_INDEX_COUNT,
+    R_INDEXES,
     R_KEYS,
     R_LIMIT,
-    R_MAX_INDEXES,
     R_POSTPONED,
     R_QUEUE,
     R_QUEUE_CAPACITY,
@@ -93,6 +91,7 @@ class Relation:
         self.arity = arity
         self.has_counters = counters
         self.indexes: list[Index] = []
+        self._index_numbers: Row = np.zeros(2, np.int64)
         self.explicit_count = 0
         self.probed = False  # whether a plan looks for single facts
         # A closure whose pairs are the relation's facts; its records are then what changed in the update in work.
@@ -159,9 +158,12 @@ class Relation:
         fields[R_QUEUE_CAPACITY] = len(self._queue)
         fields[R_BATCH] = address(self._batch)
         fields[R_BATCH_CAPACITY] = len(self._batch)
+        if len(self._index_numbers) < len(self.indexes):
+            self._index_numbers = np.zeros(2 * len(self.indexes), np.int64)
+        fields[R_INDEXES] = address(self._index_numbers)
         fields[R_INDEX_COUNT] = len(self.indexes)
         for position, index in enumerate(self.indexes):
-            fields[R_INDEX + position] = index.number
+            self._index_numbers[position] = index.number
             index.fields[X_RELATION] = self.number
             index.fields[X_LINK] = 4 * (self._first_link_column() + position)
             index.fields[X_SLOTS] = address(index.slots)
@@ -384,10 +386,6 @@ class Relation:
         for index in self.indexes:
             if index.columns == columns:
                 return index
-        if len(self.indexes) == R_MAX_INDEXES:
-            raise TidelogError(
-                f"`{self.name}` is read in more than {R_MAX_INDEXES} different ways; split the predicate"
-            )
         index = self.store.new_index(columns)
         index.slots = self._empty_slots(max(8, self.count // 4))
         self._relayout(self._record_cells() + 1)
