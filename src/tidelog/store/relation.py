@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tidelog.errors import LimitError
 from tidelog.store import rooms
 from tidelog.store.growth import grown, no_breath, pieces, stretch
 from tidelog.store.jit import address
@@ -76,6 +77,12 @@ MOVES_FROM = 1 << 26
 
 # Slots for each record from which on a table is made smaller.
 SPARSE = 2.5
+
+# Fact numbers and the product of a hash with the slots of an index are computed with what 32 and 64 bits hold: an index
+# has at most so many slots, which are enough for as many facts as a relation can have, dead ones among them.
+MOST_SLOTS = 1 << 31
+MOST_COLLECTED = 1 << 20  # heads of rules for which there is room beyond that
+MOST_FACTS = (3 << 29) - MOST_COLLECTED
 
 # Dead records of smaller relations are not worth the work.
 COMPACT_FROM = 1024
@@ -207,14 +214,22 @@ class Relation:
 
     # --- growth -------------------------------------------------------------------------------------------------------
 
-    def reserve(self, more: int) -> None:
-        """Make room for `more` facts: records, table, indexes and the queue. Where there is room, nothing is done."""
-        self._reserve_facts(more)
+    def reserve(self, more: int, known: bool = False) -> None:
+        """Make room for `more` facts: records, table, indexes and the queue. Where there is room, nothing is done.
+
+        Kernels want room for all heads that they have collected, also where those are `known` to be there.
+        """
+        self._reserve_facts(more, MOST_FACTS + MOST_COLLECTED if known else MOST_FACTS)
         self.reserve_queue(more)
 
-    def _reserve_facts(self, more: int) -> None:
+    def _reserve_facts(self, more: int, most: int) -> None:
         fields = self.fields
         needed = int(fields[R_COUNT]) + more
+        if needed > most:
+            raise LimitError(
+                f"`{self.name}` needs room for {needed:,} facts, and a relation holds at most {MOST_FACTS:,}, "
+                "those that were deleted of late among them; split the predicate"
+            )
         if needed > self.cells.shape[0]:
             self._grow_records(needed)
         if needed > fields[R_LIMIT]:
@@ -222,6 +237,11 @@ class Relation:
         for index in self.indexes:
             if index.distinct + more > 0.75 * len(index.slots):
                 self._grow_index(index, more)
+
+    @property
+    def room_left(self) -> int:
+        """How many more facts it can have at most."""
+        return MOST_FACTS - self.count
 
     def has_room(self, more: int) -> bool:
         """Whether there is room for `more` facts but in the queue."""
@@ -249,10 +269,10 @@ class Relation:
     def _grow_records(self, needed: int) -> None:
         # Large ones by small steps: reallocation moves pages, not bytes, and slack is memory that a user pays for.
         if self.cells.nbytes >= MOVES_FROM and self.cells.flags.owndata:
-            capacity = max(needed, int(self.cells.shape[0] * 1.125))
+            capacity = max(needed, min(int(self.cells.shape[0] * 1.125), MOST_FACTS))
             stretch(self.cells, (capacity, self.cells.shape[1]))
         else:
-            length = max(needed, 2 * self.cells.shape[0])
+            length = max(needed, min(2 * self.cells.shape[0], MOST_FACTS))
             self.cells = grown(self.cells, length, self.count, self.store.breathe, self.store.spare)
         # At once: the memory may run out before the table and the indexes have grown as well.
         self._publish()
@@ -265,7 +285,7 @@ class Relation:
         return rooms.empty((records, width), np.int32, self.store.spare)
 
     def _empty_slots(self, count: int) -> Cells:
-        return rooms.full(count, EMPTY, np.int32, self.store.spare)
+        return rooms.full(min(count, MOST_SLOTS), EMPTY, np.int32, self.store.spare)
 
     def _empty_table(self, groups: int) -> tuple[npt.NDArray[np.int64], Cells]:
         keys: npt.NDArray[np.int64] = rooms.empty(8 * groups, np.int64, self.store.spare)
@@ -337,7 +357,7 @@ class Relation:
         self._tabled = 0
         self.store.postponed.add(self)
         self._publish()
-        self._reserve_facts(facts)
+        self._reserve_facts(facts, MOST_FACTS)
 
     @property
     def has_table(self) -> bool:
@@ -464,13 +484,16 @@ class Relation:
             self.mark_unclean()
 
     def tidy(self) -> Cells | None:
-        """Compact where more than half of the records are dead; looks at the records only when that is likely."""
+        """Compact where more than half of the records are dead, or fewer where there is little room left; looks at the
+        records only when that is likely.
+        """
         if len(self._keys) > SPARSE * max(self.count, COMPACT_FROM) and self._tabled is None:
             self._grow_table(_groups_for(self.count))
-        if self.count <= COMPACT_FROM or self._dead < max(self.count // 2 + 1, self._dead_worth_counting):
+        enough = self.count // (8 if self.room_left < self.count // 4 else 2) + 1
+        if self.count <= COMPACT_FROM or self._dead < max(enough, self._dead_worth_counting):
             return None
         self._dead = self.count - len(self)
-        if 2 * self._dead <= self.count:
+        if self._dead < enough:
             # Facts that come and go are taken for dead each time: with as many alive every update would count all.
             self._dead_worth_counting = self._dead + self.count // 8
             return None

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelog.errors import DataError
+from tidelog.errors import DataError, LimitError
 from tidelog.store import rooms
 from tidelog.store.growth import Breathe, grown, no_breath
 from tidelog.store.jit import address
@@ -50,7 +50,20 @@ _SEPARATOR = "\x1f"
 # Values that are encoded in some tenths of a millisecond.
 BLOCK = 1 << 13
 
+# Numbers of terms and sizes of texts have 32 bits, and the product of a hash with the slots of the table has 64. The
+# slots are enough for the terms.
+MOST_TERMS = 3 << 29
+MOST_SLOTS = 1 << 31
+MOST_BYTES = (1 << 31) - 1
+
 KIND_NAMES = ("str", "int", "float", "bool", "iri", "literal")
+
+
+def _check_sizes(offsets: npt.NDArray[np.int64]) -> None:
+    """Refuse a text that is too long."""
+    longest = int(np.diff(offsets).max())
+    if longest > MOST_BYTES:
+        raise DataError(f"a text of {longest:,} bytes is longer than a constant can be: {MOST_BYTES:,} bytes at most")
 
 
 class Terms:
@@ -96,12 +109,17 @@ class Terms:
     def reserve(self, more: int, text_bytes: int = 0) -> None:
         """Make room for `more` new terms and their texts."""
         needed = len(self) + more
+        if needed > MOST_TERMS:
+            raise LimitError(
+                f"room is needed for {needed:,} constants, and a knowledge base holds at most {MOST_TERMS:,}; "
+                "split it into several"
+            )
         if needed > len(self._kinds):
-            capacity = max(needed, 2 * len(self._kinds))
+            capacity = max(needed, min(2 * len(self._kinds), MOST_TERMS))
             # All or none: the memory may run out in between.
             kinds, payloads = grown(self._kinds, capacity), grown(self._payloads, capacity)
             sizes, hashes = grown(self._sizes, capacity), grown(self._hashes, capacity)
-            slots = rooms.full(2 * capacity, EMPTY, np.int32)
+            slots = rooms.full(min(2 * capacity, MOST_SLOTS), EMPTY, np.int32)
             self._kinds, self._payloads, self._sizes, self._hashes = kinds, payloads, sizes, hashes
             self._slots = slots
             self._publish()
@@ -204,7 +222,10 @@ class Terms:
         while done < count:
             # Room for a block at a time: most texts of a long column are known already.
             end = min(count, done + BLOCK)
-            self.reserve(end - done, int(offsets[end] - offsets[done]))
+            size = int(offsets[end] - offsets[done])
+            if size > MOST_BYTES:
+                _check_sizes(offsets[done : end + 1])
+            self.reserve(end - done, size)
             self._text_used = encode_texts(
                 self._machine, address(data), address(offsets), done, end, kind, address(result), self._text_used
             )
