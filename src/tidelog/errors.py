@@ -43,7 +43,9 @@ class UnknownRuleError(TidelogError):
 
 
 class LimitError(TidelogError):
-    """`max_facts` or `timeout` was exceeded; the message names the rule that ran away."""
+    """`max_facts` or `timeout` was exceeded, and the message names the rule that ran away; or there are more facts of a
+    predicate, or more constants, than numbers of 32 bits can tell apart.
+    """
 
 
 class DataError(TidelogError):

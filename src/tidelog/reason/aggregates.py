@@ -188,7 +188,8 @@ class AggregateRule:
 
     def _apply(self, transaction: Transaction, rows: Cells, inside: bool) -> None:
         if len(rows):
-            self.relation.reserve(len(rows))
+            if inside:
+                self.relation.reserve(len(rows))
             transaction.reserve_log(len(rows))
             rows = np.ascontiguousarray(rows, np.int32)
             set_membership(self._store.machine, self.relation.number, address(rows), len(rows), inside)

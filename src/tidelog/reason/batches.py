@@ -5,6 +5,7 @@ The facts of a batch are N of DR2 and DR5: they carry F_CURRENT while their cons
 
 from __future__ import annotations
 
+from tidelog.reason.counts import counters_of, is_full
 from tidelog.reason.heads import INSERT, LOSE, OVERDELETE, insert_head
 from tidelog.reason.policy import NO_COUNTER
 from tidelog.store.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
@@ -41,6 +42,9 @@ from tidelog.store.layout import (
 # Batches from this size on are sorted before they run.
 SORT_FROM = 4096
 
+# Facts that are inserted after one of this rank get the same one; see `ranks`.
+TOP_RANK = (1 << 31) - 1
+
 
 @inlined
 def keeps_batches(action):
@@ -68,7 +72,7 @@ def begin_batch(m, action, row):
         if action == INSERT:
             store_i32(place, (flags | F_IN | F_CURRENT) & ~F_PENDING)
             if rank != 0:
-                store_i32(place + recursive, rank + position)
+                store_i32(place + recursive, min(rank + position, TOP_RANK))
         else:
             store_i32(place, flags | F_CURRENT)
     if rank != 0:
@@ -156,8 +160,7 @@ def seed(m, action, relation, facts, count, protect):
         fact = load_i32(facts + 4 * position)
         if action == OVERDELETE:
             place = flags_at(row, fact)
-            counters = record_of(row, fact) + field(row, R_COUNTERS)
-            if load_i32(place) & F_DELETED or (protect and load_i32(counters) > 0):
+            if load_i32(place) & F_DELETED or (protect and load_i32(counters_of(row, fact)) > 0):
                 continue
             touch(m, relation, row, fact)
             store_i32(place, load_i32(place) | F_DELETED)
@@ -196,7 +199,10 @@ def queues_to_list(m, relations, relation_count, number):
 
 @entry_point
 def settle_counts(m, relation):
-    """A fact is in I exactly if it is explicit or has a derivation; decide for every fact whose counters moved."""
+    """A fact is in I exactly if it is explicit or has a derivation; decide for every fact whose counters moved.
+
+    No rule is recursive here: a recursive counter that is full tells of rules that are gone.
+    """
     row = relation_row(m, relation)
     queue = field(row, R_QUEUE)
     for position in range(field(row, R_QUEUE_COUNT)):
@@ -204,6 +210,8 @@ def settle_counts(m, relation):
         place = record + field(row, R_FLAGS)
         flags = load_i32(place) & ~F_PENDING
         counters = record + field(row, R_COUNTERS)
+        if is_full(load_i32(counters + 4)):
+            store_i32(counters + 4, 0)
         derived = load_i32(counters) > 0 or load_i32(counters + 4) > 0
         store_i32(place, flags | F_IN if derived or flags & F_EXPLICIT else flags & ~F_IN)
     store_i64(row + 8 * R_QUEUE_COUNT, 0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from tidelog.reason.batches import settle_counts
 from tidelog.reason.changes import Explicit, RuleChange
 from tidelog.reason.compiled import Node
+from tidelog.reason.doubts import settle_doubts
 from tidelog.reason.heads import COUNT_DOWN, COUNT_UP
 from tidelog.reason.policy import Counters
 from tidelog.reason.sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING
@@ -30,6 +31,7 @@ def count(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleC
     come = transaction.jobs_from_below(node, rules, deleted=False, counters=Counters.ALL)
     transaction.spread(COUNT_UP, CREATED_FROM_BELOW, *come)
     transaction.spread(COUNT_UP, HOLDING, *transaction.whole_rules(rules.added, deleted=False, counters=Counters.ALL))
+    settle_doubts(transaction, node)
     for relation in node.relations:
         transaction.queue_for_settling(relation, explicit)
         settle_counts(transaction.machine, relation.number)

@@ -8,9 +8,10 @@ somebody looks for one (`Relation.expect_different`), which of most relations no
 
 from __future__ import annotations
 
+from tidelog.reason.counts import known_count
 from tidelog.reason.heads import COUNT_UP
 from tidelog.reason.short_atoms import atom_of, cell_value, first_with_key, short_head
-from tidelog.store.jit import device, load_i32, store_i32, store_i64
+from tidelog.store.jit import device, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import field, link_fact
 from tidelog.store.layout import (
     A_KEY,
@@ -22,8 +23,8 @@ from tidelog.store.layout import (
     R_COUNT,
     R_COUNTERS,
     R_FLAGS,
-    R_INDEX,
     R_INDEX_COUNT,
+    R_INDEXES,
     R_PAIRS,
     R_POSTPONED,
     R_WIDTH,
@@ -81,6 +82,7 @@ def cover(m, short, position, count, pivots, target_row, counter):
     flags = field(target_row, R_FLAGS)
     counters = field(target_row, R_COUNTERS)
     index_count = field(target_row, R_INDEX_COUNT)
+    indexes = field(target_row, R_INDEXES)
     fact = field(target_row, R_COUNT)
     record = field(target_row, R_CELLS) + fact * width
     budget = m[M_BUDGET]
@@ -102,9 +104,9 @@ def cover(m, short, position, count, pivots, target_row, counter):
         store_i32(record + flags, F_IN)
         store_i32(record + counters, 0)
         store_i32(record + counters + 4, 0)
-        store_i32(record + counters + 4 * counter, matches)
+        store_i32(record + counters + 4 * counter, known_count(matches))
         for place in range(index_count):
-            link_fact(m, field(target_row, R_INDEX + place), record, fact)
+            link_fact(m, load_i64(indexes + 8 * place), record, fact)
         fact += 1
         record += width
     store_i64(target_row + 8 * R_COUNT, fact)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from tidelog.reason.changes import Explicit, RuleChange
 from tidelog.reason.compiled import Node
+from tidelog.reason.doubts import settle_doubts
 from tidelog.reason.heads import OVERDELETE
 from tidelog.reason.insertion import insert
 from tidelog.reason.policy import Counters
-from tidelog.reason.rederivation import drop_deleted, rederive
+from tidelog.reason.rederivation import BY_COUNTERS, BY_RULES, drop_deleted, rederive
 from tidelog.reason.sets import DESTROYED_FROM_BELOW, DESTROYED_IN_ROUND, HELD, HOLDING
 from tidelog.reason.transaction import Transaction
 
@@ -35,6 +36,7 @@ def find_candidates(
         transaction.marking.seed(relation, protect=counters is not Counters.NONE)
     transaction.spread(OVERDELETE, DESTROYED_FROM_BELOW, *jobs)
     transaction.spread(OVERDELETE, HELD, *removed)
+    settle_doubts(transaction, node, rules.added_numbers)
     for relation in node.relations:
         facts = explicit.deleted[relation.number]
         transaction.seed(OVERDELETE, relation, facts, protect=counters is not Counters.NONE)
@@ -54,6 +56,7 @@ def delete_and_rederive(
             relation.reserve_queue(transaction.list_count(0))
         # DR4: what has a derivation left comes back.
         HOLDING.install(transaction.machine)
-        transaction.run(rederive, *node.heads(rules.added_numbers).arguments(), int(counters is Counters.ALL))
+        known_by = BY_COUNTERS if counters is Counters.ALL else BY_RULES
+        transaction.run(rederive, *node.heads(rules.added_numbers).arguments(), known_by)
     # DR5
     insert(transaction, node, explicit, rules, counters)

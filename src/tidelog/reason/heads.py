@@ -7,8 +7,9 @@ a fact) and counting.
 
 from __future__ import annotations
 
+from tidelog.reason.counts import counters_of, move_counter
 from tidelog.reason.mark_kernels import MARKED_PLACES, mark_head, noted_places, room_for_marks
-from tidelog.reason.policy import RECURSIVE
+from tidelog.reason.policy import NON_RECURSIVE, RECURSIVE
 from tidelog.reason.state import AT_BUFFERED, AT_COUNTER, AT_TARGET
 from tidelog.store.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.store.kernels import (
@@ -20,7 +21,6 @@ from tidelog.store.kernels import (
     index_row,
     link_fact,
     prefetch_rows,
-    record_of,
     relation_row,
     row_key,
     touch,
@@ -30,6 +30,7 @@ from tidelog.store.layout import (
     EMPTY,
     F_CHECKED,
     F_DELETED,
+    F_DOUBTED,
     F_EXPLICIT,
     F_IN,
     F_OLD,
@@ -39,6 +40,7 @@ from tidelog.store.layout import (
     FULL_LIST,
     FULL_LOG,
     M_BUDGET,
+    M_DOUBTS,
     M_FULL,
     M_HEADS,
     M_HEADS_CAPACITY,
@@ -59,8 +61,8 @@ from tidelog.store.layout import (
     R_FACTS,
     R_FLAGS,
     R_GROUPS,
-    R_INDEX,
     R_INDEX_COUNT,
+    R_INDEXES,
     R_KEYS,
     R_LIMIT,
     R_PAIR_COLUMNS,
@@ -98,19 +100,12 @@ def has_room(m, relation, rows):
         return False
     if field(row, R_QUEUE_COUNT) + rows > field(row, R_QUEUE_CAPACITY):
         return False
+    indexes = field(row, R_INDEXES)
     for position in range(field(row, R_INDEX_COUNT)):
-        index = index_row(m, field(row, R_INDEX + position))
+        index = index_row(m, load_i64(indexes + 8 * position))
         if (field(index, X_USED) + rows) * 4 > 3 * field(index, X_SLOT_COUNT):
             return False
     return True
-
-
-@device
-def move_counter(row, fact, counter, step):
-    place = record_of(row, fact) + field(row, R_COUNTERS) + 4 * counter
-    value = load_i32(place) + step
-    store_i32(place, value)
-    return value
 
 
 @device
@@ -131,17 +126,24 @@ def insert_head(m, relation, row, fact, counter):
 
 @device
 def overdelete_head(m, relation, row, fact, counter):
-    """Overdelete, unless a non-recursive derivation or E protects the fact (DRed^c)."""
+    """Overdelete, unless a non-recursive derivation or E protects the fact (DRed^c); where that is not known, it waits
+    with those that are overdeleted.
+    """
     touch(m, relation, row, fact)
     place = flags_at(row, fact)
     flags = load_i32(place)
+    doubted = False
     if 0 <= counter <= RECURSIVE:
-        move_counter(row, fact, counter, -1)
+        doubted = move_counter(row, fact, counter, -1) and counter == NON_RECURSIVE
     elif flags & m[M_KNOWN]:
         m[M_SAVED] += 1
+    if doubted:
+        m[M_DOUBTS] += 1
+        flags |= F_DOUBTED
+        store_i32(place, flags)
     if flags & F_DELETED or not flags & F_OLD:
         return
-    if counter >= 0 and (flags & F_EXPLICIT or load_i32(record_of(row, fact) + field(row, R_COUNTERS)) > 0):
+    if counter >= 0 and not doubted and (flags & F_EXPLICIT or load_i32(counters_of(row, fact)) > 0):
         return
     store_i32(place, flags | F_DELETED)
     enqueue(row, fact)
@@ -156,7 +158,7 @@ def lose_head(m, relation, row, fact, rank):
     flags = load_i32(place)
     if flags & m[M_KNOWN]:
         m[M_SAVED] += 1
-    counters = record_of(row, fact) + field(row, R_COUNTERS)
+    counters = counters_of(row, fact)
     if flags & (F_IN | F_EXPLICIT | F_DELETED | F_CHECKED) != F_IN or load_i32(counters) > 0:
         return
     if rank < load_i32(counters + 4):
@@ -169,8 +171,12 @@ def lose_head(m, relation, row, fact, rank):
 def count_head(m, relation, row, fact, counter, step):
     touch(m, relation, row, fact)
     place = flags_at(row, fact)
-    move_counter(row, fact, counter, step)
+    full = move_counter(row, fact, counter, step)
     flags = load_i32(place)
+    if full and step < 0 and counter == NON_RECURSIVE:
+        m[M_DOUBTS] += 1
+        flags |= F_DOUBTED
+        store_i32(place, flags)
     if not flags & F_PENDING:
         store_i32(place, flags | F_PENDING)
         enqueue(row, fact)
@@ -191,7 +197,7 @@ def ranks_of_heads(m, room):
 @device
 def note_pivot(m, room, first, end, row, pivot):
     """The heads from one place of the buffer to another come of this pivot."""
-    rank = load_i32(record_of(row, pivot) + field(row, R_COUNTERS) + 4)
+    rank = load_i32(counters_of(row, pivot) + 4)
     ranks = ranks_of_heads(m, room)
     for place in range(first, end):
         store_i32(ranks + 4 * place, rank)
@@ -250,6 +256,7 @@ def insert_new_pairs(m, row, rows, count, slots):
     flags = field(row, R_FLAGS)
     counters = field(row, R_COUNTERS)
     index_count = field(row, R_INDEX_COUNT)
+    indexes = field(row, R_INDEXES)
     queue = field(row, R_QUEUE) + 4 * field(row, R_QUEUE_COUNT)
     before = fact
     for position in range(count):
@@ -276,7 +283,7 @@ def insert_new_pairs(m, row, rows, count, slots):
             store_i32(record + counters, 0)
             store_i32(record + counters + 4, 0)
         for place in range(index_count):
-            link_fact(m, field(row, R_INDEX + place), record, fact)
+            link_fact(m, load_i64(indexes + 8 * place), record, fact)
         store_i32(queue, fact)
         queue += 4
         fact += 1

@@ -29,3 +29,6 @@ def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: Rule
     transaction.spread(INSERT, CREATED_FROM_BELOW, *jobs)
     transaction.spread(INSERT, HOLDING, *transaction.whole_rules(rules.added, False, counters))
     transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
+    if not transaction.has_ranks_left:
+        for relation in node.relations:
+            transaction.before.note_ranked(relation, False)

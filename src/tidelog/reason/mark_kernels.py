@@ -6,9 +6,10 @@ knows how many of its facts pass marks on (`R_MARKS`): a plan over relations wit
 
 from __future__ import annotations
 
+from tidelog.reason.counts import counters_of
 from tidelog.store.executor import matched_fact, plan_word
 from tidelog.store.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import enqueue, field, find, flags_at, record_of, relation_row, touch
+from tidelog.store.kernels import enqueue, field, find, flags_at, relation_row, touch
 from tidelog.store.layout import (
     DONE,
     F_DELETED,
@@ -32,7 +33,6 @@ from tidelog.store.layout import (
     P_STEPS,
     R_ARITY,
     R_COUNT,
-    R_COUNTERS,
     R_MARKS,
     R_QUEUE_CAPACITY,
     R_QUEUE_COUNT,
@@ -238,7 +238,7 @@ def seed_expected(m, relation, protect):
         place = flags_at(row, fact)
         if load_i32(place) & (F_IN | F_OLD | F_EXPLICIT | F_DELETED) != F_IN | F_OLD:
             continue
-        if protect and load_i32(record_of(row, fact) + field(row, R_COUNTERS)) > 0:
+        if protect and load_i32(counters_of(row, fact)) > 0:
             continue
         touch(m, relation, row, fact)
         store_i32(place, load_i32(place) | F_DELETED | F_EXPECTED)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidelog.reason.counts import counters_of
 from tidelog.reason.mark_kernels import first_marked_step
 from tidelog.reason.sets import BACKWARD, BACKWARD_EXPLICIT, BACKWARD_PROVED, DESTROYED_IN_ROUND, PROVED, SUPPORTING
 from tidelog.store.executor import head_relation, next_match, plan_word, start, write_head
 from tidelog.store.jit import device, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import field, find, flags_at, record_of, relation_row, touch
+from tidelog.store.kernels import find, flags_at, relation_row, touch
 from tidelog.store.layout import (
     DONE,
     F_AWAITED,
@@ -29,7 +30,6 @@ from tidelog.store.layout import (
     M_STATE,
     M_WORK,
     P_RULE,
-    R_COUNTERS,
 )
 
 # The work lists.
@@ -96,11 +96,9 @@ def clear_flags(m, entry, flags):
 @device
 def protected(m, entry, counters):
     """Whether a fact is explicit or its counter knows a non-recursive derivation."""
-    row = relation_row(m, entry >> 32)
-    record = record_of(row, entry & 0xFFFFFFFF)
     if load_i32(entry_flags(m, entry)) & F_EXPLICIT:
         return True
-    return counters != 0 and load_i32(record + field(row, R_COUNTERS)) > 0
+    return counters != 0 and load_i32(counters_of(relation_row(m, entry >> 32), entry & 0xFFFFFFFF)) > 0
 
 
 @device

@@ -24,19 +24,20 @@ import numpy as np
 from tidelog.reason.batches import waiting
 from tidelog.reason.changes import Explicit, RuleChange
 from tidelog.reason.compiled import Node
+from tidelog.reason.counts import counters_of
 from tidelog.reason.deletion import find_candidates
 from tidelog.reason.heads import LOSE
 from tidelog.reason.mark_kernels import room_in
 from tidelog.reason.policy import Counters
 from tidelog.reason.proof_state import IN_DELETION, IN_SUPPORT, LIST_D, LIST_P, count_work, match_in, push
 from tidelog.reason.propagate import run_round
-from tidelog.reason.rederivation import drop_deleted, rederive
+from tidelog.reason.rederivation import BY_RULES, drop_deleted, rederive
 from tidelog.reason.sets import HOLDING
 from tidelog.reason.state import AT_BUFFERED, AT_JOINING, AT_PHASE, AT_PIVOT, AT_PLAN, AT_RELATION, AT_STAGE
 from tidelog.reason.transaction import Transaction
 from tidelog.store.executor import next_match, start
 from tidelog.store.jit import device, entry_point, load_i32, store_i32, store_i64
-from tidelog.store.kernels import field, flags_at, record_of, relation_row
+from tidelog.store.kernels import field, flags_at, relation_row
 from tidelog.store.layout import (
     DONE,
     F_CHECKED,
@@ -50,7 +51,6 @@ from tidelog.store.layout import (
     M_STATE,
     M_WORK,
     MATCH,
-    R_COUNTERS,
     R_QUEUE,
     R_QUEUE_COUNT,
     W_BACKWARD,
@@ -68,7 +68,8 @@ AT_KEPT = AT_BUFFERED  # how many of the queue have looked and have none
 # its places, and may come back.
 LOOK_COST, LOSS_COST = 25, 110
 
-# A single update inserts fewer facts than there are ranks left after this one.
+# From this rank on facts are numbered anew between two updates. One that then needs more ranks than there are leaves
+# the facts of its component without any (`batches.TOP_RANK`).
 LAST_RANK = 1 << 30
 
 
@@ -79,7 +80,7 @@ def look(m, relation, row, fact, head_starts, head_ends, head_plans):
 
     Of non-recursive instances it has none: its counter says so.
     """
-    rank = load_i32(record_of(row, fact) + field(row, R_COUNTERS) + 4)
+    rank = load_i32(counters_of(row, fact) + 4)
     frame = m[M_FRAMES]
     if m[M_STATE + AT_PLAN] == 0:
         m[M_STATE + AT_PLAN] = load_i32(head_starts + 4 * relation) + 1
@@ -201,7 +202,7 @@ def delete_by_ranks(
         for relation in node.relations:
             relation.reserve_queue(returning)
         HOLDING.install(transaction.machine)
-        transaction.run(rederive, *node.heads(rules.added_numbers).arguments(), 0)
+        transaction.run(rederive, *node.heads(rules.added_numbers).arguments(), BY_RULES)
 
 
 def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> float:

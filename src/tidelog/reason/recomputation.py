@@ -24,4 +24,5 @@ def recompute(
     transaction.spread(INSERT, HOLDING, *jobs)
     transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
     for relation in node.relations:
-        transaction.before.note_ranked(relation, counters is Counters.NON_RECURSIVE)
+        ranked = counters is Counters.NON_RECURSIVE and transaction.has_ranks_left
+        transaction.before.note_ranked(relation, ranked)

@@ -1,12 +1,18 @@
-"""DR3 and DR4: overdeleted facts leave I, and those with a derivation from what is left wait to be inserted again."""
+"""DR3 and DR4: overdeleted facts leave I, and those with a derivation from what is left wait to be inserted again.
+
+To look for a derivation is also what ends doubts about a counter.
+"""
 
 from __future__ import annotations
 
+from tidelog.reason.counts import counters_of, is_full
 from tidelog.store.executor import next_match, start
 from tidelog.store.jit import device, entry_point, load_i32, load_i64, store_i32
-from tidelog.store.kernels import enqueue, field, flags_at, record_of, relation_row
+from tidelog.store.kernels import enqueue, flags_at, relation_row
 from tidelog.store.layout import (
     DONE,
+    F_DELETED,
+    F_DOUBTED,
     F_EXPLICIT,
     F_IN,
     F_PENDING,
@@ -16,9 +22,12 @@ from tidelog.store.layout import (
     M_STATE,
     M_WORK,
     MATCH,
-    R_COUNTERS,
     W_REDERIVATION,
 )
+
+# How it is known whether a fact has a derivation: by a look at the rules, by its counters, or by a look at those rules
+# whose instances its non-recursive counter would count.
+BY_RULES, BY_COUNTERS, IN_DOUBT = 0, 1, 2
 
 AT_FACT = 0
 AT_PLAN = 1
@@ -43,39 +52,89 @@ def reinsert(row, fact):
     enqueue(row, fact)
 
 
-@entry_point
-def rederive(m, starts, ends, plans, counters):
-    """A := (D ∩ E) ∪ {facts of D with a rule instance in I}; with counters, the counters know."""
+@device
+def has_to_look(row, fact, known_by):
+    """Whether only a look at the rules tells if a fact has a derivation."""
+    flags = load_i32(flags_at(row, fact))
+    if known_by == IN_DOUBT:
+        return flags & F_DOUBTED != 0
+    if flags & F_EXPLICIT:
+        return False
+    return known_by == BY_RULES or is_full(load_i32(counters_of(row, fact) + 4))
+
+
+@device
+def look_for_instance(m, relation, fact, starts, ends, plans, known_by):
+    """Look for an instance that derives a fact, of a fact in doubt for one without facts of its component: MATCH, DONE
+    where there is none, or a reason to pause.
+    """
     frame = m[M_FRAMES]
+    last = load_i32(ends + 4 * relation)
+    if m[M_STATE + AT_JOINING] == 0:
+        m[M_STATE + AT_PLAN] = load_i32(starts + 4 * relation)
+    while m[M_STATE + AT_PLAN] < last:
+        at = plans + 8 * m[M_STATE + AT_PLAN]
+        if known_by != IN_DOUBT or load_i32(at + 4) == 0:
+            if m[M_STATE + AT_JOINING] == 0:
+                start(frame, load_i32(at), fact)
+                m[M_STATE + AT_JOINING] = 1
+            status = next_match(m, frame)
+            if status not in (DONE, MATCH):
+                return status
+            m[M_STATE + AT_JOINING] = 0
+            if status == MATCH:
+                m[M_WORK + W_REDERIVATION] += 1
+                return MATCH
+        m[M_STATE + AT_PLAN] += 1
+    return DONE
+
+
+@device
+def end_doubt(row, fact, found):
+    """Let the counter of a fact that was in doubt be true: it still waits, unless it was to be overdeleted and is
+    protected.
+    """
+    place = flags_at(row, fact)
+    flags = load_i32(place) & ~F_DOUBTED
+    if not found:
+        store_i32(counters_of(row, fact), 0)
+    if flags & F_DELETED and (found or flags & F_EXPLICIT):
+        store_i32(place, flags & ~F_DELETED)
+    else:
+        store_i32(place, flags)
+        enqueue(row, fact)
+
+
+@entry_point
+def rederive(m, starts, ends, plans, known_by):
+    """A := (D ∩ E) ∪ {facts of D with a rule instance in I}; with counters, the counters know, unless they are full.
+
+    The same search ends doubts (`reason.doubts`): then D is whatever waits.
+    """
     while m[M_STATE + AT_FACT] < m[M_LISTS + 1]:
         entry = load_i64(m[M_LISTS] + 8 * m[M_STATE + AT_FACT])
         relation = entry >> 32
         fact = entry & 0xFFFFFFFF
         row = relation_row(m, relation)
+        looks = has_to_look(row, fact, known_by)
         found = False
-        if load_i32(flags_at(row, fact)) & F_EXPLICIT:
-            found = True
-        elif counters:
-            counts = record_of(row, fact) + field(row, R_COUNTERS)
-            found = load_i32(counts) > 0 or load_i32(counts + 4) > 0
-        else:
-            last = load_i32(ends + 4 * relation)
-            if m[M_STATE + AT_JOINING] == 0:
-                m[M_STATE + AT_PLAN] = load_i32(starts + 4 * relation)
-            while m[M_STATE + AT_PLAN] < last:
-                if m[M_STATE + AT_JOINING] == 0:
-                    start(frame, load_i32(plans + 8 * m[M_STATE + AT_PLAN]), fact)
-                    m[M_STATE + AT_JOINING] = 1
-                status = next_match(m, frame)
-                if status not in (DONE, MATCH):
-                    return status
-                m[M_STATE + AT_JOINING] = 0
-                if status == MATCH:
-                    m[M_WORK + W_REDERIVATION] += 1
-                    found = True
-                    break
-                m[M_STATE + AT_PLAN] += 1
-        if found:
+        if looks:
+            status = look_for_instance(m, relation, fact, starts, ends, plans, known_by)
+            if status not in (DONE, MATCH):
+                return status
+            found = status == MATCH
+        counters = counters_of(row, fact)
+        if known_by == IN_DOUBT:
+            if looks:
+                end_doubt(row, fact, found)
+            else:
+                enqueue(row, fact)
+        elif looks:
+            if found:
+                reinsert(row, fact)
+            elif known_by == BY_COUNTERS:
+                store_i32(counters + 4, 0)
+        elif load_i32(flags_at(row, fact)) & F_EXPLICIT or load_i32(counters) > 0 or load_i32(counters + 4) > 0:
             reinsert(row, fact)
         m[M_STATE + AT_FACT] += 1
     return DONE

@@ -19,13 +19,13 @@ from tidelog.program.normal import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.reason import interrupts
 from tidelog.reason.attendant import SHUT, Attendant, Opening
-from tidelog.reason.batches import queue_facts, queues_to_list, seed
+from tidelog.reason.batches import TOP_RANK, queue_facts, queues_to_list, seed
 from tidelog.reason.before import Before
 from tidelog.reason.calls import answer_requests
 from tidelog.reason.changes import NOTHING, Changed, Explicit, RuleChange
 from tidelog.reason.compiled import AUXILIARY, CompiledRule, Node
 from tidelog.reason.dropping import Dropped
-from tidelog.reason.heads import COUNT_UP, INSERT, OVERDELETE
+from tidelog.reason.heads import COUNT_DOWN, COUNT_UP, INSERT, OVERDELETE
 from tidelog.reason.marking import Marking
 from tidelog.reason.policy import Counters
 from tidelog.reason.propagate import JOB_FIELDS, run_jobs, run_rounds
@@ -42,11 +42,13 @@ from tidelog.store.layout import (
     FULL_LOG,
     FULL_TERMS,
     M_BUDGET,
+    M_DOUBTS,
     M_ERRORS,
     M_FULL,
     M_LISTS,
     M_LOG_COUNT,
     M_MARKING,
+    M_RANK,
     M_RANKING,
     M_REQUEST_COUNT,
     M_STAGED,
@@ -129,12 +131,14 @@ class Transaction:
         self._postponed: set[Relation] = set()
         self._enlarged: set[Relation] = set()  # those that had no room left once already
         self._inserting = False
+        self._deleting = False  # whether the heads of rules are all known
         self.before = Before(store)
         # Predicates of components in which it was dear to delete what took little with it.
         self.cyclic: tuple[str, ...] = ()
         self._rule_work_before = store.rule_work.copy()
         self.machine[M_ERRORS] = 0
         self.machine[M_REQUEST_COUNT] = 0  # A query that was interrupted may have left some.
+        self.machine[M_DOUBTS] = 0
         self.machine[M_WORK : M_WORK + len(WORK_KINDS)] = 0
         self.marking = Marking(self, attendant is not None and attendant.streams)
         self.returning = Returning(self, kept)
@@ -248,7 +252,7 @@ class Transaction:
         # be known, and a table of twice the size would be made smaller again in the end.
         more = relation.count if relation in self._enlarged else relation.count // 4
         self._enlarged.add(relation)
-        relation.reserve(max(rows, min(more, 1 << 20)))
+        relation.reserve(max(rows, min(more, 1 << 20, relation.room_left)), known=self._deleting)
 
     def _postpone_table(self, relation: Relation) -> None:
         """A relation that is known by its bits needs no table, unless someone looks in meanwhile."""
@@ -332,6 +336,7 @@ class Transaction:
 
     def spread(self, action: int, sets: Sets, jobs: list[tuple[int, ...]], keep: list[Cells]) -> None:
         """Run jobs; `keep` holds the arrays whose addresses stand in them."""
+        self._deleting = action in (COUNT_DOWN, OVERDELETE)
         if not jobs:
             return
         if action == COUNT_UP:
@@ -346,6 +351,7 @@ class Transaction:
     def rounds(self, action: int, sets: Sets, node: Node, counters: Counters, without: frozenset[int]) -> None:
         """Let what waits in a component spread to its end."""
         table = node.rounds(counters, action == OVERDELETE, without)
+        self._deleting = action == OVERDELETE
         self._begin(action)
         sets.install(self.machine)
         self.machine[M_RANKING] = action == INSERT and counters is Counters.NON_RECURSIVE
@@ -354,18 +360,23 @@ class Transaction:
         finally:
             self._forget_pairs()
 
+    @property
+    def has_ranks_left(self) -> bool:
+        """Whether every fact so far has got a rank of its own; see `reason.ranks`."""
+        return bool(self.machine[M_RANK] <= TOP_RANK)
+
     def seed(self, action: int, relation: Relation, facts: Cells, protect: bool = False) -> None:
         """Let facts wait in their relation's queue."""
         if len(facts):
             self.reserve_log(len(facts))
-            relation.reserve(len(facts))
+            relation.reserve_queue(len(facts))
             seed(self.machine, action, relation.number, address(np.ascontiguousarray(facts)), len(facts), protect)
 
     def queue_for_settling(self, relation: Relation, explicit: Explicit) -> None:
         """Let the facts whose place in E changed be looked at again."""
         for facts in (explicit.deleted[relation.number], explicit.added[relation.number]):
             if len(facts):
-                relation.reserve(len(facts))
+                relation.reserve_queue(len(facts))
                 queue_facts(self.machine, relation.number, address(np.ascontiguousarray(facts)), len(facts))
 
     def queues_to_list(self, node: Node, number: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tidelog.store.jit import JIT_DISABLED, inlined, load_i64, store_i64
+from tidelog.store.jit import JIT_DISABLED, check_access, inlined, load_i64, store_i64
 
 # A number of 64 bits in plain Python too, where the last bit is the sign.
 ONE = np.int64(1)
@@ -59,13 +59,16 @@ else:
 
         return types.int64(types.int64), codegen
 
-    def _words(builder: Any, addresses: Any) -> Any:
+    def _words(context: Any, builder: Any, addresses: Any, count: Any) -> Any:
+        """Rows of so many words; each is checked as a whole."""
+        for at in addresses:
+            check_access(context, builder, at, builder.mul(count, ir.IntType(64)(8)))
         return [builder.inttoptr(at, ir.IntType(64).as_pointer()) for at in addresses]
 
     @intrinsic  # type: ignore[untyped-decorator]
     def unite_words(typing_context: Any, target: Any, source: Any, count: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            targets, sources = _words(builder, arguments[:2])
+            targets, sources = _words(context, builder, arguments[:2], arguments[2])
             added = cgutils.alloca_once_value(builder, ir.IntType(64)(0))
             with cgutils.for_range(builder, arguments[2]) as loop:
                 at = builder.gep(targets, [loop.index])
@@ -80,7 +83,7 @@ else:
     @intrinsic  # type: ignore[untyped-decorator]
     def or_words(typing_context: Any, target: Any, source: Any, count: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            targets, sources = _words(builder, arguments[:2])
+            targets, sources = _words(context, builder, arguments[:2], arguments[2])
             with cgutils.for_range(builder, arguments[2]) as loop:
                 at = builder.gep(targets, [loop.index])
                 builder.store(builder.or_(builder.load(at), builder.load(builder.gep(sources, [loop.index]))), at)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.store import rooms
+from tidelog.store.ownership import OWNED
 
 T = TypeVar("T", bound=np.generic)
 
@@ -35,6 +36,12 @@ def pieces(count: int, breathe: Breathe) -> Iterator[tuple[int, int]]:
     for first in range(PIECE, count, PIECE):
         breathe()
         yield first, min(first + PIECE, count)
+
+
+def stretch(array: npt.NDArray[T], shape: int | tuple[int, ...]) -> None:
+    """Lengthen an array that owns its memory; the system moves pages and not bytes. Its address is another one then."""
+    OWNED.release(array)
+    array.resize(shape, refcheck=False)
 
 
 def grown(

@@ -5,7 +5,9 @@ signature. So kernels get addresses: every array of the store is owned by a Pyth
 table that kernels read (`layout`). `load_i32` and its sisters are the only ways to memory, but for the loops over rows
 of words in `bits`.
 
-With `NUMBA_DISABLE_JIT=1` the same functions run as plain Python, and the loads go through `ctypes`.
+With `NUMBA_DISABLE_JIT=1` the same functions run as plain Python, and the loads go through `ctypes`. There, and in
+kernels that are compiled with `TIDELOG_CHECKED=1`, every access is held against the memory that arrays own
+(`ownership`): several times slower, and a wrong address is an error that says so instead of a crash.
 
 The cache folder carries a stamp of the kernels' sources: Numba checks only the file of the function itself, not the
 helpers it calls, and would return stale code after an edit there.
@@ -28,6 +30,8 @@ import numpy as np
 from numba import types
 from numba.core import config as numba_config
 from numba.extending import intrinsic
+
+from tidelog.store.ownership import CHECKED, OWNED, MemoryFault, first_address
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -55,10 +59,13 @@ def _source_stamp() -> str:
 
 def _cache_folder() -> Path:
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "tidelog" / f"kernels-{_source_stamp()}"
+    return Path(root) / "tidelog" / f"kernels-{_source_stamp()}{'-checked' if CHECKED else ''}"
 
 
 CACHE_FOLDER = _cache_folder()
+
+# How kernels are compiled: they never need Python. Registers are elements of an array, which Numba checks itself.
+OPTIONS = {"nogil": True, "boundscheck": True} if CHECKED else {"nogil": True}
 
 
 def _one_version(dispatcher: Any) -> Any:
@@ -80,12 +87,12 @@ def _one_version(dispatcher: Any) -> Any:
 
 def device(function: Function) -> Function:
     """Compile a helper that only other kernels call."""
-    return _one_version(numba.njit(function, nogil=True))
+    return _one_version(numba.njit(function, **OPTIONS))
 
 
 def inlined(function: Function) -> Function:
     """Compile a helper so small that the call would cost more than the work; LLVM is told to inline it."""
-    return _one_version(numba.njit(function, nogil=True, forceinline=True))
+    return _one_version(numba.njit(function, forceinline=True, **OPTIONS))
 
 
 def _type_of(argument: object) -> Any:
@@ -125,10 +132,10 @@ class _EntryPoint:
         try:
             CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
             numba_config.CACHE_DIR = str(CACHE_FOLDER)
-            compiled = numba.njit(self._function, nogil=True, cache=True)
+            compiled = numba.njit(self._function, cache=True, **OPTIONS)
         except OSError:
             # A read-only home folder: compile for this process alone.
-            compiled = numba.njit(self._function, nogil=True)
+            compiled = numba.njit(self._function, **OPTIONS)
         finally:
             numba_config.CACHE_DIR = before
         cold = not any(CACHE_FOLDER.rglob(f"*.{self.__name__}-*.nbi")) if CACHE_FOLDER.exists() else True
@@ -144,7 +151,18 @@ class _EntryPoint:
         # Numba would look at the types of all arguments each time, and here they are always the same.
         (result,) = self._dispatcher.overloads.values()
         compiled_code: Callable[..., Any] = result.entry_point
-        return compiled_code
+        return self._explaining(compiled_code) if CHECKED else compiled_code
+
+    def _explaining(self, code: Callable[..., Any]) -> Callable[..., Any]:
+        """The same kernel, whose faults say where they lie."""
+
+        def run(*arguments: Any) -> Any:
+            try:
+                return code(*arguments)
+            except MemoryFault:
+                raise OWNED.seen_fault(self.__name__) from None
+
+        return run
 
     def _compile(self, dispatcher: Any, signature: tuple[Any, ...]) -> Any:
         """Compile a kernel; one that the cache has no room for is kept for this process alone."""
@@ -152,7 +170,7 @@ class _EntryPoint:
             dispatcher.compile(signature)
         except OSError:
             if not dispatcher.overloads:  # It was not even compiled.
-                dispatcher = numba.njit(self._function, nogil=True)
+                dispatcher = numba.njit(self._function, **OPTIONS)
                 dispatcher.compile(signature)
         return dispatcher
 
@@ -167,38 +185,25 @@ def entry_point(function: Function) -> Function:
     return _EntryPoint(function)  # type: ignore[return-value]
 
 
-_first_byte: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
+# The address of an array's first element. Whoever stores it keeps the array alive.
+address: Callable[[np.ndarray[Any, Any]], int] = OWNED.register if CHECKED or JIT_DISABLED else first_address
 
 
-def address(array: np.ndarray[Any, Any]) -> int:
-    """The address of an array's first element. Whoever stores it keeps the array alive."""
-    try:
-        # Five times as fast as asking the array, and every call of a kernel asks.
-        return ctypes.addressof(_first_byte(array))
-    except (BufferError, TypeError, ValueError):
-        # It is empty, cannot be written, or has gaps.
-        return int(array.__array_interface__["data"][0])
+if CHECKED and not JIT_DISABLED:
+    # Also where all kernels come from the cache: they call what it defines.
+    from tidelog.store import guard
+
+
+def check_access(context: Any, builder: Any, at: Any, width: Any) -> None:
+    """Make code that checks whether so many bytes may be touched from an address on, if accesses are checked."""
+    if CHECKED:
+        guard.check_access(context, builder, at, width)
 
 
 if JIT_DISABLED:
-
-    def load_i32(at: int) -> int:
-        return ctypes.c_int32.from_address(int(at)).value
-
-    def store_i32(at: int, value: int) -> None:
-        ctypes.c_int32.from_address(int(at)).value = int(value)
-
-    def load_i64(at: int) -> int:
-        return ctypes.c_int64.from_address(int(at)).value
-
-    def store_i64(at: int, value: int) -> None:
-        ctypes.c_int64.from_address(int(at)).value = int(value)
-
-    def load_u8(at: int) -> int:
-        return ctypes.c_uint8.from_address(int(at)).value
-
-    def store_u8(at: int, value: int) -> None:
-        ctypes.c_uint8.from_address(int(at)).value = int(value)
+    load_i32, store_i32 = OWNED.access(ctypes.c_int32)
+    load_i64, store_i64 = OWNED.access(ctypes.c_int64)
+    load_u8, store_u8 = OWNED.access(ctypes.c_uint8)
 
     def float_of_bits(bits: int) -> float:
         return float(np.int64(bits).view(np.float64))
@@ -220,6 +225,7 @@ else:
         @intrinsic  # type: ignore[untyped-decorator]
         def load(typing_context: Any, at: Any) -> Any:
             def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                check_access(context, builder, arguments[0], ir.IntType(64)(width // 8))
                 pointer = builder.inttoptr(arguments[0], ir.IntType(width).as_pointer())
                 value = builder.load(pointer)
                 if width == 8:
@@ -234,6 +240,7 @@ else:
         @intrinsic  # type: ignore[untyped-decorator]
         def store(typing_context: Any, at: Any, value: Any) -> Any:
             def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                check_access(context, builder, arguments[0], ir.IntType(64)(width // 8))
                 pointer = builder.inttoptr(arguments[0], ir.IntType(width).as_pointer())
                 stored = builder.trunc(arguments[1], ir.IntType(width)) if width < 64 else arguments[1]
                 builder.store(stored, pointer)

@@ -23,8 +23,8 @@ from tidelog.store.layout import (
     R_FACTS,
     R_FLAGS,
     R_GROUPS,
-    R_INDEX,
     R_INDEX_COUNT,
+    R_INDEXES,
     R_KEYS,
     R_QUEUE,
     R_QUEUE_COUNT,
@@ -171,8 +171,9 @@ def append(m, row, slot, key, row_address, flags):
     if counters != 0:
         store_i32(record + counters, 0)
         store_i32(record + counters + 4, 0)
+    indexes = field(row, R_INDEXES)
     for position in range(field(row, R_INDEX_COUNT)):
-        link_fact(m, field(row, R_INDEX + position), record, fact)
+        link_fact(m, load_i64(indexes + 8 * position), record, fact)
     return fact
 
 

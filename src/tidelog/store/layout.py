@@ -26,6 +26,7 @@ F_PROCESSED = 128  # O: its consequences have been overdeleted
 F_CHECKED = 256  # C
 F_PROVED = 512  # P
 F_AWAITED = 1024  # in C and not proved when an instance that needs it was looked at
+F_DOUBTED = 2048  # an instance of it went, and its counter is full: see `reason.counts`
 F_DISPROVED = 4096  # S
 F_MARKED = 8192  # a negative mark: the next update deletes it or what it came from
 F_RETURNING = 16384  # a positive mark: if it goes now, the next update brings it back
@@ -83,8 +84,9 @@ M_RANKING = 103  # 1: facts that are inserted get a rank, in the place of their 
 M_PASSING = 99  # the flags of a fact that passes marks on somewhere; see R_MARKS
 M_BELOW = 104  # 1 + the rank below which facts of the component may be in a match; 0: any may
 M_LATE = 105  # 1: some fact was left out because of its rank
-M_TERM_FREE = 110  # address of the numbers of terms that were given back
-M_TERM_FREE_COUNT = 111
+M_DOUBTS = 106  # how often a fact was put in doubt; see F_DOUBTED
+M_TERM_FREE = 107  # address of the numbers of terms that were given back
+M_TERM_FREE_COUNT = 108
 M_SIZE = 128
 
 SORT_BUCKETS = 1 << 14  # batches are sorted into that many groups of neighbours
@@ -126,9 +128,8 @@ R_PAIRS = 22  # address of the relation as a bit matrix, or 0: a bit that is set
 R_PAIR_ROWS = 23
 R_PAIR_COLUMNS = 24  # a multiple of 64
 R_POSTPONED = 25  # 1: new facts do not come into the hash table for now; the bit matrix tells which are known
-R_INDEX = 26  # from here on: the numbers of the relation's indexes
-R_MAX_INDEXES = 22
-R_FIELDS = 48
+R_INDEXES = 26  # address of the numbers of the relation's indexes
+R_FIELDS = 32
 R_STRIDE = R_FIELDS * 8
 
 # --- index table ------------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.errors import TidelogError
+from tidelog.errors import LimitError
 from tidelog.store import rooms
-from tidelog.store.growth import grown, no_breath, pieces
+from tidelog.store.growth import grown, no_breath, pieces, stretch
 from tidelog.store.jit import address
 from tidelog.store.layout import (
     EMPTY,
@@ -34,11 +34,10 @@ from tidelog.store.layout import (
     R_FIELDS,
     R_FLAGS,
     R_GROUPS,
-    R_INDEX,
     R_INDEX_COUNT,
+    R_INDEXES,
     R_KEYS,
     R_LIMIT,
-    R_MAX_INDEXES,
     R_POSTPONED,
     R_QUEUE,
     R_QUEUE_CAPACITY,
@@ -79,6 +78,12 @@ MOVES_FROM = 1 << 26
 # Slots for each record from which on a table is made smaller.
 SPARSE = 2.5
 
+# Fact numbers and the product of a hash with the slots of an index are computed with what 32 and 64 bits hold: an index
+# has at most so many slots, which are enough for as many facts as a relation can have, dead ones among them.
+MOST_SLOTS = 1 << 31
+MOST_COLLECTED = 1 << 20  # heads of rules for which there is room beyond that
+MOST_FACTS = (3 << 29) - MOST_COLLECTED
+
 # Dead records of smaller relations are not worth the work.
 COMPACT_FROM = 1024
 
@@ -93,6 +98,7 @@ class Relation:
         self.arity = arity
         self.has_counters = counters
         self.indexes: list[Index] = []
+        self._index_numbers: Row = np.zeros(2, np.int64)
         self.explicit_count = 0
         self.probed = False  # whether a plan looks for single facts
         # A closure whose pairs are the relation's facts; its records are then what changed in the update in work.
@@ -159,9 +165,12 @@ class Relation:
         fields[R_QUEUE_CAPACITY] = len(self._queue)
         fields[R_BATCH] = address(self._batch)
         fields[R_BATCH_CAPACITY] = len(self._batch)
+        if len(self._index_numbers) < len(self.indexes):
+            self._index_numbers = np.zeros(2 * len(self.indexes), np.int64)
+        fields[R_INDEXES] = address(self._index_numbers)
         fields[R_INDEX_COUNT] = len(self.indexes)
         for position, index in enumerate(self.indexes):
-            fields[R_INDEX + position] = index.number
+            self._index_numbers[position] = index.number
             index.fields[X_RELATION] = self.number
             index.fields[X_LINK] = 4 * (self._first_link_column() + position)
             index.fields[X_SLOTS] = address(index.slots)
@@ -205,14 +214,22 @@ class Relation:
 
     # --- growth -------------------------------------------------------------------------------------------------------
 
-    def reserve(self, more: int) -> None:
-        """Make room for `more` facts: records, table, indexes and the queue. Where there is room, nothing is done."""
-        self._reserve_facts(more)
+    def reserve(self, more: int, known: bool = False) -> None:
+        """Make room for `more` facts: records, table, indexes and the queue. Where there is room, nothing is done.
+
+        Kernels want room for all heads that they have collected, also where those are `known` to be there.
+        """
+        self._reserve_facts(more, MOST_FACTS + MOST_COLLECTED if known else MOST_FACTS)
         self.reserve_queue(more)
 
-    def _reserve_facts(self, more: int) -> None:
+    def _reserve_facts(self, more: int, most: int) -> None:
         fields = self.fields
         needed = int(fields[R_COUNT]) + more
+        if needed > most:
+            raise LimitError(
+                f"`{self.name}` needs room for {needed:,} facts, and a relation holds at most {MOST_FACTS:,}, "
+                "those that were deleted of late among them; split the predicate"
+            )
         if needed > self.cells.shape[0]:
             self._grow_records(needed)
         if needed > fields[R_LIMIT]:
@@ -220,6 +237,11 @@ class Relation:
         for index in self.indexes:
             if index.distinct + more > 0.75 * len(index.slots):
                 self._grow_index(index, more)
+
+    @property
+    def room_left(self) -> int:
+        """How many more facts it can have at most."""
+        return MOST_FACTS - self.count
 
     def has_room(self, more: int) -> bool:
         """Whether there is room for `more` facts but in the queue."""
@@ -247,10 +269,10 @@ class Relation:
     def _grow_records(self, needed: int) -> None:
         # Large ones by small steps: reallocation moves pages, not bytes, and slack is memory that a user pays for.
         if self.cells.nbytes >= MOVES_FROM and self.cells.flags.owndata:
-            capacity = max(needed, int(self.cells.shape[0] * 1.125))
-            self.cells.resize((capacity, self.cells.shape[1]), refcheck=False)
+            capacity = max(needed, min(int(self.cells.shape[0] * 1.125), MOST_FACTS))
+            stretch(self.cells, (capacity, self.cells.shape[1]))
         else:
-            length = max(needed, 2 * self.cells.shape[0])
+            length = max(needed, min(2 * self.cells.shape[0], MOST_FACTS))
             self.cells = grown(self.cells, length, self.count, self.store.breathe, self.store.spare)
         # At once: the memory may run out before the table and the indexes have grown as well.
         self._publish()
@@ -263,7 +285,7 @@ class Relation:
         return rooms.empty((records, width), np.int32, self.store.spare)
 
     def _empty_slots(self, count: int) -> Cells:
-        return rooms.full(count, EMPTY, np.int32, self.store.spare)
+        return rooms.full(min(count, MOST_SLOTS), EMPTY, np.int32, self.store.spare)
 
     def _empty_table(self, groups: int) -> tuple[npt.NDArray[np.int64], Cells]:
         keys: npt.NDArray[np.int64] = rooms.empty(8 * groups, np.int64, self.store.spare)
@@ -335,7 +357,7 @@ class Relation:
         self._tabled = 0
         self.store.postponed.add(self)
         self._publish()
-        self._reserve_facts(facts)
+        self._reserve_facts(facts, MOST_FACTS)
 
     @property
     def has_table(self) -> bool:
@@ -384,10 +406,6 @@ class Relation:
         for index in self.indexes:
             if index.columns == columns:
                 return index
-        if len(self.indexes) == R_MAX_INDEXES:
-            raise TidelogError(
-                f"`{self.name}` is read in more than {R_MAX_INDEXES} different ways; split the predicate"
-            )
         index = self.store.new_index(columns)
         index.slots = self._empty_slots(max(8, self.count // 4))
         self._relayout(self._record_cells() + 1)
@@ -466,13 +484,16 @@ class Relation:
             self.mark_unclean()
 
     def tidy(self) -> Cells | None:
-        """Compact where more than half of the records are dead; looks at the records only when that is likely."""
+        """Compact where more than half of the records are dead, or fewer where there is little room left; looks at the
+        records only when that is likely.
+        """
         if len(self._keys) > SPARSE * max(self.count, COMPACT_FROM) and self._tabled is None:
             self._grow_table(_groups_for(self.count))
-        if self.count <= COMPACT_FROM or self._dead < max(self.count // 2 + 1, self._dead_worth_counting):
+        enough = self.count // (8 if self.room_left < self.count // 4 else 2) + 1
+        if self.count <= COMPACT_FROM or self._dead < max(enough, self._dead_worth_counting):
             return None
         self._dead = self.count - len(self)
-        if 2 * self._dead <= self.count:
+        if self._dead < enough:
             # Facts that come and go are taken for dead each time: with as many alive every update would count all.
             self._dead_worth_counting = self._dead + self.count // 8
             return None

@@ -16,7 +16,7 @@ import math
 import mmap
 import weakref
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -181,6 +181,11 @@ def full(shape: Shape, value: int, dtype: type[T] | np.dtype[T], spare: Spare | 
     array = empty(shape, dtype, spare)
     array.fill(value)
     return array
+
+
+def taken(owner: np.ndarray[Any, Any]) -> int:
+    """The bytes that an array has, and of a room those that the array in it has."""
+    return owner.taken if isinstance(owner, _Lease) else owner.nbytes
 
 
 def lengthened(array: npt.NDArray[T], length: int) -> npt.NDArray[T] | None:

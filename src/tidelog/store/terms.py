@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelog.errors import DataError
+from tidelog.errors import DataError, LimitError
 from tidelog.store import rooms
 from tidelog.store.growth import Breathe, grown, no_breath
 from tidelog.store.jit import address
@@ -51,6 +51,19 @@ from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value, canoni
 
 # Values that are encoded in some tenths of a millisecond.
 BLOCK = 1 << 13
+
+# Numbers of terms and sizes of texts have 32 bits, and the product of a hash with the slots of the table has 64. The
+# slots are enough for the terms.
+MOST_TERMS = 3 << 29
+MOST_SLOTS = 1 << 31
+MOST_BYTES = (1 << 31) - 1
+
+
+def _check_sizes(offsets: npt.NDArray[np.int64]) -> None:
+    """Refuse a text that is too long."""
+    longest = int(np.diff(offsets).max())
+    if longest > MOST_BYTES:
+        raise DataError(f"a text of {longest:,} bytes is longer than a constant can be: {MOST_BYTES:,} bytes at most")
 
 
 class Terms:
@@ -108,12 +121,17 @@ class Terms:
         """Make room for `more` new terms and their texts."""
         table = self.table
         needed = len(self) + max(0, more - self.free)
+        if needed > MOST_TERMS:
+            raise LimitError(
+                f"room is needed for {needed:,} constants, and a knowledge base holds at most {MOST_TERMS:,}; "
+                "split it into several"
+            )
         if needed > len(table.kinds):
-            capacity = max(needed, 2 * len(table.kinds))
+            capacity = max(needed, min(2 * len(table.kinds), MOST_TERMS))
             # All or none: the memory may run out in between.
             kinds, payloads = grown(table.kinds, capacity), grown(table.payloads, capacity)
             sizes, hashes = grown(table.sizes, capacity), grown(self._hashes, capacity)
-            slots = rooms.full(2 * capacity, EMPTY, np.int32)
+            slots = rooms.full(min(2 * capacity, MOST_SLOTS), EMPTY, np.int32)
             table.kinds, table.payloads, table.sizes = kinds, payloads, sizes
             self._hashes, self._slots = hashes, slots
             self._publish()
@@ -131,7 +149,7 @@ class Terms:
         free = np.flatnonzero(~used[FAILURE + 1 : count])[::-1].astype(np.int32) + np.int32(FAILURE + 1)
         hashes = np.zeros(len(table.kinds), np.int32)
         hashes[:count] = self._hashes[:count]
-        slots = rooms.full(2 * len(table.kinds), EMPTY, np.int32)
+        slots = rooms.full(min(2 * len(table.kinds), MOST_SLOTS), EMPTY, np.int32)
         self._given_back += len(self) - self.free - 1 - len(kept)
         self.table, self._hashes, self._slots, self._free = table, hashes, slots, free
         self._text_used = text_used
@@ -234,7 +252,10 @@ class Terms:
         while done < count:
             # Room for a block at a time: most texts of a long column are known already.
             end = min(count, done + BLOCK)
-            self.reserve(end - done, int(offsets[end] - offsets[done]))
+            size = int(offsets[end] - offsets[done])
+            if size > MOST_BYTES:
+                _check_sizes(offsets[done : end + 1])
+            self.reserve(end - done, size)
             self._text_used = encode_texts(
                 self._machine, address(data), address(offsets), done, end, kind, address(result), self._text_used
             )

@@ -29,6 +29,8 @@ from tidelog.store.closures.layout import (
     WIDTH,
     WORDS,
 )
+from tidelog.store.growth import stretch
+from tidelog.store.jit import address
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -89,7 +91,7 @@ class Memory:
     def hold(self, register: int, array: Array) -> None:
         """Let a register point to an array."""
         self.arrays[register] = array
-        self.m[register] = array.ctypes.data
+        self.m[register] = address(array)
 
     def entries(self, register: int, count: int) -> Array:
         """The first entries of an array."""
@@ -144,7 +146,7 @@ class Memory:
         check_limit(len(entries))
         self.retired.append(self.arrays[pool + ENTRIES])
         self.arrays[pool + ENTRIES] = entries
-        return int(entries.ctypes.data)
+        return address(entries)
 
     def hold_rows(self, rows: int, keys: Array, words: Array, width: int) -> None:
         """Give a pool of rows new arrays."""
@@ -164,8 +166,8 @@ class Memory:
         size = used + max(used >> 1, more)
         check_limit(size)
         for register in (rows + KEYS, rows + WORDS):
-            self.arrays[register].resize(size, refcheck=False)
-            self.m[register] = self.arrays[register].ctypes.data
+            stretch(self.arrays[register], size)
+            self.m[register] = address(self.arrays[register])
         self.m[rows + ROOM] = size
 
     def alive(self) -> int:
