@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidelog.arguments import check_folder
 from tidelog.errors import StorageError, TidelogError
 from tidelog.language.checks import check_arities
 from tidelog.reason.outcome import Request
@@ -26,6 +27,7 @@ OnReplay = Callable[[Mapping[str, str], Change], None]
 
 def save(kb: KnowledgeBase, folder: Path) -> None:
     """Save into a folder, also into the one whose journal this knowledge base keeps."""
+    check_folder(folder)
     if kb._home is not None and kb._home.folder == folder.resolve():
         kb._home.save(image_of(kb))
     else:
@@ -40,6 +42,7 @@ def open_folder(
     on_replay: OnReplay | None,
 ) -> KnowledgeBase:
     """A knowledge base as it was saved, and all updates of its journal after that."""
+    check_folder(folder)
     home = Home(folder) if journal else None
     try:
         image, payloads = (home.image, home.payloads) if home else read_image(folder)

@@ -40,12 +40,12 @@ from tidelog.store.layout import (
     M_TERM_TEXT,
 )
 from tidelog.store.term_kernels import encode_numbers, encode_texts, gather_texts, hash_terms, rebuild_term_slots
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value, canonical
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, SEPARATOR, Literal, Value, canonical, check_language
 
 Ids = npt.NDArray[np.int32]
 
 # An RDF literal is one text in the heap: text, datatype and language with separators that no IRI or tag can hold.
-_SEPARATOR = "\x1f"
+_SEPARATOR = SEPARATOR
 
 # Values that are encoded in some tenths of a millisecond.
 BLOCK = 1 << 13
@@ -176,6 +176,8 @@ class Terms:
         )
 
     def _encode_literals(self, literals: Sequence[Literal]) -> Ids:
+        for literal in literals:
+            check_language(literal)
         values = list(map(canonical, literals))
         if not all(type(value) is Literal for value in values):
             return self.encode_values(values)  # some of them are plain values
