@@ -73,8 +73,8 @@ class StreamConfig:
     key: int
     keys: Mapping[str, int]
     shards: int
-    allow_rules: bool
     source: StreamSource
+    allow_rules: bool
     sink: Path
     sink_format: str
 
@@ -86,7 +86,6 @@ def stream_config(path: str, folder: Path, table: Mapping[str, Any]) -> StreamCo
     keys = read.table("keys")
     if not all(type(place) is int and place >= 0 for place in keys.values()):
         raise DataError(f"{path}, [stream]: keys are numbers of arguments, from 1 on, or 0 for none")
-    source = _source(f"{path}, [stream.source]", folder, read.table("source"))
     return StreamConfig(
         engine=read.one_of("engine", ENGINES, "memory"),
         checkpoint=folder / read.text("checkpoint"),
@@ -96,8 +95,8 @@ def stream_config(path: str, folder: Path, table: Mapping[str, Any]) -> StreamCo
         key=read.number("key") or 1,
         keys=keys,
         shards=read.number("shards") or SHARDS,
+        source=(source := _source(f"{path}, [stream.source]", folder, read.table("source"))),
         allow_rules=boolean(f"{path}, [stream]", "allow_rules", table.get("allow_rules", source.is_file)),
-        source=source,
         sink=folder / sink.text("path"),
         sink_format=sink.one_of("format", SINK_FORMATS, "jsonl"),
     )
