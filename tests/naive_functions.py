@@ -1,8 +1,9 @@
 """What expressions, comparisons and aggregates yield, said as plainly as it can be; the arithmetic of the oracle.
 
-Integers are 64-bit and signed. `int op int` is an integer; all other arithmetic, and `/` always, takes floats and gives
-a float. What has no value (a type that does not fit, division by zero, overflow, a result that is not finite) raises
-`Failure`: the rule instance does not match and is counted. Booleans are no numbers, IRIs no strings.
+Integers are 64-bit and signed. `int op int` is an integer, but for `int / int`, the float nearest to the quotient; all
+other arithmetic takes floats and gives a float. What has no value (a type that does not fit, division by zero,
+overflow, a result that is not finite) raises `Failure`: the rule instance does not match and is counted. Booleans are
+no numbers, IRIs no strings.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ BUILT_IN: Mapping[str, Callable[..., Value]] = {
     "+": lambda a, b: number(a) + number(b),
     "-": lambda a, b: number(a) - number(b),
     "*": lambda a, b: number(a) * number(b),
-    "/": lambda a, b: float(number(a)) / float(number(b)),
+    "/": lambda a, b: number(a) / number(b),
     "%": lambda a, b: number(a) % number(b),
     "neg": lambda a: -number(a),
     "abs": lambda a: abs(number(a)),

@@ -66,7 +66,7 @@ def changes_in(sink: Path) -> dict[int, list[tuple[str, Fact]]]:
         if path.suffix == ".parquet":
             rows = pq.ParquetFile(path).read().to_pylist()
         else:
-            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n")]
         for row in rows:
             arguments = row["arguments"]
             text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
@@ -89,7 +89,7 @@ def refused_in(quarantine: Path) -> list[tuple[int, str]]:
     return [
         (int(path.parent.name.partition("=")[2]), json.loads(line)["record"])
         for path in sorted(quarantine.glob("batch=*/*"))
-        for line in path.read_text(encoding="utf-8").splitlines()
+        for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     ]
 
 

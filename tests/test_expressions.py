@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterator
 from itertools import product
 
@@ -54,6 +55,15 @@ def edges() -> KnowledgeBase:
     return kb
 
 
+@pytest.fixture(scope="module")
+def integers() -> list[int]:
+    """Integers of all sizes, most of them beside powers of two."""
+    choose = random.Random(53)
+    sizes = [choose.randrange(64) for _ in range(2000)]
+    made = [choose.choice((-1, 1)) * (choose.getrandbits(size) or 2**size) + choose.randrange(-2, 3) for size in sizes]
+    return [number for number in made if number and -(2**63) <= number < 2**63][:1900]
+
+
 @pytest.mark.filterwarnings("ignore::tidelog.errors.CrossProductWarning")
 @pytest.mark.parametrize("name", [*OPERATORS, *FUNCTIONS])
 def test_values_at_the_edges(edges: KnowledgeBase, name: str) -> None:
@@ -76,3 +86,11 @@ def test_comparisons_at_the_edges(edges: KnowledgeBase, operator: str) -> None:
     expected, failed = values_of(product(EDGES, repeat=2), holds)
     assert found == {row[:2] for row in expected if row[2] == Constant(True)}  # type: ignore[index]
     assert edges.errors - before == failed
+
+
+def test_quotients_of_integers_are_rounded_once(integers: list[int]) -> None:
+    """As Python divides integers; to make floats of them first would round three times."""
+    kb = KnowledgeBase()
+    kb.update(add={"pair": [*zip(integers[::2], integers[1::2], strict=True)]})
+    wrong = [(x, y, z) for x, y, z in kb.query("pair(X, Y), Z = X / Y").rows() if z != x / y]
+    assert not wrong

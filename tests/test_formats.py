@@ -24,6 +24,7 @@ from tidelog.formats import columns_of, delimited, files, read_facts, read_file,
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.folder import file_of_predicate, predicate_of_file
 from tidelog.formats.rendering import json_format
+from tidelog.language.names import bracketed
 from tidelog.values import Row, Value, canonical, identity
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -270,9 +271,10 @@ def test_triples_survive_a_round_trip(tmp_path: Path, rows: list[Row], predicate
     columns = columns_of(rows, "p")
     if columns is None:
         return
-    path = write_facts(tmp_path, f"<{predicate}>", [columns], "nt")
+    name = bracketed(predicate)
+    path = write_facts(tmp_path, name, [columns], "nt")
     path = path.rename(tmp_path / "facts.nt")
-    assert same(rows_of(read_file(path))[f"<{predicate}>"], rows)
+    assert same(rows_of(read_file(path))[name], rows)
 
 
 def test_the_fact_of_arity_0(tmp_path: Path) -> None:

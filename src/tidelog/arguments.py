@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from tidelog.errors import DataError, TidelogError
+from tidelog.errors import DataError, StorageError, TidelogError
 from tidelog.language import AGGREGATES
 from tidelog.language.checks import BUILTIN_FUNCTIONS, OPERATORS
 from tidelog.language.names import RESERVED, is_word
+from tidelog.values import is_unicode
 
 
 def checked_facts(facts: object, part: str) -> Mapping[str, Any]:
@@ -35,7 +39,19 @@ def checked_commit(commit: object) -> Mapping[str, str]:
         return {}
     if not isinstance(commit, Mapping) or not all(isinstance(text, str) for item in commit.items() for text in item):
         raise DataError(f'`commit` is a mapping of texts, such as {{"batch": "17"}}, not {commit!r}')
+    if not all(map(is_unicode, itertools.chain(*commit.items()))):
+        raise DataError(f"`commit` holds half of a surrogate pair, which is no Unicode text: {commit!a:.60}")
     return dict(commit)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a path that no file system takes."""
+    try:
+        named = b"\0" not in os.fsencode(folder)
+    except UnicodeEncodeError:
+        named = False
+    if not named:
+        raise StorageError(f"{str(folder)!a:.60} is no path: it holds NUL or half of a surrogate pair")
 
 
 def check_limits(max_facts: object, timeout: object) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidelog.arguments import check_folder
 from tidelog.encoding import check_arities_of
 from tidelog.errors import StorageError, TidelogError
 from tidelog.language.checks import check_arities, check_rule, foreign_functions
@@ -37,6 +38,7 @@ OnReplay = Callable[[Mapping[str, str], Change], None]
 
 def save(kb: KnowledgeBase, folder: Path) -> None:
     """Save into a folder, also into the one whose journal this knowledge base keeps."""
+    check_folder(folder)
     if kb._home is not None and kb._home.folder == folder.resolve():
         kb._home.save(image_of(kb))
     else:
@@ -51,6 +53,7 @@ def open_folder(
     on_replay: OnReplay | None,
 ) -> KnowledgeBase:
     """A knowledge base as it was saved, and all updates of its journal after that."""
+    check_folder(folder)
     home = Home(folder) if journal else None
     try:
         image, payloads = (home.image, home.payloads) if home else read_image(folder)

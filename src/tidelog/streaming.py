@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import DataError
@@ -47,38 +50,72 @@ class Stream(Iterator[Change]):
         update = self._source.take()
         if update is None:
             raise StopIteration
-        ready = self._ahead.ready(update) if self._ahead is not None else None
+        before = self._ahead
         ahead = LookAhead(self._kb, self._source.peek if self._marking else _nothing_ahead)
         # After a failure prefixes are as they were, and what was looked at may have other names.
         self._ahead = None
-        change = apply_attended(self._kb, update, ahead, ready)
+        change = apply_attended(self._kb, update, ahead, before)
         self._ahead = ahead
         return change
 
 
 class AsyncStream(AsyncIterator[Change]):
-    """The same for an asynchronous iterator: the event loop stays free while an update is in work."""
+    """The same for an asynchronous iterator: the event loop stays free while an update is in work.
+
+    Whoever waits for a change may be cancelled at any time. An update that is awaited or in work then goes on without
+    him, and whoever asks next gets its change, or its error.
+    """
 
     def __init__(self, kb: KnowledgeBase, updates: AsyncIterator[UpdateMapping], marking: bool) -> None:
         self._kb = kb
         self._updates = updates
         self._marking = marking
+        self._turn = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, "tidelog stream")
         self._pull: asyncio.Future[UpdateMapping] | None = None
+        self._work: tuple[Future[Change], LookAhead] | None = None
         self._ahead: LookAhead | None = None
 
     async def __anext__(self) -> Change:
-        pull = self._pull or _started(anext(self._updates))
+        # Each await may be the last one: what it waits for stays where the next call finds it until it is handed on.
+        async with self._turn:
+            if self._work is None:
+                self._work = self._begin(await self._next_update())
+            work, ahead = self._work
+            await _done(work)
+            self._work = None
+            change = work.result()
+            self._ahead = ahead
+            return change
+
+    async def _next_update(self) -> UpdateMapping:
+        pull = self._pull = self._pull or _started(anext(self._updates))
+        if not pull.done():
+            await asyncio.wait([pull])
         self._pull = None
-        update = await pull
+        return pull.result()
+
+    def _begin(self, update: UpdateMapping) -> tuple[Future[Change], LookAhead]:
+        """Let the thread apply an update; its successor is awaited meanwhile."""
         peek = _nothing_ahead
         if self._marking:
             self._pull = _started(anext(self._updates))
             peek = _when_done(self._pull)
-        ready = self._ahead.ready(update) if self._ahead is not None else None
-        ahead, self._ahead = LookAhead(self._kb, peek), None
-        change = await asyncio.to_thread(apply_attended, self._kb, update, ahead, ready)
-        self._ahead = ahead
-        return change
+        before, ahead, self._ahead = self._ahead, LookAhead(self._kb, peek), None
+        run = copy_context().run
+        return self._thread.submit(run, apply_attended, self._kb, update, ahead, before), ahead
+
+
+async def _done(work: Future[Change]) -> None:
+    """Wait until a thread has done its work. Whoever is cancelled here leaves the work alone, and the loop may end."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+    def tell(_: Future[Change]) -> None:
+        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            loop.call_soon_threadsafe(done.set)
+
+    work.add_done_callback(tell)
+    await done.wait()
 
 
 def _nothing_ahead() -> UpdateMapping | None:
@@ -161,10 +198,11 @@ class LookAhead:
 
 
 def apply_attended(
-    kb: KnowledgeBase, update: UpdateMapping, attendant: Attendant | None, ready: Request | None = None
+    kb: KnowledgeBase, update: UpdateMapping, attendant: Attendant | None, before: LookAhead | None = None
 ) -> Change:
-    """Apply an update while somebody looks in; one that has been looked at need not be checked and read again."""
+    """Apply an update while somebody looks in; one that was looked at before need not be checked and read again."""
     with kb._lock:
+        ready = None if before is None else before.ready(update)
         kb._engine.attendant = attendant
         try:
             if ready is None:

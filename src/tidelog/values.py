@@ -13,10 +13,17 @@ import math
 import re
 from dataclasses import dataclass
 
+from tidelog.errors import DataError
+
 INTEGER_MIN = -(2**63)
 INTEGER_MAX = 2**63 - 1
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
+
+# What stands between the parts of a literal where it is kept as one text; no datatype and no language can hold it.
+SEPARATOR = "\x1f"
+
+LANGUAGE_TAG = r"[A-Za-z0-9]+(?:-+[A-Za-z0-9]+)*"
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
@@ -25,11 +32,14 @@ _SPECIAL_DOUBLES = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN":
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True, order=True, init=False)
 class IRI:
-    """An IRI constant; `str()` gives the IRI itself, without angle brackets."""
+    """An IRI constant; `str()` gives the IRI itself, without angle brackets. Any text is taken as it stands."""
 
     value: str
+
+    def __init__(self, value: str) -> None:
+        object.__setattr__(self, "value", value if type(value) is str else _text(value, "an IRI"))
 
     def __str__(self) -> str:
         return self.value
@@ -39,7 +49,7 @@ class IRI:
 class Literal:
     """An RDF literal that is no plain string, integer, float or boolean: a language or a datatype of its own.
 
-    Languages are told apart whatever their case, and kept in lower case.
+    Languages are told apart whatever their case, and kept in lower case. What has a language has no other datatype.
     """
 
     text: str
@@ -47,10 +57,43 @@ class Literal:
     language: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "language", self.language.lower())
+        object.__setattr__(self, "text", _text(self.text, "the text of a literal"))
+        language = _text(self.language, "the language of a literal").lower()
+        object.__setattr__(self, "language", language)
+        datatype = _text(self.datatype, "the datatype of a literal")
+        object.__setattr__(self, "datatype", "" if language else datatype)
+        if SEPARATOR in datatype or SEPARATOR in language:
+            kind = "datatype" if SEPARATOR in datatype else "language"
+            raise DataError(f"the {kind} of a literal cannot hold the control character U+001F; leave it out")
 
     def __str__(self) -> str:
         return self.text
+
+
+def _text(value: object, what: str) -> str:
+    """A text that is a `str` and nothing more special; whatever else a program passes is refused."""
+    if type(value) is str:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise DataError(f"{what} is a str, not {value!r:.60} of type {type(value).__name__}")
+
+
+def check_language(literal: Literal) -> None:
+    """Refuse a literal that no file and no program could hold."""
+    if literal.language and not re.fullmatch(LANGUAGE_TAG, literal.language):
+        raise DataError(f"{literal.language!r} is no language tag; use letters, digits and hyphens, like pt-BR")
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written: half of a surrogate pair, as JSON and file names may bring, cannot."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 Value = str | int | float | bool | IRI | Literal

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tidelog.formats.batch import INT
 from tidelog.language.syntax import Constant
-from tidelog.spark.expressions import _row_function
+from tidelog.spark.expressions import _row_function, arithmetic
 from tidelog.spark.terms import Dictionary, fields_of, value_of, values_frame
 from tidelog.values import IRI, Literal, Value
 
@@ -44,3 +45,14 @@ def test_a_function_may_return_whatever_a_fact_can_hold() -> None:
         assert repr(same(fields_of(value))) == repr(fields_of(value))
     assert _row_function(lambda value: None)(fields_of(1)) is None
     assert _row_function(lambda value: 2**63)(fields_of(1)) is None
+
+
+def test_quotients_of_integers_are_rounded_once(spark: SparkSession) -> None:
+    """As Python divides integers, whatever their size."""
+    sizes = (*(0, 1, 3, 7, 10**18 + 9, 2**63 - 1), *(2**power + step for power in (31, 53, 54, 62) for step in (-1, 1)))
+    integers = [*sizes, *(-size for size in sizes), -(2**63)]
+    pairs = spark.createDataFrame([(x, y) for x in integers for y in integers], "x bigint, y bigint")
+    value = f"named_struct('kind', {INT}Y, 'text', '', 'integer', {{0}}, 'number', 0D) AS {{0}}".format
+    quotient = f"({arithmetic('/', ['x', 'y'])}).number AS quotient"
+    found = pairs.selectExpr(value("x"), value("y")).selectExpr("x.integer AS x", "y.integer AS y", quotient).collect()
+    assert [row for row in map(tuple, found) if row[2] != (row[0] / row[1] if row[1] else None)] == []

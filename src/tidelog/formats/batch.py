@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.formats.constants import literal_text, parse_literal
+from tidelog.soundness import union_layout
 from tidelog.values import IRI, Literal, Value
 
 STR, INT, FLOAT, BOOL, IRI_KIND, LITERAL = range(6)
@@ -76,23 +77,14 @@ def parts(column: pa.Array) -> list[Part]:
     """A column taken apart by the kind of its cells."""
     if not pa.types.is_union(column.type):
         return [Part(native_kind(column.type), _plain(column), None)]
-    codes, offsets = union_layout(column)
+    children, offsets = union_layout(column)
     found = []
-    for code in np.unique(codes):
-        rows = np.flatnonzero(codes == code)
-        values = column.field(int(code)).take(pa.array(offsets[rows]))
-        kind = KINDS.index(column.type.field(int(code)).name)
-        found.append(Part(kind, _plain(values), None if rows.size == len(codes) else rows))
+    for child in map(int, np.unique(children)):
+        rows = np.flatnonzero(children == child)
+        values = column.field(child).take(pa.array(offsets[rows]))
+        kind = KINDS.index(column.type.field(child).name)
+        found.append(Part(kind, _plain(values), None if rows.size == len(children) else rows))
     return found or [Part(STR, pa.array([], pa.string()), None)]
-
-
-def union_layout(column: pa.Array) -> tuple[Kinds, npt.NDArray[np.int32]]:
-    """For each row of a union its child and its place there. Arrow's own accessors forget where a slice begins."""
-    _, codes, offsets, *_ = column.buffers()
-    rows = slice(column.offset, column.offset + len(column))
-    if codes is None or offsets is None:
-        return np.zeros(0, np.int8), np.zeros(0, np.int32)
-    return np.frombuffer(codes, np.int8)[rows], np.frombuffer(offsets, np.int32)[rows]
 
 
 def native_kind(type_: pa.DataType) -> int:

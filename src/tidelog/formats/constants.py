@@ -7,27 +7,20 @@ unchanged. The `literal` child of a column and Parquet columns of mixed kinds ho
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidelog import language
 from tidelog.errors import DataError
 from tidelog.language.literals import integer, unquote
-from tidelog.language.names import escape_iri, unescape_iri
-from tidelog.values import Literal
+from tidelog.language.names import unescape_iri
+from tidelog.values import Literal, check_language
 
 # These are read by `re` and by RE2 alike. A character of IRI_UNSAFE stands in an IRI only as `\uXXXX`.
 INTEGER = r"[+-]?[0-9]+"
 FLOAT = r"(?:[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+|-?inf|nan)"
 IRI_UNSAFE = r'[\x00-\x20<>"{}|^`\\]'
 IRI_REFERENCE = r'<(?:[^\x00-\x20<>"{}|^`\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>'
-LANGUAGE_TAG = r"[A-Za-z0-9-]+"
-
-
-def iri_text(iri: str) -> str:
-    """An IRI in angle brackets."""
-    return f"<{escape_iri(iri)}>"
 
 
 @contextmanager
@@ -53,8 +46,7 @@ def parse_string(text: str) -> str:
 
 def literal_text(literal: Literal) -> str:
     """An RDF literal with its language or datatype; `^^<>` says that it has neither, unlike a string."""
-    if literal.language and not re.fullmatch(LANGUAGE_TAG, literal.language):
-        raise DataError(f"{literal.language!r} is no language tag; use letters, digits and hyphens, like pt-BR")
+    check_language(literal)
     return language.literal_text(literal)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, Protocol
 
 from tidelog.errors import DataError
+from tidelog.values import is_unicode
 
 BLOCK_BYTES = 8 << 20
 LONGEST_ROW_BYTES = 64 << 20
@@ -47,7 +48,8 @@ def ignore_bytes(_: int) -> None:
 
 
 def data_error(source: str, line: int | None, reason: str) -> DataError:
-    """A `DataError` that begins with its place."""
+    """A `DataError` that begins with its place, in a text that can be written whatever the file is called."""
+    source = source if is_unicode(source) else ascii(source)
     return DataError(f"{source}, line {line}: {reason}" if line is not None else f"{source}: {reason}")
 
 
@@ -63,6 +65,8 @@ def failures_told(source: str) -> Iterator[None]:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise data_error(source, None, f"damaged gzip data ({error}); fetch the file again") from None
+    except UnicodeEncodeError:
+        raise data_error(source, None, "a path with half of a surrogate pair; rename the file") from None
     except OSError as error:
         advice = "make room and try again" if error.errno in _NO_ROOM else "check the path and its permissions"
         raise data_error(source, None, f"{error.strerror or error}; {advice}") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -20,16 +21,16 @@ from tidelog.errors import DataError, TidelogError
 from tidelog.formats.constants import parse_float
 from tidelog.formats.files import Readable, data_error, decode, place, read_lines
 from tidelog.formats.tables import columns_of_rows
-from tidelog.language.literals import literal
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, XSD, Literal, Value, double_name
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, XSD, Literal, Value, canonical, double_name, is_unicode
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LITERAL_KEYS = {"text", "language", "datatype"}
 
 
 def parse_json(text: str) -> Any:
     """Any JSON value; DataError says what is wrong with the text. A name given twice in an object is wrong too."""
     try:
-        return _DECODER.decode(text)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise DataError(f"not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
@@ -37,6 +38,12 @@ def parse_json(text: str) -> Any:
     except ValueError:
         # Python reads no integers of thousands of digits.
         raise DataError("an integer that does not fit in 64 bits; write it as a float or a string") from None
+    # Half of a surrogate pair stands in the text itself, or as an escape that most texts do not have.
+    if not is_unicode(json.dumps(value, ensure_ascii=False) if _SURROGATE.search(text) else text):
+        raise DataError(
+            "a text with half of a surrogate pair, which is no Unicode; write the whole pair, or leave it out"
+        )
+    return value
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -68,10 +75,7 @@ def _value_from_object(value: dict[str, Any]) -> Value:
     if texts and value.keys() == {"iri"}:
         return IRI(value["iri"])
     if texts and "text" in value and value.keys() <= _LITERAL_KEYS:
-        language, datatype = value.get("language", ""), value.get("datatype", "")
-        if not language and not datatype:
-            return Literal(value["text"])
-        return literal(value["text"], datatype, language)
+        return canonical(Literal(**value))
     raise DataError('an object that is no value; write {"iri": "…"} or {"text": "…", "language": "…", "datatype": "…"}')
 
 

@@ -21,12 +21,13 @@ import pyoxigraph as ox
 
 from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, FactBatch, parts
-from tidelog.formats.constants import IRI_UNSAFE, iri_text
+from tidelog.formats.constants import IRI_UNSAFE
 from tidelog.formats.files import Readable, data_error
 from tidelog.formats.rendering import Columns, RowFormat, between, by_cell_where, floats, plain
 from tidelog.formats.tables import columns_of_rows
-from tidelog.language.literals import literal, quote
-from tidelog.values import IRI, XSD, Literal, Value
+from tidelog.language.literals import quote
+from tidelog.language.names import bracketed, resolve_predicate
+from tidelog.values import IRI, XSD, Literal, Value, canonical
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _TRIPLES_AT_ONCE = 1 << 17
@@ -57,7 +58,10 @@ def read_rdf(stream: Readable, path: Path, turtle: bool) -> Iterator[FactBatch]:
     nodes = _Nodes(path)
     facts: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
     for number, triple in enumerate(_triples(stream, path, turtle), 1):
-        predicate, row = nodes.fact(triple)
+        try:
+            predicate, row = nodes.fact(triple)
+        except DataError as error:
+            raise data_error(str(path), None, str(error)) from None
         facts[predicate, len(row)].append(row)
         if number % _TRIPLES_AT_ONCE == 0:
             yield from _batches(facts, str(path))
@@ -77,14 +81,13 @@ def _batches(facts: dict[tuple[str, int], list[Row]], source: str) -> Iterator[F
     for (predicate, _), rows in facts.items():
         columns = columns_of_rows(rows, lambda row: source)
         if columns is not None:
-            yield FactBatch(f"<{predicate}>", columns, source, 1)
+            yield FactBatch(bracketed(predicate), columns, source, 1)
 
 
 class _Nodes:
     """Turns the nodes of one file into constants."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         self._file = f"{zlib.crc32(path.name.encode(errors='surrogateescape')):08x}"
         self._unlabelled: dict[str, int] = {}
 
@@ -102,7 +105,7 @@ class _Nodes:
             return _literal_value(node)
         if kind is ox.BlankNode:
             return self._blank(node.value)
-        raise data_error(str(self._path), None, f"{node} is a triple, no constant; leave such statements out")
+        raise DataError(f"{node} is a triple, no constant; leave such statements out")
 
     def _blank(self, label: str) -> IRI:
         if not _NO_LABEL.fullmatch(label):
@@ -115,7 +118,7 @@ def _literal_value(node: Any) -> Value:
         direction = f"--{node.direction}" if node.direction else ""
         return Literal(node.value, language=node.language + direction)
     datatype = node.datatype.value
-    value = literal(node.value, _SAME_VALUES.get(datatype, datatype))
+    value = canonical(Literal(node.value, _SAME_VALUES.get(datatype, datatype)))
     return Literal(node.value, datatype) if isinstance(value, Literal) else value
 
 
@@ -123,7 +126,7 @@ def ntriples(predicate: str, batches: Iterable[Columns]) -> Iterator[bytes]:
     """The facts of a predicate as N-Triples."""
     if not (predicate.startswith("<") and predicate.endswith(">")):
         raise DataError(f"{predicate} cannot be N-Triples: its name is no IRI; use another format")
-    name = iri_text(predicate[1:-1])
+    name = resolve_predicate(predicate, {})
     for columns in batches:
         if len(columns) not in (1, 2) or any(part.kind != IRI_KIND for part in parts(columns[0])):
             raise DataError(f"{predicate} cannot be N-Triples: those have an IRI as subject and at most one object")
@@ -143,7 +146,7 @@ def _rows(opening_separator: str, closing: str) -> RowFormat:
             BOOL: lambda cells: _typed("boolean")(plain(cells)),
             IRI_KIND: by_cell_where(
                 rf"{IRI_UNSAFE}|{_LABEL}",
-                lambda iri: iri if re.match(_LABEL, iri) else iri_text(iri),
+                lambda iri: iri if re.match(_LABEL, iri) else bracketed(iri),
                 between("<", ">"),
             ),
             LITERAL: plain,

@@ -26,10 +26,11 @@ from tidelog.formats.batch import (
     slices,
 )
 from tidelog.formats.cells import TYPED_PATTERNS
-from tidelog.formats.constants import IRI_UNSAFE, iri_text, parse_literal
+from tidelog.formats.constants import IRI_UNSAFE, parse_literal
 from tidelog.formats.delimited import NULLARY_ROW, literal_cell, quoted_cell
 from tidelog.formats.jsonl import value_to_json
 from tidelog.language.literals import quote
+from tidelog.language.names import bracketed
 
 Columns = Sequence[pa.Array]
 Renderer = Callable[[pa.Array], pa.Array]
@@ -131,7 +132,7 @@ def delimited_format(separator: str) -> RowFormat:
             BOOL: plain,
             IRI_KIND: by_cell_where(
                 rf"{IRI_UNSAFE}|{separator}",
-                lambda iri: iri_text(iri).replace(separator, escaped_separator),
+                lambda iri: bracketed(iri).replace(separator, escaped_separator),
                 between("<", ">"),
             ),
             LITERAL: by_cell(lambda literal: literal_cell(literal, separator)),
@@ -174,6 +175,6 @@ CONSTANT_RENDERERS: Mapping[int, Renderer] = {
     INT: plain,
     FLOAT: floats(),
     BOOL: plain,
-    IRI_KIND: by_cell_where(IRI_UNSAFE, iri_text, between("<", ">")),
+    IRI_KIND: by_cell_where(IRI_UNSAFE, bracketed, between("<", ">")),
     LITERAL: plain,
 }

@@ -20,12 +20,14 @@ from tidelog.formats.batch import (
     KIND_OF_TYPE,
     KINDS,
     LITERAL,
+    STR,
     TO_ARROW,
     column_of_kinds,
     native_kind,
     parts,
 )
 from tidelog.formats.cells import CellError, parse_constants
+from tidelog.soundness import check_sound
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal, Value, canonical
 
 # The metadata of an Arrow field: its strings are constants as text, or it stands for the fact of arity 0.
@@ -174,7 +176,7 @@ def _foreign_column(values: Any, place: str) -> pa.Array:
         array = pa.array(values, from_pandas=not isinstance(values, np.ndarray))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
         raise DataError(f"{place}: Arrow has no such values ({error}); cast them to strings or numbers first") from None
-    return fact_column(_one_array(array), place)
+    return fact_column(_sound_array(array, place), place)
 
 
 def _arrow_table(rows: Any, predicate: str) -> pa.Table:
@@ -186,14 +188,32 @@ def _arrow_table(rows: Any, predicate: str) -> pa.Table:
 
 def columns_of_table(table: pa.Table, source: str) -> list[pa.Array] | None:
     """The columns of an Arrow table, with the kinds that the metadata of its fields tells."""
+    try:
+        table.validate()
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{source}: the table is damaged ({error})") from None
     if not table.num_rows:
         return None
     if _field_kind(table.schema) == NULLARY_KIND:
         return []
     return [
-        restored_column(_one_array(column), field, f"{source}, column {field.name!r}")
+        _restored_table_column(column, field, f"{source}, column {field.name!r}")
         for column, field in zip(table.columns, table.schema, strict=True)
     ]
+
+
+def _restored_table_column(column: pa.ChunkedArray, field: pa.Field, place: str) -> pa.Array:
+    return restored_column(_sound_array(column, place), field, place)
+
+
+def _sound_array(array: pa.Array | pa.ChunkedArray, place: str) -> pa.Array:
+    """What comes from elsewhere as one array, looked at before anything is done with it."""
+    try:
+        for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
+            check_sound(chunk)
+        return _one_array(array)
+    except (DataError, pa.ArrowException) as error:
+        raise DataError(f"{place}: {error}") from None
 
 
 def _field_kind(schema: pa.Schema) -> bytes | None:
@@ -206,10 +226,14 @@ def restored_column(array: pa.Array, field: pa.Field, place: str) -> pa.Array:
     column = fact_column(array, place)
     if (field.metadata or {}).get(KIND_KEY) != CONSTANT_KIND:
         return column
+    if not _is_kind(column.type, STR):
+        raise DataError(f"{place}: constants as text are strings, and no {column.type}; write the file again")
     try:
         return parse_constants(column.cast(pa.string()))
     except CellError as error:
         raise DataError(f"{place}, row {error.row + 1}: {error}") from None
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{place}: {error}") from None
 
 
 def fact_column(array: pa.Array, place: str) -> pa.Array:
@@ -259,14 +283,22 @@ def _refuse_nulls(array: pa.Array, place: str) -> None:
         raise DataError(f"{place}, row {row}: a missing value; facts have no nulls: leave the row out")
 
 
+def _is_kind(type_: pa.DataType, kind: int) -> bool:
+    """Whether an Arrow type holds constants of a kind."""
+    try:
+        return native_kind(type_) == native_kind(ARROW_TYPES[kind])
+    except TypeError:
+        return False
+
+
 def _check_union(array: pa.Array, place: str) -> None:
     """A union must be one that `tidelog.formats.batch` describes."""
     type_ = array.type
     if type_.mode != "dense":
         raise DataError(f"{place}: a sparse union; facts are read from dense unions")
     for number in range(type_.num_fields):
-        name = type_.field(number).name
-        if name not in KINDS or native_kind(type_.field(number).type) != native_kind(ARROW_TYPES[KINDS.index(name)]):
-            raise DataError(f"{place}: a union with a child {type_.field(number)}; its children are {', '.join(KINDS)}")
+        child = type_.field(number)
+        if child.name not in KINDS or not _is_kind(child.type, KINDS.index(child.name)):
+            raise DataError(f"{place}: a union with a child {child}; its children are {', '.join(KINDS)}")
     for part in parts(array):
         _refuse_nulls(part.values, place)

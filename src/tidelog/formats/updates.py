@@ -24,6 +24,7 @@ from tidelog.formats.constants import parse_float, parse_integer
 from tidelog.formats.files import data_error, decode, failures_told, open_input, read_lines
 from tidelog.formats.jsonl import parse_json, row_from_json, value_to_json
 from tidelog.formats.order import sorted_rows
+from tidelog.language.names import bracketed
 from tidelog.values import Row, Value
 
 Facts = dict[str, list[Row]]
@@ -207,7 +208,7 @@ def _take_prolog_line(text: str, facts: dict[str, Facts], path: Path, number: in
         name = str(_prolog_value(functor))
     except DataError as error:
         raise data_error(str(path), number, str(error)) from None
-    facts[action].setdefault(f"<{name}>" if "://" in name else name, []).append(row)
+    facts[action].setdefault(bracketed(name) if "://" in name else name, []).append(row)
 
 
 def _prolog_arguments(text: str) -> Iterator[Value]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tidelog.errors import ParseError
 from tidelog.language import literals
 from tidelog.language.messages import Source
-from tidelog.language.names import RESERVED, expand, is_variable_name, unescape_iri
+from tidelog.language.names import RESERVED, bracketed, expand, is_variable_name, unescape_iri
 from tidelog.language.syntax import (
     Aggregate,
     Atom,
@@ -291,7 +291,8 @@ class Actions:
             return Constant(self._checked(literals.unquote, token, token), _place(token))
         text = self._checked(literals.unquote, match[1], token)
         datatype = self._datatype(match[3], _place(token)) if match[3] else ""
-        return Constant(literals.literal(text, datatype, match[2] or ""), _place(token))
+        value = self._checked(lambda text: literals.literal(text, datatype, match[2] or ""), text, token)
+        return Constant(value, _place(token))
 
     def prefixed(self, children: list[Any]) -> Constant:
         place = _place(children[0])
@@ -354,10 +355,10 @@ class Actions:
 
     def _predicate(self, name: str, place: Place) -> str:
         if name[0] == "<":
-            return f"<{self._checked(unescape_iri, name[1:-1], place)}>"
+            return bracketed(self._checked(unescape_iri, name[1:-1], place))
         if ":" in name:
             iri = self._expanded(name, place)
-            return name if iri is None else f"<{iri}>"
+            return name if iri is None else bracketed(iri)
         if name in RESERVED:
             raise self._error(place, f"`{name}` cannot be a predicate", "the word has a meaning of its own")
         return name

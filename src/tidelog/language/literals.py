@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 
-from tidelog.language.names import code_point, escape_iri, is_variable_name, is_word, unescape_iri
-from tidelog.values import IRI, XSD, Literal, Value, canonical, double_name, integer_of
+from tidelog.errors import DataError
+from tidelog.language.names import bracketed, code_point, is_variable_name, is_word, unescape_iri
+from tidelog.values import IRI, LANGUAGE_TAG, XSD, Literal, Value, canonical, double_name, integer_of
 
 # Words that are read as something else, somewhere, when they stand without quotes.
 _NO_BARE_STRINGS = frozenset({"not", "true", "false", "distinct"})
@@ -19,7 +20,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", '"
 _TO_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f\x85\u2028\u2029]')
 _SHORT_ESCAPES = {character: f"\\{letter}" for letter, character in _ESCAPED.items() if letter not in "'0"}
 
-_LITERAL = re.compile(r'("(?:[^"\\]|\\.)*")(?:@([A-Za-z0-9-]+)|\^\^<([^<>]*)>)', re.DOTALL)
+_LITERAL = re.compile(rf'("(?:[^"\\]|\\.)*")(?:@({LANGUAGE_TAG})|\^\^<([^<>]*)>)', re.DOTALL)
 
 
 def number(text: str) -> int | float:
@@ -47,10 +48,11 @@ def unquote(text: str) -> str:
 
 
 def literal(text: str, datatype: str = "", language: str = "") -> Value:
-    """The value of an RDF literal, its datatype given as a full IRI."""
-    if language:
-        return Literal(text, language=language)
-    return canonical(Literal(text, datatype)) if datatype else text
+    """The value of an RDF literal, its datatype given as a full IRI; `""` says that it has none."""
+    try:
+        return canonical(Literal(text, datatype, language))
+    except DataError as problem:
+        raise ValueError(str(problem)) from None
 
 
 def render_value(value: Value) -> str:
@@ -63,7 +65,7 @@ def render_value(value: Value) -> str:
         case float():
             return _render_float(value)
         case IRI():
-            return f"<{escape_iri(value.value)}>"
+            return bracketed(value.value)
         case Literal():
             return literal_text(value)
         case _:
@@ -72,7 +74,7 @@ def render_value(value: Value) -> str:
 
 def literal_text(value: Literal) -> str:
     """A literal with its language or its datatype."""
-    return quote(value.text) + (f"@{value.language}" if value.language else f"^^<{escape_iri(value.datatype)}>")
+    return quote(value.text) + (f"@{value.language}" if value.language else f"^^{bracketed(value.datatype)}")
 
 
 def parse_literal(text: str) -> Literal:

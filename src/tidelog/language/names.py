@@ -1,7 +1,8 @@
 """Names: words, IRIs and prefixed names, between the form that is written and the form that the syntax tree keeps.
 
 A predicate is kept resolved: a bare word as written, an IRI as `<http://…>`, a prefixed name as the IRI that it stands
-for where its prefix is declared, and as written where it is not. Inside the brackets the IRI is kept without escapes.
+for where its prefix is declared, and as written where it is not. Inside the brackets, what cannot stand there is
+escaped in one way, so that a name that is resolved can be resolved again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from tidelog.errors import ParseError, TidelogError
+from tidelog.values import is_unicode
 
 RESERVED = frozenset({"not", "true", "false"})
 
@@ -19,7 +21,8 @@ _LOCAL = re.compile(r"\w+(?:-+\w+)*")
 _PREFIXED = re.compile(r"(?:[^\W\d]\w*(?:-+\w+)*)?:\w+(?:-+\w+)*")
 _BRACKETED = re.compile(r'<(?:[^\x00-\x20<>"{}|^`\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>')
 _NUMERIC_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
-_NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
+# What cannot stand there, and what would end a line or look like a blank.
+_NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\\x7f-\xa0\s]')
 
 
 def is_word(text: str) -> bool:
@@ -60,6 +63,11 @@ def escape_iri(iri: str) -> str:
     return _NOT_IN_IRI.sub(lambda match: f"\\u{ord(match[0]):04X}", iri)
 
 
+def bracketed(iri: str) -> str:
+    """An IRI in angle brackets, with escapes where it needs them."""
+    return f"<{escape_iri(iri)}>"
+
+
 def code_point(digits: str) -> str:
     """The character that hexadecimal digits name. Raises ValueError where there is none (a surrogate, or too large)."""
     number = int(digits, 16)
@@ -81,19 +89,19 @@ def resolve_predicate(name: str, prefixes: Mapping[str, str]) -> str:
         return name
     if is_prefixed(name):
         iri = expand(name, prefixes)
-        return name if iri is None else f"<{iri}>"
-    if _BRACKETED.fullmatch(name):
+        return name if iri is None else bracketed(iri)
+    if _BRACKETED.fullmatch(name) and is_unicode(name):
         with suppress(ValueError):
-            return f"<{unescape_iri(name[1:-1])}>"
-    raise ParseError(f"`{name}` is not the name of a predicate{_name_hint(name)}", 1, 1)
+            return bracketed(unescape_iri(name[1:-1]))
+    shown = name if is_unicode(name) else name.encode(errors="backslashreplace").decode()
+    raise ParseError(f"`{shown}` is not the name of a predicate{_name_hint(shown)}", 1, 1)
 
 
 def display_predicate(predicate: str, prefixes: Mapping[str, str]) -> str:
     """A resolved predicate as users read it: in the prefixed form where a declared prefix fits."""
     if not predicate.startswith("<"):
         return predicate
-    iri = predicate[1:-1]
-    return shorten(iri, prefixes) or f"<{escape_iri(iri)}>"
+    return shorten(unescape_iri(predicate[1:-1]), prefixes) or predicate
 
 
 def _name_hint(name: str) -> str:

@@ -18,6 +18,7 @@ from tidelog.language.actions import Actions, Parsed
 from tidelog.language.automaton import Automaton, Stuck
 from tidelog.language.messages import Source
 from tidelog.language.syntax import Atom, Place, Program, Query, Rule
+from tidelog.values import is_unicode
 
 
 def parse_program(text: str, source: str = "<program>", prefixes: Mapping[str, str] | None = None) -> Program:
@@ -97,6 +98,8 @@ def _automaton() -> Automaton:
 
 def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> Parsed:
     given = Source(text.removeprefix("\ufeff"), source)
+    if not is_unicode(given.text):
+        raise _no_unicode(given)
     automaton = _automaton()
     with _LOCK, _no_collection():
         try:
@@ -107,6 +110,15 @@ def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> P
         finally:
             _ACTIONS.forget()
     return parsed
+
+
+def _no_unicode(given: Source) -> ParseError:
+    """Where a text holds half of a surrogate pair."""
+    start, code = next((place, code) for place, code in enumerate(map(ord, given.text)) if 0xD800 <= code < 0xE000)
+    # The message can be written, whatever the text holds.
+    readable = Source(given.text[:start] + "\ufffd", given.name)
+    what = f"half of a surrogate pair (U+{code:04X}), which is no Unicode text"
+    return readable.error_at(start, what, "save or decode the text as UTF-8")
 
 
 def _mistake(given: Source, start: str) -> ParseError:

@@ -89,6 +89,46 @@ def _on_numbers(integers: Callable[[str, str], str], doubles: Callable[[str, str
     return apply
 
 
+# Up to here, every integer is a double; and a quotient of so many bits more than 2 ** 54 is rounded only once.
+_EXACT = 2**53
+_SHIFT = 55
+
+
+def _divide(left: str, right: str) -> str:
+    """The double nearest to a quotient: that of integers beyond 2 ** 53 is no quotient of doubles."""
+    small = " AND ".join(f"{value}.integer BETWEEN -{_EXACT}L AND {_EXACT}L" for value in (left, right))
+    plain = f"({as_double(left)}) / nullif({as_double(right)}, 0D)"
+    both = f"{is_integer(left)} AND {is_integer(right)} AND {left}.integer != 0 AND {right}.integer != 0"
+    return from_double(
+        f"(IF({both} AND NOT ({small}), {_long_quotient(f'{left}.integer', f'{right}.integer')}, {plain}))"
+    )
+
+
+def _long_quotient(left: str, right: str) -> str:
+    """A quotient of bigints other than 0, from 63 bits of each; whether there is a rest goes into its last bit."""
+    shifted = f"({_leading(left)} * {2**_SHIFT}BD)"
+    divisor = _leading(right)
+    bits = f"(({shifted} div {divisor}) | IF({shifted} % {divisor} = 0, 0L, 1L))"
+    sign = f"IF(({left} < 0) = ({right} < 0), 1D, -1D)"
+    return f"({sign} * double({bits}) * pow(2D, double({_length(left)} - {_length(right)} - {_SHIFT})))"
+
+
+def _magnitude(integer: str) -> str:
+    """The size of a bigint, but half of it for the one whose size is none."""
+    return f"IF({integer} < -{INTEGER_MAX}L, {2**62}L, abs({integer}))"
+
+
+def _length(integer: str) -> str:
+    """How many bits the size of a bigint has."""
+    return f"(length(bin({_magnitude(integer)})) + IF({integer} < -{INTEGER_MAX}L, 1, 0))"
+
+
+def _leading(integer: str) -> str:
+    """The size of a bigint, moved up until it fills 63 bits, as a decimal."""
+    moved = f"shiftleft({_magnitude(integer)}, 63 - length(bin({_magnitude(integer)})))"
+    return f"CAST({moved} AS decimal(19, 0))"
+
+
 def _modulo(left: str, right: str) -> str:
     """A remainder has the sign of the divisor."""
     rest = f"({left} % nullif({right}, 0))"
@@ -131,7 +171,7 @@ _BINARY: Mapping[str, Callable[[str, str], str]] = {
     "+": _on_numbers("try_add({}, {})".format, "({}) + ({})".format),
     "-": _on_numbers("try_subtract({}, {})".format, "({}) - ({})".format),
     "*": _on_numbers("try_multiply({}, {})".format, "({}) * ({})".format),
-    "/": lambda left, right: from_double(f"(({as_double(left)}) / nullif({as_double(right)}, 0D))"),
+    "/": _divide,
     "%": _on_numbers(_modulo, lambda left, right: _modulo(f"({left})", f"({right})")),
     "min2": _chosen("<="),
     "max2": _chosen(">="),

@@ -20,6 +20,7 @@ from tidelog.storage.files import checksum_of, checksum_of_file, force, reading
 from tidelog.storage.image import Arrays, RelationImage
 from tidelog.store.layout import K_BOOLEAN, K_FLOAT, K_INTEGER, K_IRI, K_LITERAL, K_STRING
 from tidelog.store.records import Cells
+from tidelog.values import SEPARATOR
 
 TEXT_KINDS = (K_STRING, K_IRI, K_LITERAL)
 NUMBER_KINDS = (K_INTEGER, K_FLOAT, K_BOOLEAN)
@@ -32,7 +33,6 @@ _MOST = 2**31 - 1
 
 _TERM_COLUMNS: Mapping[str, pa.DataType] = {"kind": pa.uint8(), "number": pa.int64(), "text": pa.large_string()}
 _COUNTERS = ("nonrecursive", "recursive")
-_SEPARATOR = "\x1f"
 
 
 # --- files --------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def _check_terms(path: Path, table: pa.Table) -> None:
     numbers = pc.fill_null(table["number"], 0).to_numpy()
     _check_numbers(path, kinds, numbers)
     literals = table["text"].filter(pa.array(kinds == K_LITERAL))
-    if pc.any(pc.less(pc.count_substring(literals, _SEPARATOR), 2)).as_py():
+    if pc.any(pc.less(pc.count_substring(literals, SEPARATOR), 2)).as_py():
         raise _refuse(path, "a literal has no datatype and language")
 
 

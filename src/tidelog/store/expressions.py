@@ -59,6 +59,9 @@ BAD = -1  # the kind of a value that could not be computed
 LARGEST = 9223372036854775807
 SMALLEST = -9223372036854775807 - 1
 TWO_63 = 9223372036854775808.0
+TOP_BIT = 4611686018427387904
+EXACT = 9007199254740992  # up to here, every integer is a float
+LONG_QUOTIENT = 18014398509481984  # two bits more than a float has
 
 
 @inlined
@@ -232,6 +235,38 @@ def float_operation(operator, left, right):
 
 
 @device
+def magnitude(value):
+    """The size of an integer, but half of it for the one whose size leaves 64 bits."""
+    return TOP_BIT if value == SMALLEST else abs(value)
+
+
+@device
+def integer_quotient(left, right):
+    """The float nearest to the quotient of two integers; NaN for a division by zero."""
+    if right == 0:
+        return math.nan
+    if -EXACT <= left <= EXACT and -EXACT <= right <= EXACT:
+        return left / right
+    # Long division, until the quotient has more bits than a float. Whether anything is left goes into its last bit,
+    # so that turning it into a float is the one step that rounds.
+    dividend = magnitude(left)
+    divisor = magnitude(right)
+    quotient = dividend // divisor
+    rest = dividend % divisor
+    scale = (2.0 if left == SMALLEST else 1.0) / (2.0 if right == SMALLEST else 1.0)
+    while quotient < LONG_QUOTIENT and quotient + rest > 0:
+        quotient *= 2
+        if rest >= divisor - rest:
+            quotient += 1
+            rest -= divisor - rest
+        else:
+            rest += rest
+        scale *= 0.5
+    value = float(quotient | (1 if rest != 0 else 0)) * scale
+    return value if (left < 0) == (right < 0) else -value
+
+
+@device
 def binary_operation(operator, slot, other):
     """Replace the value at `slot` by the operation on it and the value at `other`; False where it fails."""
     left_kind = load_i64(slot)
@@ -248,9 +283,12 @@ def binary_operation(operator, slot, other):
             store_i64(slot, right_kind)
             store_i64(slot + 8, right)
         return True
-    if left_kind == K_INTEGER and right_kind == K_INTEGER and operator != O_DIVIDE:
-        return integer_operation(operator, left, right, slot + 8)
-    value = float_operation(operator, as_float(left_kind, left), as_float(right_kind, right))
+    if left_kind == K_INTEGER and right_kind == K_INTEGER:
+        if operator != O_DIVIDE:
+            return integer_operation(operator, left, right, slot + 8)
+        value = integer_quotient(left, right)
+    else:
+        value = float_operation(operator, as_float(left_kind, left), as_float(right_kind, right))
     if not finite(value):
         return False
     store_i64(slot, K_FLOAT)

@@ -18,12 +18,9 @@ import pyarrow as pa
 from tidelog.store.jit import address
 from tidelog.store.layout import K_BOOLEAN, K_FLOAT, K_INTEGER, K_IRI, K_LITERAL, K_NONE, K_STRING
 from tidelog.store.term_kernels import gather_texts
-from tidelog.values import IRI, Literal, Value
+from tidelog.values import IRI, SEPARATOR, Literal, Value
 
 Ids = npt.NDArray[np.int32]
-
-# An RDF literal is one text in the heap: text, datatype and language with separators that no IRI or tag can hold.
-SEPARATOR = "\x1f"
 
 KIND_NAMES = ("str", "int", "float", "bool", "iri", "literal")
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.errors import DataError, LimitError
+from tidelog.soundness import check_sound, text_offsets, union_layout
 from tidelog.store import rooms
 from tidelog.store.growth import Breathe, grown, no_breath
 from tidelog.store.jit import address
@@ -46,8 +47,8 @@ from tidelog.store.layout import (
     M_TERM_TEXT,
 )
 from tidelog.store.term_kernels import encode_numbers, encode_texts, hash_terms, rebuild_term_slots
-from tidelog.store.term_table import SEPARATOR, Ids, TermTable
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value, canonical
+from tidelog.store.term_table import Ids, TermTable
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, SEPARATOR, Literal, Value, canonical, check_language
 
 # Values that are encoded in some tenths of a millisecond.
 BLOCK = 1 << 13
@@ -224,6 +225,8 @@ class Terms:
         )
 
     def _encode_literals(self, literals: Sequence[Literal]) -> Ids:
+        for literal in literals:
+            check_language(literal)
         values = list(map(canonical, literals))
         if not all(type(value) is Literal for value in values):
             return self.encode_values(values)  # some of them are plain values
@@ -284,16 +287,23 @@ class Terms:
 
     def encode_arrow(self, column: pa.Array | pa.ChunkedArray) -> Ids:
         """The numbers of an Arrow column: strings, integers, floats, booleans, dictionaries, or a dense union of
-        `term_table.KIND_NAMES`.
+        `term_table.KIND_NAMES`. All of it is looked at before any of it is kept.
         """
-        if isinstance(column, pa.ChunkedArray):
-            parts = [self.encode_arrow(chunk) for chunk in column.chunks]
-            return np.concatenate(parts) if parts else np.empty(0, np.int32)
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        for chunk in chunks:
+            check_sound(chunk)
+        parts = [self._encode_sound(chunk) for chunk in chunks]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int32), *parts])
+
+    def _encode_sound(self, column: pa.Array) -> Ids:
+        """The same for an array that is what it says."""
         if column.null_count:
             raise DataError("a column holds a null; facts have no empty cells")
         kind = column.type
         if pa.types.is_dictionary(kind):
-            return self.encode_arrow(column.dictionary)[column.indices.to_numpy(zero_copy_only=False)]
+            if column.dictionary.null_count:
+                return self._encode_sound(column.dictionary_decode())
+            return self._encode_sound(column.dictionary)[column.indices.to_numpy(zero_copy_only=False)]
         if pa.types.is_union(kind):
             return self._encode_union(column)
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -301,43 +311,55 @@ class Terms:
         if pa.types.is_boolean(kind):
             return self._encode_bits(column.to_numpy(zero_copy_only=False).astype(np.int64), K_BOOLEAN)
         if pa.types.is_integer(kind):
-            return self._encode_bits(column.cast(pa.int64()).to_numpy(zero_copy_only=False), K_INTEGER)
+            return self._encode_arrow_integers(column)
         if pa.types.is_floating(kind):
             return self._encode_floats(column.cast(pa.float64()).to_numpy(zero_copy_only=False).copy())
         if pa.types.is_string_view(kind):
-            return self.encode_arrow(column.cast(pa.large_string()))
+            return self._encode_sound(column.cast(pa.large_string()))
         raise DataError(f"a column of type {kind} cannot hold facts: use strings, integers, floats or booleans")
+
+    def _encode_arrow_integers(self, column: pa.Array) -> Ids:
+        try:
+            integers = column.cast(pa.int64())
+        except pa.ArrowInvalid as problem:
+            raise DataError(f"{problem}; keep integers of more than 64 bits as strings") from None
+        return self._encode_bits(integers.to_numpy(zero_copy_only=False), K_INTEGER)
 
     def _encode_arrow_texts(self, column: pa.Array, kind: int) -> Ids:
         if not len(column):
             return np.empty(0, np.int32)
-        wide = pa.types.is_large_string(column.type)
-        _, offsets_buffer, data_buffer = column.buffers()
-        every: npt.NDArray[Any] = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
-        offsets = every[column.offset : column.offset + len(column) + 1].astype(np.int64)
+        data_buffer = column.buffers()[2]
         empty = data_buffer is None or data_buffer.size == 0
         data = np.zeros(1, np.uint8) if empty else np.frombuffer(data_buffer, np.uint8)
-        return self._encode_heap(data, offsets, kind)
+        return self._encode_heap(data, text_offsets(column).astype(np.int64), kind)
 
     def _encode_union(self, column: pa.UnionArray) -> Ids:
-        codes = column.type_codes.to_numpy()
-        offsets = column.offsets.to_numpy()
+        if column.type.mode != "dense":
+            raise DataError("a sparse union; facts are read from dense unions")
+        children, places = union_layout(column)
         result = np.empty(len(column), np.int32)
-        for number, code in enumerate(column.type.type_codes):
-            chosen = codes == code
+        for number in range(column.type.num_fields):
+            chosen = children == number
             if chosen.any():
-                encoded = self._encode_child(column.field(number), column.type.field(number).name)
-                result[chosen] = encoded[offsets[chosen]]
+                # Only what rows point to: another value may be a null, or no constant.
+                taken = column.field(number).take(pa.array(places[chosen]))
+                result[chosen] = self._encode_child(taken, column.type.field(number).name)
         return result
 
     def _encode_child(self, child: pa.Array, name: str) -> Ids:
+        if name not in ("iri", "literal"):
+            return self._encode_sound(child)
+        texts = child.dictionary_decode() if pa.types.is_dictionary(child.type) else child
+        if texts.null_count or not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+            raise DataError(f"the child {name} of a union holds {child.type}, or nulls; it holds strings")
         if name == "iri":
-            return self._encode_arrow_texts(child, K_IRI)
-        if name == "literal":
-            from tidelog.language import parse_literal
+            return self._encode_arrow_texts(texts, K_IRI)
+        from tidelog.language import parse_literal
 
-            return self.encode_values([parse_literal(text) for text in child.to_pylist()])
-        return self.encode_arrow(child)
+        try:
+            return self.encode_values([parse_literal(text) for text in texts.to_pylist()])
+        except ValueError as problem:
+            raise DataError(str(problem)) from None
 
     # --- saving -------------------------------------------------------------------------------------------------------
 

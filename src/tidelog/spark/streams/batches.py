@@ -75,7 +75,9 @@ class Batch:
         """The updates by place, and why those that cannot be read cannot: the same ones every time."""
         parsed, reasons = {}, {}
         for place, entry in enumerate(self.entries):
-            if entry.body.strip():
+            if entry.fault:
+                reasons[place] = entry.fault
+            elif entry.body.strip():
                 try:
                     parsed[place] = self.parse(entry.body)
                 except DataError as problem:

@@ -9,6 +9,7 @@ most_per_batch = 100             # files, or messages of a broker, in a batch
 key = 1                          # keyed: the argument of every predicate that holds the key, from 1 on …
 keys = { limit = 0 }             # … unless it is another one; 0: a predicate without a key, the same for all keys
 shards = 32                      # keyed: the parts that keys are dealt to, each of which is written as a whole
+allow_rules = true               # take rules from records too; not given: from files, and from no network
 
 [stream.source]
 format = "jsonl"                 # jsonl, csv, parquet, mqtt, or any other source of Spark
@@ -38,7 +39,8 @@ AVAILABLE_NOW = "available-now"
 SHARDS = 32
 
 _STREAM = {
-    *("engine", "checkpoint", "quarantine", "trigger", "most_per_batch", "key", "keys", "shards", "source", "sink"),
+    *("engine", "checkpoint", "quarantine", "trigger", "most_per_batch", "key", "keys", "shards", "allow_rules"),
+    *("source", "sink"),
 }
 _SOURCE = {"format", "path", "options", "schema", "value", "order"}
 
@@ -72,6 +74,7 @@ class StreamConfig:
     keys: Mapping[str, int]
     shards: int
     source: StreamSource
+    allow_rules: bool
     sink: Path
     sink_format: str
 
@@ -92,7 +95,8 @@ def stream_config(path: str, folder: Path, table: Mapping[str, Any]) -> StreamCo
         key=read.number("key") or 1,
         keys=keys,
         shards=read.number("shards") or SHARDS,
-        source=_source(f"{path}, [stream.source]", folder, read.table("source")),
+        source=(source := _source(f"{path}, [stream.source]", folder, read.table("source"))),
+        allow_rules=boolean(f"{path}, [stream]", "allow_rules", table.get("allow_rules", source.is_file)),
         sink=folder / sink.text("path"),
         sink_format=sink.one_of("format", SINK_FORMATS, "jsonl"),
     )
@@ -110,15 +114,35 @@ def _source(where: str, folder: Path, table: Mapping[str, Any]) -> StreamSource:
     return StreamSource(
         format,
         None if location is None else str(folder / location),
-        {key: _option(value) for key, value in read.table("options").items()},
+        {key: _option(format, key, value, folder) for key, value in read.table("options").items()},
         read.text_or_none("schema"),
         read.text_or_none("value") or "value",
         tuple(order),
     )
 
 
-def _option(value: Any) -> str:
+# Options that name files, which lie where the configuration does unless they say otherwise.
+FILE_OPTIONS = {"mqtt": ("cafile", "certfile", "keyfile")}
+
+
+def _option(format: str, name: str, value: Any, folder: Path) -> str:
+    if name.lower() in FILE_OPTIONS.get(format, ()):
+        return str(folder / str(value))
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_BOOLEANS = {
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
+    **dict.fromkeys(("false", "0", "no", "off"), False),
+}
+
+
+def boolean(where: str, name: str, value: object) -> bool:
+    """An option that is on or off. Whatever is neither is refused: taken for off, it might switch off what protects."""
+    found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
+    if found is None:
+        raise DataError(f"{where}: `{name}` is true or false (or yes, no, on, off, 1, 0), not {value!r:.60}")
+    return found
 
 
 class _Reader:

@@ -10,10 +10,18 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from tidelog.errors import StorageError
 from tidelog.spark.streams.records import Entry
 from tidelog.storage.files import force_folder, replace_file, storage_errors
 
 _NAME = re.compile(r"(\d+)\.json")
+
+
+def _entry(place: object, body: object, fault: object = "") -> Entry:
+    """A record as it was put; a batch of an earlier version has no faults."""
+    if not (isinstance(place, str) and isinstance(body, str) and isinstance(fault, str)):
+        raise TypeError("a record is made of texts")
+    return Entry(place, body, fault)
 
 
 class Inbox:
@@ -34,13 +42,17 @@ class Inbox:
         return self._folder / f"{batch}.json"
 
     def put(self, batch: int, entries: Sequence[Entry]) -> None:
-        content = json.dumps([[entry.place, entry.body] for entry in entries], ensure_ascii=False)
+        content = json.dumps([[entry.place, entry.body, entry.fault] for entry in entries])
         with storage_errors("write", self._folder):
             replace_file(self._path(batch), content.encode())
 
     def get(self, batch: int) -> list[Entry]:
         with storage_errors("read", self._folder):
-            return [Entry(place, body) for place, body in json.loads(self._path(batch).read_bytes())]
+            content = self._path(batch).read_bytes()
+        try:
+            return [_entry(*record) for record in json.loads(content)]
+        except (ValueError, TypeError, RecursionError) as problem:
+            raise StorageError(f"{self._path(batch)} holds no batch ({problem}); restore the folder") from None
 
     def remove(self, batch: int) -> None:
         with storage_errors("write", self._folder):

@@ -1,15 +1,14 @@
 """Streaming frames of records: from files, from brokers, from whatever Spark reads.
 
-Each row has the text of a record (`body`), where it came from (`place`), and the columns `o0`, `o1`, … that tell in
+Each row has the bytes of a record (`body`), where it came from (`place`), and the columns `o0`, `o1`, … that tell in
 which order records of one batch were given: Spark itself promises none. Files are taken by the time of their last
 change, then by name, and line by line: what those columns do not tell apart comes in the order in which a task reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -18,20 +17,23 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidelog.errors import DataError
-from tidelog.formats.updates import Facts
+from tidelog.formats.updates import Facts, Update
 from tidelog.spark.engine import refuse_bad_records
 from tidelog.spark.sources import Source
 from tidelog.spark.streams.config import StreamConfig, StreamSource
-from tidelog.spark.streams.records import Entry, parse_entry
+from tidelog.spark.streams.mqtt_options import read_options
+from tidelog.spark.streams.records import Entry, entry_of, parse_entry
 from tidelog.spark.terms import value_of
+
+Parse = Callable[[str], Update]
 
 _LIMITS = {"kafka": "maxOffsetsPerTrigger", "mqtt": "mostPerBatch"}
 _OPERATION = "op string, predicate string, arguments string"
 
 
-def parser(source: StreamSource) -> partial[Any]:
+def parser(config: StreamConfig) -> Parse:
     """How the text of a record is read."""
-    return partial(parse_entry, csv=source.format == "csv")
+    return partial(parse_entry, csv=config.source.format == "csv", allow_rules=config.allow_rules)
 
 
 def open_intake(spark: SparkSession, config: StreamConfig) -> DataFrame:
@@ -51,7 +53,9 @@ def open_intake(spark: SparkSession, config: StreamConfig) -> DataFrame:
 
 def _files(spark: SparkSession, source: StreamSource, config: StreamConfig) -> DataFrame:
     columns = source.format == "parquet"
-    reader = spark.readStream.format("parquet" if columns else "text").options(**(source.options or {}))
+    # Nothing but a line feed ends a record: a cell of CSV in quotes may hold a carriage return.
+    options = {"lineSep": "\n", **(source.options or {})}
+    reader = spark.readStream.format("parquet" if columns else "text").options(**options)
     if columns:
         reader = reader.schema(source.schema or _OPERATION)
     if config.most_per_batch is not None:
@@ -62,7 +66,7 @@ def _files(spark: SparkSession, source: StreamSource, config: StreamConfig) -> D
         F.col("_metadata.file_path"),
         F.col("_metadata.file_block_start"),
     ]
-    body = F.to_json(F.struct("op", "predicate", "arguments")) if columns else F.col("value")
+    body = (F.to_json(F.struct("op", "predicate", "arguments")) if columns else F.col("value")).cast("binary")
     return frame.select(F.col("_metadata.file_name").alias("place"), body.alias("body"), *_ordered(order))
 
 
@@ -70,14 +74,17 @@ def _messages(spark: SparkSession, source: StreamSource, config: StreamConfig) -
     options = dict(source.options or {})
     if source.format == "mqtt":
         options.setdefault("spool", str(config.checkpoint / "mqtt"))
+        read_options(options).warn_of_plain_password()
     reader = spark.readStream.format(source.format).options(**options)
     if source.schema is not None:
         reader = reader.schema(source.schema)
     if config.most_per_batch is not None and source.format in _LIMITS:
         reader = reader.option(_LIMITS[source.format], config.most_per_batch)
     frame = reader.load(source.path) if source.path else reader.load()
-    if source.value in frame.columns:
-        body = F.col(source.value).cast("string")
+    if source.format == "mqtt" and source.value == "value":
+        body = F.coalesce(F.col("value").cast("binary"), F.col("raw"))
+    elif source.value in frame.columns:
+        body = _as_binary(frame, source.value)
     elif {"op", "predicate", "arguments"} <= set(frame.columns):
         body = F.to_json(F.struct("op", "predicate", "arguments"))
     else:
@@ -87,7 +94,14 @@ def _messages(spark: SparkSession, source: StreamSource, config: StreamConfig) -
         )
     order = [F.col(name) for name in source.order or _known_order(source)]
     place = F.col("topic") if "topic" in frame.columns else F.lit(source.format)
-    return frame.select(place.alias("place"), F.coalesce(body, F.lit("null")).alias("body"), *_ordered(order))
+    body = F.coalesce(body.cast("binary"), F.lit("null").cast("binary"))
+    return frame.select(place.alias("place"), body.alias("body"), *_ordered(order))
+
+
+def _as_binary(frame: DataFrame, name: str) -> Column:
+    """The bytes of a column: Spark makes a text of any bytes, and what is no UTF-8 would be another record then."""
+    column = F.col(name)
+    return column if frame.schema[name].dataType.typeName() == "binary" else column.cast("string")
 
 
 def _known_order(source: StreamSource) -> tuple[str, ...]:
@@ -119,4 +133,4 @@ def entries_of(frame: DataFrame) -> list[Entry]:
     rows = rows.append_column("row", pa.array(range(len(rows)), pa.int64()))
     rows = rows.sort_by([(name, "ascending") for name in (*order_columns(frame), "row")])
     places, bodies = rows.column("place").to_pylist(), rows.column("body").to_pylist()
-    return [Entry(place, body) for place, body in zip(places, bodies, strict=True)]
+    return list(map(entry_of, places, bodies))

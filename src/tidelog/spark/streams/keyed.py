@@ -34,11 +34,11 @@ from tidelog.formats.updates import Facts
 from tidelog.knowledge_base import KnowledgeBase
 from tidelog.language import parse_program
 from tidelog.spark.streams.batches import Batch
-from tidelog.spark.streams.intake import order_columns
+from tidelog.spark.streams.intake import Parse, order_columns
 from tidelog.spark.streams.keys import Keys
 from tidelog.spark.streams.metrics import Outcome
 from tidelog.spark.streams.programs import Programs
-from tidelog.spark.streams.records import Entry, Refused, changes_rules, parse_entry
+from tidelog.spark.streams.records import Entry, Refused, changes_rules, entry_of, parse_entry
 from tidelog.spark.streams.resident import Resident, ShardFacts, rules_text
 from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, changed_facts, net_facts
 
@@ -85,8 +85,10 @@ class KeyedProgram:
 # ── records to keys ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def split_by_key(frame: DataFrame, program: KeyedProgram, csv: bool) -> DataFrame:
-    """Records with the shard of the key that each of them, or each part of one, belongs to."""
+def split_by_key(frame: DataFrame, program: KeyedProgram, parse: Parse, rewrite: bool) -> DataFrame:
+    """Records with the shard of the key that each of them, or each part of one, belongs to; `rewrite` says that their
+    text is not JSON yet.
+    """
     order = order_columns(frame)
     types = {field.name: field.dataType.simpleString() for field in frame.schema}
     kept = "".join(f"{name} {types[name]}, " for name in order)
@@ -96,8 +98,12 @@ def split_by_key(frame: DataFrame, program: KeyedProgram, csv: bool) -> DataFram
         keys = program.check(program.programs.text(_current(program)))
         count = 0
         for batch in batches:
-            bodies = batch.column("body").to_pylist()
-            rows = [(row, *part) for row, body in enumerate(bodies) for part in _parts(body, keys, program.shard, csv)]
+            entries = map(entry_of, batch.column("place").to_pylist(), batch.column("body").to_pylist())
+            rows = [
+                (row, *part)
+                for row, entry in enumerate(entries)
+                for part in _parts(entry, keys, program.shard, parse, rewrite)
+            ]
             taken = batch.take(pa.array([row for row, *_ in rows], pa.int64()))
             columns = [pa.array([part[1] for part in rows], pa.int32())]
             columns += [pa.array([part[place] for part in rows], pa.string()) for place in (2, 3)]
@@ -115,18 +121,23 @@ def _current(program: KeyedProgram) -> int:
     return program.programs.number_for(int(context.getLocalProperty(_BATCH_ID) or 0))
 
 
-def _parts(body: str, keys: Keys, shard: Callable[[str], int], csv: bool) -> Iterable[tuple[int, str, str | None]]:
+def _parts(
+    entry: Entry, keys: Keys, shard: Callable[[str], int], parse: Parse, rewrite: bool
+) -> Iterable[tuple[int, str, str | None]]:
     """Shard, text and, where it is refused, reason, for each key that a record is about."""
+    body = entry.body
+    if entry.fault:
+        return [(_NOBODY, body, entry.fault)]
     if not body.strip():
         return []
     try:
-        update = parse_entry(body, csv)
+        update = parse(body)
         if changes_rules(update):
             return [(_NOBODY, _as_json(update), None)]
         found = keys.split(update)
     except DataError as problem:
         return [(_NOBODY, body, str(problem))]
-    if len(found) == 1 and not csv:
+    if len(found) == 1 and not rewrite:
         return [(shard(next(iter(found))), body, None)]
     return [(shard(key), _as_json(part), None) for key, part in found.items()]
 

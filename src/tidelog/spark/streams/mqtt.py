@@ -6,8 +6,8 @@ offsets that Spark knows. They leave the spool when Spark has done with them. Th
 keeps: what is sent while nobody listens (with quality of service 1 or 2) comes when somebody does again. A message
 whose acknowledgement was lost in a crash comes twice; adding or deleting a fact twice is the same as doing so once.
 
-Options: `host`, `port`, `topics` (filters, separated by commas), `client` (the name of the session), `qos`, `username`,
-`password`, `tls`, `spool`, `mostPerBatch`. Columns: `number`, `topic`, `value`.
+`mqtt_options` lists the options. Columns: `number`, `topic`, `value`; a payload that is no UTF-8 has no `value`, and
+stands in `raw` as it came.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,20 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from tidelog.errors import DataError, StorageError
+from tidelog.spark.streams.mqtt_options import MqttOptions, Tls, read_options
 from tidelog.storage.files import replace_file, storage_errors
 
-_PART = re.compile(r"(\d+)-(\d+)\.jsonl")
-_KNOWN = {
-    *("host", "port", "topics", "client", "qos", "username", "password", "tls", "spool", "mostperbatch", "path"),
-}
+Payload = str | bytes  # bytes that are no UTF-8 stay bytes
+
+_PART = re.compile(r"([0-9]{1,18})-([0-9]{1,18})\.jsonl")
 _PATIENCE = 10.0
 
 
 class Spool:
-    """A folder of messages with numbers from 1 on; a part is a file that is named after its first and last number."""
+    """A folder of messages with numbers from 1 on; a part is a file that is named after its first and last number.
+
+    A message is a line, a JSON array of topic and payload, the payload as `{"base64": "…"}` where it is no text.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,28 +52,26 @@ class Spool:
         """The number of the last message."""
         return max((last for _, last, _ in self._parts()), default=0)
 
-    def append(self, after: int, messages: Sequence[tuple[str, str]]) -> int:
+    def append(self, after: int, messages: Sequence[tuple[str, Payload]]) -> int:
         """Make messages durable, under the numbers after one; returns the last of them."""
         last = after + len(messages)
         with storage_errors("write", self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
-            lines = "".join(json.dumps(message, ensure_ascii=False) + "\n" for message in messages)
+            lines = "".join(_line(*message) for message in messages)
             replace_file(self._folder / f"{after + 1}-{last}.jsonl", lines.encode())
         return last
 
-    def read(self, start: int, end: int) -> Iterator[tuple[int, str, str]]:
+    def read(self, start: int, end: int) -> Iterator[tuple[int, str, Payload]]:
         """The messages after `start`, up to `end`."""
         expected = start + 1
         for first, last, path in self._parts():
             if last > start and first <= end:
-                with storage_errors("read", path):
-                    lines = path.read_text(encoding="utf-8").splitlines()
-                for number, line in enumerate(lines, first):
+                for number, line in enumerate(_lines(path, last - first + 1), first):
                     if start < number <= end:
                         if number != expected:
                             raise StorageError(f"{self._folder} lacks message {expected}; restore the folder")
                         expected += 1
-                        yield (number, *json.loads(line))
+                        yield (number, *_message(line, path))
         if expected != end + 1:
             raise StorageError(f"{self._folder} lacks message {expected}; restore the folder")
 
@@ -77,7 +79,52 @@ class Spool:
         """Remove what nobody will ask for. The last part stays: it tells which number comes next."""
         for _, last, path in self._parts()[:-1]:
             if last <= end:
-                path.unlink(missing_ok=True)
+                with storage_errors("write", path):
+                    path.unlink(missing_ok=True)
+
+
+def _line(topic: str, payload: Payload) -> str:
+    """A message as a line; JSON escapes line feeds, and nothing else ends a line."""
+    text = payload if isinstance(payload, str) else {"base64": b64encode(payload).decode()}
+    return json.dumps((topic, text), ensure_ascii=False) + "\n"
+
+
+def _lines(path: Path, count: int) -> list[bytes]:
+    """The lines of a part, which are as many as its name says."""
+    with storage_errors("read", path):
+        lines = path.read_bytes().split(b"\n")
+    if lines.pop() or len(lines) != count:
+        raise StorageError(f"{path} does not hold the {count} messages that its name says; restore the folder")
+    return lines
+
+
+def _message(line: bytes, path: Path) -> tuple[str, Payload]:
+    """Topic and payload of a line."""
+    try:
+        topic, payload = json.loads(line)
+        if isinstance(payload, dict):
+            payload = b64decode(payload["base64"], validate=True)
+        if isinstance(topic, str) and isinstance(payload, str | bytes):
+            return topic, payload
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise StorageError(f"{path} holds a line that is no message: {line[:60]!r}; restore the folder")
+
+
+def payload_of(data: bytes) -> Payload:
+    """The payload of a message: its text, or the bytes themselves where they are none."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def topic_of(message: Any) -> str:
+    """The topic of a message; brokers refuse one that is no UTF-8, and a hostile one may not."""
+    try:
+        return str(message.topic)
+    except UnicodeDecodeError:
+        return "<a topic that is not UTF-8>"
 
 
 class Range(InputPartition):  # type: ignore[misc]
@@ -96,23 +143,18 @@ class MqttSource(DataSource):  # type: ignore[misc]
         return "mqtt"
 
     def schema(self) -> str:
-        return "number bigint, topic string, value string"
+        return "number bigint, topic string, value string, raw binary"
 
     def streamReader(self, schema: object) -> MqttReader:
-        return MqttReader({name.lower(): value for name, value in self.options.items()})
+        return MqttReader(self.options)
 
 
 class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
     """Listens to a broker from the first time that Spark asks what there is."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        unknown = sorted(set(options) - _KNOWN)
-        missing = [name for name in ("host", "topics", "client", "spool") if name not in options]
-        if unknown or missing:
-            wrong = f"no option `{unknown[0]}`" if unknown else f"no `{missing[0]}`, which it needs"
-            raise DataError(f"the source mqtt has {wrong}; its options are {', '.join(sorted(_KNOWN))}")
-        self._options = dict(options)
-        self._spool = Spool(Path(options["spool"]))
+        self._options = read_options(options)
+        self._spool = Spool(self._options.spool)
         self._listener: Listener | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -125,8 +167,8 @@ class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
     def getDefaultReadLimit(self) -> Any:
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-        most = self._options.get("mostperbatch")
-        return ReadMaxRows(int(most)) if most else ReadAllAvailable()
+        most = self._options.most_per_batch
+        return ReadMaxRows(most) if most is not None else ReadAllAvailable()
 
     def latestOffset(self, start: Mapping[str, int] | None = None, limit: Any = None) -> dict[str, int]:
         """What has been received; Spark before 4.2 gives no start and no limit."""
@@ -139,8 +181,9 @@ class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
     def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[Range]:
         return [Range(start["number"], end["number"])] if start["number"] < end["number"] else []
 
-    def read(self, partition: Range) -> Iterator[tuple[int, str, str]]:
-        return self._spool.read(partition.start, partition.end)
+    def read(self, partition: Range) -> Iterator[tuple[int, str, str | None, bytes | None]]:
+        for number, topic, payload in self._spool.read(partition.start, partition.end):
+            yield (number, topic, payload, None) if isinstance(payload, str) else (number, topic, None, payload)
 
     def commit(self, end: Mapping[str, int]) -> None:
         self._spool.forget(end["number"])
@@ -150,10 +193,18 @@ class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
             self._listener.stop()
 
 
+def _secure(client: Any, tls: Tls) -> None:
+    """Let a client speak TLS, and see that the broker is who it says."""
+    try:
+        client.tls_set(tls.ca_file, tls.cert_file, tls.key_file, keyfile_password=tls.key_password)
+    except (OSError, ValueError) as problem:  # `ssl.SSLError` is an OSError
+        raise DataError(f"the source mqtt: the certificates cannot be used: {problem}") from None
+
+
 class Listener:
     """A client of the broker: what comes in goes to the spool, many messages at once, and is acknowledged then."""
 
-    def __init__(self, options: Mapping[str, str], spool: Spool) -> None:
+    def __init__(self, options: MqttOptions, spool: Spool) -> None:
         from paho.mqtt.client import Client
         from paho.mqtt.enums import CallbackAPIVersion
 
@@ -164,21 +215,21 @@ class Listener:
         self._stopped = False
         self._failure: BaseException | None = None
         self._connected = threading.Event()
-        self._topics = [(topic.strip(), int(options.get("qos", "1"))) for topic in options["topics"].split(",")]
-        client = self._client = Client(CallbackAPIVersion.VERSION2, options["client"], clean_session=False)
+        self._topics = [(topic, options.qos) for topic in options.topics]
+        client = self._client = Client(CallbackAPIVersion.VERSION2, options.client, clean_session=False)
         client.manual_ack_set(True)
         client.on_message = self._receive
         client.on_connect = self._subscribe
-        if "username" in options:
-            client.username_pw_set(options["username"], options.get("password"))
-        if options.get("tls") == "true":
-            client.tls_set()
-        host, port = options["host"], int(options.get("port", "1883"))
+        if options.username is not None:
+            client.username_pw_set(options.username, options.password)
+        if options.tls is not None:
+            _secure(client, options.tls)
+        host, port = options.host, options.port
         self._writer = threading.Thread(target=self._write, name="mqtt spool", daemon=True)
         self._writer.start()
         try:
             client.connect(host, port)
-        except OSError as problem:
+        except (OSError, ValueError) as problem:
             raise DataError(f"the broker at {host}:{port} cannot be reached: {problem}") from None
         client.loop_start()
         if not self._connected.wait(_PATIENCE):
@@ -204,8 +255,8 @@ class Listener:
             if not taken:
                 return
             try:
-                texts = [(message.topic, message.payload.decode("utf-8", "replace")) for message in taken]
-                self._last = self._spool.append(self._last, texts)
+                messages = [(topic_of(message), payload_of(message.payload)) for message in taken]
+                self._last = self._spool.append(self._last, messages)
             except BaseException as problem:
                 self._failure = problem
                 return

@@ -13,6 +13,7 @@ another one wrote.
 from __future__ import annotations
 
 import io
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,10 +36,20 @@ _KEYS = {"op", "predicate", "arguments", "batch", "key"}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record as it came, and where from."""
+    """A record as it came, and where from; one that is no text in base64, with the `fault` that it has."""
 
     place: str
     body: str
+    fault: str = ""
+
+
+def entry_of(place: str, data: bytes) -> Entry:
+    """A record of bytes: its text, or the bytes as they are where they are none."""
+    try:
+        return Entry(place, data.decode())
+    except UnicodeDecodeError as error:
+        reason = f"byte 0x{data[error.start]:02x} at place {error.start} is not UTF-8"
+        return Entry(place, b64encode(data).decode(), f"{reason}; the record stands here in base64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +60,15 @@ class Refused:
     reason: str
 
 
-def parse_entry(body: str, csv: bool = False) -> Update:
-    """What a record asks for; DataError where it is none."""
-    if csv:
-        return _parse_csv(body)
+def parse_entry(body: str, csv: bool = False, allow_rules: bool = True) -> Update:
+    """What a record asks for; DataError where it is none, or where it changes rules and may not."""
+    update = _parse_csv(body) if csv else _parse_json(body)
+    if changes_rules(update) and not allow_rules:
+        raise DataError("a record that changes rules; write allow_rules = true in [stream] to take such records")
+    return update
+
+
+def _parse_json(body: str) -> Update:
     value = parse_json(body)
     if isinstance(value, dict) and "op" in value:
         unknown = sorted(value.keys() - _KEYS)

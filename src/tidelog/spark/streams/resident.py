@@ -42,7 +42,7 @@ class ShardFacts:
 
     @classmethod
     def of_state(cls, state: str) -> ShardFacts:
-        return cls(state.splitlines())
+        return cls(state.split("\n") if state else ())
 
     @property
     def state(self) -> str:

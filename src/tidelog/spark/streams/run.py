@@ -63,7 +63,7 @@ class _Memory:
             begin,
             run.sink,
             run.quarantine,
-            parser(stream.source),
+            parser(stream),
             lambda batch, change: run.finished(*_figures(batch, change)),
         )
 
@@ -93,7 +93,7 @@ class _OnSpark:
             config.options,
             run.sink,
             run.quarantine,
-            parser(stream.source),
+            parser(stream),
             run.finished,
         )
 
@@ -117,7 +117,8 @@ class _Keyed:
         KnowledgeBase(config.program)  # whatever else is wrong with it is told here; and workers find kernels compiled
         program.check(config.program)
         program.programs.begin(config.program)
-        records = split_by_key(open_intake(spark, stream), program, stream.source.format == "csv")
+        is_csv = stream.source.format == "csv"
+        records = split_by_key(open_intake(spark, stream), program, parser(stream), rewrite=is_csv)
         self.frame = changes_of_keys(records, program)
         self._engine = KeyedEngine(program, run.sink, run.quarantine, run.finished)
 
@@ -233,7 +234,7 @@ class _Stopped(Exception):
 
 def _reason(error: StreamingQueryException) -> str:
     """What went wrong in a batch, without the Java of it."""
-    lines = [line for line in str(error).splitlines() if line.startswith("tidelog.")]
+    lines = [line for line in str(error).split("\n") if line.startswith("tidelog.")]
     return lines[-1].partition(": ")[2] if lines else f"the stream failed: {error}"
 
 
