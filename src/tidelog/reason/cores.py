@@ -51,8 +51,8 @@ class Core(ClosureNode):
     def _base_name(self, predicate: str) -> str:
         return self._named(f"{CORE} base", predicate)
 
-    def _base_node(self, predicate: str) -> Node:
-        node = super()._base_node(predicate)
+    def _base_node(self, predicate: str, rules: list[CompiledRule]) -> Node:
+        node = super()._base_node(predicate, rules)
         node.keeps_count_alone = True  # The same rules derive into the relation of the predicate, too.
         return node
 
@@ -129,12 +129,12 @@ class Cores:
 
     def _rules(self, graph: RuleGraph, module: Module) -> dict[int, Rule]:
         """The rules that feed a core, and those that the module stands for."""
-        component = graph.component(module.predicate)
+        predicates, own = set(module.predicates), set(module.rules)
         return {
             number: rule
-            for number, rule in ((number, graph.rule(number)) for number in component.rules)
-            if rule.head.predicate in module.predicates
-            and (number in module.rules or (number not in component.recursive_rules and not aggregates(rule)))
+            for number, rule in ((number, graph.rule(number)) for number in graph.component(module.predicate).rules)
+            if rule.head.predicate in predicates
+            and (number in own or (not graph.recursive(number) and not aggregates(rule)))
         }
 
     # --- beginning and ending -----------------------------------------------------------------------------------------
@@ -170,8 +170,8 @@ class Cores:
     def exchange(self, touched: Iterable[str]) -> list[str]:
         """The rules have changed: let cores follow, or end where they cannot; the predicates concerned."""
         graph = self._engine.graph
-        components = {component.predicates: component for component in map(graph.component, touched)}
-        for core in self.of(name for predicates in components for name in predicates):
+        components = {component.predicates[0]: component for component in map(graph.component, touched)}
+        for core in self.of(name for component in components.values() for name in component.predicates):
             modules = self._modules(graph, core.module.predicate)
             module = next((module for module in modules if module.predicates == core.module.predicates), None)
             if module is not None and core.can_follow(module):
