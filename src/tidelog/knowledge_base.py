@@ -280,22 +280,23 @@ class KnowledgeBase:
     def _new_rules(self, rules: tuple[Rule, ...], removed: list[int]) -> dict[object, Rule]:
         """The rules that are not there yet, by their keys: a rule said twice is one rule."""
         fresh: dict[object, Rule] = {}
+        gone = frozenset(removed)
         for rule in rules:
             key = rule_key(rule)
-            if set(self._keys.get(key, ())).issubset(removed):
+            if gone.issuperset(self._keys.get(key, ())):
                 fresh.setdefault(key, rule)
         return fresh
 
     def _numbers_of(self, rules: tuple[Rule, ...]) -> list[int]:
-        numbers: list[int] = []
+        numbers: dict[int, None] = {}
         for rule in rules:
             found = self._keys.get(rule_key(rule))
             if not found:
                 raise UnknownRuleError(
                     f"there is no rule `{render(rule, self._prefixes)}`; `kb.rules` lists those that there are"
                 )
-            numbers += [number for number in found if number not in numbers]
-        return numbers
+            numbers.update(dict.fromkeys(found))
+        return list(numbers)
 
     def _change(self, outcome: Outcome) -> Change:
         added: dict[str, FactSet] = {}

@@ -104,7 +104,7 @@ class Backwards:
         its rules offer as many stops as there are next nodes; and so is one whose rules lead several ways, or mix
         twins."""
         closure = self.engine.closures.get(predicate)
-        if closure is None or not closure.bases or len(closure.relation) <= SEARCHED_PAIRS:
+        if closure is None or not closure.has_bases or len(closure.relation) <= SEARCHED_PAIRS:
             return None
         rules = self.rules_of(closure)
         if closure.module.twins and (closure.module.kind is not Kind.TRANSITIVE or not can_copy_first(rules)):
@@ -119,7 +119,9 @@ class Backwards:
         """The closure one of whose bases a predicate is."""
         closed = closed_predicate(predicate)
         closure = self.engine.closures.get(closed)
-        return closure if closure is not None and closure.bases and base_name(closure, closed) == predicate else None
+        return (
+            closure if closure is not None and closure.has_bases and base_name(closure, closed) == predicate else None
+        )
 
     # --- rules as they stand ----------------------------------------------------------------------------------------
 

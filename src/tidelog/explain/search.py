@@ -84,6 +84,20 @@ class Instance:
         return list(dict.fromkeys(node for nodes, _ in self.matches for node in nodes))
 
 
+class Table:
+    """Rows of numbers that kernels read."""
+
+    def __init__(self, columns: int) -> None:
+        self.cells: Cells = np.zeros((16, columns), np.int32)
+        self.count = 0
+
+    def append(self, row: list[int]) -> None:
+        if self.count == len(self.cells):
+            self.cells = grown(self.cells, 2 * self.count)
+        self.cells[self.count] = row
+        self.count += 1
+
+
 class Cone:
     """What lies behind some facts of a predicate, which are the first nodes; mostly behind one."""
 
@@ -102,10 +116,10 @@ class Cone:
         self._instances: dict[int, Instance] = {}
         self.predicates: list[str] = []
         self._places: dict[str, int] = {}
-        self._predicate_table: list[list[int]] = []
+        self._predicate_table = Table(4)
         self._plans: list[Backward] = []
-        self._plan_table: list[list[int]] = []
-        self._premise_table: list[int] = []
+        self._plan_table = Table(5)
+        self._premise_table = Table(1)
         self._engine.store.complete_tables()
         self._transaction = Transaction(
             self._engine.store, self._engine.limits, self._engine.functions, self._engine.rule_text
@@ -133,27 +147,26 @@ class Cone:
         if closure is not None:
             self.along_paths = True
             if not self._registers[C_THOROUGH]:
-                self._predicate_table[place][2] = CLOSED
+                self._predicate_table.cells[place, 2] = CLOSED
                 # Twins have it together.
                 self._closed.setdefault(closure, ClosedPairs(self.backwards, closure, heights_of))
                 return
         rules = self.backwards.rules_for(self.predicates[place])
-        self._predicate_table[place][2:] = [len(self._plans), len(rules)]
+        self._predicate_table.cells[place, 2:] = len(self._plans), len(rules)
         for rule in rules:
             counts = [len(rule.premises), len(rule.extras), int(rule.grouping)]
-            self._plan_table.append([rule.offset, len(self._premise_table), *counts])
-            self._premise_table += [self._place(atom.predicate, atom.arity) for atom in rule.premises]
+            self._plan_table.append([rule.offset, self._premise_table.count, *counts])
+            for atom in rule.premises:
+                self._premise_table.append([self._place(atom.predicate, atom.arity)])
             self._plans.append(rule)
             if rule.width > len(self._row):
                 self._row = np.zeros(2 * rule.width, np.int32)
 
     def _publish(self) -> None:
         registers = self._registers
-        self._tables = [
-            np.array(table or [0], np.int32) for table in (self._predicate_table, self._plan_table, self._premise_table)
-        ]
-        for register, array in zip((C_PREDICATES, C_PLANS, C_PREMISES), self._tables, strict=True):
-            registers[register] = address(array)
+        registers[C_PREDICATES] = address(self._predicate_table.cells)
+        registers[C_PLANS] = address(self._plan_table.cells)
+        registers[C_PREMISES] = address(self._premise_table.cells)
         registers[C_NODES], registers[C_NODE_CAPACITY] = address(self._nodes), len(self._nodes)
         registers[C_RECORDS], registers[C_CAPACITY] = address(self._records), len(self._records)
         registers[C_QUEUE], registers[C_ROW] = address(self._queue), address(self._row)

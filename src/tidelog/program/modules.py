@@ -37,7 +37,7 @@ from enum import StrEnum
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import Component
 from tidelog.program.shapes import Pair, Shape, shape_of
-from tidelog.program.twins import Copies, Twin, told_of_leader
+from tidelog.program.twins import Copies, Twin, directions, told_of_leader
 
 
 class Kind(StrEnum):
@@ -130,7 +130,8 @@ def recognise_cores(component: Component, rules: Mapping[int, Rule]) -> Iterator
 
 def _closure_of_twins(leader: str, twins: tuple[Twin, ...], shapes: Mapping[int, Shape | None]) -> Module | None:
     """The closure that the rules of some twins make, whatever other rules they have."""
-    told = {number: shape and told_of_leader(shape, leader, twins) for number, shape in shapes.items()}
+    turned = directions(leader, twins)
+    told = {number: shape and told_of_leader(shape, leader, turned) for number, shape in shapes.items()}
     idle = {number for number, shape in told.items() if shape and shape.body == (shape.head,)}
     working = {number: shape for number, shape in told.items() if number not in idle}
     module = _linear(working) or _closure(leader, working)

@@ -13,7 +13,7 @@ means nothing, and one of the copies, told of the leader, is `R(y, x) :- R(x, y)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from tidelog.program.shapes import Pair, Shape
@@ -61,9 +61,13 @@ def _walk(leader: str, copied: Copied) -> list[Twin]:
     return order[1:]
 
 
-def told_of_leader(shape: Shape, leader: str, twins: Sequence[Twin]) -> Shape:
-    """The same rule with the leader in the place of its twins."""
-    turned = {leader: False, **{twin.predicate: twin.turned for twin in twins}}
+def directions(leader: str, twins: Iterable[Twin]) -> dict[str, bool]:
+    """Which of the predicates that hold the leader's pairs hold them the other way round."""
+    return {leader: False, **{twin.predicate: twin.turned for twin in twins}}
+
+
+def told_of_leader(shape: Shape, leader: str, turned: Mapping[str, bool]) -> Shape:
+    """The same rule with the leader in the place of its twins, whose `directions` are given."""
 
     def told(pair: Pair) -> Pair:
         if pair.predicate not in turned:

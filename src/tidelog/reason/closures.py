@@ -15,6 +15,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 import numpy as np
 
@@ -38,6 +39,9 @@ from tidelog.store.update_kernels import load_rows
 
 BASE = "#base"
 
+# Beyond that, names of relations hold a digest of the copies.
+LONGEST_NAME = 1 << 10
+
 
 class ModuleUnfit(Exception):
     """An update that a closure module cannot take: the predicate must go back to the general algorithms."""
@@ -57,7 +61,8 @@ class ClosureState:
 
     def feeding(self) -> dict[int, Rule]:
         """The rules that gave pairs to a base."""
-        return {number: rule for number, rule in self.rules.items() if number not in self.module.rules}
+        own = set(self.module.rules)
+        return {number: rule for number, rule in self.rules.items() if number not in own}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +81,11 @@ def _yield(module: Module) -> tuple[Kind, Diagonal, bool]:
     return module.kind, module.diagonal, module.needs_distinct_values
 
 
-def relation_name(kind: str, predicate: str, module: Module) -> str:
-    """The name of a relation that serves a closure. By the copies too: what a predicate had with other twins is still
-    there until the update is done.
+def relation_name(kind: str, predicate: str, copies: str) -> str:
+    """The name of a relation that serves a closure. By the copies too (`copies_of`): what a predicate had with other
+    twins is still there until the update is done.
     """
-    return " ".join((kind, predicate, *(str(twin.copy) for twin in module.twins)))
+    return f"{kind} {predicate} {copies}".rstrip()
 
 
 class ClosureNode:
@@ -89,10 +94,11 @@ class ClosureNode:
     def __init__(self, store: Store, module: Module, rules: dict[int, Rule]) -> None:
         self._store = store
         self.module = module
+        self._copies = copies_of(module)
         self.members = self._members()
         self._rules = rules
         self.closure = self._empty_closure()
-        self.bases = self._base_nodes()
+        self._bases: tuple[Node, ...] | None = None
         self._unread: weakref.WeakSet[LazyRows] = weakref.WeakSet()
         self._applied = False
         self._told = False  # `_unread` are pairs that changed in the update in work
@@ -117,22 +123,31 @@ class ClosureNode:
 
     # --- the base -----------------------------------------------------------------------------------------------------
 
-    def _base_nodes(self) -> tuple[Node, ...]:
+    @property
+    def bases(self) -> tuple[Node, ...]:
         """The components of the pairs that the closure starts from, each after those that are copied into it."""
-        if self.module.kind is Kind.LINEAR:
-            return ()
-        return tuple(self._base_node(predicate) for predicate in reversed(self.module.predicates))
+        if self._bases is None:
+            self._bases = self._base_nodes() if self.has_bases else ()
+        return self._bases
 
-    def _base_node(self, predicate: str) -> Node:
-        """What gives a predicate its pairs, but for the module's rules: every other rule, and the copies of twins."""
-        rules = [
-            self._base_rule(number, rule)
-            for number, rule in self.state().feeding().items()
-            if rule.head.predicate == predicate
-        ]
+    @property
+    def has_bases(self) -> bool:
+        """Whether the closure starts from pairs of its own, and not from the facts of another predicate."""
+        return self.module.kind is not Kind.LINEAR
+
+    def _base_nodes(self) -> tuple[Node, ...]:
+        """What gives each predicate its pairs, but for the module's rules: every other rule, and the copies of
+        twins.
+        """
+        rules: dict[str, list[CompiledRule]] = {predicate: [] for predicate in self.module.predicates}
+        for number, rule in self.state().feeding().items():
+            rules[rule.head.predicate].append(self._base_rule(number, rule))
         for twin in self.module.twins:
-            if self._rules[twin.copy].head.predicate == predicate:
-                rules.append(self._base_rule(twin.copy, self._rules[twin.copy], twin.predicate))
+            copy = self._rules[twin.copy]
+            rules[copy.head.predicate].append(self._base_rule(twin.copy, copy, twin.predicate))
+        return tuple(self._base_node(predicate, rules[predicate]) for predicate in reversed(rules))
+
+    def _base_node(self, predicate: str, rules: list[CompiledRule]) -> Node:
         return Node(self._store, (predicate,), [self._base_relation(predicate)], rules)
 
     def _base_rule(self, number: int, rule: Rule, copied: str | None = None) -> CompiledRule:
@@ -163,7 +178,7 @@ class ClosureNode:
         return RuleChange.of(gone, (rule for rule in base.rules if rule.number in now and rule.number not in before))
 
     def _base_name(self, predicate: str) -> str:
-        return relation_name(BASE, predicate, self.module)
+        return relation_name(BASE, predicate, self._copies)
 
     def _base_relation(self, predicate: str) -> Relation:
         return self._store.relation(self._base_name(predicate), 2)
@@ -175,10 +190,10 @@ class ClosureNode:
 
     def explicit_relation(self, predicate: str) -> Relation:
         """Where the explicit facts of a predicate lie: in its base, or nowhere else than all of them."""
-        return self._base_relation(predicate) if self.bases else self._store.relation(predicate, 2)
+        return self._base_relation(predicate) if self.has_bases else self._store.relation(predicate, 2)
 
     def explicit_rows(self, predicate: str) -> Cells:
-        if not self.bases:
+        if not self.has_bases:
             return np.empty((0, 2), np.int32)
         base = self._base_relation(predicate)
         flags = base.cells[: base.count, base.flags_column]
@@ -186,7 +201,7 @@ class ClosureNode:
 
     def forget_plans(self) -> None:
         """What the rules of the base read lies elsewhere now, or their plans do."""
-        self.bases = self._base_nodes()
+        self._bases = None
 
     def forget_base(self) -> None:
         """The base serves no more. Another one will have another name where its twins are joined otherwise."""
@@ -214,7 +229,7 @@ class ClosureNode:
         if _yield(module) != _yield(before.module):
             self._former = {member.relation.name: self._pairs_of(member) for member in self.members}
             self.closure = self._empty_closure()
-        self.bases = self._base_nodes()
+        self._bases = None
 
     def go_back(self, before: ClosureState) -> None:
         """Be again what the node was before it followed other rules."""
@@ -224,7 +239,7 @@ class ClosureNode:
             self.closure = before.closure
             self._show()
         self._former, self._before = {}, None
-        self.bases = self._base_nodes()
+        self._bases = None
 
     def views(self) -> Iterator[tuple[str, ReadableClosure]]:
         """What each predicate shows of the closure."""
@@ -457,6 +472,12 @@ class ClosureNode:
         if self.module.inverse:
             rows = rows[:, ::-1]
         return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+
+
+def copies_of(module: Module) -> str:
+    """The rules by which twins copy each other, for a name; of very many, what tells them from others."""
+    text = " ".join(str(twin.copy) for twin in module.twins)
+    return text if len(text) <= LONGEST_NAME else blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 _NO_CHANGE = RuleChange()

@@ -30,7 +30,7 @@ from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Module, recognise_cores
 from tidelog.program.normal import NormalRule
 from tidelog.reason.closure_changes import ClosureDelta
-from tidelog.reason.closures import ClosureNode, ClosureState, relation_name
+from tidelog.reason.closures import ClosureNode, ClosureState, copies_of, relation_name
 from tidelog.reason.compiled import AUXILIARY, CompiledRule, Node, aggregates
 from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Transaction
@@ -48,13 +48,13 @@ class Core(ClosureNode):
     """The core of a closure: shown in relations of its own, and fed by rules that are not recursive."""
 
     def _shown_in(self, predicate: str) -> Relation:
-        return self._store.relation(relation_name(CORE, predicate, self.module), 2)
+        return self._store.relation(relation_name(CORE, predicate, self._copies), 2)
 
     def _base_name(self, predicate: str) -> str:
-        return relation_name(CORE_BASE, predicate, self.module)
+        return relation_name(CORE_BASE, predicate, self._copies)
 
-    def _base_node(self, predicate: str) -> Node:
-        node = super()._base_node(predicate)
+    def _base_node(self, predicate: str, rules: list[CompiledRule]) -> Node:
+        node = super()._base_node(predicate, rules)
         node.keeps_count_alone = True  # The same rules derive into the relation of the predicate, too.
         return node
 
@@ -136,12 +136,12 @@ class Cores:
 
     def _rules(self, graph: RuleGraph, module: Module) -> dict[int, Rule]:
         """The rules that feed a core, and those that the module stands for."""
-        component = graph.component(module.predicate)
+        predicates, own = set(module.predicates), set(module.rules)
         return {
             number: rule
-            for number, rule in ((number, graph.rule(number)) for number in component.rules)
-            if rule.head.predicate in module.predicates
-            and (number in module.rules or (number not in component.recursive_rules and not aggregates(rule)))
+            for number, rule in ((number, graph.rule(number)) for number in graph.component(module.predicate).rules)
+            if rule.head.predicate in predicates
+            and (number in own or (not graph.recursive(number) and not aggregates(rule)))
         }
 
     # --- beginning and ending -----------------------------------------------------------------------------------------
@@ -177,8 +177,8 @@ class Cores:
     def exchange(self, touched: Iterable[str]) -> list[str]:
         """The rules have changed: let cores follow, or end where they cannot; the predicates concerned."""
         graph = self._engine.graph
-        components = {component.predicates: component for component in map(graph.component, touched)}
-        for core in self.of(name for predicates in components for name in predicates):
+        components = {component.predicates[0]: component for component in map(graph.component, touched)}
+        for core in self.of(name for component in components.values() for name in component.predicates):
             modules = self._modules(graph, core.module.predicate)
             module = next((module for module in modules if module.predicates == core.module.predicates), None)
             if module is not None and core.can_follow(module):
@@ -241,7 +241,7 @@ class Cores:
         graph, saved = self._engine.graph, set(names)
         for first in dict.fromkeys(graph.component(name).predicates[0] for name in graph.predicates) if saved else ():
             for module in self._modules(graph, first):
-                name = relation_name(CORE, module.predicate, module)
+                name = relation_name(CORE, module.predicate, copies_of(module))
                 if name in saved:
                     saved.remove(name)
                     core = Core(self._engine.store, module, self._rules(graph, module))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelog.reason.compiled import CompiledRule
 from tidelog.reason.outcome import NO_ROWS, LateRows
 from tidelog.store.layout import F_IN
 from tidelog.store.records import Cells, Records
@@ -49,8 +48,3 @@ class Dropped:
 
     def __bool__(self) -> bool:
         return self.gone.count > 0
-
-
-def reads(rule: CompiledRule, predicate: str) -> bool:
-    """Whether a rule's body mentions a predicate."""
-    return any(atom.predicate == predicate for atom in (*rule.normal.positives, *rule.normal.negatives))

@@ -27,7 +27,7 @@ from tidelog.reason.closure_changes import ClosureDelta
 from tidelog.reason.closures import ClosureNode, ModuleUnfit
 from tidelog.reason.compiled import AUXILIARY, CompiledRule, Node
 from tidelog.reason.cores import Core, Cores
-from tidelog.reason.dropping import Dropped, reads
+from tidelog.reason.dropping import Dropped
 from tidelog.reason.exchange import Exchange
 from tidelog.reason.explicit import apply_explicit, follow_explicit
 from tidelog.reason.marking import CopyTable, expect_nothing, is_copy_of, renumber_expected
@@ -349,7 +349,7 @@ class Engine:
         if self._can_drop(node, request, exchange):
             transaction.drop(node.relations[0])
             return ()
-        self._maintain_groups(transaction, node, exchange.added)
+        self._maintain_groups(transaction, node, exchange)
         for core in self._cores.of(node.predicates):
             if core.is_concerned(request, transaction.deltas):
                 self._maintain_core(transaction, core, request)
@@ -367,17 +367,18 @@ class Engine:
             return False
         name = node.predicates[0]
         # A removed rule is looked at only where its head has other rules; its facts go without reasoning otherwise.
-        followed = (rule for rule in exchange.removed.values() if self.graph.producers(rule.head.name))
-        mentioned = bool(self.graph.readers(name)) or any(reads(rule, name) for rule in followed)
+        followed = any(self.graph.producers(rule.head.name) for rule in exchange.removed_readers(name))
+        mentioned = bool(self.graph.readers(name)) or followed
         return not mentioned and not node.relations[0].explicit_count and name not in request.add
 
     def _push_readers(self, agenda: Agenda, transaction: Transaction, predicates: tuple[str, ...]) -> None:
         """Let the components that read what changed have their turn."""
+        own = set(predicates)
         for predicate in predicates:
             if predicate in transaction.deltas:
                 for number in self.graph.readers(predicate):
                     reader = self.graph.rule(number).head.predicate
-                    if reader not in predicates:
+                    if reader not in own:
                         agenda.push(reader)
 
     def _maintain_closure(
@@ -385,7 +386,7 @@ class Engine:
     ) -> None:
         """The bases of a closure like any component; then the closure itself."""
         predicates = closure.module.predicates
-        if not closure.bases and any(len(request.add.get(predicate, NOTHING)) for predicate in predicates):
+        if not closure.has_bases and any(len(request.add.get(predicate, NOTHING)) for predicate in predicates):
             raise ModuleUnfit(closure.module.predicate)
         for base in closure.bases:
             self._maintain_base(transaction, closure, base, request)
@@ -507,10 +508,10 @@ class Engine:
                 if marks:
                     yield rule, marks
 
-    def _maintain_groups(self, transaction: Transaction, node: Node, added: tuple[int, ...]) -> None:
+    def _maintain_groups(self, transaction: Transaction, node: Node, exchange: Exchange) -> None:
         for aggregate in self.nodes.aggregates_of(node.aggregated):
             transaction.computes = aggregate.normal.computes
-            if aggregate.number in added or self._all_new(transaction, aggregate):
+            if exchange.adds(aggregate.number) or self._all_new(transaction, aggregate):
                 aggregate.evaluate(transaction)
             else:
                 aggregate.maintain(transaction)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import Impact, RuleGraph
 from tidelog.reason.aggregates import AggregateRule
 from tidelog.reason.changes import RuleChange
 from tidelog.reason.compiled import CompiledRule, Node
+from tidelog.store.relation import Relation
 
 _NO_CHANGE = RuleChange()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exchange:
     """What an update did to the rules; nothing, where it has facts alone."""
 
@@ -35,13 +37,40 @@ class Exchange:
         """The predicates that may be derived otherwise now."""
         return self.impact.heads if self.impact else ()
 
+    def adds(self, number: int) -> bool:
+        """Whether a rule comes with the update."""
+        return number in self._new
+
+    @cached_property
+    def _new(self) -> frozenset[int]:
+        return frozenset(self.added)
+
+    @cached_property
+    def _removed_by_head(self) -> dict[Relation, list[CompiledRule]]:
+        by_head: dict[Relation, list[CompiledRule]] = {}
+        for rule in self.removed.values():
+            by_head.setdefault(rule.head, []).append(rule)
+        return by_head
+
+    @cached_property
+    def _removed_readers(self) -> dict[str, list[CompiledRule]]:
+        readers: dict[str, list[CompiledRule]] = {}
+        for rule in self.removed.values():
+            for name in {atom.predicate for atom in (*rule.normal.positives, *rule.normal.negatives)}:
+                readers.setdefault(name, []).append(rule)
+        return readers
+
+    def removed_readers(self, predicate: str) -> list[CompiledRule]:
+        """The removed rules whose bodies mention a predicate."""
+        return self._removed_readers.get(predicate, [])
+
     def of_component(self, node: Node) -> RuleChange:
         """The rules that one component loses and gets."""
         if self.impact is None:
             return _NO_CHANGE
         return RuleChange.of(
-            (rule for rule in self.removed.values() if rule.head in node.relations),
-            (rule for rule in node.rules if rule.number in self.added),
+            (rule for relation in node.relations for rule in self._removed_by_head.get(relation, ())),
+            (rule for rule in node.rules if rule.number in self._new),
         )
 
     def forget_plans(self) -> None:

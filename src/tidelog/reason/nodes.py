@@ -23,7 +23,8 @@ class Nodes:
         self._cores = cores
         self._rules: dict[int, CompiledRule] = {}
         self._aggregates: dict[int, AggregateRule] = {}
-        self._nodes: dict[tuple[str, ...], tuple[Component, Node]] = {}
+        self._nodes: dict[str, tuple[Component, Node]] = {}  # by the first predicate
+        self._last: tuple[Component, frozenset[str]] | None = None
 
     def relation(self, predicate: str) -> Relation:
         """The relation of a predicate that facts or rules mention."""
@@ -46,17 +47,22 @@ class Nodes:
 
     def rule(self, number: int) -> CompiledRule:
         """A rule, as part of the component that its head is in now."""
-        component = self._graph.component(self._graph.rule(number).head.predicate)
-        own = frozenset(component.predicates)
+        own = self._own(self._graph.component(self._graph.rule(number).head.predicate))
         known = self._rules.get(number)
-        recursive = number in component.recursive_rules
-        if known is not None and known.own == own and known.recursive == recursive:
+        recursive = self._graph.recursive(number)
+        if known is not None and (known.own is own or known.own == own) and known.recursive == recursive:
             return known
         normal, aggregate = normal_form(self._graph.rule(number), number)
         if aggregate is not None and number not in self._aggregates:
             self._aggregates[number] = AggregateRule(self._store, number, aggregate)
         self._rules[number] = CompiledRule(self._store, number, normal, own, recursive)
         return self._rules[number]
+
+    def _own(self, component: Component) -> frozenset[str]:
+        """The predicates of a component: one set for all of its rules, which are asked for one after the other."""
+        if self._last is None or self._last[0] is not component:
+            self._last = component, frozenset(component.predicates)
+        return self._last[1]
 
     def aggregates_of(self, rules: Iterable[int]) -> Iterator[AggregateRule]:
         """Those that stand behind the rules with aggregates among these."""
@@ -65,16 +71,16 @@ class Nodes:
     def node(self, predicate: str) -> Node:
         """The component of a predicate."""
         component = self._graph.component(predicate)
-        known = self._nodes.get(component.predicates)
+        known = self._nodes.get(component.predicates[0])
         if known is not None and known[0] is component:
             return known[1]
         rules = [*map(self.rule, component.rules), *self._cores.rules_within(component)]
         relations = [self.relation(name) for name in component.predicates]
         node = Node(self._store, component.predicates, relations, rules)
         node.aggregated = tuple(number for number in component.rules if number in self._aggregates)
-        if known is not None:
+        if known is not None and known[0].predicates == component.predicates:
             node.costs = known[1].costs  # with other rules, but what it took then is the best guess
-        self._nodes[component.predicates] = (component, node)
+        self._nodes[component.predicates[0]] = (component, node)
         return node
 
     # --- forgetting ---------------------------------------------------------------------------------------------------
@@ -94,7 +100,7 @@ class Nodes:
         for aggregate in self.aggregates_of(touched):
             aggregate.forget_plans()
         for head in heads:
-            self._nodes.pop(self._graph.component(head).predicates, None)
+            self._nodes.pop(self._graph.component(head).predicates[0], None)
         return heads
 
     def words(self) -> int:

@@ -22,12 +22,13 @@ FEW = 1 << 20
 SPARSE = 16
 
 # The name of a predicate is a word or ends with `>`; what follows are numbers of rules.
+_DIGEST = re.compile(r".* [0-9a-f]{32}", re.DOTALL)  # in the place of very many numbers
 _NAME = re.compile(rf"({CORE_BASE}|{CORE}|{BASE}) (.*?)((?: [0-9]+)*)", re.DOTALL)
 
 
 def with_few_numbers(image: Image) -> Image:
     """The image, with other numbers for its rules where they have used up too many."""
-    if image.next_rule <= max(FEW, SPARSE * len(image.rules)):
+    if image.next_rule <= max(FEW, SPARSE * len(image.rules)) or any(map(_DIGEST.fullmatch, image.closures)):
         return image
     numbers = {item.number: number for number, item in enumerate(image.rules, start=1)}
     groups = {group_predicate(old): group_predicate(new) for old, new in numbers.items()}

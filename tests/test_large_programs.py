@@ -1,0 +1,87 @@
+"""Programs of many rules: what is done for them grows with their number, and not with its square.
+
+Counted are calls of functions, Python's and others', which is the same on every machine.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import tidelog
+from tidelog.store.jit import JIT_DISABLED
+
+RULES: dict[str, Callable[[int, int], str]] = {
+    "a ring": lambda number, before: f"p{number}(X) :- p{before}(X).",
+    "a ring of pairs": lambda number, before: f"p{number}(X, Y) :- p{before}(X, Y).",
+    "a ring that turns pairs round": lambda number, before: f"p{number}(X, Y) :- p{before}(Y, X).",
+    "a chain": lambda number, before: f"p{number}(X) :- p{before}(X)." if number else "p0(X) :- q(X).",
+}
+PROGRAMS = {
+    **{name: (rule, "") for name, rule in RULES.items()},
+    "a closure of many twins": (RULES["a ring of pairs"], " p0(X, Z) :- p0(X, Y), p0(Y, Z)."),
+    "a core of many twins": (
+        RULES["a ring of pairs"],
+        " p0(X, Z) :- p0(X, Y), p0(Y, Z). p0(X, Y) :- r(X, Y). r(X, Z) :- p1(X, Y), f(Y, Z).",
+    ),
+}
+FEW, MANY = 70, 280
+
+
+class Calls:
+    """How many functions are called within."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def _note(self, _frame: FrameType, event: str, _argument: Any) -> None:
+        self.count += event in ("call", "c_call")
+
+    def __enter__(self) -> Calls:
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+
+def calls_with(name: str, size: int) -> dict[str, int]:
+    """The calls that each step with a program of so many rules takes."""
+    rule, more = PROGRAMS[name]
+    text = " ".join(rule(number, (number - 1) % size) for number in range(size)) + more
+    row = (1, 1) if "Y" in text else (1,)
+    last = f"p{size - 1}({', '.join(map(str, row))})"
+    kb = tidelog.KnowledgeBase()
+    found: dict[str, int] = {}
+
+    def counted(step: str, function: Callable[[], Any]) -> Any:
+        with Calls() as calls:
+            result = function()
+        found[step] = calls.count
+        return result
+
+    counted("add rules", lambda: kb.update(add_rules=text))
+    counted("add a fact", lambda: kb.update(add={"p0": [row]}))
+    assert last in kb
+    proof = counted("explain", lambda: kb.explain(last))
+    assert proof is not None
+    assert str(proof).count("\n") >= (size // 2 if name == "a chain" else 1)
+    counted("delete it", lambda: kb.update(delete={"p0": [row]}))
+    assert len(kb) == 0
+    kb.update(add={"p0": [row]})
+    counted("remove rules", lambda: kb.update(remove_rules=text))
+    assert len(kb) == 1
+    return found
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="what kernels call would count")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_work_grows_with_the_number_of_rules(name: str) -> None:
+    calls_with(name, 3)  # whatever is done once is done
+    few, many = calls_with(name, FEW), calls_with(name, MANY)
+    for step, count in many.items():
+        assert count < 1.5 * (MANY // FEW) * few[step], step
