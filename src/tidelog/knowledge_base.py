@@ -37,6 +37,7 @@ from tidelog.language.checks import check_arities, check_query, check_rule, fore
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live import Live
+from tidelog.loading import Deadline, LoadedRows
 from tidelog.prefixes import check_prefixes, held_by
 from tidelog.program.normal import unjoined_atoms
 from tidelog.reason.engine import Engine
@@ -167,11 +168,11 @@ class KnowledgeBase:
         return self.update(remove_rules=text)
 
     def load(self, batches: Iterable[FactBatch]) -> Change:
-        """Add the facts that a reader of `tidelog.formats` yields, in one update."""
+        """Add the facts that a reader of `tidelog.formats` yields, in one update. Limits hold while they are read."""
         with self._lock:
             arities = dict(self._arities)
-            rows: dict[str, list[Cells]] = {}
-            for batch in batches:
+            rows = LoadedRows(self._engine)
+            for batch in Deadline(self._engine.limits.timeout).watched(batches):
                 predicate = self._resolve(batch.predicate)
                 known = arities.setdefault(predicate, len(batch.columns))
                 if known != len(batch.columns):
@@ -180,11 +181,10 @@ class KnowledgeBase:
                         f"`{self._display(predicate)}` has {counted(known, 'argument')}"
                     )
                 with deferred():
-                    rows.setdefault(predicate, []).append(encode_columns(self._engine.store.terms, batch.columns))
+                    encoded = encode_columns(self._engine.store.terms, batch.columns)
+                    rows.take(predicate, encoded, f"{batch.source} from line {batch.first_line} on")
             with deferred():
-                # One predicate after the other, so that its rows are not there twice for long.
-                encoded = {predicate: np.concatenate(rows.pop(predicate)) for predicate in list(rows)}
-                return self._apply(Request(add=encoded), arities)
+                return self._apply(Request(add=rows.all()), arities)
 
     def _run(
         self,
