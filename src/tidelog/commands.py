@@ -78,14 +78,24 @@ def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
             timeout=options.timeout,
         )
     if options.facts:
-        load_facts(kb, options.facts, options.header)
+        load_facts(kb, options.facts, options.header, options.timeout)
     return kb
 
 
-def load_facts(kb: KnowledgeBase, folder: str, header: bool) -> None:
-    """Load a folder of facts in one update."""
+def load_facts(kb: KnowledgeBase, folder: str, header: bool, timeout: float | None) -> None:
+    """Load a folder of facts in one update. A file may have much to read before it has a row: time is looked at then
+    too.
+    """
+    from tidelog.loading import Deadline
+
+    deadline = Deadline(timeout)
     with reading(folder, total_bytes(folder)) as on_bytes:
-        kb.load(read_facts(folder, header, on_bytes))
+
+        def read(count: int) -> None:
+            on_bytes(count)
+            deadline.check()
+
+        kb.load(read_facts(folder, header, read))
 
 
 def warn_of_misspellings(kb: KnowledgeBase, program: Program) -> None:

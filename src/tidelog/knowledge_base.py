@@ -38,6 +38,7 @@ from tidelog.language.checks import check_arities, check_query, check_rule, fore
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live import Live
+from tidelog.loading import Deadline, LoadedRows
 from tidelog.prefixes import check_prefixes, held_by
 from tidelog.program.normal import unjoined_atoms
 from tidelog.reason.engine import Engine
@@ -168,11 +169,11 @@ class KnowledgeBase:
         return self.update(remove_rules=text)
 
     def load(self, batches: Iterable[FactBatch]) -> Change:
-        """Add the facts that a reader of `tidelog.formats` yields, in one update."""
+        """Add the facts that a reader of `tidelog.formats` yields, in one update. Limits hold while they are read."""
         with self._lock.working(), self._terms_if_it_succeeds():
             arities = dict(self._arities)
-            rows: dict[str, list[Cells]] = {}
-            for batch in _interruptible(batches):
+            rows = LoadedRows(self._engine)
+            for batch in Deadline(self._engine.limits.timeout).watched(_interruptible(batches)):
                 predicate = self._resolve(batch.predicate)
                 known = arities.setdefault(predicate, len(batch.columns))
                 if known != len(batch.columns):
@@ -180,10 +181,9 @@ class KnowledgeBase:
                         f"{batch.source}, line {batch.first_line}: {counted(len(batch.columns), 'column')}, but "
                         f"`{self._display(predicate)}` has {counted(known, 'argument')}"
                     )
-                rows.setdefault(predicate, []).append(encode_columns(self._engine.store.terms, batch.columns))
-            # One predicate after the other, so that its rows are not there twice for long.
-            encoded = {predicate: np.concatenate(rows.pop(predicate)) for predicate in list(rows)}
-            return self._apply(Request(add=encoded), arities)
+                encoded = encode_columns(self._engine.store.terms, batch.columns)
+                rows.take(predicate, encoded, f"{batch.source} from line {batch.first_line} on")
+            return self._apply(Request(add=rows.all()), arities)
 
     @contextmanager
     def _terms_if_it_succeeds(self) -> Iterator[None]:

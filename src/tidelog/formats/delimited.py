@@ -24,7 +24,7 @@ from tidelog.errors import DataError
 from tidelog.formats.batch import LITERAL, STR, Kinds
 from tidelog.formats.cells import UNKNOWN, CellError, type_cells
 from tidelog.formats.constants import parse_literal
-from tidelog.formats.files import BLOCK_BYTES, Readable, check_row_length, data_error, decode_lines
+from tidelog.formats.files import BLOCK_BYTES, Readable, check_columns, check_row_length, data_error, decode_lines
 from tidelog.formats.quotes import quote_layout
 from tidelog.language.literals import quote
 from tidelog.values import LANGUAGE_TAG
@@ -146,6 +146,7 @@ class DelimitedReader:
         if not first:
             return None, end
         arity = layout.quoted.shape[1] if layout else first.count(self._separator.encode()) + 1
+        check_columns(arity, self._source, self._line)
         if first == NULLARY_ROW.encode() or self._arity not in (None, arity):
             raise _NotPlainError
         self._arity = arity
@@ -184,6 +185,7 @@ class DelimitedReader:
             cell, kind = _cell(in_quotes, suffix, plain)
             row.append(cell)
             row_kinds.append(kind)
+            check_columns(len(row), self._source, line)
             if terminator == self._separator:
                 continue
             if len(row) > 1 or cell or kind != UNKNOWN:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 from tidelog.errors import DataError, ParseError
 from tidelog.formats.batch import FLOAT, LITERAL, FactBatch
 from tidelog.formats.constants import parse_literal
-from tidelog.formats.files import Readable, data_error, decode, place
+from tidelog.formats.files import SMALL_BLOCK_BYTES, Readable, check_row_length, data_error, decode, place
 from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, RowFormat, by_cell, floats
 from tidelog.formats.tables import columns_of_rows
 from tidelog.language import display_predicate, parse_program
 from tidelog.language.literals import render_value
-from tidelog.language.syntax import Atom, Constant
-from tidelog.values import Row
+from tidelog.language.names import is_prefixed
+from tidelog.language.syntax import Atom, Constant, Program
+from tidelog.values import IRI, Row
 
 _RENDERERS = {
     **CONSTANT_RENDERERS,
@@ -25,23 +26,85 @@ _RENDERERS = {
 
 
 def read_dlog(stream: Readable, source: str) -> Iterator[FactBatch]:
-    """The facts of a file, by predicate; rules and queries have no place among facts."""
+    """The facts of a file, piece by piece and by predicate; rules and queries have no place among facts."""
+    prefixes: dict[str, str] = {}
+    undeclared: set[str] = set()
+    for first_line, program in _programs(stream, source, prefixes):
+        _check_statements(program, source, first_line, undeclared - prefixes.keys())
+        prefixes.update(program.prefixes)
+        undeclared.update(_prefixes_used(program))
+        facts: defaultdict[tuple[str, int], list[Atom]] = defaultdict(list)
+        for atom in program.facts:
+            facts[atom.predicate, atom.arity].append(atom)
+        for (predicate, _), atoms in facts.items():
+            lines = [first_line - 1 + (atom.place.line if atom.place else 1) for atom in atoms]
+            columns = columns_of_rows([_row(atom) for atom in atoms], partial(place, source, lines))
+            if columns is not None:
+                yield FactBatch(predicate, columns, source, lines[0])
+
+
+def _programs(stream: Readable, source: str, prefixes: Mapping[str, str]) -> Iterator[tuple[int, Program]]:
+    """The statements of a file in pieces that end with a statement, each with its first line."""
+    text, line, wanted = "", 1, 0
+    for piece, last in _pieces(stream, source):
+        text += decode(piece, source, line + text.count("\n"))
+        if len(text) < wanted and not last:
+            continue
+        try:
+            program = parse_program(text, source, prefixes)
+        except ParseError as error:
+            if not error.unfinished or last:
+                raise _told_in_file(text, source, prefixes, line, error) from None
+            # The dot was none of a statement. Look again when there is twice as much, so as not to do so too often.
+            wanted = 2 * len(text)
+            check_row_length(len(text), source, line)
+            continue
+        yield line, program
+        line += text.count("\n")
+        text, wanted = "", 0
+
+
+def _pieces(stream: Readable, source: str) -> Iterator[tuple[bytes, bool]]:
+    """Blocks of a file up to a dot at the end of a line, each with whether it is the last."""
+    begun: list[bytes] = []
+    length = 0
+    while chunk := stream.read(SMALL_BLOCK_BYTES):
+        end = max((chunk.rfind(dot) + len(dot) for dot in (b".\n", b".\r\n") if dot in chunk), default=0)
+        if end:
+            yield b"".join((*begun, chunk[:end])), False
+            begun, length = [], 0
+        begun.append(chunk[end:])
+        length += len(chunk) - end
+        check_row_length(length, source, 1)
+    yield b"".join(begun), True
+
+
+def _told_in_file(text: str, source: str, prefixes: Mapping[str, str], first_line: int, error: ParseError) -> DataError:
+    """An error of a piece with the line that it has in the file."""
     try:
-        program = parse_program(decode(stream.read(), source, 1), source)
-    except ParseError as error:
-        raise DataError(str(error)) from None
-    places = [statement.place for statement in program.rules] + [statement.place for statement in program.queries]
+        parse_program("\n" * (first_line - 1) + text, source, prefixes)
+    except ParseError as problem:
+        return DataError(str(problem))
+    return DataError(str(error))
+
+
+def _check_statements(program: Program, source: str, first_line: int, undeclared: Collection[str]) -> None:
+    places = [rule.place for rule in program.rules] + [query.place for query in program.queries]
     if places:
-        line = min(found.line for found in places if found)
+        line = first_line - 1 + min(found.line for found in places if found)
         raise data_error(source, line, "a rule or query; those belong into the program, a fact folder holds facts only")
-    facts: defaultdict[tuple[str, int], list[Atom]] = defaultdict(list)
-    for atom in program.facts:
-        facts[atom.predicate, atom.arity].append(atom)
-    for (predicate, _), atoms in facts.items():
-        lines = [atom.place.line if atom.place else 1 for atom in atoms]
-        columns = columns_of_rows([_row(atom) for atom in atoms], partial(place, source, lines))
-        if columns is not None:
-            yield FactBatch(predicate, columns, source, lines[0])
+    for prefix, namespace in program.prefixes:
+        if prefix in undeclared and namespace != f"{prefix}:":
+            reason = f"the prefix `{prefix}:` is declared after its use; declare it before the first name that has it"
+            raise data_error(source, first_line, reason)
+
+
+def _prefixes_used(program: Program) -> set[str]:
+    """The prefixes of names that stand in a piece as they are written. The parser sees to those within a piece."""
+    names = {atom.predicate for atom in program.facts}
+    terms = (term for atom in program.facts for term in atom.arguments)
+    names.update(term.value.value for term in terms if isinstance(term, Constant) and isinstance(term.value, IRI))
+    return {name.partition(":")[0] for name in names if is_prefixed(name)}
 
 
 def _row(atom: Atom) -> Row:

@@ -8,16 +8,20 @@ import os
 import stat
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, BinaryIO, Protocol
+from typing import IO, Protocol
 
 from tidelog.errors import DataError
 from tidelog.values import is_unicode
 
 BLOCK_BYTES = 8 << 20
 LONGEST_ROW_BYTES = 64 << 20
+# More arguments than any predicate has; each column is an array of its own.
+MOST_COLUMNS = 1 << 12
+# What becomes Python objects takes tens of times its size on the disk, and so comes in smaller blocks.
+SMALL_BLOCK_BYTES = 1 << 19
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -33,7 +37,7 @@ class Readable(Protocol):
 class _Counted:
     """A file that reports how many bytes were read from it."""
 
-    def __init__(self, file: BinaryIO, on_bytes: OnBytes) -> None:
+    def __init__(self, file: Readable, on_bytes: OnBytes) -> None:
         self._file = file
         self._on_bytes = on_bytes
 
@@ -82,7 +86,8 @@ def open_input(path: Path, on_bytes: OnBytes = ignore_bytes) -> Iterator[Readabl
             counted = _Counted(file, on_bytes)
             if path.suffix == ".gz":
                 with gzip.GzipFile(fileobj=counted, mode="rb") as unzipped:  # type: ignore[call-overload]
-                    yield unzipped
+                    # Much may come out of few bytes: whoever counts them hears of each block, if only that it is there.
+                    yield _Counted(unzipped, lambda _: on_bytes(0))
             else:
                 yield counted
 
@@ -112,15 +117,29 @@ def _umask() -> int:
 
 def read_lines(stream: Readable, source: str) -> Iterator[tuple[int, list[bytes]]]:
     """The lines of a file without their ends, in blocks, each block with the number of its first line."""
-    rest, line = b"", 1
-    while chunk := stream.read(BLOCK_BYTES):
-        *lines, rest = (rest + chunk).split(b"\n")
-        check_row_length(len(rest), source, line + len(lines))
-        if lines:
-            yield line, lines
+    blocks = iter(lambda: stream.read(min(SMALL_BLOCK_BYTES, BLOCK_BYTES)), b"")
+    line = 1
+    for lines in split_lines(blocks, source):
+        yield line, lines
+        line += len(lines)
+
+
+def split_lines(blocks: Iterable[bytes], source: str) -> Iterator[list[bytes]]:
+    """The lines of a text that comes in blocks, as they are complete; the last one need not end."""
+    begun: list[bytes] = []  # the pieces of a line whose end has not come
+    length, line = 0, 1
+    for block in blocks:
+        first, *others = block.split(b"\n")
+        begun.append(first)
+        length += len(first)
+        if others:
+            lines = [b"".join(begun), *others[:-1]]
+            begun, length = others[-1:], len(others[-1])
             line += len(lines)
-    if rest:
-        yield line, [rest]
+            yield lines
+        check_row_length(length, source, line)
+    if length:
+        yield [b"".join(begun)]
 
 
 def check_row_length(length: int, source: str, line: int) -> None:
@@ -128,6 +147,12 @@ def check_row_length(length: int, source: str, line: int) -> None:
     if length > LONGEST_ROW_BYTES:
         limit = LONGEST_ROW_BYTES >> 20
         raise data_error(source, line, f"a row of more than {limit} MiB; is a quote left open, or is this no text?")
+
+
+def check_columns(count: int, source: str, line: int) -> None:
+    """Refuse a row of so many cells that it is none."""
+    if count > MOST_COLUMNS:
+        raise data_error(source, line, f"a row of more than {MOST_COLUMNS:,} cells; is this a table of facts?")
 
 
 def decode(data: bytes, source: str, line: int) -> str:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tidelog.display import counted
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats.constants import parse_float
-from tidelog.formats.files import Readable, data_error, decode, place, read_lines
+from tidelog.formats.files import Readable, check_columns, data_error, decode, place, read_lines
 from tidelog.formats.tables import columns_of_rows
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, XSD, Literal, Value, canonical, double_name, is_unicode
 
@@ -132,6 +132,7 @@ class JsonLinesReader:
 
     def _check_arity(self, length: int, line: int) -> None:
         if self._arity is None:
+            check_columns(length, self._source, line)
             self._arity = length
         if length != self._arity:
             reason = f"{counted(length, 'value')} where the rows before have {self._arity}"

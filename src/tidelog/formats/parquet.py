@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.formats.batch import ARROW_TYPES, BATCH_ROWS, IRI_KIND, FactBatch, parts, slices
@@ -21,6 +22,8 @@ from tidelog.formats.files import OnBytes, data_error, failures_told, ignore_byt
 from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, render
 from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND, columns_of_table
 
+_LONG_TEXT = 1 << 10
+_BATCH_BYTES = 128 << 20
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _NULLARY_FIELD = pa.field("holds", pa.bool_(), metadata={KIND_KEY: NULLARY_KIND})
 
@@ -30,9 +33,9 @@ def read_parquet(path: Path, predicate: str, on_bytes: OnBytes = ignore_bytes) -
     with failures_told(str(path)):
         size = path.stat().st_size
         try:
-            with pq.ParquetFile(path) as file:
+            with _opened(path) as file:
                 rows, row, schema = file.metadata.num_rows, 1, _with_spark_kinds(file.schema_arrow)
-                for batch in file.iter_batches(BATCH_ROWS):
+                for batch in file.iter_batches(_rows_at_once(file.metadata)):
                     source = f"{path} from row {row}"
                     columns = columns_of_table(pa.Table.from_batches([batch], schema), source)
                     on_bytes(size * batch.num_rows // rows)
@@ -41,6 +44,44 @@ def read_parquet(path: Path, predicate: str, on_bytes: OnBytes = ignore_bytes) -
                     row += batch.num_rows
         except pa.ArrowException as error:
             raise data_error(str(path), None, f"not a readable Parquet file ({error}); write it again") from None
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    """A file, whose dictionaries stay such where they hold long strings: spelt out, a few could fill the memory."""
+    with pq.ParquetFile(path) as file:
+        listed = _columns_with_dictionaries(file.metadata)
+        texts = [field.name for field in file.schema_arrow if field.name in listed and _is_text(field.type)]
+        groups = range(file.metadata.num_row_groups if texts else 0)
+    long: set[str] = set()
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        for group in groups:
+            batch = next(file.iter_batches(1, [group], texts), None)
+            if batch is not None:
+                long.update(name for name in texts if _longest(batch.column(name)) > _LONG_TEXT)
+    return pq.ParquetFile(path, read_dictionary=sorted(long))
+
+
+def _columns_with_dictionaries(metadata: pq.FileMetaData) -> set[str]:
+    """The columns of which a part is stored as a dictionary and places in it."""
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    chunks = (group.column(number) for group in groups for number in range(group.num_columns))
+    return {chunk.path_in_schema for chunk in chunks if chunk.has_dictionary_page}
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return pa.types.is_string(type_) or pa.types.is_large_string(type_)
+
+
+def _longest(column: pa.Array) -> int:
+    """The size in bytes of the longest value in the dictionary of a column."""
+    return pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+
+
+def _rows_at_once(metadata: pq.FileMetaData) -> int:
+    """As many rows as fit into a batch of bounded size, by what the file says of itself."""
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    sizes = [group.total_byte_size // max(group.num_rows, 1) for group in groups]
+    return max(1, min(BATCH_ROWS, _BATCH_BYTES // max([1, *sizes])))
 
 
 def _with_spark_kinds(schema: pa.Schema) -> pa.Schema:

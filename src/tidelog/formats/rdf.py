@@ -22,7 +22,7 @@ import pyoxigraph as ox
 from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, FactBatch, parts
 from tidelog.formats.constants import IRI_UNSAFE
-from tidelog.formats.files import Readable, data_error
+from tidelog.formats.files import LONGEST_ROW_BYTES, Readable, data_error
 from tidelog.formats.rendering import Columns, RowFormat, between, by_cell_where, floats, plain
 from tidelog.formats.tables import columns_of_rows
 from tidelog.language.literals import quote
@@ -31,6 +31,7 @@ from tidelog.values import IRI, XSD, Literal, Value, canonical
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _TRIPLES_AT_ONCE = 1 << 17
+_BYTES_AT_ONCE = 32 << 20
 _INTEGER_TYPES = (
     "byte",
     "int",
@@ -57,22 +58,52 @@ def read_rdf(stream: Readable, path: Path, turtle: bool) -> Iterator[FactBatch]:
     """The facts of an RDF file, in batches by predicate."""
     nodes = _Nodes(path)
     facts: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
-    for number, triple in enumerate(_triples(stream, path, turtle), 1):
+    counted = _Counted(stream, str(path))
+    number = 0
+    for triple in _triples(counted, path, turtle):
+        counted.since_triple = 0
         try:
             predicate, row = nodes.fact(triple)
         except DataError as error:
             raise data_error(str(path), None, str(error)) from None
         facts[predicate, len(row)].append(row)
-        if number % _TRIPLES_AT_ONCE == 0:
+        number += 1
+        if number == _TRIPLES_AT_ONCE or counted.bytes > _BYTES_AT_ONCE:
             yield from _batches(facts, str(path))
             facts.clear()
+            number = counted.bytes = 0
     yield from _batches(facts, str(path))
+
+
+class _Counted:
+    """A file that counts what was read of it: triples may be few and long, and the parser would wait for the end of
+    one that has none.
+    """
+
+    def __init__(self, stream: Readable, source: str) -> None:
+        self._stream = stream
+        self._source = source
+        self.bytes = 0
+        self.since_triple = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._stream.read(size)
+        self.bytes += len(data)
+        self.since_triple += len(data)
+        if self.since_triple > LONGEST_ROW_BYTES:
+            limit = LONGEST_ROW_BYTES >> 20
+            raise data_error(self._source, None, f"{limit} MiB without a triple; is a quote left open? Is this RDF?")
+        return data
 
 
 def _triples(stream: Readable, path: Path, turtle: bool) -> Iterator[Any]:
     format_ = ox.RdfFormat.TURTLE if turtle else ox.RdfFormat.N_TRIPLES
     try:
         yield from ox.parse(cast("IO[bytes]", stream), format_, lenient=True)
+    except MemoryError as error:
+        if "maximal size" not in str(error):
+            raise
+        raise data_error(str(path), None, "a term of more than 16 MiB; is a quote left open? Is this RDF?") from None
     except SyntaxError as error:
         raise data_error(str(path), error.lineno, f"not RDF: {error.msg}; mend the line") from None
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol, TypedDict
 
 from tidelog.errors import DataError
 from tidelog.formats.constants import parse_float, parse_integer
-from tidelog.formats.files import data_error, decode, failures_told, open_input, read_lines
+from tidelog.formats.files import data_error, decode, failures_told, open_input, read_lines, split_lines
 from tidelog.formats.jsonl import parse_json, row_from_json, value_to_json
 from tidelog.formats.order import sorted_rows
 from tidelog.language.names import bracketed
@@ -152,12 +152,8 @@ def open_updates(path: str) -> Iterator[Unread]:
 
 def _standard_input() -> Iterator[bytes]:
     """Lines as they arrive, not through the buffer of Python: a waiting thread would hold its lock at the very end."""
-    rest = b""
-    while chunk := _arrived():
-        *lines, rest = (rest + chunk).split(b"\n")
+    for lines in split_lines(iter(_arrived, b""), _STANDARD_INPUT):
         yield from lines
-    if rest:
-        yield rest
 
 
 def _arrived() -> bytes:
