@@ -13,9 +13,8 @@ the copies lead from there to the base of the leader, which the closure is of. A
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 import numpy as np
 
@@ -36,7 +35,7 @@ from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
 
-LONGEST_NAME = 1 << 10
+BASE = "#base"
 
 
 class ModuleUnfit(Exception):
@@ -77,13 +76,19 @@ def _yield(module: Module) -> tuple[Kind, Diagonal, bool]:
     return module.kind, module.diagonal, module.needs_distinct_values
 
 
+def relation_name(kind: str, predicate: str, module: Module) -> str:
+    """The name of a relation that serves a closure. By the copies too: what a predicate had with other twins is still
+    there until the update is done.
+    """
+    return " ".join((kind, predicate, *module.copies))
+
+
 class ClosureNode:
     """A component that is a closure: its bases, and the structure on top."""
 
     def __init__(self, store: Store, module: Module, rules: dict[int, Rule]) -> None:
         self._store = store
         self.module = module
-        self._copies = _joined(twin.copy for twin in module.twins)
         self.members = self._members()
         self._rules = rules
         self.closure = self._empty_closure()
@@ -167,11 +172,7 @@ class ClosureNode:
         return RuleChange.of(gone, (rule for rule in base.rules if rule.number in now and rule.number not in before))
 
     def _base_name(self, predicate: str) -> str:
-        return self._named("#base", predicate)
-
-    def _named(self, kind: str, predicate: str) -> str:
-        """By the copies too: what a predicate had with other twins is still there until the update is done."""
-        return f"{kind} {predicate} {self._copies}".rstrip()
+        return relation_name(BASE, predicate, self.module)
 
     def _base_relation(self, predicate: str) -> Relation:
         return self._store.relation(self._base_name(predicate), 2)
@@ -454,12 +455,6 @@ class ClosureNode:
         if self.module.inverse:
             rows = rows[:, ::-1]
         return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
-
-
-def _joined(copies: Iterable[int]) -> str:
-    """The numbers of rules in a name; of very many, what tells them from others."""
-    text = " ".join(map(str, copies))
-    return text if len(text) <= LONGEST_NAME else blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 _NO_CHANGE = RuleChange()

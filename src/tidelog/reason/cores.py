@@ -29,7 +29,7 @@ from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Module, recognise_cores
 from tidelog.program.normal import NormalRule
 from tidelog.reason.closure_changes import ClosureDelta
-from tidelog.reason.closures import ClosureNode, ClosureState
+from tidelog.reason.closures import ClosureNode, ClosureState, relation_name
 from tidelog.reason.compiled import AUXILIARY, CompiledRule, Node, aggregates
 from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Transaction
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tidelog.reason.engine import Engine
 
 CORE = "#core"
+CORE_BASE = f"{CORE} base"
 _ENDS = (Variable("X"), Variable("Y"))
 
 
@@ -46,10 +47,10 @@ class Core(ClosureNode):
     """The core of a closure: shown in relations of its own, and fed by rules that are not recursive."""
 
     def _shown_in(self, predicate: str) -> Relation:
-        return self._store.relation(self._named(CORE, predicate), 2)
+        return self._store.relation(relation_name(CORE, predicate, self.module), 2)
 
     def _base_name(self, predicate: str) -> str:
-        return self._named(f"{CORE} base", predicate)
+        return relation_name(CORE_BASE, predicate, self.module)
 
     def _base_node(self, predicate: str, rules: list[CompiledRule]) -> Node:
         node = super()._base_node(predicate, rules)
