@@ -31,13 +31,16 @@ follows from the rest of G alone is its *core* (`recognise_cores`, `reason.cores
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from hashlib import blake2b
 
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import Component
 from tidelog.program.shapes import Pair, Shape, shape_of
 from tidelog.program.twins import Copies, Twin, directions, told_of_leader
+
+MANY_TWINS = 256
 
 
 class Kind(StrEnum):
@@ -66,6 +69,7 @@ class Module:
     inverse: bool = False
     mirror_compares: bool = False  # whether every rule that turns pairs round asks for `x != y`
     twins: tuple[Twin, ...] = ()  # the other predicates that hold its pairs
+    copies: tuple[str, ...] = field(default=(), compare=False)  # what tells them, in names, from other twins
 
     @property
     def predicates(self) -> tuple[str, ...]:
@@ -135,7 +139,16 @@ def _closure_of_twins(leader: str, twins: tuple[Twin, ...], shapes: Mapping[int,
     idle = {number for number, shape in told.items() if shape and shape.body == (shape.head,)}
     working = {number: shape for number, shape in told.items() if number not in idle}
     module = _linear(working) or _closure(leader, working)
-    return module and replace(module, rules=tuple(sorted((*idle, *module.rules))), twins=twins)
+    rules = (*idle, *module.rules) if module else ()
+    return module and replace(module, rules=tuple(sorted(rules)), twins=twins, copies=_copies(twins))
+
+
+def _copies(twins: Iterable[Twin]) -> tuple[str, ...]:
+    """The rules that make twins of predicates, or a short form of very many."""
+    numbers = tuple(str(twin.copy) for twin in twins)
+    if len(numbers) <= MANY_TWINS:
+        return numbers
+    return (blake2b(" ".join(numbers).encode(), digest_size=16).hexdigest(),)
 
 
 def _closure(predicate: str, shapes: Mapping[int, Shape | None]) -> Module | None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 import numpy as np
 
@@ -38,9 +37,6 @@ from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
 
 BASE = "#base"
-
-# Beyond that, names of relations hold a digest of the copies.
-LONGEST_NAME = 1 << 10
 
 
 class ModuleUnfit(Exception):
@@ -81,11 +77,11 @@ def _yield(module: Module) -> tuple[Kind, Diagonal, bool]:
     return module.kind, module.diagonal, module.needs_distinct_values
 
 
-def relation_name(kind: str, predicate: str, copies: str) -> str:
-    """The name of a relation that serves a closure. By the copies too (`copies_of`): what a predicate had with other
-    twins is still there until the update is done.
+def relation_name(kind: str, predicate: str, module: Module) -> str:
+    """The name of a relation that serves a closure. By the copies too: what a predicate had with other twins is still
+    there until the update is done.
     """
-    return f"{kind} {predicate} {copies}".rstrip()
+    return " ".join((kind, predicate, *module.copies))
 
 
 class ClosureNode:
@@ -94,7 +90,6 @@ class ClosureNode:
     def __init__(self, store: Store, module: Module, rules: dict[int, Rule]) -> None:
         self._store = store
         self.module = module
-        self._copies = copies_of(module)
         self.members = self._members()
         self._rules = rules
         self.closure = self._empty_closure()
@@ -178,7 +173,7 @@ class ClosureNode:
         return RuleChange.of(gone, (rule for rule in base.rules if rule.number in now and rule.number not in before))
 
     def _base_name(self, predicate: str) -> str:
-        return relation_name(BASE, predicate, self._copies)
+        return relation_name(BASE, predicate, self.module)
 
     def _base_relation(self, predicate: str) -> Relation:
         return self._store.relation(self._base_name(predicate), 2)
@@ -472,12 +467,6 @@ class ClosureNode:
         if self.module.inverse:
             rows = rows[:, ::-1]
         return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
-
-
-def copies_of(module: Module) -> str:
-    """The rules by which twins copy each other, for a name; of very many, what tells them from others."""
-    text = " ".join(str(twin.copy) for twin in module.twins)
-    return text if len(text) <= LONGEST_NAME else blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 _NO_CHANGE = RuleChange()

@@ -30,7 +30,7 @@ from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Module, recognise_cores
 from tidelog.program.normal import NormalRule
 from tidelog.reason.closure_changes import ClosureDelta
-from tidelog.reason.closures import ClosureNode, ClosureState, copies_of, relation_name
+from tidelog.reason.closures import ClosureNode, ClosureState, relation_name
 from tidelog.reason.compiled import AUXILIARY, CompiledRule, Node, aggregates
 from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Transaction
@@ -48,10 +48,10 @@ class Core(ClosureNode):
     """The core of a closure: shown in relations of its own, and fed by rules that are not recursive."""
 
     def _shown_in(self, predicate: str) -> Relation:
-        return self._store.relation(relation_name(CORE, predicate, self._copies), 2)
+        return self._store.relation(relation_name(CORE, predicate, self.module), 2)
 
     def _base_name(self, predicate: str) -> str:
-        return relation_name(CORE_BASE, predicate, self._copies)
+        return relation_name(CORE_BASE, predicate, self.module)
 
     def _base_node(self, predicate: str, rules: list[CompiledRule]) -> Node:
         node = super()._base_node(predicate, rules)
