@@ -193,6 +193,12 @@ def test_what_is_gone_is_not_kept() -> None:
     assert owned._starts == sorted(owned._starts)
 
 
+def test_there_is_one_way_to_the_address_of_an_array() -> None:
+    package = Path(rooms.__file__).parent.parent
+    asking = {path.name for path in package.rglob("*.py") if ".ctypes.data" in path.read_text(encoding="utf-8")}
+    assert asking <= {"ownership.py", "rooms.py"}, "take addresses by `jit.address`, so that they can be checked"
+
+
 @pytest.mark.skipif(CHECKED or JIT_DISABLED, reason="accesses are checked in this build")
 def test_accesses_are_checked_where_that_is_asked_for() -> None:
     """Only kernels of this file: those of tidelog take minutes to compile."""

@@ -75,6 +75,10 @@ class Range:
         self.alive.value = 0
         self.owner = _nobody  # Numpy moves no array that is referred to, be it weakly.
 
+    def row(self) -> tuple[int, int, int]:
+        """What stands in the table that compiled kernels read."""
+        return self.start, self.end, ctypes.addressof(self.alive)
+
     def covers(self, at: int, width: int) -> bool:
         return self.start <= at and at + width <= self.end and self.owner() is not None
 
@@ -127,7 +131,7 @@ class Ownership:
         self.table: Longs = np.zeros(1, np.int64)
         self.fault: Longs = np.zeros(FAULT_WORDS, np.int64)
         self._tables: deque[tuple[Longs, list[Range]]] = deque(maxlen=TABLES_KEPT)
-        self._publish()
+        self._publish(np.zeros(1, np.int64), [])
 
     def register(self, array: Array) -> int:
         """Let kernels use the memory that an array lies in; where that begins."""
@@ -142,7 +146,6 @@ class Ownership:
         if start < end:
             with self._changing:
                 self._insert(Range(start, end, owner), id(owner))
-                self._publish()
         return at
 
     def release(self, owner: Array) -> None:
@@ -154,32 +157,37 @@ class Ownership:
                 cells.clear()
 
     def _insert(self, new: Range, owner: int) -> None:
+        """Let a range be known, in the place of those that it overlaps whose owners are gone."""
         starts, ranges = self._starts, self._ranges
-        place = bisect_left(starts, new.start)
-        while place and ranges[place - 1].end > new.start and ranges[place - 1].owner() is None:
-            place -= 1
-            del starts[place], ranges[place]
-        while place < len(ranges) and starts[place] < new.end and ranges[place].owner() is None:
-            del starts[place], ranges[place]
-        starts.insert(place, new.start)
-        ranges.insert(place, new)
-        if len(ranges) > self._crowded:
-            self._ranges = [found for found in ranges if found.owner() is not None]
-            self._starts = [found.start for found in self._ranges]
-            self._by_owner = {key: found for key, found in self._by_owner.items() if found.owner() is not None}
-            self._crowded = max(CROWDED_FROM, 2 * len(self._ranges))
+        first = after = bisect_left(starts, new.start)
+        while first and ranges[first - 1].end > new.start and ranges[first - 1].owner() is None:
+            first -= 1
+        while after < len(ranges) and starts[after] < new.end and ranges[after].owner() is None:
+            after += 1
+        gone = ranges[first:after]
+        starts[first:after] = [new.start]
+        ranges[first:after] = [new]
         self._by_owner[owner] = new
+        if self._compiled:
+            rows = self._tables[-1][0]
+            parts = rows[: 1 + ROW_WORDS * first], new.row(), rows[1 + ROW_WORDS * after :]
+            self._publish(np.concatenate(parts), gone)
+        if len(ranges) > self._crowded:
+            self._forget_the_gone()
 
-    def _publish(self) -> None:
-        """Let compiled kernels see the ranges."""
-        if not self._compiled:
-            return
-        rows = np.empty(1 + ROW_WORDS * len(self._ranges), np.int64)
-        rows[0] = len(self._ranges)
-        rows[1 + ROW_START :: ROW_WORDS] = self._starts
-        rows[1 + ROW_END :: ROW_WORDS] = [found.end for found in self._ranges]
-        rows[1 + ROW_ALIVE :: ROW_WORDS] = [ctypes.addressof(found.alive) for found in self._ranges]
-        self._tables.append((rows, self._ranges.copy()))
+    def _forget_the_gone(self) -> None:
+        gone = [found for found in self._ranges if found.owner() is None]
+        self._ranges = [found for found in self._ranges if found.owner() is not None]
+        self._starts = [found.start for found in self._ranges]
+        self._by_owner = {key: found for key, found in self._by_owner.items() if found.owner() is not None}
+        self._crowded = max(CROWDED_FROM, 2 * len(self._ranges))
+        if self._compiled:
+            self._publish(np.array([0, *(word for found in self._ranges for word in found.row())], np.int64), gone)
+
+    def _publish(self, rows: Longs, gone: list[Range]) -> None:
+        """Let compiled kernels see a table; older ones may still be read, and so those that are not in it."""
+        rows[0] = len(rows) // ROW_WORDS
+        self._tables.append((rows, gone))
         self.table[0] = rows.ctypes.data
 
     def access(self, kind: type[Any]) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
