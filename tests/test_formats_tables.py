@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime
 import enum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tidelog import IRI, ArityError, DataError, Literal
-from tidelog.formats import columns_of, values_of
+from tidelog import IRI, ArityError, DataError, KnowledgeBase, Literal
+from tidelog.formats import FactBatch, columns_of, read_facts, values_of
 from tidelog.values import Row, identity
 
 
@@ -137,3 +139,142 @@ def test_unions_of_unknown_children_are_refused() -> None:
     mixed = columns_of([(1,), ("a",)], "p")
     assert mixed is not None
     assert rows_of(pa.table({"x": mixed[0]})) == [(1,), ("a",)]
+
+
+# ── arrays that are not what they say ────────────────────────────────────────────────────────────────────────────────
+
+
+def texts(data: bytes, offsets: list[int], wide: bool = False) -> pa.Array:
+    """An array of strings of which nothing has been checked but the sizes of its buffers."""
+    type_, width = (pa.large_string(), np.int64) if wide else (pa.string(), np.int32)
+    buffers = [None, pa.py_buffer(np.array(offsets, width).tobytes()), pa.py_buffer(data)]
+    return pa.Array.from_buffers(type_, len(offsets) - 1, buffers)
+
+
+def union(children: list[pa.Array], names: list[str], codes: list[int], offsets: list[int]) -> pa.Array:
+    fields = [pa.field(name, child.type) for name, child in zip(names, children, strict=True)]
+    buffers = [
+        None,
+        pa.py_buffer(np.array(codes, np.int8).tobytes()),
+        pa.py_buffer(np.array(offsets, np.int32).tobytes()),
+    ]
+    return pa.Array.from_buffers(pa.dense_union(fields), len(codes), buffers, children=children)
+
+
+def indices(values: list[int]) -> pa.Array:
+    return pa.array(values, pa.int32())
+
+
+def dictionary(places: list[int], values: pa.Array) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(indices(places), values, safe=False)
+
+
+BAD_TEXT = texts(b"a\xffb", [0, 1, 3])
+HALF_A_CHARACTER = texts("é".encode(), [0, 1, 2])
+SURROGATE = texts(b"\xed\xa0\x80", [0, 3])
+VIEWS = pa.array(["a", "a long text that lies elsewhere"], pa.string_view())
+UNSOUND = {
+    "bytes that are no UTF-8": BAD_TEXT,
+    "the same, wide": texts(b"a\xffb", [0, 1, 3], wide=True),
+    "a character cut in two": HALF_A_CHARACTER,
+    "half of a surrogate pair": SURROGATE,
+    "a slice": BAD_TEXT.slice(1),
+    "chunks": pa.chunked_array([pa.array(["a"]), BAD_TEXT]),
+    "offsets that go back": texts(b"abcd", [0, 3, 1, 4]),
+    "offsets below 0": texts(b"abcd", [0, -1, 4]),
+    "offsets beyond the text": texts(b"abcd", [0, 9, 4]),
+    "a dictionary": dictionary([0, 1], BAD_TEXT),
+    "a dictionary whose bad text is not used": dictionary([0, 0], BAD_TEXT),
+    "an index beyond the dictionary": dictionary([0, 2], pa.array(["a", "b"])),
+    "an index below 0": dictionary([0, -1], pa.array(["a", "b"])),
+    "an index into an empty dictionary": dictionary([0], pa.array([], pa.string())),
+    "a child": union([BAD_TEXT], ["str"], [0, 0], [0, 1]),
+    "an IRI": union([BAD_TEXT], ["iri"], [0, 0], [0, 1]),
+    "a literal": union([BAD_TEXT], ["literal"], [0, 0], [0, 1]),
+    "a code that the union does not have": union([pa.array(["a"])], ["str"], [0, 5], [0, 0]),
+    "a code below 0": union([pa.array(["a"])], ["str"], [-1], [0]),
+    "an offset beyond the child": union([pa.array(["a"])], ["str"], [0], [1]),
+    "an offset below 0": union([pa.array(["a"])], ["str"], [0], [-1]),
+    "views": pa.Array.from_buffers(VIEWS.type, 2, [None, VIEWS.buffers()[1], pa.py_buffer(b"\xff" * 31)]),
+}
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("array", UNSOUND.values(), ids=UNSOUND)
+def test_arrays_that_are_not_what_they_say_are_refused(array: Any) -> None:
+    """By the front door as a table, and by the dictionary itself; nothing of them is kept."""
+    kb = KnowledgeBase("p(a).")
+    table = pa.Table.from_arrays([array], names=["x"])
+    batch = FactBatch("p", [array], "somewhere", 1)
+    for take in (lambda: kb.update(add={"p": table}), lambda: kb.load([batch])):
+        with pytest.raises(DataError, match=r"damaged|null|missing"):
+            take()
+    assert list(kb.facts("p")) == [("a",)]
+    assert len(kb._engine.store.terms) == 2
+
+
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (pa.array([b"a"]), "binary"),
+        (union([pa.array([1])], ["iri"], [0], [0]), "iri"),
+        (union([pa.array([1])], ["literal"], [0], [0]), "literal"),
+        (union([pa.array(["no literal"])], ["literal"], [0], [0]), "no literal"),
+        (union([pa.array(["a", None])], ["str"], [0], [1]), "null|missing"),
+        (union([pa.array([2**63], pa.uint64())], ["int"], [0], [0]), "type dense_union|bounds"),
+        (dictionary([0, 1], pa.array(["a", None])), "null|missing"),
+        (pa.array([["a"]]), "list"),
+        (dictionary([0], pa.array([b"a"])), "binary"),
+    ],
+)
+def test_columns_that_hold_no_facts(array: pa.Array, reason: str) -> None:
+    kb = KnowledgeBase()
+    for take in (
+        lambda: kb.update(add={"p": pa.table({"x": array})}),
+        lambda: kb.load([FactBatch("p", [array], "somewhere", 1)]),
+    ):
+        with pytest.raises(DataError, match=reason):
+            take()
+    assert len(kb) == 0
+
+
+@pytest.mark.plain
+def test_what_no_row_points_to_does_not_matter() -> None:
+    kb = KnowledgeBase()
+    kb.load([FactBatch("p", [dictionary([0, 0], pa.array(["a", None]))], "somewhere", 1)])
+    kb.load([FactBatch("p", [union([pa.array(["b", None])], ["str"], [0], [0])], "somewhere", 1)])
+    kb.load([FactBatch("p", [dictionary([], BAD_TEXT)], "somewhere", 1)])
+    assert sorted(kb.facts("p")) == [("a",), ("b",)]
+    assert len(kb._engine.store.terms) == 3
+
+
+@pytest.mark.plain
+def test_slices_and_codes_of_unions_are_minded() -> None:
+    fields = [pa.field("int", pa.int64()), pa.field("iri", pa.string())]
+    buffers = [None, pa.py_buffer(bytes([7, 9, 7, 9])), pa.py_buffer(np.array([0, 0, 1, 1], np.int32).tobytes())]
+    children = [pa.array([1, 2]), pa.array(["a", "é"])]
+    column = pa.Array.from_buffers(pa.dense_union(fields, [7, 9]), 4, buffers, children=children)
+    for part, expected in ((column, {1, 2, IRI("a"), IRI("é")}), (column.slice(1, 2), {IRI("a"), 2})):
+        for rows in (pa.table({"x": part}), pa.table({"x": part}).to_batches()[0]):
+            assert {value for (value,) in rows_of(rows) or ()} == expected
+        kb = KnowledgeBase()
+        kb.load([FactBatch("p", [part], "somewhere", 1)])
+        assert set(kb.facts("p")) == {(value,) for value in expected}
+
+
+def test_sound_texts_of_all_kinds_come_in() -> None:
+    words = ["", "a", "é", "\U0001f30a" * 5, "b" * 100]
+    for type_ in (pa.string(), pa.large_string(), pa.string_view()):
+        array = pa.array(words, type_)
+        for column in (array, array.slice(1, 3), pa.chunked_array([array, array.slice(2)])):
+            kb = KnowledgeBase()
+            kb.load([FactBatch("p", [column], "somewhere", 1)])
+            assert set(kb.facts("p")) == {(word,) for word in column.to_pylist()}
+
+
+def test_parquet_with_texts_that_are_none(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": BAD_TEXT}), tmp_path / "p.parquet")
+    kb = KnowledgeBase()
+    with pytest.raises(DataError, match=r"p\.parquet from row 1, column 'x': the Arrow array is damaged"):
+        kb.load(read_facts(tmp_path))
+    assert len(kb) == 0

@@ -320,3 +320,8 @@ def test_a_byte_that_is_no_text_has_its_line_in_a_later_piece(tmp_path: Path, mo
     (tmp_path / "f.dlog").write_bytes(b"p(a).\n" * 5 + b'p("\xff").\n')
     with pytest.raises(DataError, match=r"f\.dlog, line 6: byte 0xff"):
         rows_of(tmp_path)
+
+
+def test_columns_of_one_name_are_two_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.table([["a"], ["b" * 100_000]], names=["c", "c"]), tmp_path / "p.parquet")
+    assert rows_of(tmp_path) == {"p": [("a", "b" * 100_000)]}

@@ -80,6 +80,10 @@ def _check_union(array: pa.Array) -> None:
     if array.type.mode != "dense":
         array.validate(full=True)
         return
+    _, codes, offsets, *_ = array.buffers()
+    end = array.offset + len(array)
+    if codes is None or offsets is None or codes.size < end or offsets.size < 4 * end:
+        raise pa.ArrowInvalid("a union whose codes or offsets are cut off")
     children, places = union_layout(array)
     if (children < 0).any():
         raise pa.ArrowInvalid("a type code that the union does not have")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -22,7 +23,7 @@ from tidelog.formats.files import OnBytes, data_error, failures_told, ignore_byt
 from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, render
 from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND, columns_of_table
 
-_LONG_TEXT = 1 << 10
+_LONG_TEXT = 1 << 16
 _BATCH_BYTES = 128 << 20
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _NULLARY_FIELD = pa.field("holds", pa.bool_(), metadata={KIND_KEY: NULLARY_KIND})
@@ -33,64 +34,65 @@ def read_parquet(path: Path, predicate: str, on_bytes: OnBytes = ignore_bytes) -
     with failures_told(str(path)):
         size = path.stat().st_size
         try:
-            with _opened(path) as file:
+            longest = _longest_texts(path)
+            # Spelt out for each row, a few long strings could fill the memory: they stay dictionaries.
+            kept = [name for name, size in longest.items() if size > _LONG_TEXT]
+            with pq.ParquetFile(path, read_dictionary=kept) as file:
                 rows, row, schema = file.metadata.num_rows, 1, _with_spark_kinds(file.schema_arrow)
-                for batch in file.iter_batches(_rows_at_once(file.metadata)):
+                spelt = (size for name, size in longest.items() if name not in kept)
+                for batch in file.iter_batches(_rows_at_once(file.metadata, spelt)):
                     source = f"{path} from row {row}"
                     columns = columns_of_table(pa.Table.from_batches([batch], schema), source)
                     on_bytes(size * batch.num_rows // rows)
                     if columns is not None:
                         yield FactBatch(predicate, columns, str(path), row)
                     row += batch.num_rows
-        except pa.ArrowException as error:
+        except (pa.ArrowException, UnicodeDecodeError) as error:
             raise data_error(str(path), None, f"not a readable Parquet file ({error}); write it again") from None
 
 
-def _opened(path: Path) -> pq.ParquetFile:
-    """A file, whose dictionaries stay such where they hold long strings: spelt out, a few could fill the memory."""
+def _longest_texts(path: Path) -> dict[str, int]:
+    """For each column of strings, the size of the longest one in any dictionary that the file has for it, or of a first
+    value where it has none. Only values tell: what a file says of its columns crashes Arrow where it is damaged.
+    """
     with pq.ParquetFile(path) as file:
-        listed = _columns_with_dictionaries(file.metadata)
-        texts = [field.name for field in file.schema_arrow if field.name in listed and _is_text(field.type)]
-        groups = range(file.metadata.num_row_groups if texts else 0)
-    long: set[str] = set()
+        texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+    longest = dict.fromkeys(texts, 0)
     with pq.ParquetFile(path, read_dictionary=texts) as file:
-        for group in groups:
-            batch = next(file.iter_batches(1, [group], texts), None)
-            if batch is not None:
-                long.update(name for name in texts if _longest(batch.column(name)) > _LONG_TEXT)
-    return pq.ParquetFile(path, read_dictionary=sorted(long))
+        for group in range(file.metadata.num_row_groups if texts else 0):
+            for batch in islice(file.iter_batches(1, [group], texts), 1):
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    longest[name] = max(longest[name], _longest(column))
+    return longest
 
 
-def _columns_with_dictionaries(metadata: pq.FileMetaData) -> set[str]:
-    """The columns of which a part is stored as a dictionary and places in it."""
-    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    chunks = (group.column(number) for group in groups for number in range(group.num_columns))
-    return {chunk.path_in_schema for chunk in chunks if chunk.has_dictionary_page}
+def _longest(column: pa.Array) -> int:
+    """The size of the longest value of a column, or of its dictionary."""
+    values = column.dictionary if pa.types.is_dictionary(column.type) else column
+    return pc.max(pc.binary_length(values)).as_py() or 0
 
 
 def _is_text(type_: pa.DataType) -> bool:
     return pa.types.is_string(type_) or pa.types.is_large_string(type_)
 
 
-def _longest(column: pa.Array) -> int:
-    """The size in bytes of the longest value in the dictionary of a column."""
-    return pc.max(pc.binary_length(column.dictionary)).as_py() or 0
-
-
-def _rows_at_once(metadata: pq.FileMetaData) -> int:
-    """As many rows as fit into a batch of bounded size, by what the file says of itself."""
+def _rows_at_once(metadata: pq.FileMetaData, longest: Iterable[int]) -> int:
+    """As many rows as fit into a batch of bounded size."""
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     sizes = [group.total_byte_size // max(group.num_rows, 1) for group in groups]
-    return max(1, min(BATCH_ROWS, _BATCH_BYTES // max([1, *sizes])))
+    return max(1, min(BATCH_ROWS, _BATCH_BYTES // max([1, *sizes, *longest])))
 
 
 def _with_spark_kinds(schema: pa.Schema) -> pa.Schema:
     """A schema with the kinds of its columns where Spark wrote the file: it keeps the metadata of fields elsewhere."""
-    written = json.loads((schema.metadata or {}).get(_SPARK_SCHEMA, b"{}"))
-    for number, field in enumerate(written.get("fields", ())):
-        kind = field.get("metadata", {}).get(KIND_KEY.decode())
-        if kind is not None:
-            schema = schema.set(number, schema.field(number).with_metadata({KIND_KEY: kind.encode()}))
+    try:
+        written = json.loads((schema.metadata or {}).get(_SPARK_SCHEMA, b"{}"))
+        for number, field in enumerate(written.get("fields", ())):
+            kind = field.get("metadata", {}).get(KIND_KEY.decode())
+            if kind is not None:
+                schema = schema.set(number, schema.field(number).with_metadata({KIND_KEY: kind.encode()}))
+    except (ValueError, AttributeError, TypeError, IndexError, RecursionError):
+        raise pa.ArrowInvalid("what Spark says of its columns cannot be read") from None
     return schema
 
 

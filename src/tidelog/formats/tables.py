@@ -180,8 +180,18 @@ def _foreign_column(values: Any, place: str) -> pa.Array:
 
 
 def _arrow_table(rows: Any, predicate: str) -> pa.Table:
+    """A table of Arrow. What is one already stays as it is: the interface between libraries passes no sizes of buffers,
+    and without them nobody could tell whether offsets lead out of theirs.
+    """
     try:
-        return pa.table(rows) if not isinstance(rows, pa.RecordBatch) else pa.Table.from_batches([rows])
+        match rows:
+            case pa.Table():
+                return rows
+            case pa.RecordBatch():
+                return pa.Table.from_batches([rows])
+            case pa.RecordBatchReader():
+                return rows.read_all()
+        return pa.table(rows)
     except Exception as error:  # whatever the exporting library raises
         raise DataError(f"{predicate}: the table cannot be turned into Arrow ({error})") from None
 
@@ -190,20 +200,24 @@ def columns_of_table(table: pa.Table, source: str) -> list[pa.Array] | None:
     """The columns of an Arrow table, with the kinds that the metadata of its fields tells."""
     try:
         table.validate()
-    except pa.ArrowInvalid as error:
+        names = table.schema.names
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise DataError(f"{source}: the table is damaged ({error})") from None
     if not table.num_rows:
         return None
     if _field_kind(table.schema) == NULLARY_KIND:
         return []
     return [
-        _restored_table_column(column, field, f"{source}, column {field.name!r}")
-        for column, field in zip(table.columns, table.schema, strict=True)
+        _restored_table_column(column, field, f"{source}, column {name!r}")
+        for column, field, name in zip(table.columns, table.schema, names, strict=True)
     ]
 
 
 def _restored_table_column(column: pa.ChunkedArray, field: pa.Field, place: str) -> pa.Array:
-    return restored_column(_sound_array(column, place), field, place)
+    try:
+        return restored_column(_sound_array(column, place), field, place)
+    except pa.ArrowException as error:  # such as a type for which Arrow has no function
+        raise DataError(f"{place}: values of type {column.type} cannot be read: {error}") from None
 
 
 def _sound_array(array: pa.Array | pa.ChunkedArray, place: str) -> pa.Array:
@@ -257,7 +271,8 @@ def fact_column(array: pa.Array, place: str) -> pa.Array:
 def _native_type(type_: pa.DataType) -> pa.DataType | None:
     """The type of column that holds the values of an Arrow type; None: no column does."""
     if pa.types.is_dictionary(type_):
-        return pa.dictionary(type_.index_type, _native_type(type_.value_type))
+        values = _native_type(type_.value_type)
+        return values and pa.dictionary(type_.index_type, values)
     if pa.types.is_string_view(type_):
         return pa.large_string()
     if pa.types.is_uint64(type_):

@@ -292,11 +292,16 @@ class Terms:
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         for chunk in chunks:
             check_sound(chunk)
-        parts = [self._encode_sound(chunk) for chunk in chunks]
+        try:
+            parts = [self._encode_sound(chunk) for chunk in chunks]
+        except pa.ArrowException as problem:  # such as a type for which Arrow has no function
+            raise DataError(f"a column of type {column.type} cannot be read: {problem}") from None
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int32), *parts])
 
     def _encode_sound(self, column: pa.Array) -> Ids:
         """The same for an array that is what it says."""
+        if not len(column):
+            return np.empty(0, np.int32)  # nobody has looked at its dictionary, or at its children
         if column.null_count:
             raise DataError("a column holds a null; facts have no empty cells")
         kind = column.type
@@ -311,23 +316,14 @@ class Terms:
         if pa.types.is_boolean(kind):
             return self._encode_bits(column.to_numpy(zero_copy_only=False).astype(np.int64), K_BOOLEAN)
         if pa.types.is_integer(kind):
-            return self._encode_arrow_integers(column)
+            return self._encode_bits(column.cast(pa.int64()).to_numpy(zero_copy_only=False), K_INTEGER)
         if pa.types.is_floating(kind):
             return self._encode_floats(column.cast(pa.float64()).to_numpy(zero_copy_only=False).copy())
         if pa.types.is_string_view(kind):
             return self._encode_sound(column.cast(pa.large_string()))
         raise DataError(f"a column of type {kind} cannot hold facts: use strings, integers, floats or booleans")
 
-    def _encode_arrow_integers(self, column: pa.Array) -> Ids:
-        try:
-            integers = column.cast(pa.int64())
-        except pa.ArrowInvalid as problem:
-            raise DataError(f"{problem}; keep integers of more than 64 bits as strings") from None
-        return self._encode_bits(integers.to_numpy(zero_copy_only=False), K_INTEGER)
-
     def _encode_arrow_texts(self, column: pa.Array, kind: int) -> Ids:
-        if not len(column):
-            return np.empty(0, np.int32)
         data_buffer = column.buffers()[2]
         empty = data_buffer is None or data_buffer.size == 0
         data = np.zeros(1, np.uint8) if empty else np.frombuffer(data_buffer, np.uint8)

@@ -13,15 +13,16 @@ from pathlib import Path
 from tidelog.errors import StorageError
 from tidelog.spark.streams.records import Entry
 from tidelog.storage.files import force_folder, replace_file, storage_errors
+from tidelog.values import is_unicode
 
 _NAME = re.compile(r"(\d+)\.json")
 
 
 def _entry(place: object, body: object, fault: object = "") -> Entry:
     """A record as it was put; a batch of an earlier version has no faults."""
-    if not (isinstance(place, str) and isinstance(body, str) and isinstance(fault, str)):
-        raise TypeError("a record is made of texts")
-    return Entry(place, body, fault)
+    if isinstance(place, str) and isinstance(body, str) and isinstance(fault, str) and is_unicode(place + body + fault):
+        return Entry(place, body, fault)
+    raise TypeError("a record is made of texts")
 
 
 class Inbox:

@@ -25,6 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from tidelog.errors import DataError, StorageError
 from tidelog.spark.streams.mqtt_options import MqttOptions, Tls, read_options
 from tidelog.storage.files import replace_file, storage_errors
+from tidelog.values import is_unicode
 
 Payload = str | bytes  # bytes that are no UTF-8 stay bytes
 
@@ -104,7 +105,8 @@ def _message(line: bytes, path: Path) -> tuple[str, Payload]:
         topic, payload = json.loads(line)
         if isinstance(payload, dict):
             payload = b64decode(payload["base64"], validate=True)
-        if isinstance(topic, str) and isinstance(payload, str | bytes):
+        texts = [text for text in (topic, payload) if not isinstance(text, bytes)]
+        if isinstance(topic, str) and all(isinstance(text, str) and is_unicode(text) for text in texts):
             return topic, payload
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
