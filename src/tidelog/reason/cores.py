@@ -241,7 +241,7 @@ class Cores:
         graph, saved = self._engine.graph, set(names)
         for first in dict.fromkeys(graph.component(name).predicates[0] for name in graph.predicates) if saved else ():
             for module in self._modules(graph, first):
-                name = relation_name(CORE, module.predicate, copies_of(module))
+                name = relation_name(CORE, module.predicate, module)
                 if name in saved:
                     saved.remove(name)
                     core = Core(self._engine.store, module, self._rules(graph, module))
