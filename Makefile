@@ -5,13 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
+SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-plain lint format clean
+.PHONY: help demo test test-plain soak lint format clean
 
 help:
 	@echo "make demo    the wind farm: anomalies, proofs, a changed reading, a new rule; then many farms on Spark, and as a stream"
 	@echo "make test    all tests, then a part of them again without the compiler"
+	@echo "make soak    the tests with random input, on fresh seeds, for SECONDS=600 in all"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  format all sources"
 	@echo "make clean   remove the virtual environment and all caches of this folder"
@@ -37,6 +39,12 @@ test: $(READY)
 
 test-plain: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) -m plain
+
+# Every test that obeys TIDELOG_SOAK goes on for its share of the time, one after the other, on kernels that check each
+# access to memory. What fails says how to see it again; after a crash, the last line of soak.log names the seed.
+SOAKED = $(shell grep -lE 'TIDELOG_SOAK|^from soaking' tests/test_*.py)
+soak: $(READY)
+	TIDELOG_CHECKED=1 TIDELOG_SOAK=$$(( $(SECONDS) / $(words $(SOAKED)) )) $(BIN)/python -m pytest $(SOAKED)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from generate import Case
-from naive import Database, Fact, State, database, derivations, materialise, plain, proof_heights
+from naive import NO_FUNCTIONS, Database, Fact, State, database, derivations, materialise, plain, proof_heights
+from naive_functions import Functions
 from tidelog import KnowledgeBase
 from tidelog.explain import backwards
 from tidelog.explain.proof import Proof
@@ -45,13 +46,13 @@ def some(heights: dict[Fact, int], most: int) -> list[Fact]:
 class Checker:
     """Holds proofs against the oracle."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, functions: Functions = NO_FUNCTIONS) -> None:
         self.explicit = {(name, row) for name, rows in case.state.explicit.items() for row in rows}
-        self.facts: Database = materialise(case.state.rules, case.state.explicit)
+        self.facts: Database = materialise(case.state.rules, case.state.explicit, functions)
         self.instances = {
             (str(rule), found.head, found.premises)
             for rule in case.state.rules
-            for found in derivations(rule, self.facts)
+            for found in derivations(rule, self.facts, functions)
             if found is not None
         }
 

@@ -816,3 +816,72 @@ def test_whoever_counts_waits_for_the_update_in_work() -> None:
         assert all(thread.is_alive() for thread in threads)
     for thread in threads:
         thread.join()
+
+
+# --- nobody waits for work that nobody does
+
+
+def ends(work: Callable[[], object]) -> bool:
+    """Whether something comes to its end, and does not wait for ever."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(30)
+    return not thread.is_alive()
+
+
+def test_settle_all_needs_no_background() -> None:
+    kb = KnowledgeBase(PATHS)
+    live = kb.live()
+    live.submit(add=chain(3))
+    assert ends(live.settle_all)
+    assert len(kb.facts("path")) == 6
+    assert len(live.settle().added["path"]) == 6
+
+
+def test_a_context_within_another_does_not_end_its_work() -> None:
+    kb = KnowledgeBase(PATHS)
+    live = kb.live(backlog=1)
+    with live:
+        with live:
+            live.submit(add=chain(2))
+        assert ends(lambda: [live.submit(add=chain(2, first=10 * number)) for number in range(1, 4)])
+    assert len(kb.facts("path")) == 12
+
+
+@pytest.mark.usefixtures("_tiny_slices")
+def test_who_waits_for_room_works_himself_when_the_background_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    kb = KnowledgeBase(PATHS, modules=False)
+    live = kb.live(backlog=1)
+    left = threading.Event()
+    monkeypatch.setattr(live, "_give_way", left.wait)
+    live.__enter__()
+    live.submit(add=chain(20))
+    waiting = threading.Thread(target=live.submit, kwargs={"add": chain(2, first=100)}, daemon=True)
+    waiting.start()
+    while not live._lock.condition._waiters:  # type: ignore[attr-defined]
+        time.sleep(0.001)
+    live.__exit__(RuntimeError)  # with work undone
+    left.set()
+    waiting.join(30)
+    assert not waiting.is_alive()
+    live.settle()
+    assert len(kb.facts("path")) == 210 + 3
+
+
+def test_who_submits_without_end_does_not_keep_others_from_their_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    kb = KnowledgeBase(PATHS)
+    live = kb.live()
+    take_in = live._take_in_next
+    taken: list[int] = []
+
+    def take_in_and_submit() -> None:
+        take_in()
+        taken.append(live._submitted)
+        if len(taken) < 500:
+            live._submitted += 1
+            live._incoming.append(Submission(live._submitted, {"add": chain(1, first=2 * len(taken))}))
+
+    monkeypatch.setattr(live, "_take_in_next", take_in_and_submit)
+    live.submit(add=chain(1))
+    live.step()
+    assert len(taken) < 100

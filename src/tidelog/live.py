@@ -81,7 +81,7 @@ class Live:
         self._units = 0  # that somebody asked for and that are still to be done
         self._unlimited = 0  # those who want everything to be done
         self._finishing = 0  # those who wait for the transaction in work
-        self._background = False
+        self._background = 0  # contexts in which a thread works whenever there is work
         self._worker: threading.Thread | None = None
         self._wake = threading.Event()
         self.window = Window(self._can_take_in_beside, self._take_in_beside)
@@ -175,7 +175,7 @@ class Live:
 
     def __enter__(self) -> Self:
         with self._lock.bare():
-            self._background = True
+            self._background += 1
             self._unlimited += 1
             self._call_worker()
         return self
@@ -186,7 +186,8 @@ class Live:
                 self.settle_all()
         finally:
             with deferred():
-                self._background = False
+                with self._lock.condition:
+                    self._background -= 1
                 self._want_less()
                 self._wake.set()
 
@@ -194,7 +195,12 @@ class Live:
         """Finish what was submitted, keeping the change for the next `settle`."""
         target = self._submitted
         with self._lock.bare():
-            self._lock.wait_for(lambda: self._settled >= target)
+            self._unlimited += 1
+            try:
+                self._call_worker()
+                self._lock.wait_for(lambda: self._settled >= target)
+            finally:
+                self._unlimited -= 1
         self._raise_refused()
 
     # --- room and errors ---
@@ -207,7 +213,8 @@ class Live:
                 )
             if self._background:
                 with self._lock.bare():
-                    self._lock.wait_for(self._has_room)
+                    # Whoever works in the background may be told to stop meanwhile.
+                    self._lock.wait_for(lambda: self._has_room() or not self._background)
             else:
                 self.step()
 
@@ -421,9 +428,12 @@ class Live:
                 self._finishing -= 1
 
     def _take_in(self) -> None:
-        """Merge what came in with what waits; a change of rules is worked on alone, and what follows waits for it."""
-        while self._incoming and not self._waits_for_rules():
-            self._take_in_next()
+        """Merge what came in with what waits; a change of rules is worked on alone, and what follows waits for it. What
+        comes in meanwhile is left for the next time: whoever submits without end must not keep others from their work.
+        """
+        for _ in range(len(self._incoming)):
+            if self._incoming and not self._waits_for_rules():
+                self._take_in_next()
 
     def _waits_for_rules(self) -> bool:
         return bool(self._waiting) and isinstance(self._waiting[-1], Submission)

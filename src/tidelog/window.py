@@ -12,6 +12,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+# Updates that one thread takes in before it goes on with what it came for.
+MOST = 32
+
 
 class Window:
     """A context that is entered around the work, and `alone` within it. `waits` says whether there is something that
@@ -41,9 +44,11 @@ class Window:
 
     def use(self) -> None:
         """Take in what waits, unless the window is shut or somebody else is at it: each looks again when he has left,
-        so that nothing is overlooked.
+        so that nothing is overlooked. What comes in faster than it can be taken in is left for the next one who looks.
         """
-        while self._waits() and self._permit.acquire(blocking=False):
+        for _ in range(MOST):
+            if not self._waits() or not self._permit.acquire(blocking=False):
+                return
             try:
                 self._take_in()
             finally:

@@ -552,7 +552,8 @@ class Engine:
         if relation is None or relation.arity != len(row):
             return False
         if relation.closure is not None:
-            return bool(relation.closure.contains(row[:1], row[1:])[0])
+            # A closure whose explicit facts do not lie in a base has none.
+            return not explicit and bool(relation.closure.contains(row[:1], row[1:])[0])
         fact = int(self.store.find_facts(relation, row.reshape(1, -1))[0])
         return fact >= 0 and bool(relation.cells[fact, relation.flags_column] & (F_EXPLICIT if explicit else F_IN))
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 def answer_variables(query: Query) -> tuple[Variable, ...]:
     """The named variables of a query in the order of the text, without those that occur only in negated atoms."""
-    positive = [item for item in query.body if not isinstance(item, Negation)]
-    found = dict.fromkeys(variable for item in positive for variable in variables(item))
-    return tuple(variable for variable in found if not variable.anonymous)
+    positive = {v for item in query.body if not isinstance(item, Negation) for v in variables(item)}
+    found = dict.fromkeys(variable for item in query.body for variable in variables(item))
+    return tuple(variable for variable in found if variable in positive and not variable.anonymous)
 
 
 def answer_names(found: Sequence[Variable]) -> list[str]:
