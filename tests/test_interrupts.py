@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import random
 import signal
 import threading
 import time
@@ -16,6 +16,7 @@ import pytest
 from at_any_line import Struck, count_lines, struck_at
 from audit import audit, fingerprint
 from engine_util import ALGORITHMS
+from soaking import soak_seconds
 from tidelog import KnowledgeBase, TidelogError
 from tidelog.reason.interrupts import check, comes_from_signal, deferred, interruptible
 
@@ -38,8 +39,9 @@ UPDATE: dict[str, Any] = {
 }
 FACTS_ONLY = {key: UPDATE[key] for key in ("add", "delete")}
 
-# How many of the lines of an update are tried in each case here; all of them where `TIDELOG_SOAK` is set.
-TRIED = 10**9 if os.environ.get("TIDELOG_SOAK") else 20
+# How many of the lines are tried in each case; a soak shares its time among about so many cases.
+TRIED = 20
+CASES = 70
 
 
 def example(maintenance: str, modules: bool = True, folder: Path | None = None) -> KnowledgeBase:
@@ -52,9 +54,13 @@ def example(maintenance: str, modules: bool = True, folder: Path | None = None) 
 
 
 def lines_to_try(total: int, seed: int) -> Iterator[int]:
-    """Lines spread over all of them, others for each case, so that the cases together try nearly all."""
-    step = max(1, total // TRIED)
-    return iter(range(1 + seed % step, total + 1, step))
+    """Lines spread over all of them, others for each case, so that the cases together try many; in a soak any."""
+    if not soak_seconds():
+        step = max(1, total // TRIED)
+        yield from range(1 + seed % step, total + 1, step)
+    end = time.monotonic() + soak_seconds() / CASES
+    while time.monotonic() < end:
+        yield random.randint(1, total)
 
 
 @pytest.mark.parametrize("journal", [False, True])
