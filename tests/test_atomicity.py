@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import tidelog.reason.engine
 import tidelog.reason.transaction
 import tidelog.store.pair_bits
 import tidelog.store.relation
@@ -237,7 +238,8 @@ def test_timeouts(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kb = example(maintenance, timeout=1000)
     before = fingerprint(kb)
     clock = iter(range(10**6))
-    monkeypatch.setattr(tidelog.reason.transaction, "working_time", lambda: 300.0 * next(clock))
+    for module in (tidelog.reason.engine, tidelog.reason.transaction):
+        monkeypatch.setattr(module, "working_time", lambda: 300.0 * next(clock))
     with pytest.raises(LimitError, match="took more than 1000 s"):
         kb.update(**EXAMPLE_UPDATE)
     monkeypatch.undo()
