@@ -156,7 +156,7 @@ def _agree(column: pa.Array | pa.ChunkedArray) -> None:
     if len(column) and "union" not in str(column.type):
         column.validate(full=True)
     terms = Terms(np.zeros(M_SIZE, np.int64))
-    found = terms.decode_column(terms.encode_arrow(column))
+    found = terms.table.decode_column(terms.encode_arrow(column))
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     flat = [chunk for chunk in chunks if not pa.types.is_string_view(chunk.type)]
     if len(flat) == len(chunks) and all(pa.types.is_string(chunk.type) for chunk in flat):
