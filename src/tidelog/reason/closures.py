@@ -91,6 +91,7 @@ class ClosureNode:
         self._store = store
         self.module = module
         self.members = self._members()
+        self._known_to_programs = sum(not member.relation.name.startswith("#") for member in self.members)
         self._rules = rules
         self.closure = self._empty_closure()
         self._bases: tuple[Node, ...] | None = None
@@ -375,8 +376,7 @@ class ClosureNode:
         """The limits of an update, for a change of the closure. All pairs but those that are counted already are facts
         of each predicate, unless that is one that no program has.
         """
-        predicates = sum(not member.relation.name.startswith("#") for member in self.members)
-        return lambda more: transaction.check_limits(max(0, more - counted) * predicates)
+        return lambda more: transaction.check_limits(max(0, more - counted) * self._known_to_programs)
 
     def _set_records_aside(self) -> None:
         # No fact is marked in an update that changes rules, so nobody knows the records by their numbers.

@@ -50,7 +50,6 @@ from tidelog.reason.reclaiming import Reclaiming
 from tidelog.reason.recomputation import recompute
 from tidelog.reason.recounting import recount
 from tidelog.reason.renewal import Renewed
-from tidelog.reason.replacement import Look
 from tidelog.reason.returning import NO_WORDS
 from tidelog.reason.transaction import Limits, Transaction
 from tidelog.store.jit import working_time
@@ -133,7 +132,7 @@ class Engine:
     def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
         began = working_time()
         self._make_ready()
-        exchange = self._exchange_rules(request, partial(self.limits.check_time, began))
+        exchange = self._exchange_rules(request, began)
         transaction = self._begin(request, exchange, began)
         self.store.begin_relations()
         try:
@@ -175,8 +174,8 @@ class Engine:
         if self.store.code.crowded and self.store.code.make_room(self.nodes.words()):
             self._forget_all_plans()
 
-    def _exchange_rules(self, request: Request, look: Look) -> Exchange:
-        """Change the rules; closures follow where they can. `look` is called now and then, and may raise."""
+    def _exchange_rules(self, request: Request, began: float) -> Exchange:
+        """Change the rules; closures follow where they can."""
         if not request.remove_rules and not request.add_rules:
             return NO_EXCHANGE
         removed = {number: self.nodes.rule(number) for number in request.remove_rules}
@@ -187,6 +186,7 @@ class Engine:
         try:
             # Whoever compiles a rule, kernels count what it does.
             self.store.ensure_rules(self.graph.next_number)
+            look = partial(self.limits.check_time, began)
             self._closures.leave(self.graph, exchange.heads, self._derived_afresh(gone), look)
         except BaseException:
             exchange.take_back(self.graph)

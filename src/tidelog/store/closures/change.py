@@ -50,6 +50,8 @@ class ClosureChange:
     def rows(self, added: bool, most: int) -> Cells:
         """The first pairs that appeared, or vanished; a row each."""
         rows = np.empty((min(most, self.count(added)), 2), np.int32)
+        if len(rows) == 0:
+            return rows
         filled = 0
         with self._closure.at(self._moment) as closure:
             pieces = closure.changed_pairs(added, min(PIECE, len(rows)))

@@ -125,8 +125,9 @@ class Closure(ReadableClosure):
                 self._reload(self.base_edges())
             self._version += 1
             forget_changes(self._memory.m)
+            self._memory.m[PAUSE_AT] = SLICE
             counts = self._apply(gone, come)
-            self._history.advance(self._version, gone, come, self.base_edges, self._memory[EDGES])
+            self._history.advance(self._version, gone, come, self)
         except BaseException:
             if before is None:
                 before = _difference(_union(self.base_edges(), gone), _difference(come, gone))
@@ -159,7 +160,9 @@ class Closure(ReadableClosure):
         appeared, vanished = self._compare()
         self._pairs += appeared - vanished
         self._memory.retired.clear()
-        return appeared + len(self._flipped(True)), vanished + len(self._flipped(False))
+        if self._memory[FLIPPED]:
+            appeared, vanished = appeared + len(self._flipped(True)), vanished + len(self._flipped(False))
+        return appeared, vanished
 
     @abstractmethod
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
@@ -220,7 +223,7 @@ class Closure(ReadableClosure):
             if moment.version == self._version:
                 yield self
                 return
-            past = Past.of(moment, self.base_edges)
+            past = Past.of(moment, self)
         copy = self._empty_copy()
         copy._reload(past.base())
         if moment.made_by is not None:
@@ -269,6 +272,11 @@ class Closure(ReadableClosure):
         edge = int(terms[node]), int(terms[following])
         return edge[::-1] if against else edge
 
+    @property
+    def edge_count(self) -> int:
+        """How many base edges there are, loops aside."""
+        return self._memory[EDGES]
+
     def base_edges(self) -> Edges:
         """The base edges, as terms."""
         source, target = np.empty(self._memory[EDGES], np.int32), np.empty(self._memory[EDGES], np.int32)
@@ -316,10 +324,11 @@ class Closure(ReadableClosure):
 
     def _numbers(self, terms: Ints) -> Ints:
         nodes = np.empty(len(terms), np.int32)
-        for first in range(0, len(terms), PIECE):
+        self._run(graph.intern, address(terms), address(nodes), min(len(terms), PIECE))
+        for first in range(PIECE, len(terms), PIECE):
+            self._look_around()
             piece = terms[first : first + PIECE]
             self._run(graph.intern, address(piece), address(nodes[first:]), len(piece))
-            self._look_around()
         return nodes
 
     def _link(self, edges: Edges) -> None:
@@ -343,7 +352,6 @@ class Closure(ReadableClosure):
         begin = 0
         while True:
             self.breathe()
-            self._allow_work()
             begin = kernel(self._memory.m, *arguments, begin)
             status = self._memory[STATUS]
             if status in (DONE, TOO_MUCH):
@@ -352,13 +360,10 @@ class Closure(ReadableClosure):
             if status != PAUSED:
                 self._make_room(status, self._memory[NEEDED])
 
-    def _allow_work(self) -> None:
-        """Let a kernel work for a while."""
-        self._memory.m[PAUSE_AT] = self._memory[WORK] + SLICE
-
     def _look_around(self) -> None:
-        """Let whoever watches say that this is enough."""
+        """Let whoever watches say that this is enough; otherwise kernels may work for another while."""
         self._watch(max(0, self._memory[PAIRS]))
+        self._memory.m[PAUSE_AT] = self._memory[WORK] + SLICE
 
     def _finishes(self, kernel: Callable[..., int], *arguments: int) -> bool:
         """Run a kernel; false when it gave up."""

@@ -186,7 +186,6 @@ class DirectedClosure(Closure):
     def _compare(self) -> tuple[int, int]:
         index, member, appeared, vanished = 0, 0, 0, 0
         while True:
-            self._allow_work()
             index, member, more, less = compare(self._memory.m, index, member)
             appeared, vanished = appeared + more, vanished + less
             if self._memory[STATUS] == DONE:

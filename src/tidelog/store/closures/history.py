@@ -10,8 +10,8 @@ held past has become longer than the base, the base is kept instead, and the pas
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,15 @@ from tidelog.store.closures.change import Edges
 STEP = 32
 # A past that is no longer than so many edges is never worth a copy of the base.
 SHORT = 1 << 12
+
+
+class Base(Protocol):
+    """Base edges as they are."""
+
+    @property
+    def edge_count(self) -> int: ...
+
+    def base_edges(self) -> Edges: ...
 
 
 class Moment:
@@ -44,13 +53,13 @@ class History:
         self._before: weakref.ref[Moment] | None = None
         self._length = 0  # of the past that somebody holds, in edges
 
-    def advance(self, version: int, gone: Edges, come: Edges, base: Callable[[], Edges], size: int) -> None:
-        """A change is done; `base` gives the base edges that there are now, `size` many."""
+    def advance(self, version: int, gone: Edges, come: Edges, base: Base) -> None:
+        """A change is done, and the base is as it is now."""
         former, now = self.now, Moment(version, (gone, come))
         held = self._before is not None and self._before() is not None
         length = (self._length if held else 0) + len(gone[0]) + len(come[0]) + STEP
-        if held and length > max(size, SHORT):
-            now.edges = base()
+        if held and length > max(base.edge_count, SHORT):
+            now.edges = base.base_edges()
             length = 0
         # From here on nothing fails.
         if former.edges is None:
@@ -70,14 +79,14 @@ class Past:
     steps: list[tuple[Edges, Edges]]
 
     @classmethod
-    def of(cls, moment: Moment, base: Callable[[], Edges]) -> Past:
+    def of(cls, moment: Moment, base: Base) -> Past:
         """The base before the change that led to a moment, from the base edges of the present."""
         steps = [] if moment.made_by is None else [moment.made_by]
         while moment.edges is None and moment.following is not None:
             moment = moment.following
             assert moment.made_by is not None
             steps.append(moment.made_by)
-        return cls(base() if moment.edges is None else moment.edges, steps)
+        return cls(base.base_edges() if moment.edges is None else moment.edges, steps)
 
     def base(self) -> Edges:
         """The base edges before all of the steps."""
