@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from merged import Merged, Part
+from mini_broker import MiniBroker
 from pyspark.sql import SparkSession
 from stream_files import drop, run_stream, write_config
 
@@ -302,6 +304,39 @@ def test_sensors_over_mqtt(spark: SparkSession, tmp_path: Path, broker: int) -> 
     wait_for(lambda: replayed(changes_in(tmp_path / "sink")) == truth(RULES, bodies))
     running.stop()
     assert [body for _, body in refused_in(tmp_path / "refused")] == ["poison"]
+
+
+def test_messages_of_any_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    """What is no text, and rules that nobody asked for, go to quarantine; odd line ends harm nobody."""
+    pytest.importorskip("paho.mqtt")
+    rule, good = record("add_rules", "", "all(X) :- edge(X, _)."), record("add", "edge", "a\u2028\u2029\x85", 1)
+    broker = MiniBroker([("farm/temp", body) for body in (b"\xff\xfe", rule.encode(), good.encode())])
+    options = {"host": "127.0.0.1", "port": str(broker.port), "topics": "farm/#", "client": "tidelog-test"}
+    config = write_config(tmp_path, RULES, "memory", {"format": "mqtt", "options": options}, "100 milliseconds")
+    running = Running(spark, config)
+    try:
+        wait_for(lambda: replayed(changes_in(tmp_path / "sink")) == truth(RULES, [good]), seconds=120)
+    finally:
+        running.stop()
+        broker.close()
+    assert len(broker.acknowledged) == 3
+    assert [body for _, body in refused_in(tmp_path / "refused")] == [b64encode(b"\xff\xfe").decode(), rule]
+
+
+@pytest.mark.parametrize("engine", ["memory", "keyed"])
+def test_files_of_any_bytes(spark: SparkSession, tmp_path: Path, engine: str) -> None:
+    program = "q(X, Y) :- p(X, Y)."
+    good = ['add,p,a,"x\u2028\x85y"', 'add,p,b,"x\ry"']
+    bad, rule = b'add,p,c,"\xff"', 'add_rules,"r(X, Y) :- p(X, Y)."'
+    given = {"format": "csv", "path": "in"}
+    config = write_config(tmp_path, program, engine, given, more="allow_rules = false")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.csv").write_bytes(b"\n".join([good[0].encode(), bad, rule.encode(), good[1].encode(), b""]))
+    run_stream(spark, config)
+    found = {arguments for _, arguments in replayed(changes_in(tmp_path / "sink"))}
+    rows = [("a", "x\u2028\x85y"), ("b", "x\ry")]
+    assert found == {json.dumps(row, ensure_ascii=False) for row in rows}
+    assert sorted(body for _, body in refused_in(tmp_path / "refused")) == sorted([b64encode(bad).decode(), rule])
 
 
 # kill -9
