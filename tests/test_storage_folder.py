@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -89,6 +90,7 @@ def test_files_that_were_put_into_a_snapshot_stay(home: Path) -> None:
     [
         ("LOCK", "my own lock"),
         ("LOCK", '{"owner": "me"}'),
+        ("LOCK", '{"pid": 4711, "owner": "me"}'),
         ("CURRENT", "MANIFEST-000001\n"),
         ("CURRENT", '{"format": "another", "generation": 1}'),
         ("CURRENT", "[1, 2]"),
@@ -125,6 +127,51 @@ def test_nothing_is_written_through_a_link(home: Path, tmp_path: Path, name: str
         KnowledgeBase(RULES).save(home) if name == "CURRENT" else KnowledgeBase.open(home, journal=True)
     assert (contents(home), target.read_bytes()) == before
     assert ("a", "c") in KnowledgeBase.open(home).facts("path")  # reading may follow links
+
+
+@pytest.mark.parametrize("name", ["LOCK", "journal-1.log"])
+def test_nothing_is_written_to_a_file_with_two_names(home: Path, tmp_path: Path, name: str) -> None:
+    """As in a copy of hard links, which is to stay as it is."""
+    os.link(home / name, tmp_path / "copy")
+    before = contents(tmp_path)
+    with pytest.raises(StorageError, match=rf"{name} is a hard link"):
+        KnowledgeBase.open(home, journal=True).update(add={"edge": [("c", "d")]})
+    assert (tmp_path / "copy").read_bytes() == before["copy"]
+    assert ("a", "c") in KnowledgeBase.open(home).facts("path")
+    (tmp_path / "copy").unlink()
+    with KnowledgeBase.open(home, journal=True) as kb:
+        kb.update(add={"edge": [("c", "d")]})
+
+
+def test_a_lock_that_leads_nowhere_is_none(home: Path) -> None:
+    (home / "LOCK").unlink()
+    (home / "LOCK").symlink_to("nowhere")
+    assert ("a", "c") in KnowledgeBase.open(home).facts("path")
+
+
+def test_the_last_generation_is_followed_by_the_first(home: Path) -> None:
+    for name in ("snapshot-{}", "journal-{}.log"):
+        (home / name.format(1)).rename(home / name.format(2**62))
+    current = (home / "CURRENT").read_text()
+    (home / "CURRENT").write_text(current.replace('"generation": 1', f'"generation": {2**62}'))
+    KnowledgeBase.open(home).save(home)
+    assert sorted(os.listdir(home)) == ["CURRENT", "LOCK", "journal-1.log", "snapshot-1"]
+    assert ("a", "c") in KnowledgeBase.open(home).facts("path")
+    (home / "CURRENT").write_text(current.replace('"generation": 1', f'"generation": {2**62 + 1}'))
+    with pytest.raises(StorageError, match="generation"):
+        KnowledgeBase.open(home)
+
+
+@pytest.mark.parametrize("name", ["CURRENT", "journal-1.log", "snapshot-1/manifest.json"])
+def test_a_file_that_is_larger_than_the_memory(home: Path, name: str) -> None:
+    os.truncate(home / name, 1 << 42)
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 41, limits[1]))  # some machines promise any memory
+    try:
+        with pytest.raises(StorageError, match=f"{name}: memory is too short"):
+            KnowledgeBase.open(home)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 @pytest.mark.parametrize("kind", ["text", "nothing"])
@@ -299,6 +346,56 @@ def test_a_closed_journal_writes_nowhere(home: Path, tmp_path: Path) -> None:
         with pytest.raises(StorageError, match="has been closed"):
             record._journal.append(b"{}")
         assert file.read() == b""
+
+
+# Files that are changed under the hands of who has them open
+
+
+def replace(path: Path) -> None:
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+
+
+def restore_another(home: Path) -> None:
+    """As a backup is put back: everything but the lock."""
+    other = home.with_name("other")
+    for edge in ("x", "y"):
+        KnowledgeBase(f"{RULES} edge({edge}, z).").save(other)
+    for name in ("snapshot-2", "journal-2.log", "CURRENT"):
+        (other / name).replace(home / name)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda home: (home / "journal-1.log").unlink(),
+        lambda home: replace(home / "journal-1.log"),
+        lambda home: os.truncate(home / "journal-1.log", 20),
+        lambda home: os.truncate(home / "journal-1.log", 1000),
+        lambda home: (home / "CURRENT").unlink(),
+        restore_another,
+    ],
+)
+def test_no_update_is_recorded_where_nobody_would_find_it(home: Path, change: Callable[[Path], None]) -> None:
+    with KnowledgeBase.open(home, journal=True) as kb:
+        kb.update(add={"edge": [("c", "d")]})
+        change(home)
+        before = contents(home)
+        with pytest.raises(StorageError):
+            kb.update(add={"edge": [("d", "e")]})
+        assert ("d", "e") not in kb.facts("edge")
+        kb.save(home.with_name("elsewhere"))
+        assert contents(home) == before
+    assert ("a", "d") in KnowledgeBase.open(home.with_name("elsewhere")).facts("path")
+
+
+def test_a_file_that_is_only_touched_is_the_same(home: Path) -> None:
+    with KnowledgeBase.open(home, journal=True) as kb:
+        replace(home / "CURRENT")
+        os.utime(home / "journal-1.log")
+        kb.update(add={"edge": [("c", "d")]})
+    assert ("a", "d") in KnowledgeBase.open(home).facts("path")
 
 
 # Folders that nobody can write to

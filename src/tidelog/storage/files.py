@@ -84,7 +84,10 @@ def replace_file(path: Path, content: bytes) -> None:
 def reading(path: Path) -> Iterator[BufferedReader]:
     """Open a file that is one: no folder, and no pipe or device, which might never end."""
     with storage_errors("read", path), os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
-        yield file
+        try:
+            yield file
+        except MemoryError as problem:
+            raise StorageError(f"cannot read {path}: memory is too short for what it holds") from problem
 
 
 def read_file(path: Path) -> bytes:
@@ -102,9 +105,11 @@ def open_regular(path: Path, flags: int) -> int:
 
 
 def open_own(path: Path, flags: int = os.O_RDWR) -> int:
-    """The same for a file that is to be written to: it is no link that leads to a file of somebody else."""
+    """The same for a file that is to be written to: neither a link that leads to a file of somebody else, nor a file
+    that has another name too, under which it belongs to a copy that is to stay as it is.
+    """
     try:
-        return open_regular(path, flags | os.O_NOFOLLOW)
+        descriptor = open_regular(path, flags | os.O_NOFOLLOW)
     except OSError as problem:
         if problem.errno == errno.ELOOP:
             raise StorageError(
@@ -112,6 +117,13 @@ def open_own(path: Path, flags: int = os.O_RDWR) -> int:
                 "put the file itself there, or remove the link"
             ) from None
         raise
+    if os.fstat(descriptor).st_nlink > 1:
+        os.close(descriptor)
+        raise StorageError(
+            f"{path} is a hard link to a file that has another name as well, which would change with it; "
+            "put a copy of the file in its place"
+        )
+    return descriptor
 
 
 def is_own(path: Path) -> bool:

@@ -37,6 +37,9 @@ CURRENT = "CURRENT"
 FORMAT = "tidelog knowledge base"
 VERSION = 1
 
+# Nobody saves as often; after a number that somebody made up, they begin anew.
+_LAST = 2**62
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:
@@ -65,7 +68,7 @@ def read_current(folder: Path) -> Generation:
     version = content["version"].integer(1)
     if version > VERSION:
         raise StorageError(f"{folder} was saved by a newer tidelog (format {version}, here up to {VERSION}): upgrade")
-    return Generation(content["generation"].integer(1), content["manifest"].text())
+    return Generation(content["generation"].integer(1, _LAST), content["manifest"].text())
 
 
 def _present(folder: Path) -> Generation | None:
@@ -94,10 +97,12 @@ def _write_current(folder: Path, generation: Generation) -> None:
 
 def _next_generation(folder: Path, after: int) -> Generation:
     """One of which nothing is there: no name is taken from anybody."""
-    generation = Generation(after + 1)
-    while os.path.lexists(generation.snapshot(folder)) or os.path.lexists(generation.journal(folder)):
-        generation = Generation(generation.number + 1)
-    return generation
+    number = after
+    while True:
+        number = number + 1 if number < _LAST else 1
+        generation = Generation(number)
+        if not (os.path.lexists(generation.snapshot(folder)) or os.path.lexists(generation.journal(folder))):
+            return generation
 
 
 def _sweep(folder: Path, generation: Generation) -> None:
@@ -211,8 +216,17 @@ def read_image(folder: Path) -> tuple[Image, list[bytes]]:
         # A writer has come in between, and its lock with it.
 
 
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What is different for a file that was replaced or written to; nothing for one that is not there."""
+    with suppress(OSError):
+        found = os.stat(path)
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return ()
+
+
 def _has_lock(folder: Path) -> bool:
-    return os.path.lexists(folder / locks.NAME)
+    """Whether there is a file to lock; a link that leads nowhere is none, and no writer makes one there."""
+    return os.path.exists(folder / locks.NAME)
 
 
 def _require(folder: Path) -> None:
@@ -229,6 +243,7 @@ class Home:
         read_current(self.folder)  # before a lock is made where nothing is saved
         self._process = os.getpid()
         self._prefixes: dict[str, str] = {}
+        self._stamp: tuple[int, ...] = ()
         self._lock: FolderLock | None = FolderLock(self.folder, exclusive=True)
         try:
             self._generation = read_current(self.folder)
@@ -288,7 +303,16 @@ class Home:
             raise StorageError(
                 f"{self.folder} was moved or removed, or its lock was, and may have another writer; save elsewhere"
             )
+        self._check_current()
         return self._lock
+
+    def _check_current(self) -> None:
+        """See that our generation still counts; `CURRENT` is read again only when it is not the file that it was."""
+        stamp = _stamp(self.folder / CURRENT)
+        if stamp != self._stamp:
+            if read_current(self.folder) != self._generation:
+                raise StorageError(f"{self.folder} holds another state, which somebody else put there; save elsewhere")
+            self._stamp = stamp
 
     def close(self) -> None:
         if self._lock is not None:

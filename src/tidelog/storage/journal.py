@@ -109,6 +109,8 @@ class Journal:
         if len(payload) > _LONGEST:
             raise StorageError(f"an update is too large for {self._path} ({len(payload)} bytes); take it in parts")
         record = encode_record(self._count + 1, payload)
+        with storage_errors("write", self._path):
+            self._check_place()
         try:
             self._write(record)
             os.fsync(self._file.descriptor)
@@ -120,6 +122,14 @@ class Journal:
             raise
         self._count += 1
         self._end += len(record)
+
+    def _check_place(self) -> None:
+        """Whoever puts another file in its place, or writes to it, takes no notice of locks: a record would be lost."""
+        found, here = os.stat(self._path), os.fstat(self._file.descriptor)
+        if not os.path.samestat(found, here) or here.st_size != self._end:
+            raise StorageError(
+                f"{self._path} was changed or replaced by somebody else; save elsewhere, or open the folder anew"
+            )
 
     def _write(self, record: bytes) -> None:
         written = 0

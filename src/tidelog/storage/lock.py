@@ -27,8 +27,9 @@ NAME = "LOCK"
 # Somebody who only reads or saves holds the lock for a moment: worth a short wait.
 PATIENCE = 0.5
 
-# How a lock of ours begins.
+# How a lock of ours begins, and what it says.
 _BEGINNING = b'{"pid": '
+_FIELDS = {"pid", "host", "since", "generations"}
 _LONGEST = 4096
 
 
@@ -82,8 +83,7 @@ class FolderLock:
 
     def _open_known(self) -> int:
         descriptor = open_own(self._path)
-        content = _read(descriptor)
-        if content.strip(b"\0") and not content.startswith(_BEGINNING):
+        if not _is_ours(_read(descriptor)):
             os.close(descriptor)
             raise StorageError(
                 f"{self._path} is no lock of tidelog, and is left as it is; move it away, or choose another folder"
@@ -181,6 +181,11 @@ def _is_alive(pid: int) -> bool:
     except (OSError, OverflowError):
         return True
     return True
+
+
+def _is_ours(content: bytes) -> bool:
+    """Whether a file holds what we write, as a whole or as a crash has left it."""
+    return not content.strip(b"\0") or (content.startswith(_BEGINNING) and _parsed(content).keys() <= _FIELDS)
 
 
 def _read(descriptor: int) -> bytes:
