@@ -73,6 +73,14 @@ def test_numpy_arrays_are_rows() -> None:
     assert rows_of(np.array([["a", 1]], dtype=object)) == [("a", 1)]
 
 
+@pytest.mark.parametrize("order", "<>")
+def test_numpy_texts_keep_nul(order: str) -> None:
+    rows = [["a\0b", ""], ["\0", "\0\0c"]]
+    # NumPy pads its texts with NUL, and so forgets those at the end.
+    assert rows_of(np.array(rows, f"{order}U4")) == [("a\0b", ""), ("", "\0\0c")]
+    assert rows_of(np.zeros((1, 2), "U0")) == [("", "")]
+
+
 @pytest.mark.parametrize(
     "data", [[], pd.DataFrame(FRAME).head(0), pl.DataFrame(FRAME).head(0), pa.table({}), np.zeros((0, 2))]
 )
@@ -104,6 +112,7 @@ def test_columns_share_memory_with_arrow() -> None:
         (np.zeros(3), "1 dimensions"),
         (np.array([[1, 2j]]), "p, column 1: Arrow has no such values"),
         (np.zeros((1, 2), ">i8"), "p, column 1: Arrow has no such values"),
+        (np.array([["a", "\ud800"]]), "p, column 2: Arrow has no such values"),
         (np.ma.array([[1, 2]], mask=[[False, True]]), "p: an array with masked values"),
         (pd.DataFrame({"x": [2j]}), "p, column 'x': Arrow has no such values"),
         (pd.DataFrame({"x": pd.arrays.SparseArray([1, 2])}), "p, column 'x': Arrow has no such values"),

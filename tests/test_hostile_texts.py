@@ -27,7 +27,9 @@ HALF = "\ud800"
 RULE = "q(X) :- p(X)."
 
 # What cannot stand between angle brackets, and what must not be taken for something else there.
-AWKWARD = "".join(map(chr, (*range(0x21), *b'<>"{}|^`\\', 0x7F, 0x85, 0xA0, 0x2028, 0x2029, 0xFEFF, 0xFFFF))) + "%/é,()"
+AWKWARD = (
+    "".join(map(chr, (*range(0x21), *b"<>\"{}|^`\\'@", 0x7F, 0x85, 0xA0, 0x2028, 0x2029, 0xFEFF, 0xFFFF))) + "%/é,()"
+)
 awkward_texts = st.text(st.sampled_from(AWKWARD) | st.characters(exclude_categories=["Cs"]), max_size=6)
 datatypes = awkward_texts.map(lambda text: text.replace(SEPARATOR, ""))
 iris = awkward_texts.map(lambda text: f"http://e/{text}")

@@ -104,6 +104,13 @@ def test_constants(text: str, expected: Value) -> None:
     assert identity(value(text)) == identity(expected)
 
 
+@pytest.mark.parametrize("datatype", ["http://e/o'@x", "'@'", "http://e/@'a", "'"])
+def test_quotes_in_a_datatype_end_no_text(datatype: str) -> None:
+    for text in (f'"a"^^<{datatype}>', f"'a'^^<{datatype}>"):
+        (fact,) = parse_program(f"p({text}).").facts
+        assert fact.arguments == (Constant(Literal("a", datatype)),)
+
+
 def test_constants_of_different_types_are_different() -> None:
     (fact,) = parse_program('p(1, 1.0, "1", true).').facts
     assert len(set(fact.arguments)) == 4

@@ -160,7 +160,7 @@ def _columns_of_pandas(frame: Any, predicate: str) -> list[pa.Array] | None:
 def _columns_of_numpy(array: np.ndarray[Any, Any], predicate: str) -> list[pa.Array] | None:
     if array.ndim != 2:
         raise DataError(f"{predicate}: an array of {array.ndim} dimensions; give one of two, a fact a row")
-    if array.dtype == object:
+    if array.dtype == object or _has_nul_within(array):
         return columns_of_rows(array.tolist(), lambda row: f"{predicate}, row {row + 1}")
     if not len(array):
         return None
@@ -170,11 +170,19 @@ def _columns_of_numpy(array: np.ndarray[Any, Any], predicate: str) -> list[pa.Ar
     return [_foreign_column(column, f"{predicate}, column {number + 1}") for number, column in enumerate(columns)]
 
 
+def _has_nul_within(array: np.ndarray[Any, Any]) -> bool:
+    """Whether a text of an array holds NUL and goes on: NumPy pads texts with NUL, and Arrow would cut it there."""
+    if array.dtype.kind != "U" or not array.size:
+        return False
+    characters = np.ascontiguousarray(array).view(np.uint32).reshape(array.size, -1)
+    return bool(((characters[:, :-1] == 0) & (characters[:, 1:] != 0)).any())
+
+
 def _foreign_column(values: Any, place: str) -> pa.Array:
     """A column of pandas or NumPy, whose NaN pandas means as missing."""
     try:
         array = pa.array(values, from_pandas=not isinstance(values, np.ndarray))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{place}: Arrow has no such values ({error}); cast them to strings or numbers first") from None
     return fact_column(_sound_array(array, place), place)
 

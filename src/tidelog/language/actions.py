@@ -45,7 +45,7 @@ _PLAIN_SIDE = r"(\?\w+|[^\W\d]\w*|-?[0-9.]+)(?:\s*([-+*])\s*(\?\w+|[^\W\d]\w*|-?
 _PLAIN_ITEM = re.compile(rf"{_PLAIN_ATOM.pattern}|{_PLAIN_SIDE}\s*([<>=!]+)\s*{_PLAIN_SIDE}")
 _PLAIN_TERM = re.compile(r"\"[^\"]*\"|'[^']*'|<[^>]*>|[^\s,]+")
 _PREFIX_LINE = re.compile(r"@?prefix\s+([^:]*):\s*(?:<([^>]*)>|(\S+?))\s*\.?", re.IGNORECASE)
-_STRING = re.compile(r"(.*[\"'])(?:@(.*)|\^\^(.*))", re.DOTALL)
+_STRING = re.compile(r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')(?:@(.*)|\^\^(.*))", re.DOTALL)
 
 _Node = TypeVar("_Node")
 _Result = TypeVar("_Result")
