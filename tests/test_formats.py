@@ -532,8 +532,9 @@ def test_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
         list(read_facts(folder))
 
 
-def test_special_files_are_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "edge.csv")
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl", "nt", "dlog", "parquet"])
+def test_special_files_are_refused(tmp_path: Path, suffix: str) -> None:
+    os.mkfifo(tmp_path / f"edge.{suffix}")
     with pytest.raises(DataError, match="not a regular file"):
         list(read_facts(tmp_path))
 

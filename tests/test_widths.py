@@ -1,12 +1,13 @@
 """What numbers of 32 bits can tell apart: more facts, constants or bytes of a text are refused, with nothing changed.
 
 The bounds are far beyond what a test can make. Here they are small, and so are the arrays, so that each is met where
-arrays grow.
+arrays grow. So are the arguments of predicates, of which there are no more than a store may have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,8 @@ import tidelog.store.store
 import tidelog.store.terms
 from audit import audit, fingerprint
 from engine_util import ALGORITHMS
-from tidelog import DataError, KnowledgeBase, LimitError
+from tidelog import ArityError, DataError, KnowledgeBase, LimitError
+from tidelog.formats import FactBatch
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
 CHAIN = [(number, number + 1) for number in range(6)]
@@ -141,3 +143,27 @@ def test_texts_that_are_long_together_are_taken() -> None:
     kb = KnowledgeBase()
     kb.update(add={"given": [(letter * BYTES,) for letter in "abc"]})
     assert len(kb.facts("given")) == 3
+
+
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda kb, arity: kb.update(add={"p": [tuple(range(arity))]}),
+        lambda kb, arity: kb.update(add={"p": pa.table({f"c{place}": [1] for place in range(arity)})}),
+        lambda kb, arity: kb.update(add_rules=f"p({', '.join(['X'] * arity)}) :- q(X)."),
+        lambda kb, arity: kb.load([FactBatch("p", [pa.array([1])] * arity, "here", 1)]),
+        lambda kb, arity: list(kb.stream([{"add": {"p": [tuple(range(arity))]}}])),
+    ],
+    ids=["rows", "a table", "a rule", "a file", "a stream"],
+)
+def test_what_has_too_many_arguments_to_be_opened_again_is_refused(
+    give: Callable[[KnowledgeBase, int], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("language.checks", "encoding", "knowledge_base", "storage.snapshot"):
+        monkeypatch.setattr(f"tidelog.{module}.MOST_ARGUMENTS", 5)
+    kb = KnowledgeBase("q(1).")
+    with pytest.raises(ArityError, match="`p` has 6 arguments, and no predicate has more than 5"):
+        give(kb, 6)
+    give(kb, 5)
+    kb.save(tmp_path)
+    assert fingerprint(KnowledgeBase.open(tmp_path)) == fingerprint(kb)

@@ -10,6 +10,7 @@ import numpy as np
 from tidelog.display import counted
 from tidelog.errors import ArityError, DataError
 from tidelog.formats.tables import columns_of
+from tidelog.language.checks import MOST_ARGUMENTS, too_many_arguments
 from tidelog.results import FactSet
 from tidelog.store.records import Cells
 from tidelog.store.terms import Terms
@@ -58,6 +59,8 @@ def encode_columns(terms: Terms, columns: list[Any]) -> Cells:
 def check_arity(arities: dict[str, int], predicate: str, name: str, rows: Cells) -> None:
     """Hold rows of a predicate, under the name that they were given by, against what is known of it."""
     known = arities.setdefault(predicate, rows.shape[1])
+    if known > MOST_ARGUMENTS:
+        raise too_many_arguments(name, known)
     if known != rows.shape[1]:
         raise ArityError(f"`{name}` has {counted(known, 'argument')}, but a row has {counted(rows.shape[1], 'value')}")
 

@@ -34,7 +34,14 @@ from tidelog.language import (
     render,
     resolve_predicate,
 )
-from tidelog.language.checks import check_arities, check_query, check_rule, foreign_functions
+from tidelog.language.checks import (
+    MOST_ARGUMENTS,
+    check_arities,
+    check_query,
+    check_rule,
+    foreign_functions,
+    too_many_arguments,
+)
 from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live import Live
@@ -176,6 +183,8 @@ class KnowledgeBase:
             for batch in Deadline(self._engine.limits.timeout).watched(_interruptible(batches)):
                 predicate = self._resolve(batch.predicate)
                 known = arities.setdefault(predicate, len(batch.columns))
+                if known > MOST_ARGUMENTS:
+                    raise too_many_arguments(self._display(predicate), known)
                 if known != len(batch.columns):
                     raise ArityError(
                         f"{batch.source}, line {batch.first_line}: {counted(len(batch.columns), 'column')}, but "

@@ -76,12 +76,19 @@ def failures_told(source: str) -> Iterator[None]:
         raise data_error(source, None, f"{error.strerror or error}; {advice}") from None
 
 
+def size_of_regular(path: Path) -> int:
+    """The size of a file; a pipe or a device, which might never answer or never end, is refused."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise data_error(str(path), None, "not a regular file; give a file or a folder of files")
+    return found.st_size
+
+
 @contextmanager
 def open_input(path: Path, on_bytes: OnBytes = ignore_bytes) -> Iterator[Readable]:
     """A file to read, unzipped where its name ends in `.gz`."""
     with failures_told(str(path)):
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise data_error(str(path), None, "not a regular file; give a file or a folder of files")
+        size_of_regular(path)
         with path.open("rb") as file:
             counted = _Counted(file, on_bytes)
             if path.suffix == ".gz":

@@ -34,6 +34,9 @@ from tidelog.language.syntax import (
 
 _WITH_ARGUMENTS = (Atom, Call)
 
+# More than anybody needs. What is read back from a disk has no more, and so nothing may have that is to be saved.
+MOST_ARGUMENTS = 1 << 16
+
 _NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
 BUILTIN_FUNCTIONS: Mapping[str, int] = MappingProxyType(
@@ -100,6 +103,8 @@ def check_arities(
     for item in items:
         for atom in atoms(item):
             arity = arities.setdefault(atom.predicate, atom.arity)
+            if arity > MOST_ARGUMENTS:
+                raise too_many_arguments(display_predicate(atom.predicate, prefixes), arity)
             if arity != atom.arity:
                 raise _two_arities(atom, arity, first_use.get(atom.predicate), prefixes)
             first_use.setdefault(atom.predicate, atom)
@@ -301,6 +306,12 @@ def _two_arities(atom: Atom, arity: int, first: Atom | None, prefixes: Mapping[s
         f"{_at(atom.place)}`{name}` has {_count(atom.arity)} here, but {_count(arity)}{where}\n"
         f"    {render(atom, prefixes)}\n"
         "hint: a predicate has one number of arguments in a program; use another name for the other"
+    )
+
+
+def too_many_arguments(name: str, arity: int) -> ArityError:
+    return ArityError(
+        f"`{name}` has {arity:,} arguments, and no predicate has more than {MOST_ARGUMENTS:,}; split it up"
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tidelog.arguments import check_limits
 from tidelog.errors import TidelogError
+from tidelog.language.checks import MOST_ARGUMENTS
 from tidelog.language.syntax import Rule
 from tidelog.reason.policy import NO_COUNTER, RECURSIVE
 from tidelog.storage.checked import Item, to_text
@@ -34,9 +35,8 @@ TERMS = "terms.parquet"
 
 _RELATION = re.compile(r"relation-(?:0|[1-9][0-9]*)\.parquet")
 
-# Rules are numbered by 32 bits. Nobody has a predicate with so many arguments.
+# Rules are numbered by 32 bits.
 _MOST_RULES = 2**31 - 1
-_MOST_ARGUMENTS = 1 << 16
 
 
 def is_snapshot_file(name: str) -> bool:
@@ -135,7 +135,7 @@ def _arities(item: Item) -> dict[str, int]:
     for name, arity in item.members():
         if not is_predicate(name):
             arity.refuse("is of what is no name of a predicate")
-        arities[name] = arity.integer(0, _MOST_ARGUMENTS)
+        arities[name] = arity.integer(0, MOST_ARGUMENTS)
     return arities
 
 
@@ -172,7 +172,7 @@ def _relations(folder: Path, item: Item, files: Mapping[str, str], terms: int) -
             name.refuse("is there twice")
         path = folder / file.text()
         table = read_table(path, files[file.text()])
-        relations[name.text()] = relation_of_table(path, name.text(), arity.integer(0, _MOST_ARGUMENTS), terms, table)
+        relations[name.text()] = relation_of_table(path, name.text(), arity.integer(0, MOST_ARGUMENTS), terms, table)
     return tuple(relations.values())
 
 
