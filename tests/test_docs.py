@@ -25,6 +25,10 @@ BLOCK = re.compile(
 )
 
 
+# A file of this repository, by its name or its path.
+NAMED_FILE = re.compile(r"`((?:[\w.-]+/)*\w+\.py)`")
+
+
 def blocks(path: Path) -> Iterator[tuple[int, str]]:
     """The line and the text of each block to run."""
     text = path.read_text(encoding="utf-8")
@@ -56,6 +60,15 @@ def test_examples_do_what_they_say(path: Path, tmp_path: Path, monkeypatch: pyte
     names: dict[str, object] = {"__name__": "__main__"}
     for line, code in blocks(path):
         (run_session if ">>>" in code else run_program)(code, path, line, names)
+
+
+def test_files_that_are_named_are_there() -> None:
+    paths = [
+        f"/{path.relative_to(ROOT)}" for part in ("src", "tests", "examples") for path in (ROOT / part).rglob("*.py")
+    ]
+    named = [(file.name, name) for file in FILES for name in NAMED_FILE.findall(file.read_text(encoding="utf-8"))]
+    assert named
+    assert [where for where in named if not any(path.endswith(f"/{where[1]}") for path in paths)] == []
 
 
 def test_the_python_api_is_documented() -> None:
