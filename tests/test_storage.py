@@ -344,6 +344,14 @@ def test_damage_inside_the_journal_is_no_torn_tail(home: Path) -> None:
     journal_of(home).write_bytes(whole[:second] + whole[whole.index(b"\x9eREC", second + 1) :])
     with pytest.raises(StorageError, match="damaged after update 1"):
         KnowledgeBase.open(home)
+    # The second was there before the third was begun, also where neither is whole any more.
+    third = whole.index(b"\x9eREC", second + 1)
+    for end in (third + 10, len(whole)):
+        damaged = whole[: third - 10] + bytes(end - third + 10) + whole[end:]
+        journal_of(home).write_bytes(damaged)
+        with pytest.raises(StorageError, match=r"damaged after update 1 .* more updates behind"):
+            KnowledgeBase.open(home, journal=True)
+        assert journal_of(home).read_bytes() == damaged
 
 
 def test_a_record_that_is_whole_and_makes_no_sense(home: Path) -> None:

@@ -2,7 +2,7 @@
 
 A record is 20 bytes of header (a mark, its number from 1 on, the length of its payload and a checksum of all that) and
 the payload. A crash can tear only the last record, since each is forced to the disk before the next is written: a tail
-that is no whole record is cut. Anything wrong *before* a whole record is damage, and nothing is cut then.
+that is no whole record is cut. Anything wrong before another record is damage, and nothing is cut then.
 """
 
 from __future__ import annotations
@@ -52,6 +52,14 @@ def _record_at(data: bytes, at: int) -> tuple[int, bytes] | None:
     return number, payload
 
 
+def _more_behind(data: bytes, at: int) -> bool:
+    """Whether something follows the record that begins at an offset: then it was whole once, whatever it is now."""
+    if at + _HEADER.size > len(data):
+        return False
+    mark, _, length, _ = _HEADER.unpack_from(data, at)
+    return mark == MARK and at + _HEADER.size + length < len(data)
+
+
 def _offsets_of_marks(data: bytes, at: int) -> Iterator[int]:
     found = data.find(MARK, at)
     while found >= 0:
@@ -69,9 +77,9 @@ def read_journal(path: Path) -> Contents:
     while (record := _record_at(data, at)) is not None and record[0] == len(payloads) + 1:
         payloads.append(record[1])
         at += _HEADER.size + len(record[1])
-    if any(_record_at(data, place) is not None for place in _offsets_of_marks(data, at)):
+    if _more_behind(data, at) or any(_record_at(data, place) is not None for place in _offsets_of_marks(data, at)):
         raise StorageError(
-            f"{path} is damaged after update {len(payloads)} (byte {at}), with whole updates behind; restore a copy"
+            f"{path} is damaged after update {len(payloads)} (byte {at}), with more updates behind; restore a copy"
         )
     return Contents(payloads, at, at < len(data))
 
