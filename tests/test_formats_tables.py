@@ -16,6 +16,7 @@ import pytest
 
 from tidelog import IRI, ArityError, DataError, KnowledgeBase, Literal
 from tidelog.formats import FactBatch, columns_of, read_facts, values_of
+from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY
 from tidelog.values import Row, identity
 
 
@@ -279,6 +280,19 @@ def test_sound_texts_of_all_kinds_come_in() -> None:
             kb = KnowledgeBase()
             kb.load([FactBatch("p", [column], "somewhere", 1)])
             assert set(kb.facts("p")) == {(word,) for word in column.to_pylist()}
+
+
+@pytest.mark.parametrize("metadata", [{}, {KIND_KEY: CONSTANT_KIND}])
+def test_buffers_may_be_larger_than_their_arrays(metadata: dict[bytes, bytes]) -> None:
+    words = [b'"a"', b'"bc"']
+    offsets = np.array([0, 3, 7], np.int32).tobytes() + b"\xff" * 3
+    array = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(words) + b"\xff")]
+    )
+    table = pa.table([array], schema=pa.schema([pa.field("x", pa.string(), metadata=metadata)]))
+    expected = [("a",), ("bc",)] if metadata else [(word.decode(),) for word in words]
+    assert rows_of(table) == expected
+    assert rows_of(table.slice(1)) == expected[1:]
 
 
 def test_parquet_with_texts_that_are_none(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 import warnings
 from base64 import b64decode, b64encode
 from pathlib import Path
@@ -295,6 +297,24 @@ def test_certificates_that_are_none_are_told(tmp_path: Path) -> None:
     options = read_options({**REQUIRED, "host": "127.0.0.1", "caFile": str(tmp_path / "ca.pem")})
     with pytest.raises(DataError, match="the certificates cannot be used"):
         Listener(options, Spool(tmp_path))
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_broker_that_does_not_answer_leaves_no_client_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listens: bool
+) -> None:
+    pytest.importorskip("paho.mqtt")
+    monkeypatch.setattr("tidelog.spark.streams.mqtt._PATIENCE", 0.1)
+    threads = set(threading.enumerate())
+    with socket.socket() as broker:
+        broker.bind(("127.0.0.1", 0))
+        if listens:
+            broker.listen()
+        port = str(broker.getsockname()[1])
+        options = read_options({**REQUIRED, "host": "127.0.0.1", "port": port})
+        with pytest.raises(DataError, match="does not answer" if listens else "cannot be reached"):
+            Listener(options, Spool(tmp_path))
+    assert set(threading.enumerate()) <= threads
 
 
 @pytest.mark.parametrize(

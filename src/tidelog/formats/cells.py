@@ -40,6 +40,7 @@ from tidelog.formats.constants import (
     parse_literal,
     parse_string,
 )
+from tidelog.soundness import text_offsets
 from tidelog.values import Literal, Value, canonical
 
 TYPED_PATTERNS = (
@@ -112,7 +113,7 @@ def first_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.
     _, offset_buffer, data_buffer = texts.buffers()
     if offset_buffer is None or len(texts) == 0:
         return np.zeros(0, np.uint8), np.zeros(0, np.int32)
-    offsets = np.frombuffer(offset_buffer, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    offsets = text_offsets(texts)
     lengths = np.diff(offsets)
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.zeros(0, np.uint8)
     if not data.size:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.errors import StorageError
+from tidelog.soundness import text_offsets
 from tidelog.storage.files import checksum_of, checksum_of_file, force, reading
 from tidelog.storage.image import Arrays, RelationImage
 from tidelog.store.layout import K_BOOLEAN, K_FLOAT, K_INTEGER, K_IRI, K_LITERAL, K_STRING
@@ -102,9 +103,7 @@ def terms_of_table(path: Path, table: pa.Table) -> Arrays:
     _check_columns(path, table, _TERM_COLUMNS)
     _check_terms(path, table)
     texts = pc.fill_null(table["text"], "").combine_chunks()
-    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    if not len(texts):
-        offsets = np.zeros(1, np.int64)
+    offsets = text_offsets(texts) if len(texts) else np.zeros(1, np.int64)
     heap = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
     sizes = np.diff(offsets)
     if sizes.max(initial=0) > _MOST:

@@ -226,14 +226,21 @@ class Listener:
             client.username_pw_set(options.username, options.password)
         if options.tls is not None:
             _secure(client, options.tls)
-        host, port = options.host, options.port
         self._writer = threading.Thread(target=self._write, name="mqtt spool", daemon=True)
         self._writer.start()
         try:
-            client.connect(host, port)
+            self._connect(options.host, options.port)
+        except BaseException:
+            # Whoever tries again has another client, and this one would go on trying too.
+            self.stop()
+            raise
+
+    def _connect(self, host: str, port: int) -> None:
+        try:
+            self._client.connect(host, port)
         except (OSError, ValueError) as problem:
             raise DataError(f"the broker at {host}:{port} cannot be reached: {problem}") from None
-        client.loop_start()
+        self._client.loop_start()
         if not self._connected.wait(_PATIENCE):
             raise self._failure or DataError(f"the broker at {host}:{port} does not answer")
 
