@@ -152,6 +152,25 @@ def test_files_with_much_to_read_and_no_rows(tmp_path: Path, capsys: pytest.Capt
     assert "reading the facts took more than 3.0 s" in capsys.readouterr().err
 
 
+EMPTY = {
+    "csv.gz": b"\n",
+    "jsonl.gz": b"\n",
+    "nt.gz": b"#\n",
+    "ttl.gz": b"@prefix a: <b:> .\n",
+    "dlog.gz": b"@prefix a: <b:> .\n",
+}
+
+
+@pytest.mark.usefixtures("slow_clock")
+@pytest.mark.parametrize("form", EMPTY)
+def test_a_program_that_loads_such_files_waits_no_longer(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"edge.{form}"
+    path.write_bytes(gzip.compress(EMPTY[form] * ((40 << 20) // len(EMPTY[form])), 1))
+    kb = KnowledgeBase(timeout=3)
+    with pytest.raises(LimitError, match="reading the facts took more than 3 s"):
+        kb.load(read_file(path))
+
+
 @pytest.mark.usefixtures("slow_clock")
 def test_without_a_limit_time_does_not_matter() -> None:
     assert list(Deadline(None).watched(range(100))) == list(range(100))

@@ -78,24 +78,14 @@ def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
             timeout=options.timeout,
         )
     if options.facts:
-        load_facts(kb, options.facts, options.header, options.timeout)
+        load_facts(kb, options.facts, options.header)
     return kb
 
 
-def load_facts(kb: KnowledgeBase, folder: str, header: bool, timeout: float | None) -> None:
-    """Load a folder of facts in one update. A file may have much to read before it has a row: time is looked at then
-    too.
-    """
-    from tidelog.loading import Deadline
-
-    deadline = Deadline(timeout)
+def load_facts(kb: KnowledgeBase, folder: str, header: bool) -> None:
+    """Load a folder of facts in one update."""
     with reading(folder, total_bytes(folder)) as on_bytes:
-
-        def read(count: int) -> None:
-            on_bytes(count)
-            deadline.check()
-
-        kb.load(read_facts(folder, header, read))
+        kb.load(read_facts(folder, header, on_bytes))
 
 
 def warn_of_misspellings(kb: KnowledgeBase, program: Program) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.errors import LimitError
+from tidelog.formats.files import look
 from tidelog.reason.engine import Engine
 from tidelog.store.jit import working_time
 from tidelog.store.records import Cells
@@ -33,11 +34,19 @@ class Deadline:
             raise LimitError(f"reading the facts took more than {self._timeout} s; give it more time, or less to read")
 
     def watched(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Items that come in time."""
-        for item in items:
-            self.check()
+        """Items that come in time; readers of files look at it while they look for the next one."""
+        iterator = iter(items)
+        while (item := self._next(iterator)) is not None:
             yield item
+
+    def _next(self, iterator: Iterator[Item]) -> Item | None:
+        looked = look.set(self.check)
+        try:
+            item = next(iterator, None)
+        finally:
+            look.reset(looked)
         self.check()
+        return item
 
 
 class LoadedRows:
