@@ -201,7 +201,7 @@ def apply_attended(
     kb: KnowledgeBase, update: UpdateMapping, attendant: Attendant | None, before: LookAhead | None = None
 ) -> Change:
     """Apply an update while somebody looks in; one that was looked at before need not be checked and read again."""
-    with kb._lock:
+    with kb._lock.reserved():
         ready = None if before is None else before.ready(update)
         kb._engine.attendant = attendant
         try:
