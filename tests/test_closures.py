@@ -284,6 +284,19 @@ def test_rows_take_the_smaller_form(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(closure) == 601 * 101 + 100 + 100
 
 
+def test_rows_that_grow_node_by_node_are_no_wider_than_the_one_under_construction() -> None:
+    """Kernels go through a row and the one under construction together, from beginning to end."""
+    closure = DirectedClosure(capacity=520)
+    closure.apply(([], []), (list(range(500)), list(range(1, 501))))
+    for node in range(500, 530):
+        closure.apply(([], []), ([node], [node + 1]))
+        closure.apply(([node - 5], [node - 4]), ([], []))
+        held = closure._memory
+        assert max(held[rows + layout.WIDTH] for rows in memory.ROWS) <= len(held.arrays[layout.ROW]), node
+        closure.apply(([], []), ([node - 5], [node - 4]))
+        assert len(closure) == (node + 1) * (node + 2) // 2
+
+
 def test_numbering_depth_first_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(directed, "MANY_EDGES", 1)
     generator = random.Random(5)

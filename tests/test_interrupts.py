@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -130,21 +131,48 @@ def test_saving_that_is_struck_at_any_line_leaves_the_old_state_or_the_new_one(t
         kb.save(tmp_path / "kb")
 
 
-def test_streams_that_are_struck_at_any_line_go_on(tmp_path: Path) -> None:
-    def updates() -> list[dict[str, Any]]:
-        return [FACTS_ONLY, {"delete": {"edge": [("d", "e")]}}, {"add": {"edge": [("e", "a")]}}]
+STREAMED: list[dict[str, Any]] = [
+    FACTS_ONLY,
+    {"delete": {"edge": [("d", "e")]}},
+    {"add": {"edge": [("e", "a")]}},
+    {"add": {"node": [("last",)]}},
+]
 
+
+class Given(Iterator[Any]):
+    """Updates that are given one by one."""
+
+    def __init__(self, updates: list[dict[str, Any]]) -> None:
+        self._updates = iter(updates)
+
+    def __next__(self) -> Any:
+        return next(self._updates)
+
+
+def queued(updates: list[dict[str, Any]]) -> Queue[Any]:
+    queue: Queue[Any] = Queue()
+    for update in (*updates, None):
+        queue.put(update)
+    return queue
+
+
+@pytest.mark.parametrize("marking", [False, True])
+@pytest.mark.parametrize("source", [list, Given, queued])
+def test_streams_that_are_struck_at_any_line_go_on_and_lose_nothing(source: Callable[..., Any], marking: bool) -> None:
     def run(stream: Iterator[Any]) -> None:
         for _ in stream:
             pass
 
-    total = count_lines(lambda: run(example("auto").stream(updates())))
+    finished = example("auto")
+    total = count_lines(lambda: run(finished.stream(source(STREAMED), marking=marking)))
+    after = fingerprint(finished)
     for line in lines_to_try(total, seed=0):
         kb = example("auto")
-        stream = kb.stream(updates())
+        stream = kb.stream(source(STREAMED), marking=marking)
         struck_at(line, partial(run, stream))
         audit(kb)
         run(stream)
+        assert fingerprint(kb) == after, line
 
 
 def test_live_updates_that_are_struck_at_any_line_are_not_lost() -> None:

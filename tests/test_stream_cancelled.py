@@ -157,6 +157,17 @@ def test_a_change_waits_for_another_loop(monkeypatch: pytest.MonkeyPatch) -> Non
     assert asyncio.run(rest()) == EXPECTED
 
 
+@pytest.mark.parametrize("marking", [False, True])
+def test_a_stream_is_read_in_one_loop_after_the_other(marking: bool) -> None:
+    """Each loop cancels what it still awaits when it ends: the update after those that were asked for."""
+    stream = KnowledgeBase(RULES).stream(Items(UPDATES, pauses=5), marking=marking)
+
+    async def next_one() -> str:
+        return str(await anext(stream))
+
+    assert [asyncio.run(next_one()) for _ in UPDATES] == EXPECTED
+
+
 def test_who_waits_too_short_a_time_loses_nothing() -> None:
     async def run() -> list[str]:
         stream = KnowledgeBase(RULES).stream(Items(UPDATES))

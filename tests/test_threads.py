@@ -1,15 +1,23 @@
-"""Threads: who waits for whom, and who is refused."""
+"""Threads and children: who waits for whom, and who is refused."""
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import tidelog.settling
 from tidelog import KnowledgeBase, StorageError, TidelogError
+from tidelog.errors import BrokenError
+from tidelog.formats.batch import FactBatch
 
 CHAIN = [(number, number + 1) for number in range(2_000)]
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z), X < 400."
@@ -20,7 +28,7 @@ def test_close_waits_for_an_update_in_another_thread(tmp_path: Path) -> None:
     kb = KnowledgeBase.open(tmp_path / "kb", journal=True)
     begun = threading.Event()
     kb.register("noted", lambda value: (begun.set(), time.sleep(0.2), value)[2])
-    kb.add_rules("seen(Y) :- edge(X, Z), X = 1, Y = noted(X).")
+    kb.add_rules("seen(Y) :- edge(1, X), Y = noted(X).")
     problems: list[BaseException] = []
 
     def update() -> None:
@@ -97,3 +105,215 @@ def test_prefixes_of_an_update_in_work_are_not_seen() -> None:
     threading.Timer(0.1, go_on.set).start()
     assert len(kb.facts("ex:p")) == 1  # of the state after the update, prefixes and facts
     thread.join()
+
+
+# Code that comes in between
+
+
+def _asking(kb: KnowledgeBase, told: list[object]) -> Callable[..., None]:
+    """Asks the knowledge base, and notes how many answers there were, or that it was refused."""
+
+    def ask(*_: object) -> None:
+        try:
+            told.append(len(kb.query("q(X)")))
+        except TidelogError:
+            told.append("refused")
+
+    return ask
+
+
+@contextmanager
+def _alarms(handler: Callable[..., None], every: float) -> Iterator[None]:
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, every, every)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_handler_may_ask_another_knowledge_base_while_a_program_is_parsed() -> None:
+    other, told = KnowledgeBase("q(1)."), list[object]()
+    program = "".join(f"p{number}(X) :- r{number}(X, {number}).\n" for number in range(2_000))
+    with _alarms(_asking(other, told), 0.01):
+        kb = KnowledgeBase(program)
+    assert len(kb.rules) == 2_000
+    assert 1 in told
+
+
+def test_a_handler_is_refused_where_the_next_update_waits_for_what_it_interrupts() -> None:
+    """The main thread lists changes, for which the updates of another thread wait. No waiting for each other."""
+    size = 1_500
+    kb, told = KnowledgeBase("q(1). path(X, Y) :- e(X, Y). path(X, Z) :- path(X, Y), path(Y, Z)."), list[object]()
+    middle = {"e": [(size // 2, size // 2 + 1)]}
+    changes = [kb.update(add={"e": [(number, number + 1) for number in range(size)]})]
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.is_set():
+            changes[0] = kb.update(delete=middle)
+            changes[0] = kb.update(add=middle)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    end = time.monotonic() + 2
+    with _alarms(_asking(kb, told), 0.003):
+        while time.monotonic() < end:
+            facts = {**changes[0].added, **changes[0].removed}["path"]
+            assert len(facts.to_arrow()) == len(facts)
+    over.set()
+    thread.join()
+    assert told
+
+
+def test_two_threads_read_what_rules_brought_and_took() -> None:
+    """A closure in the place of another one: both halves of its change are found in both closures."""
+    rules = ("p(X, Z) :- p(X, Y), p(Y, Z).", "p(Y, X) :- p(X, Y).")
+    kb = KnowledgeBase("p(X, Y) :- e(X, Y). " + rules[0])
+    kb.update(add={"e": [(number, number + 1) for number in range(300)]})
+    for number in range(20):
+        change = kb.update(
+            **{"remove_rules" if number % 2 else "add_rules": rules[1]},
+            add={"e": [(1000 + number, 0)]},
+            delete={"e": [(number, number + 1)]},
+        )
+        halves = [facts for facts in (change.added.get("p"), change.removed.get("p")) if facts is not None]
+        threads = [threading.Thread(target=facts.to_arrow, daemon=True) for facts in halves]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+def test_a_finalizer_cannot_change_what_its_thread_reads() -> None:
+    kb = KnowledgeBase("q(1).")
+    with kb._lock:
+        assert len(kb) == 1
+        with pytest.raises(TidelogError, match="in work in this thread"):
+            kb.update(add={"q": [(2,)]})
+    assert len(kb) == 1
+
+
+@pytest.mark.parametrize("given", ["rows", "batches"])
+def test_a_thread_that_a_reader_of_facts_waits_for_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tidelog.settling, "MOST_OF_A_CALL", 0.2)
+    kb, told = KnowledgeBase("q(1)."), list[object]()
+
+    def waiting(item: object) -> Iterator[Any]:
+        thread = threading.Thread(target=_asking(kb, told))
+        thread.start()
+        thread.join()
+        yield item
+
+    if given == "rows":
+        kb.update(add={"q": waiting((2,))})
+    else:
+        kb.load(waiting(FactBatch("q", [pa.array([2])], "a test", 1)))
+    assert told == ["refused"]
+    assert set(kb.facts("q")) == {(1,), (2,)}
+
+
+def test_who_leaves_a_context_does_not_wait_for_the_update_in_work() -> None:
+    kb = KnowledgeBase()
+    inside, go_on = threading.Event(), threading.Event()
+    kb.register("wait", lambda value: (inside.set(), go_on.wait(60), value)[2])
+    kb.add_rules("r(Y) :- q(X), Y = wait(X).")
+    began = time.monotonic()
+    live = kb.live()
+    live.__enter__()
+    live.submit(add={"q": [(1,)]})
+    assert inside.wait(60)
+    live.__exit__(ZeroDivisionError, None, None)
+    assert not go_on.is_set()
+    assert time.monotonic() - began < 30
+    go_on.set()
+    live.settle()
+    assert len(kb) == 2
+
+
+# Children
+
+
+def _in_child(act: Callable[[], int]) -> int:
+    """What a forked child finds, a number up to 100; -1 where it does not come to an end."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(act())
+        finally:
+            os._exit(101)
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return -1
+
+
+def _refused(act: Callable[[], object]) -> int:
+    try:
+        act()
+    except BrokenError:
+        return 7
+    return 8
+
+
+def test_a_child_that_is_forked_while_another_thread_works_is_refused() -> None:
+    kb = KnowledgeBase("q(1).")
+    change = kb.update(add={"q": [(2,)]})
+    inside, go_on = threading.Event(), threading.Event()
+    kb.register("wait", lambda value: (inside.set(), go_on.wait(60), value)[2])
+    thread = threading.Thread(target=kb.add_rules, args=("r(Y) :- q(X), Y = wait(X).",))
+    thread.start()
+    inside.wait(60)
+    assert _in_child(lambda: _refused(lambda: kb.query("q(X)"))) == 7
+    assert _in_child(lambda: len(set(change.added["q"]))) == 1
+    assert _in_child(lambda: len(KnowledgeBase("s(1). t(X) :- s(X)."))) == 2
+    go_on.set()
+    thread.join()
+    assert _in_child(lambda: len(kb.query("r(X)"))) == 2
+
+
+def test_a_child_that_another_thread_forks_gets_its_signals() -> None:
+    """The main thread defers signals while it works; in the child it is not there to end that."""
+    kb, found = KnowledgeBase("q(1)."), list[int]()
+
+    def strike() -> int:
+        signal.raise_signal(signal.SIGUSR1)
+        return 9
+
+    def fork(value: int) -> int:
+        thread = threading.Thread(target=lambda: found.append(_in_child(strike)))
+        thread.start()
+        thread.join()
+        return value
+
+    def handler(*_: object) -> None:
+        os._exit(7)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with kb._lock.working():
+            fork(1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert found == [7]
+
+
+def test_a_child_goes_on_with_what_waits_in_live_mode() -> None:
+    kb = KnowledgeBase("q(1).")
+    with kb.live() as live:
+        live.submit(add={"q": [(2,)]})
+        live.settle()
+
+        def more() -> int:
+            live.submit(add={"q": [(3,)]})
+            live.settle()
+            return len(kb)
+
+        assert _in_child(more) == 3

@@ -94,7 +94,7 @@ class KnowledgeBase:
         self._prefixes: dict[str, str] = {}
         self._arities: dict[str, int] = {}
         self._keys: dict[object, list[int]] = {}
-        self._lock = SettledLock()
+        self._lock = SettledLock(self._engine.store.readers)
         self._errors = 0
         self._commit: Mapping[str, str] = {}
         self._explains: Explainer | None = None
@@ -180,7 +180,8 @@ class KnowledgeBase:
         with self._lock.working(), self._terms_if_it_succeeds():
             arities = dict(self._arities)
             rows = LoadedRows(self._engine)
-            for batch in Deadline(self._engine.limits.timeout).watched(_interruptible(batches)):
+            watched = _interruptible(self._lock.watched(batches))
+            for batch in Deadline(self._engine.limits.timeout).watched(watched):
                 predicate = self._resolve(batch.predicate)
                 known = arities.setdefault(predicate, len(batch.columns))
                 if known > MOST_ARGUMENTS:
@@ -336,6 +337,8 @@ class KnowledgeBase:
         return encoded
 
     def _encode_rows(self, name: str, rows: Any) -> Cells | None:
+        if isinstance(rows, Iterator) and not hasattr(rows, "__arrow_c_stream__"):
+            rows = interruptible(list, self._lock.watched(rows))  # Whoever gives them may wait for others.
         return encode_rows(self._engine.store.terms, name, rows)
 
     # --- reading ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ closures as with plain rules, and no fact can be its own reason.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -30,6 +31,7 @@ from tidelog.reason.outcome import Request
 from tidelog.reason.transaction import Transaction
 from tidelog.results import Change
 from tidelog.snapshot import Snapshot
+from tidelog.sources import UpdateMapping
 from tidelog.store.growth import no_breath
 from tidelog.store.records import Cells
 from tidelog.store.terms import Terms
@@ -70,7 +72,7 @@ class Live:
         self._backlog = backlog
         self._when_full = when_full
         self._lock = kb._lock
-        self._intake = threading.Lock()
+        self._intake = threading.RLock()  # a finalizer may submit while its thread does
         self._incoming: deque[Submission] = deque()
         self._read_early: dict[int, Part] = {}  # of those that come, while one before them was read
         self._waiting: deque[Batch | Submission] = deque()
@@ -83,13 +85,16 @@ class Live:
         self._finishing = 0  # those who wait for the transaction in work
         self._background = 0  # contexts in which a thread works whenever there is work
         self._worker: threading.Thread | None = None
+        # For the worker and for how many want something: who says that he wants no more does not wait for an update.
+        self._wants = threading.Lock()
+        self._process = os.getpid()  # the process that the worker is of
         self._wake = threading.Event()
         self.window = Window(self._can_take_in_beside, self._take_in_beside)
         self._news = False  # something was taken in since the transaction in work was last held against it
         self._problem: BaseException | None = None  # that taking an update in met, to be raised where it can be
         self._changes: list[Change] = []
         self._refused: list[tuple[int, BaseException]] = []
-        kb._engine.reclaiming.holders.add(self)
+        kb._engine.reclaiming.add_holder(self)
         Terms.load_kernels()  # Who submits does not wait for them.
 
     # --- for everybody ---
@@ -110,13 +115,21 @@ class Live:
         update = check_update({key: part for key, part in parts.items() if part})
         self._make_room()
         with deferred():
-            with self._intake:
-                self._submitted += 1
-                self._incoming.append(Submission(self._submitted, update))
-                number = self._submitted
+            number = self._append(update)
             self._wake.set()
             self.window.use()
         return number
+
+    def _append(self, update: UpdateMapping) -> int:
+        with self._intake:
+            while True:
+                submission = Submission(self._submitted + 1, update)
+                # A finalizer that ran meanwhile may have submitted something.
+                if submission.number == self._submitted + 1:
+                    break
+            self._submitted += 1
+            self._incoming.append(submission)
+            return submission.number
 
     @property
     def pending(self) -> int:
@@ -146,10 +159,8 @@ class Live:
         target = self._submitted
         with deferred():
             with self._lock.bare():
-                self._unlimited += 1
-                here = self._worker is None
-                if here:
-                    self._worker = threading.current_thread()
+                self._want(1)
+                here = self._becomes_worker(threading.current_thread())
                 self._call_worker()
             try:
                 if here:
@@ -159,14 +170,15 @@ class Live:
                     self._raise_refused()
                     changes, self._changes = self._changes, []
             finally:
-                self._want_less()
+                self._want(-1)
             with self._lock.working():
                 return net_change(self._kb._engine.store.terms, changes)
 
-    def _want_less(self) -> None:
-        """Somebody who wanted everything to be done does so no more. No signal keeps this from being said."""
-        with self._lock.condition:
-            self._unlimited -= 1
+    def _want(self, more: int, background: int = 0) -> None:
+        """So many more want everything to be done, or fewer; so many more of them in the background."""
+        with self._wants:
+            self._unlimited += more
+            self._background += background
 
     def snapshot(self) -> Snapshot:
         """A settled state to read from, while updates go on; the transaction in work, if any, is finished first."""
@@ -175,8 +187,7 @@ class Live:
 
     def __enter__(self) -> Self:
         with self._lock.bare():
-            self._background += 1
-            self._unlimited += 1
+            self._want(1, background=1)
             self._call_worker()
         return self
 
@@ -186,21 +197,19 @@ class Live:
                 self.settle_all()
         finally:
             with deferred():
-                with self._lock.condition:
-                    self._background -= 1
-                self._want_less()
+                self._want(-1, background=-1)
                 self._wake.set()
 
     def settle_all(self) -> None:
         """Finish what was submitted, keeping the change for the next `settle`."""
         target = self._submitted
         with self._lock.bare():
-            self._unlimited += 1
+            self._want(1)
             try:
                 self._call_worker()
                 self._lock.wait_for(lambda: self._settled >= target)
             finally:
-                self._unlimited -= 1
+                self._want(-1)
         self._raise_refused()
 
     # --- room and errors ---
@@ -239,9 +248,24 @@ class Live:
         """See that somebody works; the caller holds the bare lock."""
         self._lock.condition.notify_all()
         self._wake.set()
-        if self._worker is None:
-            self._worker = threading.Thread(target=self._work, name="tidelog-live", daemon=True)
-            self._worker.start()
+        self._start_worker()
+
+    def _start_worker(self) -> None:
+        worker = threading.Thread(target=self._work, name="tidelog-live", daemon=True)
+        if self._becomes_worker(worker):
+            try:
+                worker.start()
+            except BaseException:  # There can be no more threads.
+                self._worker = None
+                raise
+
+    def _becomes_worker(self, thread: threading.Thread) -> bool:
+        """Let a thread be the one that works, unless another one is. In a forked child none is left of the parent's."""
+        with self._wants:
+            if self._worker is not None and self._process == os.getpid():
+                return False
+            self._worker, self._process = thread, os.getpid()
+            return True
 
     def _work(self) -> None:
         """Work in the background. Whoever waits is told where that ends: the knowledge base is of no use any more."""
@@ -283,10 +307,9 @@ class Live:
                 self._give_way()
                 self._work_on_next()
         finally:
-            with self._lock.condition:
-                self._worker = None
-                if self._background or self._units > 0 or self._unlimited > 1:
-                    self._call_worker()
+            self._worker = None
+            if self._background or self._units > 0 or self._unlimited > 1:
+                self._start_worker()
 
     def _give_way(self) -> None:
         """Between two transactions, let those have the knowledge base who wait for it."""
@@ -294,7 +317,7 @@ class Live:
             time.sleep(TURN)
 
     def _work_on_next(self) -> None:
-        with self._lock:
+        with self._lock.reserved():
             self._take_in()
             if not self._waiting:
                 return
@@ -464,8 +487,9 @@ class Live:
         return in_work and next_one.is_small and not next_one.changes_rules
 
     def _take_in_beside(self) -> None:
-        if self._can_take_in_beside():  # Somebody else may have done so.
-            self._take_in_next()
+        with self._kb._engine.store.readers.entered():  # Whoever works may wait until this is done.
+            if self._can_take_in_beside():  # Somebody else may have done so.
+                self._take_in_next()
 
     def _encoded(self, submission: Submission, batch: Batch) -> Part:
         """The facts of a submission; one that cannot be read is refused, and does nothing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from tidelog.language import display_predicate, resolve_predicate
 from tidelog.reason.outcome import StoredRows
 from tidelog.results import Answers, FactSet
 from tidelog.settling import unguarded
+from tidelog.store.locks import ThreadLock
 
 if TYPE_CHECKING:
     from tidelog.knowledge_base import KnowledgeBase
@@ -26,7 +26,7 @@ class Snapshot:
         self._prefixes = dict(origin.prefixes)
         self._functions = {name: unguarded(function) for name, function in origin._functions.items()}
         self._updates = updates
-        self._copying = threading.Lock()
+        self._copying = ThreadLock()
         self._queried: KnowledgeBase | None = None
 
     @classmethod
@@ -65,8 +65,10 @@ class Snapshot:
         return sum(map(len, self._facts.values()))
 
     def _copy(self) -> KnowledgeBase:
-        """The facts in a knowledge base of their own, made once."""
-        with self._copying:
+        """The facts in a knowledge base of their own, made once; but a handler that asks in the middle of that makes
+        another one.
+        """
+        with self._copying.mutex:
             if self._queried is None:
                 copied = type(self._origin)()
                 copied._prefixes = self._prefixes

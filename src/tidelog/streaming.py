@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import DataError
 from tidelog.reason.attendant import SHUT, Attendant
+from tidelog.reason.interrupts import comes_from_signal, deferred
 from tidelog.reason.outcome import Request, Rows
 from tidelog.reason.transaction import BUDGET, Transaction
 from tidelog.results import Change
@@ -45,16 +46,29 @@ class Stream(Iterator[Change]):
         self._source = source
         self._marking = marking
         self._ahead: LookAhead | None = None
+        self._taken: UpdateMapping | None = None  # and not applied yet: the handler of a signal raised in between
 
     def __next__(self) -> Change:
-        update = self._source.take()
-        if update is None:
-            raise StopIteration
+        with deferred():
+            if self._taken is None:
+                self._taken = self._source.take()
+            if self._taken is None:
+                raise StopIteration
+            return self._applied(self._taken)
+
+    def _applied(self, update: UpdateMapping) -> Change:
+        """Apply the update that was taken. One that a signal interrupts has not failed: it is applied next time."""
         before = self._ahead
         ahead = LookAhead(self._kb, self._source.peek if self._marking else _nothing_ahead)
         # After a failure prefixes are as they were, and what was looked at may have other names.
         self._ahead = None
-        change = apply_attended(self._kb, update, ahead, before)
+        try:
+            change = apply_attended(self._kb, update, ahead, before)
+        except BaseException as problem:
+            if not comes_from_signal(problem):
+                self._taken = None
+            raise
+        self._taken = None
         self._ahead = ahead
         return change
 
@@ -89,6 +103,8 @@ class AsyncStream(AsyncIterator[Change]):
             return change
 
     async def _next_update(self) -> UpdateMapping:
+        if self._pull is not None and _has_ended_with_its_loop(self._pull):
+            self._pull = None
         pull = self._pull = self._pull or _started(anext(self._updates))
         if not pull.done():
             await asyncio.wait([pull])
@@ -124,6 +140,13 @@ def _nothing_ahead() -> UpdateMapping | None:
 
 def _started(update: Awaitable[UpdateMapping]) -> asyncio.Future[UpdateMapping]:
     return asyncio.ensure_future(update)
+
+
+def _has_ended_with_its_loop(pull: asyncio.Future[UpdateMapping]) -> bool:
+    """Whether an update was awaited in another loop, which is gone, and did not come: it is awaited once more."""
+    if pull.get_loop() is asyncio.get_running_loop():
+        return False
+    return pull.cancelled() or (not pull.done() and pull.get_loop().is_closed())
 
 
 def _when_done(pull: asyncio.Future[UpdateMapping]) -> Peek:
@@ -201,7 +224,7 @@ def apply_attended(
     kb: KnowledgeBase, update: UpdateMapping, attendant: Attendant | None, before: LookAhead | None = None
 ) -> Change:
     """Apply an update while somebody looks in; one that was looked at before need not be checked and read again."""
-    with kb._lock:
+    with kb._lock.reserved():
         ready = None if before is None else before.ready(update)
         kb._engine.attendant = attendant
         try:

@@ -7,7 +7,6 @@ it to say what it expected.
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
@@ -71,8 +70,9 @@ def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>")
     return query
 
 
-_ACTIONS = Actions()
-_LOCK = threading.Lock()
+# Those that parse nothing just now. No lock: a parse can be interrupted by code that parses something else, as the
+# handler of a signal may, and a child can be forked while another thread parses. Whoever finds none here makes one.
+_idle: list[tuple[Automaton, Actions]] = []
 
 
 @cache
@@ -91,24 +91,28 @@ def _lark() -> Any:
     )
 
 
-@cache
-def _automaton() -> Automaton:
-    return Automaton(_lark(), _ACTIONS)
+def _new_automaton() -> tuple[Automaton, Actions]:
+    actions = Actions()
+    return Automaton(_lark(), actions), actions
 
 
 def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> Parsed:
     given = Source(text.removeprefix("\ufeff"), source)
     if not is_unicode(given.text):
         raise _no_unicode(given)
-    automaton = _automaton()
-    with _LOCK, _no_collection():
+    try:
+        automaton, actions = _idle.pop()
+    except IndexError:
+        automaton, actions = _new_automaton()
+    with _no_collection():
         try:
-            parsed = _ACTIONS.begin(given, prefixes)
+            parsed = actions.begin(given, prefixes)
             automaton.parse(given.text, start)
         except Stuck:
             raise _mistake(given, start) from None
         finally:
-            _ACTIONS.forget()
+            actions.forget()
+            _idle.append((automaton, actions))
     return parsed
 
 
@@ -138,8 +142,8 @@ def _mistake(given: Source, start: str) -> ParseError:
 def _no_collection() -> Iterator[None]:
     """A growing tree has no cycles, so a collector that walks it again and again finds nothing and doubles the time."""
     enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
         if enabled:

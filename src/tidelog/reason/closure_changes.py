@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tidelog.reason.interrupts import check
 from tidelog.reason.outcome import LateRows
 from tidelog.reason.replacement import MissingPairs
 from tidelog.reason.transaction import Transaction
 from tidelog.store.closures import ClosureChange
 from tidelog.store.jit import address
 from tidelog.store.layout import F_IN, F_OLD
+from tidelog.store.locks import Readers
 from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
 from tidelog.store.update_kernels import load_rows
@@ -22,8 +24,8 @@ PIECE = 1 << 20
 class LazyRows(LateRows):
     """Pairs that a change of a closure brought or took, listed when somebody looks."""
 
-    def __init__(self, change: ClosureChange, appeared: bool) -> None:
-        super().__init__(change.count(appeared))
+    def __init__(self, change: ClosureChange, appeared: bool, readers: Readers) -> None:
+        super().__init__(change.count(appeared), readers)
         self._change: ClosureChange | None = change
         self._appeared = appeared
 
@@ -34,7 +36,7 @@ class LazyRows(LateRows):
 
     def _listed(self, most: int) -> Cells:
         assert self._change is not None
-        return self._change.rows(self._appeared, most)
+        return self._change.rows(self._appeared, most, check)
 
     def _let_go(self) -> None:
         self._change = None

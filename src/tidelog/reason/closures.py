@@ -95,7 +95,7 @@ class ClosureNode:
         self._rules = rules
         self.closure = self._empty_closure()
         self._bases: tuple[Node, ...] | None = None
-        self._unread: weakref.WeakSet[LazyRows] = weakref.WeakSet()
+        self._unread: tuple[weakref.ref[LazyRows], ...] = ()
         self._applied = False
         self._told = False  # `_unread` are pairs that changed in the update in work
         # What the closure takes the place of in the update in work: records, or the closure of another module.
@@ -364,8 +364,8 @@ class ClosureNode:
             member.relation.was_empty = len(self.closure) == 0
         change = self.closure.apply(gone, come, self._watch(transaction, 0))
         self._applied = True
-        lost, won = LazyRows(change, appeared=False), LazyRows(change, appeared=True)
-        self._unread, self._told = weakref.WeakSet((lost, won)), True
+        lost, won = (LazyRows(change, appeared, self._store.readers) for appeared in (False, True))
+        self._unread, self._told = (weakref.ref(lost), weakref.ref(won)), True
         return {member.relation.name: self._delta(transaction, member, lost, won) for member in self.members}
 
     def _delta(self, transaction: Transaction, member: Member, lost: LazyRows, won: LazyRows) -> ClosureDelta:
@@ -395,7 +395,7 @@ class ClosureNode:
             former, present = self._former[member.relation.name], self._pairs_of(member)
             member.relation.was_empty = len(former) == 0
             common = self._count_common(transaction, former, present, delta)
-            changed = differences(former, present, common)
+            changed = differences(former, present, common, self._store.readers)
             deltas[member.relation.name] = ClosureDelta(transaction, member.relation, *changed)
         return deltas
 
@@ -411,8 +411,8 @@ class ClosureNode:
         """List the few pairs that an earlier change brought or took, where somebody may still look. Many are better
         found again by whoever does.
         """
-        for rows in list(self._unread):
-            if rows.count <= LAZY_FROM:
+        for rows in (held() for held in self._unread):
+            if rows is not None and rows.count <= LAZY_FROM:
                 rows.read()
 
     def _refuse_floats(self, rows: Cells) -> None:
@@ -435,7 +435,7 @@ class ClosureNode:
             self._undo()
         if self._told:
             # Nobody will see them. Those of an earlier update stay: somebody may still look.
-            self._unread.clear()
+            self._unread = ()
         self._applied = self._told = False
         # Plans that the failed update made may speak of relations that are none any more.
         self.forget_plans()

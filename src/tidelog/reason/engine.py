@@ -84,7 +84,7 @@ class Engine:
         self._cores = Cores(self, enabled=modules)
         self.nodes = Nodes(self.store, self.graph, self._cores)
         # Rows of changes that nobody has looked at and somebody still may.
-        self._unread: weakref.WeakSet[AppendedRows] = weakref.WeakSet()
+        self._unread: list[weakref.ref[AppendedRows]] = []
         # Time in updates, without compilation, by the first predicate of a component.
         self.seconds: dict[str, float] = {}
         # The counter that the derivations of each rule stand in.
@@ -167,8 +167,9 @@ class Engine:
             self.store.breathe = self.attendant.breathe
             with self.attendant.window:
                 self.store.complete_tables()
-        for rows in list(self._unread):
-            rows.read()
+        for rows in (held() for held in self._unread):
+            if rows is not None:
+                rows.read()
         self._unread.clear()
         start_ranks_over(self.store)
         if self.store.code.crowded and self.store.code.make_room(self.nodes.words()):
@@ -306,7 +307,7 @@ class Engine:
         if isinstance(delta, Appended):
             rows = AppendedRows(delta.relation, delta.start, delta.stop)
             if rows.count > LAZY_FROM:
-                self._unread.add(rows)
+                self._unread.append(weakref.ref(rows))
             else:
                 rows.read()
             return NO_ROWS, rows

@@ -22,7 +22,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -34,6 +34,13 @@ MOMENT = 0.002
 _get_handler: Callable[[int], Any] = _signal.getsignal
 _set_handler: Callable[[int, Any], Any] = _signal.signal
 _SIGNALS = tuple(sorted(map(int, signal.valid_signals())))
+
+# The handler that asyncio has for signals of `loop.add_signal_handler`.
+_NOTHING_DONE = ("asyncio.unix_events", "_sighandler_noop")
+
+# The attribute of an exception that a handler has raised. The exception itself is kept by nobody: its traceback would
+# keep all that the interrupted call has used.
+_FROM_HANDLER = "_tidelog_raised_by_handler"
 
 
 class _Deferral:
@@ -48,7 +55,7 @@ class _Deferral:
         self._at_once = False
         self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
         self._pending: dict[int, FrameType | None] = {}
-        self.raised: BaseException | None = None  # what the last handler raised, if it did
+        self._forked_by_main = True
 
     def begin(self) -> None:
         if self._depth:
@@ -70,13 +77,15 @@ class _Deferral:
             return
         self._send_again()
         self._depth = 0
-        self._give_back()
-        self._send_again()
+        try:
+            self._give_back()
+        finally:
+            self._send_again()
 
     def _take_over(self) -> None:
         for number in _SIGNALS:
             handler = _get_handler(number)
-            if callable(handler) and handler != self.note:
+            if callable(handler) and handler != self.note and not _does_nothing(handler):
                 self._handlers[number] = handler
                 _set_handler(number, self.note)
 
@@ -88,8 +97,14 @@ class _Deferral:
 
     def _send_again(self) -> None:
         while self._pending:
-            number, _ = self._pending.popitem()
-            threading.Timer(MOMENT, _send, (number,)).start()
+            number, frame = self._pending.popitem()
+            try:
+                threading.Timer(MOMENT, _send, (number,)).start()
+            except RuntimeError:  # There can be no more threads. Then at once, as soon as nobody notes it again.
+                if self._depth:
+                    self._pending[number] = frame
+                    return
+                _send(number)
 
     def note(self, number: int, frame: FrameType | None) -> None:
         """What handles each signal while signals are deferred."""
@@ -109,7 +124,8 @@ class _Deferral:
         try:
             self._handlers[number](number, frame)
         except BaseException as problem:
-            self.raised = problem
+            with suppress(AttributeError, TypeError):
+                setattr(problem, _FROM_HANDLER, True)
             raise
 
     def check(self) -> None:
@@ -125,15 +141,35 @@ class _Deferral:
         """Call a function, within which handlers are run at once."""
         if not self._depth:
             return function(*arguments)
-        self.raised = None
         self._at_once = True
         try:
             return function(*arguments)
         finally:
             self._at_once = False
 
+    # --- children ---
+
+    def before_fork(self) -> None:
+        self._forked_by_main = _is_main()
+
+    def after_fork_in_child(self) -> None:
+        """Where another thread has forked, nobody in the child will end what the main thread has deferred."""
+        if not self._forked_by_main:
+            self._depth, self._at_once = 0, False
+            self._outer.clear()
+            self._pending.clear()
+            self._give_back()
+
 
 _deferral = _Deferral()
+os.register_at_fork(before=_deferral.before_fork, after_in_child=_deferral.after_fork_in_child)
+
+
+def _does_nothing(handler: Callable[..., Any]) -> bool:
+    """Whether an event loop has put a handler there that does nothing: the loop hears of the signal by itself, and
+    would do so once more if the signal were sent again.
+    """
+    return (getattr(handler, "__module__", ""), getattr(handler, "__name__", "")) == _NOTHING_DONE
 
 
 def _send(number: int) -> None:
@@ -185,10 +221,13 @@ def interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def comes_from_signal(problem: BaseException) -> bool:
     """Whether a problem is, or was raised in the course of, what the handler of a signal raised."""
-    raised = _deferral.raised
-    if raised is None or not _is_main():
+    if not _is_main():
         return False
     found: BaseException | None = problem
-    while found is not None and found is not raised:
+    seen: set[int] = set()
+    while found is not None and id(found) not in seen:
+        if getattr(found, _FROM_HANDLER, False):
+            return True
+        seen.add(id(found))
         found = found.__cause__ or found.__context__
-    return found is raised
+    return False

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from threading import RLock
 from typing import Protocol
 
 import numpy as np
 
 from tidelog.language.syntax import Rule
+from tidelog.reason.interrupts import deferred
+from tidelog.store.locks import Readers, ThreadLock
 from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
 
@@ -75,25 +76,40 @@ class Request:
 NO_REQUEST = Request()
 
 
-class LateRows(ABC):
-    """Rows that are listed when somebody looks, once: it may be any thread, at any time."""
+# For rows that lie where no update changes anything.
+NOBODY_WAITS = Readers()
 
-    def __init__(self, count: int) -> None:
+
+class LateRows(ABC):
+    """Rows that are listed when somebody looks, once: it may be any thread, at any time. `readers` are those whom an
+    update may have to wait for.
+    """
+
+    def __init__(self, count: int, readers: Readers = NOBODY_WAITS) -> None:
         self.count = count
         self._rows: Cells | None = None
+        self._readers = readers
         # An update that is about to change what the rows lie in waits for whoever is reading them.
-        self._lock = RLock()
+        self._lock = ThreadLock()
 
     def read(self) -> Cells:
-        with self._lock:
-            if self._rows is None:
-                self._rows = self._listed(self.count)
-                self._let_go()
-            return self._rows
+        rows = self._rows
+        return self._read(self.count) if rows is None else rows
 
     def first(self, most: int) -> Cells:
-        with self._lock:
-            return self._listed(min(most, self.count)) if self._rows is None else self._rows[:most]
+        rows = self._rows
+        return self._read(min(most, self.count)) if rows is None else rows[:most]
+
+    def _read(self, most: int) -> Cells:
+        """List so many rows. What a handler raises meanwhile leaves no lock taken: it is raised between two pieces."""
+        with deferred(), self._readers.entered(), self._lock.mutex:
+            if self._rows is not None:
+                return self._rows[:most]
+            rows = self._listed(most)
+            if most == self.count:
+                self._rows = rows
+                self._let_go()
+            return rows
 
     @abstractmethod
     def _listed(self, most: int) -> Cells:
@@ -108,7 +124,7 @@ class AppendedRows(LateRows):
     """Rows of new records, copied when somebody looks, at the latest before the records change."""
 
     def __init__(self, relation: Relation, start: int, stop: int) -> None:
-        super().__init__(stop - start)
+        super().__init__(stop - start, relation.store.readers)
         self._place: tuple[Relation, int] | None = (relation, start)
 
     def _listed(self, most: int) -> Cells:

@@ -13,7 +13,7 @@ called again if they come back.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
@@ -46,7 +46,19 @@ class Reclaiming:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._perhaps_unused = 0
-        self.holders: weakref.WeakSet[Holder] = weakref.WeakSet()
+        self._holders: list[weakref.ref[Holder]] = []
+
+    def add_holder(self, holder: Holder) -> None:
+        """From any thread, at any time."""
+        self._holders.append(weakref.ref(holder))
+
+    def _held(self) -> Iterator[Cells]:
+        for found in tuple(self._holders):
+            holder = found()
+            if holder is None:
+                self._holders.remove(found)
+            else:
+                yield from holder.held_rows()
 
     def note(self, terms: int) -> None:
         """So many more terms may be in use no longer."""
@@ -66,7 +78,7 @@ class Reclaiming:
         with suppress(MemoryError):
             used = np.zeros(len(self._store.terms), np.bool_)
             used[list(self._store.code.constants)] = True
-            for held in (*rows, *(held for holder in self.holders for held in holder.held_rows())):
+            for held in (*rows, *self._held()):
                 used[held] = True
             memos = [self._store.relations[number] for number in self._store.memo_functions]
             for relation in self._store.relations:

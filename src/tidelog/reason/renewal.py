@@ -111,4 +111,6 @@ def renewed_closure(store: Store, relation: Relation, former: ClosurePairs) -> R
     """What changed where there was a closure, whose pairs need not become records for that."""
     rows = relation.rows()
     kept = np.flatnonzero(former.contains(rows)).astype(np.int32)
-    return Renewed(store, relation, kept, MissingPairs(former, StoredPairs(rows), len(former) - len(kept)))
+    return Renewed(
+        store, relation, kept, MissingPairs(former, StoredPairs(rows), len(former) - len(kept), store.readers)
+    )

@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.program.modules import Diagonal, Kind, Module
+from tidelog.reason.interrupts import check
 from tidelog.reason.outcome import LateRows
 from tidelog.store.closures import Closure
+from tidelog.store.locks import Readers
 from tidelog.store.records import Cells
 
 Mask = npt.NDArray[np.bool_]
@@ -36,12 +38,18 @@ class Pairs(Protocol):
 
     def pieces(self) -> Iterator[Cells]: ...
 
+    @property
+    def order(self) -> int:
+        """Two sets are settled in this order, lest two threads that do so wait for each other."""
+
     def settled(self) -> AbstractContextManager[Pairs]:
         """The same pairs, for whoever looks after the update: it may be any thread, at any time."""
 
 
 class StoredPairs:
     """Pairs that lie in rows, each once."""
+
+    order = 0
 
     def __init__(self, rows: Cells) -> None:
         self._rows = rows
@@ -75,6 +83,10 @@ class ClosurePairs:
     def __len__(self) -> int:
         return len(self._view)
 
+    @property
+    def order(self) -> int:
+        return id(self._closure)
+
     def contains(self, rows: Cells) -> Mask:
         return self._view.contains(rows[:, 0], rows[:, 1])
 
@@ -83,15 +95,15 @@ class ClosurePairs:
 
     @contextmanager
     def settled(self) -> Iterator[Pairs]:
-        with self._closure.at(self._moment) as closure:
+        with self._closure.at(self._moment, check) as closure:
             yield ClosurePairs(closure, self._turned)
 
 
 class MissingPairs(LateRows):
     """The pairs of one set that another lacks: `count` of them, listed when somebody looks."""
 
-    def __init__(self, pairs: Pairs, other: Pairs, count: int) -> None:
-        super().__init__(count)
+    def __init__(self, pairs: Pairs, other: Pairs, count: int, readers: Readers) -> None:
+        super().__init__(count, readers)
         self._sets: tuple[Pairs, Pairs] | None = (pairs, other)
 
     def pieces(self) -> Iterator[Cells]:
@@ -108,21 +120,31 @@ class MissingPairs(LateRows):
     def _listed(self, most: int) -> Cells:
         assert self._sets is not None
         listed, found = [np.empty((0, 2), np.int32)], 0
-        with self._sets[0].settled() as pairs, self._sets[1].settled() as other:
+        with self._settled(*self._sets) as (pairs, other):
             pieces = self._missing(pairs, other)
             while found < most:
                 listed.append(next(pieces)[: most - found])
                 found += len(listed[-1])
+                check()
         return np.concatenate(listed)
+
+    @contextmanager
+    def _settled(self, pairs: Pairs, other: Pairs) -> Iterator[tuple[Pairs, Pairs]]:
+        if pairs.order <= other.order:
+            with pairs.settled() as first, other.settled() as second:
+                yield first, second
+        else:
+            with other.settled() as second, pairs.settled() as first:
+                yield first, second
 
     def _let_go(self) -> None:
         self._sets = None
 
 
-def differences(former: Pairs, present: Pairs, common: int) -> tuple[MissingPairs, MissingPairs]:
+def differences(former: Pairs, present: Pairs, common: int, readers: Readers) -> tuple[MissingPairs, MissingPairs]:
     """The pairs that are gone, and those that have come."""
-    gone = MissingPairs(former, present, len(former) - common)
-    return gone, MissingPairs(present, former, len(present) - common)
+    gone = MissingPairs(former, present, len(former) - common, readers)
+    return gone, MissingPairs(present, former, len(present) - common, readers)
 
 
 def count_common(one: Pairs, other: Pairs, look: Look) -> int:

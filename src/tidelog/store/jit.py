@@ -100,8 +100,9 @@ def _type_of(argument: object) -> Any:
     return types.int64 if isinstance(argument, np.integer) else numba.typeof(argument)
 
 
-# One thread at a time: others wait for a kernel and do not compile it too, and Numba's settings change meanwhile.
-_COMPILING = threading.Lock()
+# One thread at a time: others wait for a kernel and do not compile it too, and Numba's settings change meanwhile. The
+# thread that compiles may be interrupted by code that needs another kernel: the handler of a signal, a finalizer.
+_COMPILING = threading.RLock()
 
 
 class _EntryPoint:

@@ -39,6 +39,7 @@ from tidelog.store.layout import (
     M_SIZE,
     SORT_BUCKETS,
 )
+from tidelog.store.locks import Readers
 from tidelog.store.records import Cells, Index, Records
 from tidelog.store.relation import Relation, index_fields, relation_fields
 from tidelog.store.relation_kernels import find_old, find_rows
@@ -63,6 +64,7 @@ class Store:
         self.machine: npt.NDArray[np.int64] = np.zeros(M_SIZE, np.int64)
         self._capacity = capacity
         self.spare = Spare()
+        self.readers = Readers()  # of what updates change, without the lock of the knowledge base
         self.relation_table = relation_fields(8)
         self._index_table = index_fields(8)
         self.relations: list[Relation] = []

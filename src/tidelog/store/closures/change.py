@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidelog.store.closures.memory import Ints
+from tidelog.store.growth import Breathe, no_breath
 from tidelog.store.records import Cells
 
 if TYPE_CHECKING:
@@ -47,19 +48,20 @@ class ClosureChange:
         pairs = self.rows(added, self.count(added))
         return pairs[:, 0].copy(), pairs[:, 1].copy()
 
-    def rows(self, added: bool, most: int) -> Cells:
-        """The first pairs that appeared, or vanished; a row each."""
+    def rows(self, added: bool, most: int, look: Breathe = no_breath) -> Cells:
+        """The first pairs that appeared, or vanished; a row each. Between two pieces `look` may raise."""
         rows = np.empty((min(most, self.count(added)), 2), np.int32)
         if len(rows) == 0:
             return rows
         filled = 0
-        with self._closure.at(self._moment) as closure:
+        with self._closure.at(self._moment, look) as closure:
             pieces = closure.changed_pairs(added, min(PIECE, len(rows)))
             while filled < len(rows):
                 source, target = next(pieces)
                 place = rows[filled : filled + len(source)]
                 place[:, 0], place[:, 1] = source[: len(place)], target[: len(place)]
                 filled += len(place)
+                look()
         return rows
 
     def chunks(self, added: bool, size: int = PIECE) -> Iterator[Edges]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import RLock
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -52,6 +51,7 @@ from tidelog.store.closures.reading import ReadableClosure, as_edges, located
 from tidelog.store.closures.search import trace
 from tidelog.store.growth import Breathe, no_breath
 from tidelog.store.jit import address
+from tidelog.store.locks import ThreadLock
 
 Diagonal = Literal["closure", "given"]
 
@@ -88,7 +88,7 @@ class Closure(ReadableClosure):
         self._crowded = False
         self.breathe: Breathe = no_breath  # between two kernels
         # Whoever changes the closure has it, and whoever reads what an earlier change did.
-        self._lock = RLock()
+        self._lock = ThreadLock()
         self._changing = False
         self._watch: Watch = watch_nothing
 
@@ -108,7 +108,7 @@ class Closure(ReadableClosure):
         gone, come = as_edges(deleted), as_edges(added)
         if min((int(side.min()) for side in (*gone, *come) if len(side)), default=0) < 0:
             raise ValueError("Terms are numbered from 0 on; an edge has a negative one.")
-        with self._lock:
+        with self._lock.mutex:
             self._changing, self._watch = True, watch
             appeared, vanished = self._applied(gone, come)
             self._can_undo = True
@@ -213,11 +213,11 @@ class Closure(ReadableClosure):
         return self._history.now
 
     @contextmanager
-    def at(self, moment: Moment) -> Iterator[Self]:
+    def at(self, moment: Moment, look: Breathe = no_breath) -> Iterator[Self]:
         """The closure as it was at a moment, the change that led there being its last: itself, which nobody changes
-        meanwhile, or a copy of what it was.
+        meanwhile, or a copy of what it was. While the copy is made, `look` may raise.
         """
-        with self._lock:
+        with self._lock.mutex:
             if self._changing:
                 raise TidelogError("this cannot be read within the update that is in work; read it afterwards")
             if moment.version == self._version:
@@ -225,9 +225,10 @@ class Closure(ReadableClosure):
                 return
             past = Past.of(moment, self)
         copy = self._empty_copy()
+        copy._watch = lambda _more: look()
         copy._reload(past.base())
         if moment.made_by is not None:
-            copy.apply(*moment.made_by)
+            copy.apply(*moment.made_by, copy._watch)
         yield copy
 
     def _empty_copy(self) -> Self:

@@ -12,6 +12,7 @@ from tidelog.store.closures.closure import Closure, Diagonal
 from tidelog.store.closures.differences import CYCLIC, GIVEN, compare, emit_rows
 from tidelog.store.closures.layout import (
     BACKWARD,
+    CAPACITY,
     COMPONENTS,
     DONE,
     EDGES,
@@ -121,7 +122,9 @@ class DirectedClosure(Closure):
     def _lay_out(self, rows: int, needed: int, new_rows: int = 0) -> None:
         """Copy the rows to a pool with room for more words, or for new rows, in the form that suits them now."""
         memory = self._memory
-        width = self._width(rows, needed, memory[NODES] + (memory[NODES] >> 3 if new_rows else 0))
+        more = memory[NODES] >> 3 if new_rows else 0
+        # No wider than the row under construction: kernels go through both together.
+        width = self._width(rows, needed, min(memory[NODES] + more, memory[CAPACITY]))
         if width:
             alive = memory.alive()
             room = width * (alive + max(alive >> 3, new_rows, -(-needed // width)))
