@@ -116,6 +116,7 @@ class KnowledgeBase:
         `commit` is a note of texts that becomes durable in the same step as the update: `commit_info`.
         """
         with self._lock.working(), self._terms_if_it_succeeds():
+            self._engine.reclaim_terms()  # Here too, since updates that fail may get no further.
             added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
             program = interruptible(self._parse_rules, checked_text(add_rules, "add_rules"))
             before = dict(self._prefixes)
@@ -171,6 +172,7 @@ class KnowledgeBase:
     def load(self, batches: Iterable[FactBatch]) -> Change:
         """Add the facts that a reader of `tidelog.formats` yields, in one update. Limits hold while they are read."""
         with self._lock.working(), self._terms_if_it_succeeds():
+            self._engine.reclaim_terms()
             arities = dict(self._arities)
             rows = LoadedRows(self._engine)
             for batch in Deadline(self._engine.limits.timeout).watched(_interruptible(batches)):
@@ -187,7 +189,7 @@ class KnowledgeBase:
 
     @contextmanager
     def _terms_if_it_succeeds(self) -> Iterator[None]:
-        """An update that fails leaves terms behind that nobody may need."""
+        """An update that fails leaves terms behind that nobody may need; the next one gives them back."""
         terms = self._engine.store.terms
         before = terms.created
         try:
