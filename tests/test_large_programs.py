@@ -1,12 +1,14 @@
 """Programs of many rules: what is done for them grows with their number, and not with its square.
 
-Counted are calls of functions, Python's and others', which is the same on every machine.
+Counted are calls of functions, Python's and others', and lines of tidelog, which is the same on every machine.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -30,39 +32,52 @@ PROGRAMS = {
     ),
 }
 FEW, MANY = 70, 280
+SOME = 5 * MANY  # times that a line may be gone through by chance
 
 
-class Calls:
-    """How many functions are called within."""
+SOURCES = str(Path(tidelog.__file__).parent)
+
+
+class Work:
+    """How many functions are called within, and how often each line of tidelog is gone through."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.calls = 0
+        self.lines: Counter[tuple[str, int]] = Counter()
 
-    def _note(self, _frame: FrameType, event: str, _argument: Any) -> None:
-        self.count += event in ("call", "c_call")
+    def _call(self, _frame: FrameType, event: str, _argument: Any) -> None:
+        self.calls += event in ("call", "c_call")
 
-    def __enter__(self) -> Calls:
-        sys.setprofile(self._note)
+    def _enter(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        return self._step if frame.f_code.co_filename.startswith(SOURCES) else None
+
+    def _step(self, frame: FrameType, event: str, _argument: Any) -> Any:
+        if event == "line":
+            self.lines[frame.f_code.co_filename, frame.f_lineno] += 1
+        return self._step
+
+    def __enter__(self) -> Work:
+        sys.settrace(self._enter)
+        sys.setprofile(self._call)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
+        sys.settrace(None)
 
 
-def calls_with(name: str, size: int) -> dict[str, int]:
-    """The calls that each step with a program of so many rules takes."""
+def work_with(name: str, size: int) -> dict[str, Work]:
+    """What each step with a program of so many rules takes."""
     rule, more = PROGRAMS[name]
     text = " ".join(rule(number, (number - 1) % size) for number in range(size)) + more
     row = (1, 1) if "Y" in text else (1,)
     last = f"p{size - 1}({', '.join(map(str, row))})"
     kb = tidelog.KnowledgeBase()
-    found: dict[str, int] = {}
+    found: dict[str, Work] = {}
 
     def counted(step: str, function: Callable[[], Any]) -> Any:
-        with Calls() as calls:
-            result = function()
-        found[step] = calls.count
-        return result
+        with Work() as found[step]:
+            return function()
 
     counted("add rules", lambda: kb.update(add_rules=text))
     counted("add a fact", lambda: kb.update(add={"p0": [row]}))
@@ -73,6 +88,9 @@ def calls_with(name: str, size: int) -> dict[str, int]:
     counted("delete it", lambda: kb.update(delete={"p0": [row]}))
     assert len(kb) == 0
     kb.update(add={"p0": [row]})
+    one = rule(size // 2, size // 2 - 1)
+    counted("remove a rule", lambda: kb.update(remove_rules=one))
+    counted("add it again", lambda: kb.update(add_rules=one))
     counted("remove rules", lambda: kb.update(remove_rules=text))
     assert len(kb) == 1
     return found
@@ -81,7 +99,9 @@ def calls_with(name: str, size: int) -> dict[str, int]:
 @pytest.mark.skipif(JIT_DISABLED, reason="what kernels call would count")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_work_grows_with_the_number_of_rules(name: str) -> None:
-    calls_with(name, 3)  # whatever is done once is done
-    few, many = calls_with(name, FEW), calls_with(name, MANY)
-    for step, count in many.items():
-        assert count < 1.5 * (MANY // FEW) * few[step], step
+    work_with(name, 3)  # whatever is done once is done
+    few, many = work_with(name, FEW), work_with(name, MANY)
+    for step, work in many.items():
+        assert work.calls < 1.5 * (MANY // FEW) * few[step].calls, step
+        for line, count in work.lines.items():
+            assert count < 1.5 * (MANY // FEW) * few[step].lines[line] + SOME, (step, line)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import tidelog.reason.reclaiming
@@ -14,7 +16,9 @@ import tidelog.store.relation
 from audit import audit
 from engine_util import ALGORITHMS, knowledge_base
 from generate import EVERYTHING, soak
-from tidelog import IRI, KnowledgeBase
+from tidelog import IRI, ArityError, KnowledgeBase, LimitError
+from tidelog.formats.batch import FactBatch
+from tidelog.reason.transaction import Limits
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
 
@@ -90,6 +94,93 @@ def test_constants_of_facts_that_went_are_forgotten(monkeypatch: pytest.MonkeyPa
     assert len(kb) == 0
     assert len(kb._engine.store.terms) < 8000
     assert kb._engine.store.terms.nbytes < 1 << 20
+
+
+Rows = list[tuple[Any, ...]]
+
+
+def _delete_what_is_not_there(kb: KnowledgeBase, rows: Rows) -> None:
+    kb.update(delete={"p": rows})
+
+
+def _delete_it_in_a_stream(kb: KnowledgeBase, rows: Rows) -> None:
+    assert not any(kb.stream([{"delete": {"p": rows[:200]}}, {"delete": {"p": rows[200:]}}]))
+
+
+def _undo_it_live(kb: KnowledgeBase, rows: Rows) -> None:
+    live = kb.live()
+    live.submit(add={"p": rows})
+    live.submit(delete={"p": rows})
+    assert not live.settle()
+
+
+def _fail(kb: KnowledgeBase, rows: Rows) -> None:
+    with pytest.raises(ArityError):
+        kb.update(add={"p": rows, "q": [(1, 2, 3)]})
+
+
+def _fail_by_a_limit(kb: KnowledgeBase, rows: Rows) -> None:
+    kb._engine.limits = Limits(max_facts=100)
+    with pytest.raises(LimitError):
+        kb.update(add={"p": rows})
+
+
+def _fail_in_a_stream(kb: KnowledgeBase, rows: Rows) -> None:
+    kb._engine.limits = Limits(max_facts=100)
+    stream = kb.stream([{"add": {"p": rows[:200]}}, {"add": {"p": rows[200:]}}])
+    for _ in range(2):
+        with pytest.raises(LimitError):
+            next(stream)
+
+
+def _fail_live(kb: KnowledgeBase, rows: Rows) -> None:
+    kb._engine.limits = Limits(max_facts=100)
+    live = kb.live()
+    live.submit(add={"p": rows})
+    with pytest.raises(LimitError):
+        live.settle()
+
+
+def _fail_to_read(kb: KnowledgeBase, rows: Rows) -> None:
+    def batches() -> Iterator[FactBatch]:
+        yield FactBatch("p", [pa.array([text for (text,) in rows])], "a file", 1)
+        raise OSError("a bad disk")
+
+    with pytest.raises(OSError, match="a bad disk"):
+        kb.load(batches())
+
+
+def _compute_in_vain(kb: KnowledgeBase, rows: Rows) -> None:
+    kb.add_rules('r(X) :- p(X), Y = concat(X, "!"), Y = 1.')
+    kb.update(add={"p": rows})
+    kb.update(delete={"p": rows})
+
+
+def _call_in_vain(kb: KnowledgeBase, rows: Rows) -> None:
+    kb.register("shout", lambda text: text + "!")
+    kb.add_rules("s(X) :- p(X), Y = shout(X), Y = 1.")
+    kb.update(add={"p": rows})
+    kb.update(delete={"p": rows})
+
+
+@pytest.mark.parametrize(
+    "waste",
+    [
+        *(_delete_what_is_not_there, _delete_it_in_a_stream, _undo_it_live, _compute_in_vain, _call_in_vain),
+        *(_fail, _fail_by_a_limit, _fail_in_a_stream, _fail_live, _fail_to_read),
+    ],
+)
+def test_constants_that_never_were_in_facts_are_forgotten(
+    waste: Callable[[KnowledgeBase, Rows], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tidelog.reason.reclaiming, "WORTH_FROM", 500)
+    kb = KnowledgeBase("q(X) :- p(X).")
+    kept = [(f"kept {number}",) for number in range(30)]
+    kb.update(add={"p": kept})
+    for step in range(20):
+        waste(kb, [(f"{step} {number}",) for number in range(400)])
+    assert set(kb.facts("q")) == set(kept)
+    assert len(kb._engine.store.terms) < 3500
 
 
 @pytest.mark.usefixtures("eager")

@@ -19,6 +19,7 @@ import tidelog.explain.backwards
 import tidelog.live
 import tidelog.reason.aggregates
 import tidelog.reason.outcome
+import tidelog.reason.reclaiming
 import tidelog.reason.transaction
 import tidelog.store.growth
 import tidelog.store.pair_bits
@@ -43,6 +44,9 @@ TIGHT = [
     (tidelog.live, "SLICE", 3),
     (tidelog.reason.aggregates, "LEAST_CHANGE", 0),
     (tidelog.reason.outcome, "LAZY_FROM", 2),
+    (tidelog.reason.reclaiming, "WORTH_FROM", 1),
+    (tidelog.reason.reclaiming, "WORTH_PER_CELL", 0),
+    (tidelog.reason.reclaiming, "WORTH_PER_TERM", 0),
     (tidelog.reason.transaction, "BUDGET", 5),
     (tidelog.store.growth, "PIECE", 4),
     (tidelog.store.pair_bits, "PAIRS_FROM", 2),

@@ -46,8 +46,9 @@ class Setting:
     folder: Path
     elsewhere: Callable[[Course, Path], None]
 
-    def empty(self) -> KnowledgeBase:
-        kb = KnowledgeBase(maintenance=self.maintenance, modules=self.modules)
+    def empty(self, text: str = "") -> KnowledgeBase:
+        """Without facts and rules but those of a text, which call none of our functions."""
+        kb = KnowledgeBase(text, maintenance=self.maintenance, modules=self.modules)
         for name, function in FUNCTIONS.items():
             kb.register(name, function)
         return kb
@@ -82,7 +83,7 @@ def from_text(course: Course, setting: Setting) -> Iterator[Moment]:
         yield Moment(setting.begun(state), course.end)
         return
     lines = setting.source.shuffled(repr(state).strip().splitlines())
-    yield Moment(KnowledgeBase("\n".join(lines), maintenance=setting.maintenance, modules=setting.modules), course.end)
+    yield Moment(setting.empty("\n".join(lines)), course.end)
 
 
 def from_scratch(course: Course, setting: Setting) -> Iterator[Moment]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -51,6 +50,7 @@ from tidelog.program.normal import unjoined_atoms
 from tidelog.reason.engine import Engine
 from tidelog.reason.interrupts import interruptible
 from tidelog.reason.outcome import Outcome, Request
+from tidelog.reason.passing import PassingTerms
 from tidelog.reason.queries import run_query
 from tidelog.reason.transaction import Limits
 from tidelog.results import Answers, Change, Encoded, Facts, FactSet
@@ -123,6 +123,7 @@ class KnowledgeBase:
         `commit` is a note of texts that becomes durable in the same step as the update: `commit_info`.
         """
         with self._lock.working(), self._terms_if_it_succeeds():
+            self._engine.reclaim_terms()  # Here too, since updates that fail may get no further.
             added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
             program = interruptible(self._parse_rules, checked_text(add_rules, "add_rules"))
             before = dict(self._prefixes)
@@ -178,6 +179,7 @@ class KnowledgeBase:
     def load(self, batches: Iterable[FactBatch]) -> Change:
         """Add the facts that a reader of `tidelog.formats` yields, in one update. Limits hold while they are read."""
         with self._lock.working(), self._terms_if_it_succeeds():
+            self._engine.reclaim_terms()
             arities = dict(self._arities)
             rows = LoadedRows(self._engine)
             watched = _interruptible(self._lock.watched(batches))
@@ -195,27 +197,13 @@ class KnowledgeBase:
                 rows.take(predicate, encoded, f"{batch.source} from line {batch.first_line} on")
             return self._apply(Request(add=rows.all()), arities)
 
-    @contextmanager
-    def _terms_if_it_succeeds(self) -> Iterator[None]:
-        """An update that fails leaves terms behind that nobody may need."""
-        terms = self._engine.store.terms
-        before = terms.created
-        try:
-            yield
-        except BaseException:
-            self._engine.reclaiming.note(terms.created - before)
-            raise
+    def _terms_if_it_succeeds(self) -> PassingTerms:
+        """An update that fails leaves terms behind that nobody may need; the next one gives them back."""
+        return PassingTerms(self._engine, for_a_question=False)
 
-    @contextmanager
-    def _terms_for_a_question(self) -> Iterator[None]:
+    def _terms_for_a_question(self) -> PassingTerms:
         """Whatever a question names or computes is needed for its answer only."""
-        terms = self._engine.store.terms
-        before = terms.created
-        try:
-            yield
-        finally:
-            self._engine.reclaiming.note(terms.created - before)
-            self._engine.reclaim_terms()
+        return PassingTerms(self._engine, for_a_question=True)
 
     def _run(
         self,

@@ -356,6 +356,8 @@ class Live:
             return self._apply_batch(work)
 
     def _apply_batch(self, work: Batch) -> Change | None:
+        # Here too, since updates that undo each other get no further.
+        self._kb._engine.reclaim_terms()
         # Those that the batch was taken in with may come of updates that have been refused since.
         arities = dict(self._kb._arities)
         check_arities_of((facts for part in work.parts for facts in (part.delete, part.add)), arities)

@@ -250,16 +250,17 @@ class Condensation(Generic[N]):
         for piece in parts:
             for member in piece.members:
                 self._part[member] = piece
-        self._spread([[piece] for piece in parts], self._floor(parts), self._ceiling(parts))
+        apart = set(parts)
+        self._spread([[piece] for piece in parts], self._floor(apart), self._ceiling(apart))
 
     # ── positions ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _floor(self, parts: Collection[Part[N]]) -> int | None:
+    def _floor(self, parts: set[Part[N]]) -> int | None:
         """The highest position that leads into these components from outside."""
         neighbours = (other for part in parts for other in self._neighbours(part, self._predecessors))
         return max((other.position for other in neighbours if other not in parts), default=None)
 
-    def _ceiling(self, parts: Collection[Part[N]]) -> int | None:
+    def _ceiling(self, parts: set[Part[N]]) -> int | None:
         """The lowest position that these components lead to outside."""
         neighbours = (other for part in parts for other in self._neighbours(part, self._successors))
         return min((other.position for other in neighbours if other not in parts), default=None)

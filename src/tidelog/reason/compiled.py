@@ -102,14 +102,15 @@ class HeadTable:
 
     def __init__(self, store: Store, relations: list[Relation], rules: list[CompiledRule]) -> None:
         starts: npt.NDArray[np.int32] = np.zeros(len(store.relations) + 1, np.int32)
-        ordered = sorted(rules, key=lambda rule: (rule.recursive, len(rule.normal.positives)))
+        by_head: dict[Relation, list[CompiledRule]] = {relation: [] for relation in relations}
+        for rule in sorted(rules, key=lambda rule: (rule.recursive, len(rule.normal.positives))):
+            by_head[rule.head].append(rule)
         words: list[int] = []
         self._ends = starts.copy()
-        for relation in relations:
+        for relation, own in by_head.items():
             starts[relation.number] = len(words) // 2
-            for rule in ordered:
-                if rule.head is relation:
-                    words += [rule.offset(HEAD), len(list(rule.own_positions()))]
+            for rule in own:
+                words += [rule.offset(HEAD), len(list(rule.own_positions()))]
             self._ends[relation.number] = len(words) // 2
         self._starts = starts
         self._plans = np.array(words or [0], np.int32)

@@ -526,8 +526,8 @@ class Engine:
 
     def reclaim_terms(self, request: Request = NO_REQUEST) -> None:
         """Forget terms that are not in use, if they may be many; those of a request are about to be."""
-        if self.reclaiming.is_worthwhile:
-            self.reclaiming.reclaim((*request.add.values(), *request.delete.values(), *self._marked.values()))
+        if self.reclaiming.is_due:
+            self.reclaiming.look((*request.add.values(), *request.delete.values(), *self._marked.values()))
 
     # --- reading ------------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ class Nodes:
         self._aggregates: dict[int, AggregateRule] = {}
         self._nodes: dict[str, tuple[Component, Node]] = {}  # by the first predicate
         self._last: tuple[Component, frozenset[str]] | None = None
+        self._compared: tuple[frozenset[str], frozenset[str], bool] = (frozenset(), frozenset(), True)
 
     def relation(self, predicate: str) -> Relation:
         """The relation of a predicate that facts or rules mention."""
@@ -50,7 +51,7 @@ class Nodes:
         own = self._own(self._graph.component(self._graph.rule(number).head.predicate))
         known = self._rules.get(number)
         recursive = self._graph.recursive(number)
-        if known is not None and (known.own is own or known.own == own) and known.recursive == recursive:
+        if known is not None and self._same(known.own, own) and known.recursive == recursive:
             return known
         normal, aggregate = normal_form(self._graph.rule(number), number)
         if aggregate is not None and number not in self._aggregates:
@@ -63,6 +64,12 @@ class Nodes:
         if self._last is None or self._last[0] is not component:
             self._last = component, frozenset(component.predicates)
         return self._last[1]
+
+    def _same(self, one: frozenset[str], other: frozenset[str]) -> bool:
+        """Whether two components have the same predicates: asked by all of their rules, and found out once."""
+        if self._compared[0] is not one or self._compared[1] is not other:
+            self._compared = one, other, one == other
+        return self._compared[2]
 
     def aggregates_of(self, rules: Iterable[int]) -> Iterator[AggregateRule]:
         """Those that stand behind the rules with aggregates among these."""

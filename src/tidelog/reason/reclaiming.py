@@ -1,9 +1,11 @@
 """Terms that nothing uses any more are given back to the dictionary: when it is worth to look, and what is in use.
 
-Readings come and go, and each brings constants that nobody has seen before; so do questions, and updates that fail. To
-count the uses of each term would cost every fact something. Instead it is only noted how many terms may have become
-unused at most. When these are many, beside all terms and beside the cells that have to be looked at, the records are
-gone through once and all other terms are given back (`Terms.keep_only`).
+Readings come and go, and each brings constants that nobody has seen before; so do questions, updates that fail, facts
+that are deleted and were not there, and values that rules compute and do not keep. To count the uses of each term would
+cost every fact something. Instead it is estimated how many terms are unused: by what has been taken away, as others
+note, or by how many more terms are new than there are new cells to hold them. When these are many, beside all terms and
+beside the cells that have to be looked at, the records are gone through once and all other terms are given back
+(`Terms.keep_only`).
 
 A term is in use where a record holds it, a dead one too; where a plan does; and where rows do that have been encoded
 and not applied yet. What functions gave is forgotten where its arguments are in use nowhere else: the function is
@@ -45,7 +47,10 @@ class Reclaiming:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._perhaps_unused = 0
+        self._noted = 0  # terms that may have become unused so far
+        self._looked = 0  # how many had been noted and created at the last look
+        # When terms were last given back: how many had been noted and created, and how many cells there were.
+        self._noted_then = self._created_then = self._cells_then = 0
         self._holders: list[weakref.ref[Holder]] = []
 
     def add_holder(self, holder: Holder) -> None:
@@ -62,24 +67,41 @@ class Reclaiming:
 
     def note(self, terms: int) -> None:
         """So many more terms may be in use no longer."""
-        self._perhaps_unused += terms
+        self._noted += terms
 
     @property
-    def is_worthwhile(self) -> bool:
-        if self._perhaps_unused < WORTH_FROM:
-            return False
-        table = self._store.relation_table
-        cells = int((table[:, R_COUNT] * table[:, R_ARITY]).sum())
-        return self._perhaps_unused >= max(WORTH_PER_TERM * len(self._store.terms), WORTH_PER_CELL * cells)
+    def is_due(self) -> bool:
+        """Whether so much has happened since the last look that another one may be worth its time."""
+        return self._noted + self._store.terms.created - self._looked >= WORTH_FROM
 
-    def reclaim(self, rows: Iterable[Cells]) -> None:
-        """Give all terms back that are not in use, in these rows neither. Where memory is short, another time."""
-        self._perhaps_unused = 0
+    def look(self, waiting: Iterable[Cells]) -> None:
+        """Give terms back if it is worthwhile; rows that wait to be applied hold theirs."""
+        self._looked = self._noted + self._store.terms.created
+        held = [*waiting, *self._held()]
+        cells = self._cells()
+        worth = max(WORTH_FROM, WORTH_PER_TERM * len(self._store.terms), WORTH_PER_CELL * cells)
+        if max(self._noted - self._noted_then, self._homeless(cells, held)) >= worth:
+            self._reclaim(held)
+            self._noted_then, self._created_then, self._cells_then = self._noted, self._store.terms.created, cells
+
+    def _cells(self) -> int:
+        """How many cells hold terms that stay. What functions gave stays only as long as their arguments do."""
+        table = self._store.relation_table
+        cells = table[:, R_COUNT] * table[:, R_ARITY]
+        return int(cells.sum() - cells[list(self._store.memo_functions)].sum())
+
+    def _homeless(self, cells: int, held: list[Cells]) -> int:
+        """How many new terms can lie nowhere, since there are fewer new cells."""
+        room = max(0, cells - self._cells_then) + sum(rows.size for rows in held) + len(self._store.code.constants)
+        return self._store.terms.created - self._created_then - room
+
+    def _reclaim(self, held: Iterable[Cells]) -> None:
+        """Give all terms back that are not in use. Where memory is short, another time."""
         with suppress(MemoryError):
             used = np.zeros(len(self._store.terms), np.bool_)
             used[list(self._store.code.constants)] = True
-            for held in (*rows, *self._held()):
-                used[held] = True
+            for rows in held:
+                used[rows] = True
             memos = [self._store.relations[number] for number in self._store.memo_functions]
             for relation in self._store.relations:
                 if relation not in memos:

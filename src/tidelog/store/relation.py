@@ -487,15 +487,16 @@ class Relation:
         """Compact where more than half of the records are dead, or fewer where there is little room left; looks at the
         records only when that is likely.
         """
-        if len(self._keys) > SPARSE * max(self.count, COMPACT_FROM) and self._tabled is None:
-            self._grow_table(_groups_for(self.count))
-        enough = self.count // (8 if self.room_left < self.count // 4 else 2) + 1
-        if self.count <= COMPACT_FROM or self._dead < max(enough, self._dead_worth_counting):
+        count = self.count
+        if len(self._keys) > SPARSE * max(count, COMPACT_FROM) and self._tabled is None:
+            self._grow_table(_groups_for(count))
+        enough = count // (8 if MOST_FACTS - count < count // 4 else 2) + 1
+        if count <= COMPACT_FROM or self._dead < max(enough, self._dead_worth_counting):
             return None
-        self._dead = self.count - len(self)
+        self._dead = count - len(self)
         if self._dead < enough:
             # Facts that come and go are taken for dead each time: with as many alive every update would count all.
-            self._dead_worth_counting = self._dead + self.count // 8
+            self._dead_worth_counting = self._dead + count // 8
             return None
         alive = self.compact()
         self._dead = self._dead_worth_counting = 0

@@ -112,7 +112,8 @@ class Terms:
     @property
     def created(self) -> int:
         """How many terms have been new so far."""
-        return self._given_back + len(self) - self.free
+        machine = self._machine  # Every update asks.
+        return self._given_back + int(machine[M_TERM_COUNT] - machine[M_TERM_FREE_COUNT])
 
     @property
     def nbytes(self) -> int:
