@@ -55,6 +55,8 @@ class _Deferral:
         self._at_once = False
         self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
         self._pending: dict[int, FrameType | None] = {}
+        self._found: list[Any] = []  # the handlers of all signals, as they were the last time
+        self._places: list[int] = []  # those of them that are to be deferred
         self._forked_by_main = True
 
     def begin(self) -> None:
@@ -83,11 +85,16 @@ class _Deferral:
             self._send_again()
 
     def _take_over(self) -> None:
-        for number in _SIGNALS:
-            handler = _get_handler(number)
-            if callable(handler) and handler != self.note and not _does_nothing(handler):
-                self._handlers[number] = handler
-                _set_handler(number, self.note)
+        found = list(map(_get_handler, _SIGNALS))
+        if found != self._found:
+            self._places = [place for place, handler in enumerate(found) if self._is_deferred(handler)]
+            self._found = found
+        for place in self._places:
+            self._handlers[_SIGNALS[place]] = found[place]
+            _set_handler(_SIGNALS[place], self.note)
+
+    def _is_deferred(self, handler: Any) -> bool:
+        return callable(handler) and handler != self.note and not _does_nothing(handler)
 
     def _give_back(self) -> None:
         """Put the handlers back, but for those that were replaced meanwhile."""
