@@ -57,6 +57,15 @@ def test_a_closure_with_too_many_pairs_is_not_built(before: Pairs) -> None:
     assert len(kb.update(add={"p": [(-1, 0)]}).added["p"]) == len(before) + 1
 
 
+@pytest.mark.parametrize(
+    "step", ["p(X, Z) :- e(X, Y), p(Y, Z).", "p(X, Z) :- p(X, Y), e(Y, Z).", "p(X, Z) :- p(X, Y), p(Y, Z)."]
+)
+def test_the_step_of_a_closure_is_named(step: str) -> None:
+    kb = tidelog.KnowledgeBase(f"p(X, Y) :- e(X, Y). {step}", max_facts=LENGTH * LENGTH // 4)
+    with pytest.raises(LimitError, match=re.escape(step)):
+        kb.update(add={"e": chain(0, LENGTH)})
+
+
 def test_a_single_edge_between_two_long_chains_is_too_much() -> None:
     half = LENGTH // 2
     kb = tidelog.KnowledgeBase(PATH, max_facts=half * half + 3 * half)

@@ -376,7 +376,9 @@ class ClosureNode:
         """The limits of an update, for a change of the closure. All pairs but those that are counted already are facts
         of each predicate, unless that is one that no program has.
         """
-        return lambda more: transaction.check_limits(max(0, more - counted) * self._known_to_programs)
+        # The step of the recursion has the longest body of the rules that the closure stands for.
+        step = max(self.module.rules, key=lambda number: len(self._rules[number].body))
+        return lambda more: transaction.check_limits(max(0, more - counted) * self._known_to_programs, step)
 
     def _set_records_aside(self) -> None:
         # No fact is marked in an update that changes rules, so nobody knows the records by their numbers.

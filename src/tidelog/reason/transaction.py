@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -308,16 +309,18 @@ class Transaction:
             self.store.grow_requests()
         answer_requests(self.store, self._functions)
 
-    def check_limits(self, more: int = 0) -> None:
+    def check_limits(self, more: int = 0, rule: int | None = None) -> None:
         """Raise `LimitError` where the update takes too long or derives too much, `KeyboardInterrupt` after Ctrl-C.
-        `more` facts at least are there besides those that the store knows of: a closure in work has found them.
+        `more` facts at least are there besides those that the store knows of: a closure in work has found them, and
+        `rule` is the one it stands for.
         """
         limits = self._limits
-        limits.check_time(self._began, self._busiest_rule)
+        busiest = self._busiest_rule if rule is None else partial(self._named, rule)
+        limits.check_time(self._began, busiest)
         if limits.max_facts is not None and self._at_most() + more > limits.max_facts:
             total = self.store.fact_count() + more
             if total > limits.max_facts:
-                raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {self._busiest_rule()}")
+                raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {busiest()}")
 
     def _at_most(self) -> int:
         """No fewer than there are facts: records, dead ones too, and pairs of closures."""
@@ -330,7 +333,10 @@ class Transaction:
         grown[AUXILIARY] = 0
         if not grown.any():
             return NO_RULE
-        return f"busiest rule: {self._rule_text(int(np.argmax(grown)))}"
+        return self._named(int(np.argmax(grown)))
+
+    def _named(self, rule: int) -> str:
+        return f"busiest rule: {self._rule_text(rule)}"
 
     # --- propagation --------------------------------------------------------------------------------------------------
 
