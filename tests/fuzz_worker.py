@@ -1,8 +1,8 @@
-"""Throws damaged input at tidelog, case after case, until it is told to stop: `python fuzz_worker.py KIND SEED CASES`.
+"""Throws damaged input at tidelog, case after case: `python fuzz_worker.py KIND SEED CASES`.
 
 A case is told on standard output before it runs, so that whoever reads knows which one a crash belongs to:
 `python fuzz_worker.py KIND SEED 1` runs it alone. Whatever is not refused by an error of tidelog must behave: what was
-taken in can be read, and is what the input says. CASES 0 means no end.
+taken in can be read, and is what the input says. CASES may be a time, such as `60s`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ from tidelog.formats.batch import KINDS
 from tidelog.store.layout import M_SIZE
 from tidelog.store.terms import Terms
 from tidelog.values import canonical, identity
+
+# Seconds until a case counts as one that hangs, on however slow a machine.
+PATIENCE = 300
 
 TEXTS = ["", "a", "é", "\u2028", "a longer text of some bytes", "\U0001f30a", "1", "x" * 40]
 
@@ -334,11 +338,24 @@ KINDS_OF_CASES: dict[str, Callable[[random.Random, Path], None]] = {
 }
 
 
-def main(kind: str, first: int, cases: int) -> None:
+def seeds(first: int, enough: str) -> Iterator[int]:
+    """So many, or, for `60s`, for as long."""
+    if not enough.endswith("s"):
+        yield from range(first, first + int(enough))
+        return
+    end = time.monotonic() + float(enough[:-1])
+    for seed in itertools.count(first):
+        if time.monotonic() > end:
+            return
+        yield seed
+
+
+def main(kind: str, first: int, enough: str) -> None:
     take = KINDS_OF_CASES[kind]
     with tempfile.TemporaryDirectory() as name:
-        for seed in itertools.islice(itertools.count(first), cases or None):
+        for seed in seeds(first, enough):
             print(seed, flush=True)
+            faulthandler.dump_traceback_later(PATIENCE, exit=True)
             folder = Path(name) / "case"
             folder.mkdir()
             try:
@@ -350,4 +367,4 @@ def main(kind: str, first: int, cases: int) -> None:
 
 if __name__ == "__main__":
     faulthandler.enable()
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -1,7 +1,7 @@
 """Soaks: the same tests with fresh seeds, for as many seconds as the environment variable TIDELOG_SOAK says.
 
 Without it a test takes the seeds that it names, always the same. `make soak` sets it, and runs every test that reads
-it. The seed in work is noted in `soak.log`, since a crash leaves no other trace of it.
+it. The seed in work is noted in `soak.log`, since a crash leaves no other trace of it; so is how many cases were done.
 """
 
 from __future__ import annotations
@@ -19,6 +19,13 @@ def soak_seconds() -> float:
     return float(os.environ.get("TIDELOG_SOAK") or 0)
 
 
+def tell(what: str, cases: int) -> None:
+    """Note how many cases a soak has done."""
+    if soak_seconds():
+        with NOTES.open("a", encoding="utf-8") as notes:
+            notes.write(f"{what}: {cases} done\n")
+
+
 def seeds(usual: Iterable[int], what: str) -> Iterator[int]:
     """The usual seeds, or fresh ones for as long as the soak lasts."""
     seconds = soak_seconds()
@@ -33,4 +40,4 @@ def seeds(usual: Iterable[int], what: str) -> Iterator[int]:
             notes.flush()
             yield seed
             seed += 1
-        notes.write(f"{what}: {seed - first} seeds done\n")
+    tell(what, seed - first)

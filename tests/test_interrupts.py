@@ -17,7 +17,7 @@ import pytest
 from at_any_line import Struck, count_lines, struck_at
 from audit import audit, fingerprint
 from engine_util import ALGORITHMS
-from soaking import soak_seconds
+from soaking import soak_seconds, tell
 from tidelog import KnowledgeBase, TidelogError
 from tidelog.reason.interrupts import check, comes_from_signal, deferred, interruptible
 
@@ -55,13 +55,21 @@ def example(maintenance: str, modules: bool = True, folder: Path | None = None) 
 
 
 def lines_to_try(total: int, seed: int) -> Iterator[int]:
-    """Lines spread over all of them, others for each case, so that the cases together try many; in a soak any."""
+    """Lines spread over all of them, others for each case, so that the cases together try many. A soak goes through
+    all in any order, for as long as there is time.
+    """
     if not soak_seconds():
         step = max(1, total // TRIED)
         yield from range(1 + seed % step, total + 1, step)
+        return
     end = time.monotonic() + soak_seconds() / CASES
-    while time.monotonic() < end:
-        yield random.randint(1, total)
+    tried = 0
+    for line in random.sample(range(1, total + 1), total):
+        if time.monotonic() > end:
+            break
+        yield line
+        tried += 1
+    tell(f"signals at one of {total} lines", tried)
 
 
 @pytest.mark.parametrize("journal", [False, True])

@@ -12,7 +12,7 @@ import pytest
 
 from crowd import CLASSES, INTERNAL, OPERATIONS, public_names
 from crowd_worker import ENVIRONMENT
-from soaking import soak_seconds
+from soaking import soak_seconds, tell
 
 SHARES = 6
 
@@ -39,3 +39,4 @@ def test_every_pair_in_two_threads(share: int) -> None:
     if "end" not in said:
         pytest.fail(f"{said[-1:]} ended the process with {done.returncode} (seed {seed}):\n{done.stderr[-6000:]}")
     assert done.returncode == 0, f"seed {seed}\n" + "\n".join(said[said.index("end") + 1 :])
+    tell("pairs of methods in two threads", said.index("end"))

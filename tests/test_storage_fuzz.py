@@ -13,18 +13,20 @@ from pathlib import Path
 
 import pytest
 
+from soaking import soak_seconds, tell
+
 CASES = 100
 
 
 @pytest.mark.plain
 def test_changed_stores_are_refused_or_behave() -> None:
-    seconds = os.environ.get("TIDELOG_SOAK")
+    seconds = soak_seconds()
     first = random.randrange(10**9) if seconds else 0
     # Without the compiler all is slow.
     cases = CASES // 5 if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" else CASES
     path = os.pathsep.join((str(Path(__file__).parent), *sys.path))
     command = [sys.executable, str(Path(__file__).parent / "storage_fuzz.py"), str(first)]
-    command.append(f"{float(seconds)}s" if seconds else str(cases))
+    command.append(f"{seconds}s" if seconds else str(cases))
     environment = {**os.environ, "PYTHONPATH": path}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     *seeds, last = result.stdout.split("\n")[:-1] or [""]
@@ -33,3 +35,4 @@ def test_changed_stores_are_refused_or_behave() -> None:
     assert counts is not None
     # Both happen, or nothing has been tried.
     assert min(map(int, counts.groups())) > len(seeds) // 20
+    tell("changed stores", len(seeds))
