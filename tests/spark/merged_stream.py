@@ -1,7 +1,8 @@
-"""Several programs with their streams of updates as one, since Spark costs its latency per job, not per rule."""
+"""Several courses as one, since Spark costs its latency per job, not per rule."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 from merged import Merged, Part
 from pyspark.sql import DataFrame, SparkSession
 
-from generate import Case
-from naive import Database, Update, minus, plain, without_empty
+from courses import FUNCTIONS, Course
+from naive import Database, State, Update, database, minus, normal, plain, without_empty
+from tidelog.language import parse_rules
 from tidelog.language.syntax import Constant, Rule
 from tidelog.spark import Materialisation, Options
 from tidelog.spark.maintenance.snapshot import CAME, WENT, Snapshot
@@ -58,50 +60,70 @@ class Reader:
 
 
 class MergedStream:
-    """Cases and their streams under one roof."""
+    """Courses under one roof. One that ends before others has nothing to do in the end."""
 
-    def __init__(self, streams: Sequence[tuple[Case, Sequence[Update]]]) -> None:
-        self._states = [case.state for case, _ in streams]
-        self._updates = list(zip_longest(*(updates for _, updates in streams), fillvalue=Update()))
-        self._merged = Merged(Part(f"{number}", s.rules, s.explicit) for number, s in enumerate(self._states))
+    def __init__(self, courses: Sequence[Course]) -> None:
+        updates = zip_longest(*(course.updates for course in courses), fillvalue=Update())
+        self._updates = list(updates)
+        self._courses = courses
+        self._merged = Merged(Part(f"{n}", c.start.rules, c.start.explicit) for n, c in enumerate(courses))
 
-    def check(self, spark: SparkSession, folder: Path, options: Options) -> Materialisation:
-        """Run all streams; after each update what holds, and what changed, must be what the oracle says."""
+    def check(self, spark: SparkSession, folder: Path, *options: Options) -> Materialisation:
+        """Run all courses, each step with the next of the options, which come round; after each step what holds, what
+        is explicit, what changed, and the rules must be what the oracle says.
+        """
         rules = "\n".join(str(rule) for rule in self._merged.program().rules)
-        facts = self._together([state.explicit for state in self._states])
-        made = Materialisation.create(spark, str(folder), rules, plain(facts), options)
-        before = self._compare(made, None)
-        for updates in self._updates:
-            self._states = [state.apply(update) for state, update in zip(self._states, updates, strict=True)]
+        facts = plain(self._together([course.start.explicit for course in self._courses]))
+        made = Materialisation.create(spark, str(folder), rules, facts, options[0], FUNCTIONS)
+        self._compare(made, 0)
+        for number, updates in enumerate(self._updates, start=1):
+            if len(options) > 1:
+                made = Materialisation.open(spark, str(folder), options[number % len(options)], FUNCTIONS)
             made.update(
                 plain(self._together([update.add for update in updates])),
                 plain(self._together([update.delete for update in updates])),
                 self._rules([update.add_rules for update in updates]),
                 self._rules([update.remove_rules for update in updates]),
             )
-            before = self._compare(made, before)
+            self._compare(made, number)
         return made
 
-    def _compare(self, made: Materialisation, before: Database | None) -> Database:
+    def state(self, number: int) -> State:
+        """The state after so many updates, of all courses, under merged names."""
+        states = [course.states[min(number, len(course.updates))] for course in self._courses]
+        rules = [self._merged._rule(part, rule) for part, state in enumerate(states) for rule in state.rules]
+        return State(tuple(rules), self._together([state.explicit for state in states]))
+
+    def facts(self, number: int) -> Database:
+        """What holds in that state."""
+        return self._together([course.facts[min(number, len(course.updates))] for course in self._courses])
+
+    def _compare(self, made: Materialisation, number: int) -> None:
         reader = Reader(made)
         held, explicit = reader.held()
-        expected = self._together([state.materialise() for state in self._states])
-        self._same(held, expected, "holds")
-        self._same(explicit, self._together([state.explicit for state in self._states]), "is explicit")
-        if before is not None:
-            came, went = reader.changed()
-            self._same(came, without_empty(minus(expected, before)), "came")
-            self._same(went, without_empty(minus(before, expected)), "went")
-        return expected
+        state, expected = self.state(number), self.facts(number)
+        self._same(held, expected, "holds", number)
+        self._same(explicit, state.explicit, "is explicit", number)
+        assert Counter(map(normal, parse_rules("\n".join(made.rules), {}))) == Counter(map(normal, state.rules)), (
+            "the rules"
+        )
+        assert len(made) == sum(map(len, expected.values()))
+        if number:
+            before = self.facts(number - 1)
+            changes = (reader.changed(), (database(made.collected.added), database(made.collected.removed)))
+            for came, went in changes:
+                self._same(came, minus(expected, before), "came", number)
+                self._same(went, minus(before, expected), "went", number)
 
-    def _same(self, found: Database, expected: Database, what: str) -> None:
+    def _same(self, found: Database, expected: Database, what: str, number: int) -> None:
         for name in found.keys() | expected.keys():
             ours, theirs = found.get(name, set()), expected.get(name, set())
             if ours != theirs:
                 [(part, original)] = [key for key, merged in self._merged._names.items() if merged == name]
                 missing, extra = sorted(map(str, theirs - ours)), sorted(map(str, ours - theirs))
                 raise AssertionError(
-                    f"{original} of part {part}: what {what} lacks {missing} and has {extra} too\n{self._states[part]}"
+                    f"{original} of part {part}, after update {number}: what {what} lacks {missing} and has {extra} too"
+                    f"\n{self._courses[part]}"
                 )
 
     def _together(self, databases: Sequence[Database]) -> Database:

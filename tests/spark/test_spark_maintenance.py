@@ -9,6 +9,7 @@ import pytest
 from merged_stream import MergedStream
 from pyspark.sql import SparkSession
 
+from courses import Course
 from generate import soak
 from tidelog import KnowledgeBase
 from tidelog.spark import Materialisation, Options
@@ -32,7 +33,8 @@ BY_LOOKUPS = Options()
     ids=["sets", "backward-forward", "dred", "tasks", "lookups"],
 )
 def test_random_programs_and_updates(spark: SparkSession, tmp_path: Path, options: Options, seeds: range) -> None:
-    MergedStream([soak(seed, length=1) for seed in seeds]).check(spark, tmp_path, options)
+    streams = [soak(seed, length=1) for seed in seeds]
+    MergedStream([Course(case.state, tuple(updates)) for case, updates in streams]).check(spark, tmp_path, options)
 
 
 RULES = """

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from tidelog.formats import read_file, values_of
 from tidelog.formats.batch import INT
 from tidelog.language.syntax import Constant
 from tidelog.spark.expressions import _row_function, arithmetic
 from tidelog.spark.terms import Dictionary, fields_of, value_of, values_frame
+from tidelog.spark.writing import write_predicate
 from tidelog.values import IRI, Literal, Value
 
 VALUES: tuple[Value, ...] = (1, 1.0, "1", True, "", "é\n", -0.0, float("nan"), float("inf"), 2**63 - 1, IRI("1"))
@@ -36,6 +42,16 @@ def test_ids_are_dense_and_stay(spark: SparkSession, tmp_path: Path) -> None:
     assert dictionary.extend(values_frame(spark, many)) == 0
     assert dictionary.ids_of([Constant(1), Constant(1.0)]) == {Constant(c): second[Constant(c)] for c in (1, 1.0)}
     assert not (tmp_path / "staging").exists()
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl", "dlog"])
+def test_facts_of_all_kinds_are_read_back_from_files(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    """Those of one column, in which no kind has the type of the column to itself."""
+    values = [*VALUES, -math.inf, -(2**63), 2**53 + 1, Literal("chat", language="fr")]
+    facts = values_frame(spark, values).select(F.col("value").alias("a0"))
+    path = write_predicate(facts, 1, "p", str(tmp_path), format)
+    found = [Constant(value) for batch in read_file(path) for column in batch.columns for value in values_of(column)]
+    assert Counter(found) == Counter(map(Constant, values))
 
 
 def test_a_function_may_return_whatever_a_fact_can_hold() -> None:

@@ -89,9 +89,11 @@ def _text(key: bytes) -> str:
 
 
 def _constant_texts(frame):  # type: ignore[no-untyped-def]
-    """Constants as text, from a pandas frame of their fields."""
+    """Constants as text, from a pandas frame of their fields.
+
+    None of these is missing: what pandas would take for that is the number `nan`."""
     structs = pa.StructArray.from_arrays(
-        [pa.array(frame[name]) for name in ("kind", "text", "integer", "number")],
+        [pa.array(frame[name], from_pandas=False) for name in ("kind", "text", "integer", "number")],
         names=["kind", "text", "integer", "number"],
     )
     return render(column_of_structs(structs), CONSTANT_RENDERERS).to_pandas()
