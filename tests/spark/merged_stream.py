@@ -8,8 +8,10 @@ from itertools import zip_longest
 from pathlib import Path
 
 from merged import Merged, Part
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
+import courses
 from courses import FUNCTIONS, Course
 from naive import Database, State, Update, database, minus, normal, plain, without_empty
 from tidelog.language import parse_rules
@@ -17,6 +19,9 @@ from tidelog.language.syntax import Constant, Rule
 from tidelog.spark import Materialisation, Options
 from tidelog.spark.maintenance.snapshot import CAME, WENT, Snapshot
 from tidelog.spark.terms import value_of
+
+# The workers of Spark get functions of rules by value: they do not know the folder that the tests lie in.
+cloudpickle.register_pickle_by_value(courses)
 
 
 class Reader:

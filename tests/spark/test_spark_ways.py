@@ -14,11 +14,9 @@ from pathlib import Path
 
 import pytest
 from merged_stream import MergedStream
-from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from quick import QUICK
 
-import courses
 from courses import FUNCTIONS, Course, make_course
 from generate import Dice
 from moments import Onlooker
@@ -34,9 +32,6 @@ IN_TASKS = Options(lookup_facts=0)
 BY_SETS = Options(local_facts=0)
 PROVING = Options(local_facts=0, closure_edges=0, maintenance="backward-forward")
 OVERDELETING = Options(local_facts=0, closure_edges=0, maintenance="dred")
-
-# The workers of Spark get functions of rules by value: they do not know the folder that the tests lie in.
-cloudpickle.register_pickle_by_value(courses)
 
 
 def from_nothing(course: Course) -> Course:
