@@ -24,6 +24,7 @@ from naive import State, Update, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, ParseError, StratificationError, TidelogError
 from tidelog.reason.algorithms import Algorithm
 from tidelog.reason.transaction import Transaction
+from tidelog.settling import IN_WORK
 
 Inject = Callable[..., AbstractContextManager[Trigger]]
 
@@ -336,12 +337,6 @@ def test_dead_records_are_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
     audit(kb)
     kb.update(add={"edge": [("a", number) for number in range(20)]})
     audit(kb)
-
-
-IN_WORK = (
-    "the knowledge base is in work in this thread: a function that a rule calls, a handler of a signal or a finalizer "
-    "cannot use it meanwhile"
-)
 
 
 @pytest.mark.parametrize("use", [lambda kb: kb.query("q(X)"), lambda kb: kb.add_rules("s(X) :- q(X)."), len])

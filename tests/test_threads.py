@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pyarrow as pa
@@ -185,6 +187,41 @@ def test_two_threads_read_what_rules_brought_and_took() -> None:
         for thread in threads:
             thread.join(60)
             assert not thread.is_alive()
+
+
+def _queued(updates: list[dict[str, Any]]) -> Queue[Any]:
+    queue: Queue[Any] = Queue()
+    for update in (*updates, *[None] * SHARERS):
+        queue.put(update)
+    return queue
+
+
+SHARERS = 3
+
+
+@pytest.mark.parametrize("marking", [False, True])
+@pytest.mark.parametrize("source", [list, iter, lambda updates: (update for update in updates), _queued])
+def test_threads_that_share_a_stream_take_turns(source: Callable[[Any], Any], marking: bool) -> None:
+    kb = KnowledgeBase("k(X) :- q(X).")
+    stream = kb.stream(source([{"add": {"q": [(number,)]}} for number in range(120)]), marking=marking)
+    told: list[tuple[Any, ...]] = []
+
+    def read() -> None:
+        for change in stream:
+            (row,) = change.added["q"]
+            told.append(row)
+
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=read) for _ in range(SHARERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switching)
+    assert sorted(told) == [(number,) for number in range(120)]
 
 
 def test_a_finalizer_cannot_change_what_its_thread_reads() -> None:

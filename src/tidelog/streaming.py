@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import DataError
 from tidelog.reason.attendant import SHUT, Attendant
-from tidelog.reason.interrupts import comes_from_signal, deferred
+from tidelog.reason.interrupts import check, comes_from_signal, deferred
 from tidelog.reason.outcome import Request, Rows
 from tidelog.reason.transaction import BUDGET, Transaction
 from tidelog.results import Change
-from tidelog.sources import Source, UpdateMapping, is_async, source_of
+from tidelog.sources import PATIENCE, Source, UpdateMapping, is_async, source_of
+from tidelog.store.locks import ThreadLock
 from tidelog.store.term_table import TermTable
 
 if TYPE_CHECKING:
@@ -39,25 +40,34 @@ def open_stream(kb: KnowledgeBase, updates: Any, marking: bool) -> Stream | Asyn
 
 
 class Stream(Iterator[Change]):
-    """The changes of a stream of updates, one each, in order."""
+    """The changes of a stream of updates, one each, in order. Threads that share one take turns."""
 
     def __init__(self, kb: KnowledgeBase, source: Source, marking: bool) -> None:
         self._kb = kb
         self._source = source
         self._marking = marking
         self._ahead: LookAhead | None = None
-        self._taken: UpdateMapping | None = None  # and not applied yet: the handler of a signal raised in between
+        self._turn = ThreadLock()
+        self._interrupted: list[UpdateMapping] = []  # taken, and not applied: the handler of a signal raised
 
     def __next__(self) -> Change:
         with deferred():
-            if self._taken is None:
-                self._taken = self._source.take()
-            if self._taken is None:
-                raise StopIteration
-            return self._applied(self._taken)
+            turn = self._turn.mutex
+            while not turn.acquire(timeout=PATIENCE):
+                check()
+            try:
+                return self._next()
+            finally:
+                turn.release()
+
+    def _next(self) -> Change:
+        update = self._interrupted.pop() if self._interrupted else self._source.take()
+        if update is None:
+            raise StopIteration
+        return self._applied(update)
 
     def _applied(self, update: UpdateMapping) -> Change:
-        """Apply the update that was taken. One that a signal interrupts has not failed: it is applied next time."""
+        """Apply an update that was taken. One that a signal interrupts has not failed: it is applied next time."""
         before = self._ahead
         ahead = LookAhead(self._kb, self._source.peek if self._marking else _nothing_ahead)
         # After a failure prefixes are as they were, and what was looked at may have other names.
@@ -65,10 +75,9 @@ class Stream(Iterator[Change]):
         try:
             change = apply_attended(self._kb, update, ahead, before)
         except BaseException as problem:
-            if not comes_from_signal(problem):
-                self._taken = None
+            if comes_from_signal(problem):
+                self._interrupted.append(update)
             raise
-        self._taken = None
         self._ahead = ahead
         return change
 
