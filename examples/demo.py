@@ -37,7 +37,7 @@ def quietly() -> Iterator[None]:
 
 def on_spark() -> None:
     """The pipeline of `examples/pipeline`; Spark's own start takes most of the time."""
-    from tidelog.spark.pipeline import run_pipeline
+    from tidelog.spark.pipeline.pipeline import run_pipeline
 
     wind_farm.step("Twenty farms on Spark", "Readings, damaged rows among them, to published tables: examples/pipeline")
     subprocess.run([sys.executable, str(PIPELINE / "generate.py")], check=True)
@@ -51,8 +51,8 @@ def as_a_stream() -> None:
     import sensors
 
     from tidelog.spark import open_session
-    from tidelog.spark.config import read_config
-    from tidelog.spark.streams.run import StreamRun
+    from tidelog.spark.pipeline.pipeline_config import read_config
+    from tidelog.spark.streams.stream_run import StreamRun
 
     wind_farm.step(
         f"{sensors.FARMS} farms as a stream",

@@ -14,39 +14,25 @@ import numpy as np
 import pytest
 
 from naive import Database, Update, database, derivations, materialise, without_empty
-from tidelog.knowledge_base import KnowledgeBase
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.closures.readable import ReadableClosure
+from tidelog.engine.algorithms.policy import NO_COUNTER
+from tidelog.engine.compiled import AUXILIARY, normal_form
+from tidelog.engine.engine import Engine
+from tidelog.engine.modules.closure_node import ClosureNode
+from tidelog.facts.results import row_identity
 from tidelog.language.syntax import Aggregate, Constant, body_atoms
+from tidelog.machine import counters as counting
+from tidelog.machine import flags as F
+from tidelog.machine import index_fields as X
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine.jit import address
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Kind, recognise_cores, recognise_whole
 from tidelog.program.plan import Plan, make_plan
-from tidelog.reason import counts as counting
-from tidelog.reason.closures import ClosureNode
-from tidelog.reason.compiled import AUXILIARY, normal_form
-from tidelog.reason.engine import Engine
-from tidelog.reason.policy import NO_COUNTER
-from tidelog.results import row_identity
-from tidelog.store.closures import ReadableClosure
-from tidelog.store.jit import address
-from tidelog.store.layout import (
-    EMPTY,
-    F_EXPLICIT,
-    F_IN,
-    F_OLD,
-    F_PERSISTENT,
-    M_LOG_COUNT,
-    M_REQUEST_COUNT,
-    R_BATCH_COUNT,
-    R_CAPACITY,
-    R_CELLS,
-    R_COUNT,
-    R_FACTS,
-    R_KEYS,
-    R_QUEUE_COUNT,
-    X_SLOTS,
-    X_USED,
-)
-from tidelog.store.records import Index
 from tidelog.store.relation import Relation
+from tidelog.store.relation_parts import Index
 
 Counts = dict[tuple[Constant, ...], tuple[int, int]]
 
@@ -91,8 +77,8 @@ def audit(kb: KnowledgeBase, oracle: bool = True, may_be_opened: bool = False) -
     was opened does not know which closures had met values that they cannot take.
     """
     engine = kb._engine
-    assert engine.store.machine[M_LOG_COUNT] == 0, "the undo log is not empty"
-    assert engine.store.machine[M_REQUEST_COUNT] == 0, "function calls wait"
+    assert engine.store.machine[M.LOG_COUNT] == 0, "the undo log is not empty"
+    assert engine.store.machine[M.REQUEST_COUNT] == 0, "function calls wait"
     for relation in engine.store.relations:
         _audit_arrays(relation)
         _audit_table(engine, relation)
@@ -128,24 +114,24 @@ def _refuse(*_: object) -> None:
 
 def _audit_arrays(relation: Relation) -> None:
     fields = relation.fields
-    assert fields[R_CELLS] == address(relation.cells), relation.name
-    assert fields[R_CAPACITY] == len(relation.cells), relation.name
-    assert fields[R_KEYS] == address(relation._keys), relation.name
-    assert fields[R_FACTS] == address(relation._facts), relation.name
-    assert 0 <= fields[R_COUNT] <= len(relation.cells), relation.name
-    assert fields[R_QUEUE_COUNT] == fields[R_BATCH_COUNT] == 0, f"facts wait in {relation.name}"
-    assert all(index.fields[X_SLOTS] == address(index.slots) for index in relation.indexes), relation.name
+    assert fields[R.CELLS] == address(relation.cells), relation.name
+    assert fields[R.CAPACITY] == len(relation.cells), relation.name
+    assert fields[R.KEYS] == address(relation._keys), relation.name
+    assert fields[R.FACTS] == address(relation._facts), relation.name
+    assert 0 <= fields[R.COUNT] <= len(relation.cells), relation.name
+    assert fields[R.QUEUE_COUNT] == fields[R.BATCH_COUNT] == 0, f"facts wait in {relation.name}"
+    assert all(index.fields[X.SLOTS] == address(index.slots) for index in relation.indexes), relation.name
 
 
 def _audit_flags(engine: Engine, relation: Relation) -> None:
     records = relation.cells[: relation.count]
     flags = records[:, relation.flags_column]
-    assert not (flags & ~F_PERSISTENT).any(), f"{relation.name}: flags of an update in work"
-    assert (((flags & F_IN) != 0) == ((flags & F_OLD) != 0)).all(), f"{relation.name}: in I, but not as of before"
-    dead = (flags & F_IN) == 0
-    assert not (flags[dead] & F_EXPLICIT).any(), f"{relation.name}: explicit, but not in I"
+    assert not (flags & ~F.PERSISTENT).any(), f"{relation.name}: flags of an update in work"
+    assert (((flags & F.IN) != 0) == ((flags & F.OLD) != 0)).all(), f"{relation.name}: in I, but not as of before"
+    dead = (flags & F.IN) == 0
+    assert not (flags[dead] & F.EXPLICIT).any(), f"{relation.name}: explicit, but not in I"
     assert not (relation.clean and dead.any()), f"{relation.name}: clean, with a dead fact"
-    assert relation.explicit_count == np.count_nonzero(flags & F_EXPLICIT), f"{relation.name}: count of explicit facts"
+    assert relation.explicit_count == np.count_nonzero(flags & F.EXPLICIT), f"{relation.name}: count of explicit facts"
     if _has_live_counters(engine, relation):
         kept = 1 if _keeps_ranks(engine, relation) else 2
         counters = records[:, list(relation.counter_columns[:kept])]
@@ -156,7 +142,7 @@ def _audit_flags(engine: Engine, relation: Relation) -> None:
 def _audit_table(engine: Engine, relation: Relation) -> None:
     rows = np.ascontiguousarray(relation.cells[: relation.count, : relation.arity])
     assert (engine.store.find_facts(relation, rows) == np.arange(relation.count)).all(), f"{relation.name}: hash table"
-    assert np.count_nonzero(relation._keys != EMPTY) == relation.count, f"{relation.name}: keys without facts"
+    assert np.count_nonzero(relation._keys != R.EMPTY) == relation.count, f"{relation.name}: keys without facts"
 
 
 def _audit_index(relation: Relation, index: Index) -> None:
@@ -165,17 +151,17 @@ def _audit_index(relation: Relation, index: Index) -> None:
     columns = list(index.columns)
     seen: set[int] = set()
     keys: set[tuple[int, ...]] = set()
-    for fact in index.slots[index.slots != EMPTY].tolist():
+    for fact in index.slots[index.slots != R.EMPTY].tolist():
         key = tuple(relation.cells[fact, columns].tolist())
         assert key not in keys, f"{relation.name}{columns}: two chains of one key"
         keys.add(key)
-        while fact != EMPTY:
+        while fact != R.EMPTY:
             assert tuple(relation.cells[fact, columns].tolist()) == key, f"{relation.name}{columns}: a foreign fact"
             assert fact not in seen, f"{relation.name}{columns}: a fact twice"
             seen.add(fact)
             fact = int(relation.cells[fact, link])
     assert len(seen) == relation.count, f"{relation.name}{columns}: facts are missing"
-    assert index.fields[X_USED] == len(keys), f"{relation.name}{columns}: count of keys"
+    assert index.fields[X.USED] == len(keys), f"{relation.name}{columns}: count of keys"
 
 
 def _audit_graph(graph: RuleGraph) -> None:
@@ -382,7 +368,7 @@ def _ranks(engine: Engine, relation: Relation) -> dict[tuple[Constant, ...], tup
     for record in relation.cells[relation.live()].tolist():
         row = tuple(Constant(engine.store.terms.table.decode(cell)) for cell in record[: relation.arity])
         counted, rank = (record[column] for column in relation.counter_columns)
-        result[row] = rank, not (counted or record[relation.flags_column] & F_EXPLICIT)
+        result[row] = rank, not (counted or record[relation.flags_column] & F.EXPLICIT)
     return result
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow.parquet
 
 from audit import audit, fingerprint
-from tidelog.knowledge_base import KnowledgeBase
+from tidelog.api.knowledge_base import KnowledgeBase
 
 RULES = """
     path(X, Y) :- edge(X, Y).

@@ -17,9 +17,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from tidelog import Change, KnowledgeBase, TidelogError
-from tidelog.live import Live
-from tidelog.results import Answers
-from tidelog.snapshot import Snapshot
+from tidelog.facts.results import Answers
+from tidelog.live.fully_dynamic import Live
+from tidelog.live.settled_view import Snapshot
 from tidelog.values import Value
 
 Rows = set[tuple[Value, ...]]

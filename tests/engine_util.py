@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from naive import Database, State, Update, change, database, without_empty
-from tidelog.knowledge_base import KnowledgeBase
-from tidelog.maintenance import MAINTENANCE
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.program.maintenance import MAINTENANCE
 
 ALGORITHMS = MAINTENANCE
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tidelog.store.growth
+import tidelog.machine.growth
 import tidelog.store.relation
 import tidelog.store.store
 import tidelog.store.terms
-from tidelog.reason.transaction import Transaction
-from tidelog.store.jit import _EntryPoint
+from tidelog.engine.transaction import Transaction
+from tidelog.machine.jit import _EntryPoint
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.terms import Terms
@@ -114,7 +114,7 @@ def faulty_memory(
     """The n-th array that the store asks for is refused, also in some other modules."""
     trigger = Trigger(number, error)
     modules: tuple[ModuleType, ...] = (
-        tidelog.store.growth,
+        tidelog.machine.growth,
         tidelog.store.relation,
         tidelog.store.store,
         tidelog.store.terms,

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from tidelog import KnowledgeBase, TidelogError
 from tidelog.formats import FactBatch, read_file, read_updates
 from tidelog.formats.batch import KINDS
-from tidelog.store.layout import M_SIZE
+from tidelog.machine import registers as M
 from tidelog.store.terms import Terms
 from tidelog.values import canonical, identity
 
@@ -141,7 +141,7 @@ def take_arrays(choose: random.Random, _: Path) -> None:
         return  # Arrow itself looks at the sizes of buffers
     door = choose.randrange(3)
     if door == 0:
-        Terms(np.zeros(M_SIZE, np.int64)).encode_arrow(column)
+        Terms(np.zeros(M.SIZE, np.int64)).encode_arrow(column)
         _agree(column)
         return
     kb = KnowledgeBase()
@@ -157,7 +157,7 @@ def _agree(column: pa.Array | pa.ChunkedArray) -> None:
     """What was taken in is right by Arrow's own full validation, and decodes to what it says. Nobody looks at what
     belongs to no row; and offsets of unions may go back, which Arrow does not like.
     """
-    terms = Terms(np.zeros(M_SIZE, np.int64))
+    terms = Terms(np.zeros(M.SIZE, np.int64))
     found = terms.table.decode_column(terms.encode_arrow(column))
     if len(column) and "union" not in str(column.type):
         column.validate(full=True)
@@ -288,7 +288,7 @@ def take_spool(choose: random.Random, folder: Path) -> None:
     """Parts of a spool, their names too, a batch in the inbox, and the records in both."""
     from tidelog.spark.streams.inbox import Inbox
     from tidelog.spark.streams.mqtt import Spool
-    from tidelog.spark.streams.records import entry_of, parse_entry
+    from tidelog.spark.streams.update_records import entry_of, parse_entry
 
     bodies = [json.dumps(update, ensure_ascii=False) for update in UPDATES] + [
         "add,edge,a,b",

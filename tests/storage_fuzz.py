@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelog import IRI, KnowledgeBase, Literal, StorageError, TidelogError
-from tidelog.storage.files import checksum
+from tidelog.storage.durable_files import checksum
 from tidelog.storage.journal import MAGIC, encode_record, read_journal
 
 Files = dict[str, bytes]

@@ -20,11 +20,11 @@ import pyarrow as pa
 from crash_worker import die_at, run_child
 from stream_util import changes_in, entries, facts_of, record, refused_in, replayed
 from tidelog import StorageWarning
-from tidelog.knowledge_base import KnowledgeBase
-from tidelog.spark.streams.keyed import KeyedEngine, KeyedProgram
-from tidelog.spark.streams.memory import MemoryEngine
-from tidelog.spark.streams.records import parse_entry
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.spark.streams.keyed_engine import KeyedEngine, KeyedProgram
+from tidelog.spark.streams.memory_engine import MemoryEngine
 from tidelog.spark.streams.sink import Quarantine, Sink
+from tidelog.spark.streams.update_records import parse_entry
 
 RULES = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z). degree(X, count(Y)) :- edge(X, Y)."
 BATCHES = [

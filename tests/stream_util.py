@@ -14,7 +14,7 @@ from naive import Update
 from tidelog import KnowledgeBase
 from tidelog.formats.jsonl import value_to_json
 from tidelog.language.syntax import Atom, BodyItem, Negation, Rule, Variable
-from tidelog.spark.streams.records import Entry
+from tidelog.spark.streams.update_records import Entry
 from tidelog.values import Value
 
 Fact = tuple[str, str]  # a predicate, and arguments as JSON

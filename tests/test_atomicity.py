@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-import tidelog.reason.engine
-import tidelog.reason.transaction
+import tidelog.engine.engine
+import tidelog.engine.transaction
 import tidelog.store.pair_bits
 import tidelog.store.relation
 import tidelog.store.store
@@ -22,9 +22,9 @@ from faults import Trigger, faulty_calls, faulty_kernels, faulty_memory, faulty_
 from generate import EVERYTHING, Features, soak
 from naive import State, Update, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, ParseError, StratificationError, TidelogError
-from tidelog.reason.algorithms import Algorithm
-from tidelog.reason.transaction import Transaction
-from tidelog.settling import IN_WORK
+from tidelog.engine.algorithms.choice import Algorithm
+from tidelog.engine.transaction import Transaction
+from tidelog.runtime.base_lock import IN_WORK
 
 Inject = Callable[..., AbstractContextManager[Trigger]]
 
@@ -239,7 +239,7 @@ def test_timeouts(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kb = example(maintenance, timeout=1000)
     before = fingerprint(kb)
     clock = iter(range(10**6))
-    for module in (tidelog.reason.engine, tidelog.reason.transaction):
+    for module in (tidelog.engine.engine, tidelog.engine.transaction):
         monkeypatch.setattr(module, "working_time", lambda: 300.0 * next(clock))
     with pytest.raises(LimitError, match="took more than 1000 s"):
         kb.update(**EXAMPLE_UPDATE)

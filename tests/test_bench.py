@@ -11,27 +11,41 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidelog.bench import command, graphs, lubm, run_choice, run_modular, run_streams, skos, streams, turbines, within
-from tidelog.bench.cases import CASES, random_rows, scaled
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.bench import command
 from tidelog.bench.command import BENCHMARKS, benchmark, run
-from tidelog.bench.floor import materialise as floor_materialise
-from tidelog.bench.latency import latencies
+from tidelog.bench.data import graphs, lubm, skos, turbines
+from tidelog.bench.data import update_streams as streams
+from tidelog.bench.data.cases import CASES, random_rows, scaled
 from tidelog.bench.measure import Failed, Measured, isolated, measure
 from tidelog.bench.options import Options
-from tidelog.bench.peer import Task
-from tidelog.bench.peers import PEERS, Souffle, agreeing, count_facts, derived_predicates, installed, materialise
-from tidelog.bench.recursive_sql import in_spark
+from tidelog.bench.peers.engines import (
+    PEERS,
+    Souffle,
+    agreeing,
+    count_facts,
+    derived_predicates,
+    installed,
+    materialise,
+)
+from tidelog.bench.peers.floor import materialise as floor_materialise
+from tidelog.bench.peers.peer import Task
+from tidelog.bench.peers.recursive_sql import in_spark
+from tidelog.bench.peers.translate import CLINGO, PROLOG, program_of, rule_text
 from tidelog.bench.report import Check, Plot, Report, Table, cell_text, ratio, to_markdown, write_json
-from tidelog.bench.run_bf import equilibrium
-from tidelog.bench.run_peers import pathway_changes, tidelog_changes
-from tidelog.bench.translate import CLINGO, PROLOG, program_of, rule_text
+from tidelog.bench.runs import choice as run_choice
+from tidelog.bench.runs import modular as run_modular
+from tidelog.bench.runs import streams as run_streams
+from tidelog.bench.runs import within
+from tidelog.bench.runs.bf import equilibrium
+from tidelog.bench.runs.latency import latencies
+from tidelog.bench.runs.peers import pathway_changes, tidelog_changes
 from tidelog.bench.work import percentile, without
 from tidelog.errors import DataError
+from tidelog.facts.results import Change
 from tidelog.formats.updates import Update
-from tidelog.knowledge_base import KnowledgeBase
 from tidelog.language import parse_program
 from tidelog.program.graph import RuleGraph
-from tidelog.results import Change
 
 # --- generators ---
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from programs_util import Example, examples
-from tidelog.cli import main
+from tidelog.cli.command_line import main
 from tidelog.formats import read_file, values_of
 
 PATHS = """\
@@ -235,7 +235,7 @@ def test_bad_usage(arguments: list[str], capsys: Captured) -> None:
 
 
 def test_help_and_version_import_nothing_heavy() -> None:
-    code = "import sys; from tidelog.cli import main\ntry: main([sys.argv[1]])\nexcept SystemExit: pass\n"
+    code = "import sys; from tidelog.cli.command_line import main\ntry: main([sys.argv[1]])\nexcept SystemExit: pass\n"
     code += "assert not {'numba', 'pyarrow', 'lark', 'rich'} & set(sys.modules)"
     for option in ("--help", "--version"):
         done = subprocess.run([sys.executable, "-c", code, option], capture_output=True, text=True, check=True)
@@ -488,7 +488,7 @@ def test_missing_packages_are_told(program: str, monkeypatch: pytest.MonkeyPatch
     def no_spark(name: str) -> object:
         raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
 
-    monkeypatch.setattr("tidelog.commands.import_module", no_spark)
+    monkeypatch.setattr("tidelog.cli.commands.import_module", no_spark)
     assert main(["run", program, "--engine", "spark"]) == 2
     assert "pip install 'tidelog[spark]'" in capsys.readouterr().err
 

@@ -12,10 +12,12 @@ import pytest
 
 import tidelog
 from tidelog import LimitError
-from tidelog.reason import closure_changes, closures, replacement
-from tidelog.reason.transaction import Limits
-from tidelog.store.closures import closure as closure_module
-from tidelog.store.jit import JIT_DISABLED
+from tidelog.closures import closure as closure_module
+from tidelog.engine.modules import closure_deltas as closure_changes
+from tidelog.engine.modules import closure_node as closures
+from tidelog.engine.modules import replacement
+from tidelog.engine.transaction import Limits
+from tidelog.machine.jit import JIT_DISABLED
 
 PATH = "p(X, Z) :- p(X, Y), p(Y, Z)."
 MIRROR = "p(Y, X) :- p(X, Y)."

@@ -13,11 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidelog.closures import closure as closure_module
+from tidelog.closures import closure_registers as layout
+from tidelog.closures import directed, memory
+from tidelog.closures import read_kernels as kernels
+from tidelog.closures.closure import Closure
+from tidelog.closures.directed import DirectedClosure
+from tidelog.closures.symmetric import SymmetricClosure
 from tidelog.errors import LimitError
-from tidelog.store import jit
-from tidelog.store.closures import Closure, DirectedClosure, SymmetricClosure, directed, kernels, layout, memory
-from tidelog.store.closures import closure as closure_module
-from tidelog.store.jit import JIT_DISABLED
+from tidelog.machine import jit
+from tidelog.machine.jit import JIT_DISABLED
 
 Pair = tuple[int, int]
 Change = tuple[set[Pair], set[Pair]]

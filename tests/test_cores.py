@@ -11,11 +11,11 @@ from audit import audit, check_refused, fingerprint
 from engine_util import ALGORITHMS, check_stream, knowledge_base
 from naive import Database, State, Update, database
 from tidelog import LimitError, StorageWarning
-from tidelog.knowledge_base import KnowledgeBase
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.closures.closure import Closure
+from tidelog.engine.modules.cores import Core
+from tidelog.engine.transaction import Transaction
 from tidelog.language import parse_rules
-from tidelog.reason.cores import Core
-from tidelog.reason.transaction import Transaction
-from tidelog.store.closures import Closure
 
 every_algorithm = pytest.mark.parametrize("maintenance", ALGORITHMS)
 
@@ -172,7 +172,7 @@ def test_a_core_that_finds_no_memory_for_another_stays(monkeypatch: pytest.Monke
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("tidelog.store.closures.closure.Memory", fail)
+        patch.setattr("tidelog.closures.closure.Memory", fail)
         with pytest.raises(MemoryError):
             kb.add_rules("r(X, Y) :- r(Y, X).")
     assert fingerprint(kb) == before

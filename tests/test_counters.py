@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-import tidelog.reason.batches
-import tidelog.reason.counts
+import tidelog.engine.propagation.batches
+import tidelog.machine.counters
 from audit import audit
 from engine_util import ALGORITHMS, check_stream
 from generate import EVERYTHING, POSITIVE, Features, soak
-from tidelog.knowledge_base import KnowledgeBase
-from tidelog.reason.counts import FULL_COUNT
-from tidelog.store.jit import JIT_DISABLED
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.machine.counters import FULL_COUNT
+from tidelog.machine.jit import JIT_DISABLED
 from tidelog.store.relation import Relation
 
 plain_only = pytest.mark.skipif(not JIT_DISABLED, reason="kernels have been compiled with the true bounds")
@@ -96,7 +96,7 @@ def test_its_rule_may_go(maintenance: str) -> None:
 def test_random_streams_where_few_derivations_are_too_many(
     features: Features, full: int, maintenance: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tidelog.reason.counts, "FULL_COUNT", full)
+    monkeypatch.setattr(tidelog.machine.counters, "FULL_COUNT", full)
     for seed in range(4000, 4002):
         case, stream = soak(seed, features)
         check_stream(case.state, stream, maintenance, also=audit, modules=seed % 2 == 0)
@@ -106,9 +106,9 @@ def test_random_streams_where_few_derivations_are_too_many(
 @pytest.mark.plain
 @pytest.mark.parametrize("top", [4, 12])
 def test_random_streams_where_ranks_run_out(top: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (tidelog.reason.batches, tidelog.reason.transaction):
+    for module in (tidelog.engine.propagation.batches, tidelog.engine.transaction):
         monkeypatch.setattr(module, "TOP_RANK", top)
-    monkeypatch.setattr(tidelog.reason.ranks, "LAST_RANK", top // 2)
+    monkeypatch.setattr(tidelog.engine.algorithms.ranks, "LAST_RANK", top // 2)
     for seed in range(4100, 4106):
         case, stream = soak(seed, POSITIVE)
         check_stream(case.state, stream, "auto", also=audit, modules=False)

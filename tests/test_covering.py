@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-import tidelog.reason.transaction
-import tidelog.store.rooms
+import tidelog.engine.transaction
+import tidelog.machine.array_memory
 import tidelog.store.store
 from audit import audit, fingerprint
 from faults import faulty_memory
+from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.errors import LimitError
-from tidelog.knowledge_base import KnowledgeBase
 
 RULES = {
     "a copy": "p(X, Y) :- q(X, Y).",
@@ -58,7 +58,7 @@ def postponed(kb: KnowledgeBase) -> set[str]:
 def small(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> pytest.MonkeyPatch:
     """Relations have no room to begin with, and kernels pause often."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
-    monkeypatch.setattr(tidelog.reason.transaction, "BUDGET", request.param)
+    monkeypatch.setattr(tidelog.engine.transaction, "BUDGET", request.param)
     return monkeypatch
 
 
@@ -123,7 +123,7 @@ def test_memory_that_runs_out_leaves_nothing(monkeypatch: pytest.MonkeyPatch) ->
         kb = KnowledgeBase(READERS)
         kb.update(add=facts(5))
         before = fingerprint(kb)
-        with faulty_memory(number, also=(tidelog.store.rooms,)) as trigger, suppress(MemoryError):
+        with faulty_memory(number, also=(tidelog.machine.array_memory,)) as trigger, suppress(MemoryError):
             kb.add_rules(RULES["a join"])
         if trigger.count < number:
             break

@@ -12,13 +12,13 @@ from itertools import count
 import numpy as np
 import pytest
 
-import tidelog.reason.transaction
+import tidelog.engine.transaction
 import tidelog.store.pair_bits
 import tidelog.store.store
 from audit import audit
 from faults import faulty_memory
+from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.errors import LimitError
-from tidelog.knowledge_base import KnowledgeBase
 
 BASE = "p(X, Y) :- e(X, Y). "
 PROGRAMS = {
@@ -62,7 +62,7 @@ def bits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     """Small arrays and pauses, and bits from the first growth on."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 4)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", request.param)
-    monkeypatch.setattr(tidelog.reason.transaction, "BUDGET", request.param)
+    monkeypatch.setattr(tidelog.engine.transaction, "BUDGET", request.param)
     monkeypatch.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 2)
     return monkeypatch
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from tidelog import CrossProductWarning, KnowledgeBase
-from tidelog.display import MOST_ROWS
+from tidelog.formats.display import MOST_ROWS
 
 PROGRAM = """
 path(X, Y) :- edge(X, Y).

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidelog.cli import main
+from tidelog.cli.command_line import main
 
 FOLDER = Path(__file__).parent.parent / "examples"
 ANSWERS = {

@@ -20,7 +20,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tidelog import IRI, DataError, Literal
-from tidelog.formats import columns_of, delimited, files, read_facts, read_file, values_of, write_facts
+from tidelog.formats import byte_files as files
+from tidelog.formats import columns_of, delimited, read_facts, read_file, values_of, write_facts
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.folder import file_of_predicate, predicate_of_file
 from tidelog.formats.rendering import json_format

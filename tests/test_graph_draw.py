@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tidelog.errors import StratificationError
 from tidelog.language import parse_program
-from tidelog.program.draw import to_dot, to_mermaid
-from tidelog.program.draw_svg import to_svg
+from tidelog.program.drawing.layering import lay_out
+from tidelog.program.drawing.picture import Fate, Touch, picture_of_graph, picture_of_update
+from tidelog.program.drawing.svg import to_svg
+from tidelog.program.drawing.text import to_dot, to_mermaid
 from tidelog.program.graph import RuleGraph
-from tidelog.program.layout import lay_out
-from tidelog.program.picture import Fate, Touch, picture_of_graph, picture_of_update
 
 FIGURE_1 = """
     p1(X, Y) :- p0(X, Y).

@@ -14,10 +14,13 @@ import pytest
 
 import tidelog
 from tidelog import TidelogError
-from tidelog.reason import closures, engine
-from tidelog.results import Change
-from tidelog.store.closures import Closure, DirectedClosure, history
-from tidelog.store.jit import JIT_DISABLED
+from tidelog.closures import history
+from tidelog.closures.closure import Closure
+from tidelog.closures.directed import DirectedClosure
+from tidelog.engine import engine
+from tidelog.engine.modules import closure_node as closures
+from tidelog.facts.results import Change
+from tidelog.machine.jit import JIT_DISABLED
 
 Facts = dict[str, set[Any]]
 
@@ -130,10 +133,10 @@ def test_changes_are_exact_in_another_thread(program: str) -> None:
     for told in history_of(kb, choose, program, rules=False):
         held.append(told)
         if choose.random() < 0.3:
-            kb._engine.limits = tidelog.reason.transaction.Limits(max_facts=0)
+            kb._engine.limits = tidelog.engine.transaction.Limits(max_facts=0)
             with pytest.raises(tidelog.LimitError):
                 kb.update(**random_update(choose, base_of(program)))
-            kb._engine.limits = tidelog.reason.transaction.Limits()
+            kb._engine.limits = tidelog.engine.transaction.Limits()
     done.set()
     for reader in readers:
         reader.join()

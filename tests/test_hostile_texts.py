@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidelog import IRI, DataError, KnowledgeBase, Literal, ParseError, StorageError, TidelogError
-from tidelog.cli import main
+from tidelog.cli.command_line import main
 from tidelog.errors import UnknownRuleError
 from tidelog.formats import WRITE_FORMATS, columns_of, read_facts, read_file, read_updates, write_facts
 from tidelog.language import parse_program, render, resolve_predicate

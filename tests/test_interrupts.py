@@ -19,7 +19,7 @@ from audit import audit, fingerprint
 from engine_util import ALGORITHMS
 from soaking import soak_seconds, tell
 from tidelog import KnowledgeBase, TidelogError
-from tidelog.reason.interrupts import check, comes_from_signal, deferred, interruptible
+from tidelog.runtime.signals import check, comes_from_signal, deferred, interruptible
 
 RULES = """
     path(X, Y) :- edge(X, Y).

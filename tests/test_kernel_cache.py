@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tidelog.store import jit
-from tidelog.store.jit import JIT_DISABLED, entry_point
+from tidelog.machine import jit
+from tidelog.machine.jit import JIT_DISABLED, entry_point
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 

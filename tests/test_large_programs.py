@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import tidelog
-from tidelog.store.jit import JIT_DISABLED
+from tidelog.machine.jit import JIT_DISABLED
 
 RULES: dict[str, Callable[[int, int], str]] = {
     "a ring": lambda number, before: f"p{number}(X) :- p{before}(X).",

@@ -17,23 +17,23 @@ from typing import Any
 
 import pytest
 
-import tidelog.backlog
-import tidelog.encoding
-import tidelog.live
-import tidelog.reason.transaction
+import tidelog.engine.transaction
+import tidelog.facts.encoding
+import tidelog.live.backlog
+import tidelog.live.fully_dynamic
 import tidelog.store.store
 from audit import audit
 from engine_util import ALGORITHMS, explicit, facts_of, knowledge_base, materialisation
 from generate import EVERYTHING, soak
 from naive import State, Update, change, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, TidelogError
-from tidelog.backlog import Batch, Part, Submission
-from tidelog.live import Live
-from tidelog.reason.engine import Engine
-from tidelog.reason.transaction import Transaction
-from tidelog.store import growth
+from tidelog.engine.engine import Engine
+from tidelog.engine.transaction import Transaction
+from tidelog.live.backlog import Batch, Part, Submission
+from tidelog.live.fully_dynamic import Live
+from tidelog.live.intake import Window
+from tidelog.machine import growth
 from tidelog.store.relation import Relation
-from tidelog.window import Window
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
 COMPUTES = PATHS + 'far(X, concat("to ", str(Y))) :- path(X, Y), X != Y. reach(X, count(Y)) :- path(X, Y).'
@@ -42,7 +42,7 @@ COMPUTES = PATHS + 'far(X, concat("to ", str(Y))) :- path(X, Y), X != Y. reach(X
 @pytest.fixture
 def _tiny_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices so small that every transaction rests in its middle."""
-    monkeypatch.setattr(tidelog.live, "SLICE", 3)
+    monkeypatch.setattr(tidelog.live.fully_dynamic, "SLICE", 3)
 
 
 def holds(kb: KnowledgeBase, *names: str) -> set[str]:
@@ -167,7 +167,7 @@ def test_what_is_added_and_deleted_again_costs_nothing() -> None:
 @pytest.mark.plain
 def test_an_update_that_is_alone_is_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Netting sorts all facts, which would cost as much as a large load itself."""
-    monkeypatch.setattr(tidelog.backlog, "_last_ones", None)
+    monkeypatch.setattr(tidelog.live.backlog, "_last_ones", None)
     kb = KnowledgeBase(PATHS)
     kb.update(add=chain(1))
     live = kb.live()
@@ -587,7 +587,7 @@ def test_a_window_that_is_shut_lets_nothing_in() -> None:
 )
 def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, left = 0, []
-    run_rounds = tidelog.reason.transaction.run_rounds
+    run_rounds = tidelog.engine.transaction.run_rounds
 
     def submit_and_run(*arguments: object) -> int:
         nonlocal calls
@@ -601,7 +601,7 @@ def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, mon
 
     kb = KnowledgeBase(rules, modules=False)
     live = kb.live()
-    monkeypatch.setattr(tidelog.reason.transaction, "run_rounds", submit_and_run)
+    monkeypatch.setattr(tidelog.engine.transaction, "run_rounds", submit_and_run)
     live.submit(add=chain(5))
     live.settle()
     live.settle()
@@ -655,7 +655,7 @@ def test_small_updates_are_read_while_a_large_one_is(monkeypatch: pytest.MonkeyP
         return part
 
     monkeypatch.setattr(Live, "_read", note)
-    monkeypatch.setattr(tidelog.encoding, "PIECE", 4)
+    monkeypatch.setattr(tidelog.facts.encoding, "PIECE", 4)
     kb = KnowledgeBase(PATHS)
     live = kb.live()
     live.submit(add=chain(9))

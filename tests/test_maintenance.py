@@ -10,7 +10,7 @@ from audit import audit
 from engine_util import ALGORITHMS, check_stream
 from generate import EVERYTHING, POSITIVE, Features, soak
 from naive import Update
-from tidelog.knowledge_base import KnowledgeBase
+from tidelog.api.knowledge_base import KnowledgeBase
 
 NO_RULE_UPDATES = "facts only"
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tidelog import KnowledgeBase
-from tidelog.store import rooms
+from tidelog.machine import array_memory as rooms
 from tidelog.store.relation import COMPACT_FROM, Relation
 
 FACTS = 50_000

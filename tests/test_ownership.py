@@ -17,10 +17,12 @@ import pyarrow as pa
 import pytest
 
 from tidelog import KnowledgeBase
-from tidelog.store import rooms
-from tidelog.store.bits import or_words, unite_words
-from tidelog.store.growth import grown, stretch
-from tidelog.store.jit import (
+from tidelog.machine import array_memory as rooms
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine.bits import or_words, unite_words
+from tidelog.machine.growth import grown, stretch
+from tidelog.machine.jit import (
     JIT_DISABLED,
     address,
     entry_point,
@@ -31,8 +33,7 @@ from tidelog.store.jit import (
     store_i64,
     store_u8,
 )
-from tidelog.store.layout import EMPTY, M_LISTS, M_RELATIONS
-from tidelog.store.ownership import CHECKED, MemoryFault, Ownership
+from tidelog.machine.ownership import CHECKED, MemoryFault, Ownership
 
 pytestmark = pytest.mark.plain
 checked = pytest.mark.skipif(not (CHECKED or JIT_DISABLED), reason="accesses are not checked in this build")
@@ -159,7 +160,7 @@ def test_memory_of_others_may_be_known_twice() -> None:
 
 
 @checked
-@pytest.mark.parametrize("register", [M_RELATIONS, M_LISTS])
+@pytest.mark.parametrize("register", [M.RELATIONS, M.LISTS])
 def test_a_wrong_register_is_met_in_an_update(register: int) -> None:
     kb = KnowledgeBase("path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z).", "dred", modules=False)
     kb.update(add={"edge": [(1, 2), (2, 3)]})
@@ -176,7 +177,7 @@ def test_a_fact_number_beyond_the_records_is_met_in_an_update() -> None:
     kb = KnowledgeBase("copy(X) :- given(X).", modules=False)
     kb.update(add={"given": [(1,)]})
     relation = kb._engine.store.relation("given", 1)
-    relation._facts[relation._keys != EMPTY] = 1 << 20
+    relation._facts[relation._keys != R.EMPTY] = 1 << 20
     with pytest.raises(MemoryFault):
         kb.update(delete={"given": [(1,)]})
 

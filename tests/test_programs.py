@@ -11,7 +11,7 @@ from engine_util import ALGORITHMS
 from naive import Database, database, without_empty
 from programs_util import Example, examples, row_key
 from tidelog import KnowledgeBase
-from tidelog.console import answer_lines
+from tidelog.cli.console import answer_lines
 from tidelog.language import render
 from tidelog.language.syntax import Constant
 

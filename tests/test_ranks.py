@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tidelog.reason.algorithms
-import tidelog.reason.ranks
+import tidelog.engine.algorithms.choice
+import tidelog.engine.algorithms.ranks
 from audit import audit
 from engine_util import check_stream
 from generate import EVERYTHING, soak
-from tidelog.knowledge_base import KnowledgeBase
-from tidelog.reason.policy import Costs
-from tidelog.reason.ranks import LAST_RANK, _outlook
-from tidelog.store.layout import M_RANK, M_REQUEST_COUNT, M_SIZE, M_WORK, W_CHECKED
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.engine.algorithms.policy import Costs
+from tidelog.engine.algorithms.ranks import LAST_RANK, _outlook
+from tidelog.machine import registers as M
+from tidelog.machine import work_kinds as W
 
 REACH = "reach(X) :- start(X). reach(Y) :- reach(X), edge(X, Y)."
 CLOSURE = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), path(Y, Z)."
@@ -28,8 +29,8 @@ MUTUAL = "odd(X, Y) :- edge(X, Y). odd(X, Z) :- even(X, Y), edge(Y, Z). even(X, 
 @pytest.fixture
 def _never_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """No component is ever materialised again: all deletions go by ranks."""
-    monkeypatch.setattr(tidelog.reason.algorithms, "LEAST_PATIENCE", 1 << 40)
-    monkeypatch.setattr(tidelog.reason.algorithms, "LEAST_LOSS", 1 << 40)
+    monkeypatch.setattr(tidelog.engine.algorithms.choice, "LEAST_PATIENCE", 1 << 40)
+    monkeypatch.setattr(tidelog.engine.algorithms.choice, "LEAST_LOSS", 1 << 40)
 
 
 def _is_ranked(kb: KnowledgeBase, predicate: str) -> bool:
@@ -136,11 +137,11 @@ def test_ranks_are_numbered_from_the_beginning_before_they_are_too_large() -> No
     kb = KnowledgeBase(REACH)
     kb.update(add={"start": [(0,)], "edge": [(node, node + 1) for node in range(5)]})
     machine = kb._engine.store.machine
-    machine[M_RANK] = LAST_RANK
+    machine[M.RANK] = LAST_RANK
     kb.update(add={"edge": [(5, 6), (6, 2)]})
-    assert machine[M_RANK] > LAST_RANK
+    assert machine[M.RANK] > LAST_RANK
     kb.update(add={"edge": [(6, 7), (7, 1)]})
-    assert machine[M_RANK] < 20
+    assert machine[M.RANK] < 20
     assert _is_ranked(kb, "reach")
     audit(kb)
     kb.update(delete={"edge": [(1, 2)]})
@@ -199,7 +200,7 @@ def test_what_was_too_dear_is_tried_again_in_time() -> None:
 def test_a_deletion_that_will_be_too_dear_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
     checked: dict[float, int] = {}
     for outlook in (0.0, 1e30):
-        monkeypatch.setattr(tidelog.reason.ranks, "_outlook", lambda *_, outlook=outlook: outlook)
+        monkeypatch.setattr(tidelog.engine.algorithms.ranks, "_outlook", lambda *_, outlook=outlook: outlook)
         kb = KnowledgeBase(CLOSURE, modules=False)
         kb.update(add={"edge": [(node, (node + step) % 60) for node in range(60) for step in (1, 2)]})
         change = kb.update(delete={"edge": [(node, node + 1) for node in range(20, 30)]})
@@ -220,10 +221,10 @@ def test_facts_that_are_about_to_spread_are_no_reason_to_give_up() -> None:
 
 def test_candidates_are_no_reason_to_give_up_before_any_of_them_has_looked() -> None:
     """Where kernels pause while they are still being found, nothing is known of what each of them takes."""
-    transaction: Any = SimpleNamespace(machine=np.zeros(M_SIZE, np.int64))
+    transaction: Any = SimpleNamespace(machine=np.zeros(M.SIZE, np.int64))
     node: Any = SimpleNamespace(relations=[SimpleNamespace(queue_count=1_000)])
     assert _outlook(transaction, node, checked=0, spent=500) == 0
-    transaction.machine[M_WORK + W_CHECKED] = 10
+    transaction.machine[M.WORK + W.CHECKED] = 10
     assert _outlook(transaction, node, checked=0, spent=500) == 50_000
 
 
@@ -241,14 +242,14 @@ def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:
 
 def test_calls_that_a_deletion_asked_for_do_not_outlive_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever it is given up; otherwise a later update would call the function for nobody."""
-    monkeypatch.setattr(tidelog.reason.algorithms, "PATIENCE", 0.0)
+    monkeypatch.setattr(tidelog.engine.algorithms.choice, "PATIENCE", 0.0)
     monkeypatch.setattr(Costs, "of_deleting", lambda costs, lost: 0.0)
     for patience in range(1, 30):
-        monkeypatch.setattr(tidelog.reason.algorithms, "LEAST_PATIENCE", patience)
+        monkeypatch.setattr(tidelog.engine.algorithms.choice, "LEAST_PATIENCE", patience)
         kb = KnowledgeBase()
         kb.register("same", lambda value: value)
         kb.add_rules("p(X) :- s(X). p(1) :- g(W), p(W), h(same(W), W).")
         kb.update(add={"s": [(1,), (3,)], "g": [(2,), (3,)], "h": [(2, 2), (3, 3)]})
         kb.update(delete={"s": [(1,)]})
-        assert kb._engine.store.machine[M_REQUEST_COUNT] == 0
+        assert kb._engine.store.machine[M.REQUEST_COUNT] == 0
         assert set(kb.facts("p")) == {(1,), (3,)}

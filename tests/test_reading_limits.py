@@ -14,11 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidelog import DataError, KnowledgeBase, LimitError, loading
-from tidelog.cli import main
-from tidelog.formats import FactBatch, delimited, dlog, files, parquet, rdf, read_facts, read_file, updates
-from tidelog.formats.files import MOST_COLUMNS
-from tidelog.loading import Deadline, LoadedRows, distinct_rows
+from tidelog import DataError, KnowledgeBase, LimitError
+from tidelog.cli.command_line import main
+from tidelog.facts import loading
+from tidelog.facts.loading import Deadline, LoadedRows, distinct_rows
+from tidelog.formats import FactBatch, delimited, dlog, parquet, rdf, read_facts, read_file, updates
+from tidelog.formats import byte_files as files
+from tidelog.formats.byte_files import MOST_COLUMNS
 
 LINES: dict[str, Callable[[int], str]] = {
     "csv": "{},b\n".format,

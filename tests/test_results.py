@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidelog import KnowledgeBase
-from tidelog.console import answer_lines
+from tidelog.cli.console import answer_lines
 from tidelog.language import parse_query
 
 

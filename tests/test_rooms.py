@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tidelog.store import rooms
-from tidelog.store.growth import grown
+from tidelog.machine import array_memory as rooms
+from tidelog.machine.growth import grown
 
 CELLS = rooms.LARGE // 4
 

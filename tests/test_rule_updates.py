@@ -13,7 +13,7 @@ from engine_util import ALGORITHMS, check_stream, knowledge_base, materialisatio
 from generate import EVERYTHING, soak
 from naive import Database, State, Update, database
 from tidelog import StratificationError, UnknownRuleError
-from tidelog.knowledge_base import KnowledgeBase
+from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.language import parse_rules
 from tidelog.language.syntax import Rule
 from tidelog.store.relation import Relation
@@ -330,7 +330,7 @@ def test_a_closure_that_finds_no_memory_for_another_stays(monkeypatch: pytest.Mo
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("tidelog.store.closures.closure.Memory", refuse)
+        patch.setattr("tidelog.closures.closure.Memory", refuse)
         with pytest.raises(MemoryError):
             kb.add_rules("p(X, Y) :- p(Y, X).")
     assert fingerprint(kb) == before

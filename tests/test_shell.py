@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tidelog import TidelogError
-from tidelog.knowledge_base import KnowledgeBase
-from tidelog.shell import HELP, Leave, Shell, interact, is_complete, statements
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.cli.shell import HELP, Leave, Shell, interact, is_complete, statements
 
 
 @pytest.fixture

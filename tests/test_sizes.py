@@ -20,22 +20,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import tidelog.store.closures.change
-import tidelog.store.closures.closure
-import tidelog.store.growth
-import tidelog.store.rooms
+import tidelog.closures.closure
+import tidelog.closures.closure_change
+import tidelog.machine.array_memory
+import tidelog.machine.growth
 from generate import Dice
 from large import Longs, Pairs, Rows, Table, bits_of
 from large_graphs import CLOSURES, Derived, Facts, GraphHistory, Step
 from large_tables import TableHistory
 from soaking import seeds, soak_seconds
 from tidelog import KnowledgeBase, LimitError
-from tidelog.maintenance import MAINTENANCE
-from tidelog.reason.transaction import Limits
-from tidelog.results import Change
-from tidelog.snapshot import Snapshot
-from tidelog.store.closures import directed
-from tidelog.store.jit import JIT_DISABLED
+from tidelog.closures import directed
+from tidelog.engine.transaction import Limits
+from tidelog.facts.results import Change
+from tidelog.live.settled_view import Snapshot
+from tidelog.machine.jit import JIT_DISABLED
+from tidelog.program.maintenance import MAINTENANCE
 
 # A soak goes as far as the oracle can; other runs have half a minute, in which plain Python does not come far.
 MOST_NODES = 5_000 if soak_seconds() else 75 if JIT_DISABLED else 1_500
@@ -51,11 +51,11 @@ COMPARED = 400_000
 NEARER = [
     (directed, "DENSE_BYTES", (0, 1 << 10, 1 << 14, 1 << 18)),
     (directed, "MANY_EDGES", (1, 100, 1_000)),
-    (tidelog.store.closures.closure, "SLICE", (1 << 8, 1 << 12, 1 << 16)),
-    (tidelog.store.closures.closure, "PIECE", (7, 100, 1_000)),
-    (tidelog.store.closures.change, "PIECE", (10, 1 << 10)),
-    (tidelog.store.growth, "PIECE", (100, 1 << 10)),
-    (tidelog.store.rooms, "LARGE", (1 << 12, 1 << 16)),
+    (tidelog.closures.closure, "SLICE", (1 << 8, 1 << 12, 1 << 16)),
+    (tidelog.closures.closure, "PIECE", (7, 100, 1_000)),
+    (tidelog.closures.closure_change, "PIECE", (10, 1 << 10)),
+    (tidelog.machine.growth, "PIECE", (100, 1 << 10)),
+    (tidelog.machine.array_memory, "LARGE", (1 << 12, 1 << 16)),
 ]
 
 

@@ -22,14 +22,14 @@ from engine_util import ALGORITHMS, knowledge_base
 from generate import EVERYTHING, soak
 from naive import without_empty
 from tidelog import IRI, DataError, KnowledgeBase, Literal, StorageError, StorageWarning, TidelogError
+from tidelog.api.persistence import image_of
+from tidelog.closures.closure import Closure
+from tidelog.engine.modules.closure_node import ClosureNode
+from tidelog.engine.transaction import Transaction
 from tidelog.errors import BrokenError
-from tidelog.persistence import image_of
-from tidelog.reason.closures import ClosureNode
-from tidelog.reason.transaction import Transaction
+from tidelog.storage.folder_lock import FolderLock
 from tidelog.storage.home import Home
 from tidelog.storage.journal import MAGIC, encode_record, read_journal
-from tidelog.storage.lock import FolderLock
-from tidelog.store.closures import Closure
 
 RULES = """
     @prefix ex: <http://example.org/> .
@@ -257,7 +257,7 @@ def test_limits_do_not_bind_a_replay(home: Path) -> None:
 
 def rewrite_manifest(home: Path, manifest: dict[str, Any]) -> None:
     """As a program would that keeps the checksums right."""
-    from tidelog.storage.files import checksum
+    from tidelog.storage.durable_files import checksum
 
     content = json.dumps(manifest).encode()
     (snapshot_of(home) / "manifest.json").write_bytes(content)

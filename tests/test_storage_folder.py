@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tidelog import KnowledgeBase, StorageError
-from tidelog.storage.lock import FolderLock
+from tidelog.storage.folder_lock import FolderLock
 
 RULES = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z). edge(a, b). edge(b, c)."
 
@@ -224,7 +224,7 @@ def test_a_save_that_fails_leaves_a_folder_of_others_as_it_was(tmp_path: Path, m
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("tidelog.storage.snapshot.write_table", full)
+    monkeypatch.setattr("tidelog.storage.snapshot_files.write_table", full)
     with pytest.raises(StorageError, match="disk is full"):
         KnowledgeBase(RULES).save(tmp_path)
     assert contents(tmp_path) == before

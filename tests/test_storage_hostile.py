@@ -15,7 +15,7 @@ import pytest
 
 from audit import audit
 from tidelog import IRI, KnowledgeBase, Literal, StorageError
-from tidelog.storage.files import checksum
+from tidelog.storage.durable_files import checksum
 from tidelog.storage.journal import MAGIC, encode_record, read_journal
 
 RULES = """

@@ -19,7 +19,7 @@ from engine_util import ALGORITHMS, explicit, facts_of, knowledge_base, material
 from generate import EVERYTHING, POSITIVE, Features, soak
 from naive import State, Update, change, minus, without_empty
 from tidelog import DataError, KnowledgeBase, TidelogError
-from tidelog.results import Change
+from tidelog.facts.results import Change
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
 RENAMING = "edge1(X, Y) :- edge(X, Y). " + " ".join(f"edge{n + 1}(X, Y) :- edge{n}(X, Y)." for n in range(1, 4))

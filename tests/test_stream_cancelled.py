@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tidelog import KnowledgeBase, TidelogError, streaming
-from tidelog.results import Change
+from tidelog import KnowledgeBase, TidelogError
+from tidelog.facts.results import Change
+from tidelog.live.fully_dynamic import streams as streaming
 
 RULES = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
 BAD = {"add": {"edge": [("a",)]}}

@@ -20,16 +20,16 @@ from stream_util import changes_in, entries, facts_of, keyed_stream, record, rec
 from tidelog import DataError, KnowledgeBase, StorageError
 from tidelog.formats import Update
 from tidelog.language import parse_program
-from tidelog.spark.streams import keyed
-from tidelog.spark.streams.batches import Batch, apply_batch
+from tidelog.spark.streams import keyed_engine as keyed
 from tidelog.spark.streams.checkpoint import Checkpoint
-from tidelog.spark.streams.keyed import KeyedProgram
+from tidelog.spark.streams.keyed_engine import KeyedProgram
 from tidelog.spark.streams.keys import CrossKeyError, Keys
-from tidelog.spark.streams.memory import MOST_WAITING, MemoryEngine
+from tidelog.spark.streams.memory_engine import MOST_WAITING, MemoryEngine
 from tidelog.spark.streams.metrics import Metrics, Outcome, read_view
 from tidelog.spark.streams.mqtt import Spool
-from tidelog.spark.streams.records import net, parse_entry
 from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, net_facts
+from tidelog.spark.streams.stream_batches import Batch, apply_batch
+from tidelog.spark.streams.update_records import net, parse_entry
 from tidelog.values import IRI
 
 RULES = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."

@@ -20,18 +20,18 @@ from hypothesis import strategies as st
 from stream_util import changes_in, entries, record
 from tidelog import DataError, KnowledgeBase, StorageError
 from tidelog.language import parse_program
-from tidelog.spark.config import read_config
-from tidelog.spark.streams import keyed
-from tidelog.spark.streams.config import boolean
+from tidelog.spark.pipeline.pipeline_config import read_config
+from tidelog.spark.streams import keyed_engine as keyed
 from tidelog.spark.streams.inbox import Inbox
 from tidelog.spark.streams.intake import parser
 from tidelog.spark.streams.keys import Keys
-from tidelog.spark.streams.memory import MemoryEngine
+from tidelog.spark.streams.memory_engine import MemoryEngine
 from tidelog.spark.streams.mqtt import Listener, MqttReader, Spool, payload_of, topic_of
 from tidelog.spark.streams.mqtt_options import MqttOptions, Tls, read_options
-from tidelog.spark.streams.records import Entry, entry_of, parse_entry
 from tidelog.spark.streams.resident import ShardFacts
 from tidelog.spark.streams.sink import Quarantine, Sink
+from tidelog.spark.streams.stream_config import boolean
+from tidelog.spark.streams.update_records import Entry, entry_of, parse_entry
 
 # All that `str.splitlines` takes for the end of a line.
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"

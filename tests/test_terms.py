@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import tidelog.reason.reclaiming
+import tidelog.engine.reclaiming
 import tidelog.store.relation
 from audit import audit
 from engine_util import ALGORITHMS, knowledge_base
 from generate import EVERYTHING, soak
 from tidelog import IRI, ArityError, KnowledgeBase, LimitError
+from tidelog.engine.transaction import Limits
 from tidelog.formats.batch import FactBatch
-from tidelog.reason.transaction import Limits
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
 
@@ -26,9 +26,9 @@ PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Terms are given back whenever a single one may be unused."""
-    monkeypatch.setattr(tidelog.reason.reclaiming, "WORTH_FROM", 1)
-    monkeypatch.setattr(tidelog.reason.reclaiming, "WORTH_PER_TERM", 0)
-    monkeypatch.setattr(tidelog.reason.reclaiming, "WORTH_PER_CELL", 0)
+    monkeypatch.setattr(tidelog.engine.reclaiming, "WORTH_FROM", 1)
+    monkeypatch.setattr(tidelog.engine.reclaiming, "WORTH_PER_TERM", 0)
+    monkeypatch.setattr(tidelog.engine.reclaiming, "WORTH_PER_CELL", 0)
     monkeypatch.setattr(tidelog.store.relation, "COMPACT_FROM", 1)
 
 
@@ -85,7 +85,7 @@ def test_random_streams_with_a_dictionary_that_forgets(maintenance: str, modules
 
 
 def test_constants_of_facts_that_went_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidelog.reason.reclaiming, "WORTH_FROM", 1000)
+    monkeypatch.setattr(tidelog.engine.reclaiming, "WORTH_FROM", 1000)
     kb = KnowledgeBase("high(S, T) :- reading(S, T, V), V > 0.5.")
     for step in range(40):
         readings = [(f"sensor {number % 7}", 1000 * step + number, random.random()) for number in range(500)]
@@ -173,7 +173,7 @@ def _call_in_vain(kb: KnowledgeBase, rows: Rows) -> None:
 def test_constants_that_never_were_in_facts_are_forgotten(
     waste: Callable[[KnowledgeBase, Rows], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tidelog.reason.reclaiming, "WORTH_FROM", 500)
+    monkeypatch.setattr(tidelog.engine.reclaiming, "WORTH_FROM", 500)
     kb = KnowledgeBase("q(X) :- p(X).")
     kept = [(f"kept {number}",) for number in range(30)]
     kb.update(add={"p": kept})

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
+import tidelog.engine.aggregates
+import tidelog.engine.outcome
+import tidelog.engine.reclaiming
+import tidelog.engine.transaction
 import tidelog.explain.backwards
-import tidelog.live
-import tidelog.reason.aggregates
-import tidelog.reason.outcome
-import tidelog.reason.reclaiming
-import tidelog.reason.transaction
-import tidelog.store.growth
+import tidelog.live.fully_dynamic
+import tidelog.machine.growth
 import tidelog.store.pair_bits
 import tidelog.store.relation
 import tidelog.store.store
@@ -29,8 +29,8 @@ from courses import Course, make_course, shrunk
 from generate import Dice
 from moments import Onlooker
 from soaking import seeds, soak_seconds
-from tidelog.maintenance import MAINTENANCE
-from tidelog.store.closures import directed
+from tidelog.closures import directed
+from tidelog.program.maintenance import MAINTENANCE
 from ways import WAYS, Setting
 from ways_elsewhere import Elsewhere
 
@@ -41,14 +41,14 @@ FIRST = [0] if soak_seconds() else range(0, 60, A_TEST)
 # Sizes from which other code takes over, so small that it does so for a handful of facts.
 TIGHT = [
     (tidelog.explain.backwards, "SEARCHED_PAIRS", 0),
-    (tidelog.live, "SLICE", 3),
-    (tidelog.reason.aggregates, "LEAST_CHANGE", 0),
-    (tidelog.reason.outcome, "LAZY_FROM", 2),
-    (tidelog.reason.reclaiming, "WORTH_FROM", 1),
-    (tidelog.reason.reclaiming, "WORTH_PER_CELL", 0),
-    (tidelog.reason.reclaiming, "WORTH_PER_TERM", 0),
-    (tidelog.reason.transaction, "BUDGET", 5),
-    (tidelog.store.growth, "PIECE", 4),
+    (tidelog.live.fully_dynamic, "SLICE", 3),
+    (tidelog.engine.aggregates, "LEAST_CHANGE", 0),
+    (tidelog.engine.outcome, "LAZY_FROM", 2),
+    (tidelog.engine.reclaiming, "WORTH_FROM", 1),
+    (tidelog.engine.reclaiming, "WORTH_PER_CELL", 0),
+    (tidelog.engine.reclaiming, "WORTH_PER_TERM", 0),
+    (tidelog.engine.transaction, "BUDGET", 5),
+    (tidelog.machine.growth, "PIECE", 4),
     (tidelog.store.pair_bits, "PAIRS_FROM", 2),
     (tidelog.store.relation, "COMPACT_FROM", 4),
     (tidelog.store.store, "HEAD_CELLS", 64),

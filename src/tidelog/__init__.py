@@ -18,8 +18,8 @@ from tidelog.values import IRI, Literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tidelog.knowledge_base import KnowledgeBase
-    from tidelog.results import Change
+    from tidelog.api.knowledge_base import KnowledgeBase
+    from tidelog.facts.results import Change
 
 __all__ = [
     "IRI",
@@ -44,11 +44,11 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Numba and Arrow are loaded with the first use of the engine, so that `import tidelog` stays quick."""
     if name == "KnowledgeBase":
-        from tidelog.knowledge_base import KnowledgeBase
+        from tidelog.api.knowledge_base import KnowledgeBase
 
         return KnowledgeBase
     if name == "Change":
-        from tidelog.results import Change
+        from tidelog.facts.results import Change
 
         return Change
     raise AttributeError(f"module 'tidelog' has no attribute {name!r}")

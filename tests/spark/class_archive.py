@@ -18,7 +18,7 @@ from pyspark import SparkContext
 
 from tidelog.language import parse_program
 from tidelog.spark import Options, SparkEngine
-from tidelog.spark.records import records_of_atoms
+from tidelog.spark.data.fact_records import records_of_atoms
 from tidelog.spark.session import SHORT_JOB_JAVA_OPTIONS, open_session
 
 SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"

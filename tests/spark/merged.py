@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from naive import Database, Row, materialise
 from tidelog.language.syntax import Atom, BodyItem, Constant, Negation, Program, Rule
 from tidelog.spark import Options, SparkEngine
-from tidelog.spark.records import records_of_atoms
-from tidelog.spark.terms import value_of
+from tidelog.spark.data.dictionary import value_of
+from tidelog.spark.data.fact_records import records_of_atoms
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from quick import QUICK
 from stream_files import run_stream
 
 from tidelog.spark import open_session
-from tidelog.spark.streams import keyed, memory
+from tidelog.spark.streams import keyed_engine as keyed
+from tidelog.spark.streams import memory_engine as memory
 from tidelog.spark.streams.inbox import Inbox
 from tidelog.spark.streams.sink import Sink
 

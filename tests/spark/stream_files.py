@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidelog.spark.config import read_config
+from tidelog.spark.pipeline.pipeline_config import read_config
 from tidelog.spark.streams.metrics import View
-from tidelog.spark.streams.run import StreamRun
+from tidelog.spark.streams.stream_run import StreamRun
 
 
 def write_config(

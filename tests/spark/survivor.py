@@ -22,7 +22,7 @@ from quick import QUICK
 
 from tidelog.language import parse_program
 from tidelog.spark import Materialisation, Options, SparkEngine, open_session
-from tidelog.spark.records import records_of_atoms
+from tidelog.spark.data.fact_records import records_of_atoms
 
 LENGTH = 6
 PROGRAM = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z). odd(X, Y, X + Y) :- path(X, Y), X < 3."

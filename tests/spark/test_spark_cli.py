@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from programs_util import examples
-from tidelog.cli import main
+from tidelog.cli.command_line import main
 from tidelog.formats import read_file, values_of
 
 Captured = pytest.CaptureFixture[str]

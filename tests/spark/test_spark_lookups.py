@@ -20,19 +20,19 @@ from tidelog.language.checks import check_arities
 from tidelog.language.parser import parse_rules
 from tidelog.language.syntax import Constant, Rule
 from tidelog.program.graph import Component, RuleGraph
-from tidelog.spark.lookups.columns import Columns
-from tidelog.spark.lookups.component import Row
-from tidelog.spark.lookups.constants import ids_of, key_of
-from tidelog.spark.lookups.encoding import GIVE, TAKE
-from tidelog.spark.lookups.files import Files, TooMuch
-from tidelog.spark.lookups.run import rows_table
-from tidelog.spark.lookups.update import Outcome, SmallUpdate, carry_out
-from tidelog.spark.maintenance.rules import RuleChanges, changed_rules
-from tidelog.spark.maintenance.snapshot import Layer, Stored
-from tidelog.spark.materialise import constants_of
-from tidelog.spark.reading import read_together
-from tidelog.spark.records import ARROW_RECORD, record_batch
-from tidelog.spark.terms import Dictionary, Fields, fields_of, value_of
+from tidelog.spark.data.dictionary import Dictionary, Fields, fields_of, value_of
+from tidelog.spark.data.fact_records import ARROW_RECORD, record_batch
+from tidelog.spark.data.parquet_reading import read_together
+from tidelog.spark.maintain.layers import Layer, Stored
+from tidelog.spark.maintain.rule_versions import RuleChanges, changed_rules
+from tidelog.spark.materialise.materialiser import constants_of
+from tidelog.spark.small.constant_lookup import ids_of, key_of
+from tidelog.spark.small.keyed_files import Files, TooMuch
+from tidelog.spark.small.parquet_columns import Columns
+from tidelog.spark.small.record_encoding import GIVE, TAKE
+from tidelog.spark.small.small_component import Row
+from tidelog.spark.small.small_run import rows_table
+from tidelog.spark.small.small_update import Outcome, SmallUpdate, carry_out
 from tidelog.values import IRI, Literal, Value
 
 

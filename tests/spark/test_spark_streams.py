@@ -32,12 +32,12 @@ from stream_util import changes_in, facts_of, keyed_stream, record, refused_in, 
 from tidelog import DataError, KnowledgeBase, TidelogError
 from tidelog.formats.jsonl import value_to_json
 from tidelog.spark import Materialisation
-from tidelog.spark.config import read_config
+from tidelog.spark.pipeline.pipeline_config import read_config
 from tidelog.spark.streams.dealing import numbers_of_shards
 from tidelog.spark.streams.keys import CrossKeyError
-from tidelog.spark.streams.records import parse_entry
-from tidelog.spark.streams.run import StreamRun
 from tidelog.spark.streams.sink import Sink
+from tidelog.spark.streams.stream_run import StreamRun
+from tidelog.spark.streams.update_records import parse_entry
 
 RULES = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
 KEYED = "hot(F, T) :- temp(F, T, V), limit(L), V > L. hottest(F, max(V)) :- temp(F, T, V). limit(10)."

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from tidelog.formats import read_file, values_of
 from tidelog.formats.batch import INT
 from tidelog.language.syntax import Constant
-from tidelog.spark.expressions import _row_function, arithmetic
-from tidelog.spark.terms import Dictionary, fields_of, value_of, values_frame
-from tidelog.spark.writing import write_predicate
+from tidelog.spark.data.dictionary import Dictionary, fields_of, value_of, values_frame
+from tidelog.spark.data.part_files import write_predicate
+from tidelog.spark.plan.sql_expressions import _row_function, arithmetic
 from tidelog.values import IRI, Literal, Value
 
 VALUES: tuple[Value, ...] = (1, 1.0, "1", True, "", "é\n", -0.0, float("nan"), float("inf"), 2**63 - 1, IRI("1"))

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import ArityError, ParseError, StorageError, StratificationError, UnknownRuleError
 from tidelog.spark import Materialisation, Options
-from tidelog.spark.maintenance import compaction
-from tidelog.spark.maintenance.compaction import FEW_ROWS, MOST_LAYERS
-from tidelog.spark.maintenance.history import MANIFEST, History
-from tidelog.storage.lock import FolderLock
+from tidelog.spark.maintain import compaction
+from tidelog.spark.maintain.compaction import FEW_ROWS, MOST_LAYERS
+from tidelog.spark.maintain.version_history import MANIFEST, History
+from tidelog.storage.folder_lock import FolderLock
 from tidelog.values import IRI, Literal
 
 RULES = """

@@ -78,7 +78,7 @@ def run(name: str, arguments: Sequence[str]) -> int:
 
 def benchmark(name: str) -> Callable[[Options], Report]:
     """The function of a benchmark."""
-    function: Callable[[Options], Report] = import_module(f"tidelog.bench.run_{name}").run
+    function: Callable[[Options], Report] = import_module(f"tidelog.bench.runs.{name}").run
     return function
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.bench.cases import CASES, Case, Tables, case_of, random_rows
-from tidelog.bench.peers import materialise
-from tidelog.knowledge_base import KnowledgeBase
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.bench.data.cases import CASES, Case, Tables, case_of, random_rows
+from tidelog.bench.peers.engines import materialise
 from tidelog.values import Row
 
 

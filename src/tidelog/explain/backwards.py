@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
+from tidelog.engine.compiled import group_predicate, normal_form
+from tidelog.engine.engine import Engine
+from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.explain.bases import base_name, closed_predicate, is_turned, own_rules
 from tidelog.explain.copies import copies_twin, is_copy, is_mirror, mirror_among, says_nothing
 from tidelog.explain.transitivity import can_copy_first, leads_one_way
 from tidelog.language.syntax import Aggregate, Atom, Term, Variable
 from tidelog.program.modules import Kind
-from tidelog.program.normal import NormalRule
+from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import HEAD, make_plan
-from tidelog.reason.closures import ClosureNode
-from tidelog.reason.compiled import group_predicate, normal_form
-from tidelog.reason.engine import Engine
 from tidelog.store.relation import Relation
 
 # Closures with more pairs than this are explained from their base.

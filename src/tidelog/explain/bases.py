@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tidelog.reason.closures import ClosureNode
-from tidelog.reason.compiled import CompiledRule
-from tidelog.store.records import Cells
+from tidelog.engine.compiled import CompiledRule
+from tidelog.engine.modules.closure_node import ClosureNode
+from tidelog.store.relation_parts import Cells
 
 # The name of a predicate is a word or ends with `>`.
 _BASE_NAME = re.compile("#base (.*?)(?: [0-9]+)*", re.DOTALL)

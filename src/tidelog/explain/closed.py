@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.explain.backwards import Backwards
 from tidelog.explain.copies import PairFact, PairStep, copy_step, origin, shortest_ways
 from tidelog.explain.leaves import Leaves, Measure
 from tidelog.explain.paths import Paths
 from tidelog.explain.transitivity import best_by_predicate
 from tidelog.program.modules import Diagonal
-from tidelog.program.normal import NormalRule
-from tidelog.reason.closures import ClosureNode
+from tidelog.program.normal_form import NormalRule
 
 
 class _Lowest(NamedTuple):

@@ -17,25 +17,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.reason.heads import has_room
-from tidelog.store.executor import next_match, start, write_head
-from tidelog.store.jit import device, entry_point, inlined, load_i32, load_i64, store_i32
-from tidelog.store.kernels import append, field, find, find_slot, flags_of, home_slot, relation_row, row_key
-from tidelog.store.layout import (
-    DONE,
-    EMPTY,
-    F_EXPLICIT,
-    FULL,
-    M_FRAMES,
-    M_FULL,
-    M_STAGED,
-    MATCH,
-    R_ARITY,
-    R_COUNT,
-    R_FACTS,
-    R_GROUPS,
-    R_KEYS,
-)
+from tidelog.engine.propagation.derived_heads import has_room
+from tidelog.joins.executor import next_match, start, write_head
+from tidelog.machine import flags as F
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine.fact_kernels import append, field, find, find_slot, flags_of, home_slot, relation_row, row_key
+from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32
+from tidelog.machine.status import DONE, FULL, MATCH
 
 Longs = npt.NDArray[np.int64]
 
@@ -152,20 +141,20 @@ def discover(m: Longs, c: Longs, place: int, row_address: int, depth: int) -> in
     """The node of a fact; a new one where it has not been seen. The caller has made room."""
     predicate = predicate_at(c, place)
     shadow = relation_row(m, load_i32(predicate + Q_SHADOW))
-    key = row_key(row_address, field(shadow, R_ARITY))
-    slot = find_slot(shadow, row_address, key, home_slot(key, field(shadow, R_GROUPS)))
-    if load_i64(field(shadow, R_KEYS) + 8 * slot) != EMPTY:
-        return flags_of(m, load_i32(predicate + Q_SHADOW), load_i32(field(shadow, R_FACTS) + 4 * slot))
+    key = row_key(row_address, field(shadow, R.ARITY))
+    slot = find_slot(shadow, row_address, key, home_slot(key, field(shadow, R.GROUPS)))
+    if load_i64(field(shadow, R.KEYS) + 8 * slot) != R.EMPTY:
+        return flags_of(m, load_i32(predicate + Q_SHADOW), load_i32(field(shadow, R.FACTS) + 4 * slot))
     number = c[C_NODE_COUNT]
     c[C_NODE_COUNT] = number + 1
     node = node_at(c, number)
     relation = load_i32(predicate + Q_RELATION)
     known = find(m, relation, row_address)
     explicit = 0
-    if known >= 0 and flags_of(m, relation, known) & F_EXPLICIT:
+    if known >= 0 and flags_of(m, relation, known) & F.EXPLICIT:
         explicit = 1
     store_i32(node + N_PREDICATE, place)
-    store_i32(node + N_FACT, field(shadow, R_COUNT))
+    store_i32(node + N_FACT, field(shadow, R.COUNT))
     store_i32(node + N_DEPTH, depth)
     store_i32(node + N_EXPLICIT, explicit)
     store_i32(node + N_USES, -1)
@@ -179,7 +168,7 @@ def discover(m: Longs, c: Longs, place: int, row_address: int, depth: int) -> in
 @entry_point
 def discover_goals(m: Longs, c: Longs, place: int, row_address: int, count: int) -> None:
     """Make different facts of a predicate the first nodes. There is room for them."""
-    size = 4 * field(relation_row(m, load_i32(predicate_at(c, place) + Q_SHADOW)), R_ARITY)
+    size = 4 * field(relation_row(m, load_i32(predicate_at(c, place) + Q_SHADOW)), R.ARITY)
     for number in range(count):
         discover(m, c, place, row_address + size * number, 0)
 
@@ -196,8 +185,8 @@ def missing_room(m: Longs, c: Longs, plan: int) -> int:
     for position in range(premises):
         shadow = load_i32(predicate_at(c, load_i32(places + 4 * position)) + Q_SHADOW)
         if not has_room(m, shadow, premises):
-            m[M_FULL] = shadow
-            m[M_STAGED] = premises
+            m[M.FULL] = shadow
+            m[M.STAGED] = premises
             return FULL
     return DONE
 
@@ -236,7 +225,7 @@ def add_match(m: Longs, c: Longs, plan: int, owner: int, depth: int) -> bool:
         c[C_USED] = use + USE
         if load_i32(node + N_EXPLICIT) == 0:
             all_explicit = False
-        row += 4 * field(relation_row(m, load_i32(predicate_at(c, place) + Q_SHADOW)), R_ARITY)
+        row += 4 * field(relation_row(m, load_i32(predicate_at(c, place) + Q_SHADOW)), R.ARITY)
     extras = load_i32(plan + L_EXTRAS)
     for position in range(extras):
         set_cell(c, c[C_USED] + position, load_i32(row + 4 * position))
@@ -256,7 +245,7 @@ def next_node(c: Longs) -> None:
 @entry_point
 def expand(m: Longs, c: Longs) -> int:
     """Look for the instances that derive the nodes, one after the other, until something must be done or looked at."""
-    frame = m[M_FRAMES]
+    frame = m[M.FRAMES]
     while c[C_NEXT] < c[C_NODE_COUNT]:
         node = node_at(c, c[C_NEXT])
         depth = load_i32(node + N_DEPTH)

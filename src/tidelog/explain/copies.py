@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from tidelog.language.syntax import Variable
-from tidelog.program.normal import NormalRule
+from tidelog.program.normal_form import NormalRule
 
 Pair = tuple[int, int]
 

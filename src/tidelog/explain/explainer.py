@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import islice
 
+from tidelog.engine.engine import Engine
 from tidelog.explain.alternatives import choices_of, lowest_first
 from tidelog.explain.backwards import Backwards
 from tidelog.explain.failure import Inquest
@@ -13,8 +14,7 @@ from tidelog.explain.search import Cone
 from tidelog.explain.wording import Wording
 from tidelog.explain.writing import Writer
 from tidelog.language.syntax import Atom
-from tidelog.reason.engine import Engine
-from tidelog.store.records import Cells
+from tidelog.store.relation_parts import Cells
 
 # So many proofs are looked at for each that is wanted.
 TRIED = 10

@@ -12,24 +12,24 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from tidelog.engine.compiled import group_predicate, normal_form
+from tidelog.engine.propagation.match_rows import collect_rows
+from tidelog.engine.propagation.match_sets import HOLDING
+from tidelog.engine.queries import run_query
+from tidelog.engine.transaction import Transaction
 from tidelog.explain.backwards import Backwards, values_in_place_of_aggregates
 from tidelog.explain.wording import Binding, Wording
 from tidelog.language import display_predicate, render
 from tidelog.language.syntax import Atom, Query, Term, Variable, variables
-from tidelog.program.normal import NormalRule
+from tidelog.machine import flags as F
+from tidelog.machine import registers as M
+from tidelog.machine.jit import address
+from tidelog.machine.status import DONE
+from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import HEAD, Absent, Compare, Define, Match, Plan, Step, Take, make_plan
-from tidelog.reason.compiled import group_predicate, normal_form
-from tidelog.reason.queries import run_query
-from tidelog.reason.rows import collect_rows
-from tidelog.reason.sets import HOLDING
-from tidelog.reason.transaction import Transaction
-from tidelog.store.jit import address
-from tidelog.store.layout import DONE, F_IN, M_STATE
-from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
+from tidelog.store.relation_parts import Cells
 from tidelog.store.update_kernels import load_rows
-
-AT_ROWS = M_STATE + 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Inquest:
         plan = make_plan(normal, HEAD, (), self._engine.store.estimate)
         shadow = self._backwards.shadow(normal.head.predicate, normal.head.arity)
         shadow.reserve(1)
-        load_rows(self._engine.store.machine, shadow.number, address(np.ascontiguousarray(row, np.int32)), 1, F_IN)
+        load_rows(self._engine.store.machine, shadow.number, address(np.ascontiguousarray(row, np.int32)), 1, F.IN)
         try:
             with self._engine.store.borrowed():
                 return self._longest(plan, shadow, number, aggregate)
@@ -115,10 +115,10 @@ class Inquest:
 
         def step(m: object) -> int:
             status = collect_rows(m, offset, address(pivots), 1, address(found), 1)
-            return DONE if transaction.machine[AT_ROWS] == 1 else int(status)
+            return DONE if transaction.machine[M.ROWS_ROWS] == 1 else int(status)
 
         transaction.run(step)
-        if transaction.machine[AT_ROWS] == 0:
+        if transaction.machine[M.ROWS_ROWS] == 0:
             return None
         return dict(zip(bound, found[0].tolist(), strict=False))
 

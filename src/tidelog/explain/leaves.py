@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from tidelog.engine.modules.closure_node import ClosureNode
+from tidelog.engine.modules.replacement import StoredPairs
 from tidelog.explain.backwards import Backwards
 from tidelog.explain.bases import base_name, base_rows, own_rules
 from tidelog.explain.copies import Pair, PairFact, PairStep, copy_step, mirror_among
 from tidelog.explain.packing import Step
-from tidelog.reason.closures import ClosureNode
-from tidelog.reason.replacement import StoredPairs
-from tidelog.store.records import Cells
+from tidelog.store.relation_parts import Cells
 
 Measure = Callable[[Backwards, str, Cells], list[int]]
 """The heights of the lowest proofs of some facts of a predicate."""

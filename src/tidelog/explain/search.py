@@ -14,6 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tidelog.engine.modules.closure_node import ClosureNode
+from tidelog.engine.propagation.match_sets import HOLDING
+from tidelog.engine.transaction import Transaction
 from tidelog.errors import LimitError
 from tidelog.explain.backwards import Backward, Backwards
 from tidelog.explain.closed import ClosedPairs
@@ -56,13 +59,10 @@ from tidelog.explain.cone import (
     measure,
 )
 from tidelog.explain.copies import PairFact
-from tidelog.reason.closures import ClosureNode
-from tidelog.reason.sets import HOLDING
-from tidelog.reason.transaction import Transaction
-from tidelog.store.growth import grown
-from tidelog.store.jit import address
-from tidelog.store.layout import DONE, PAUSED
-from tidelog.store.records import Cells
+from tidelog.machine.growth import grown
+from tidelog.machine.jit import address
+from tidelog.machine.status import DONE, PAUSED
+from tidelog.store.relation_parts import Cells
 
 # A node's fields as columns.
 PREDICATE, FACT, DEPTH, EXPLICIT, _, INSTANCES, HEIGHT, CHOICE, LEAF, GIVEN = range(NODE_BYTES // 4)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidelog.explain.copies import is_copy
 from tidelog.explain.packing import Facing
 from tidelog.language.syntax import Variable
-from tidelog.program.normal import NormalRule
+from tidelog.program.normal_form import NormalRule
 
 
 @dataclass(frozen=True, slots=True)

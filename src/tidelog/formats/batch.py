@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidelog.arrow_checks import union_layout
 from tidelog.formats.constants import literal_text, parse_literal
-from tidelog.soundness import union_layout
 from tidelog.values import IRI, Literal, Value
 
 STR, INT, FLOAT, BOOL, IRI_KIND, LITERAL = range(6)

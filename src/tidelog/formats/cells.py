@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelog.arrow_checks import text_offsets
 from tidelog.errors import DataError
 from tidelog.formats.batch import (
     BOOL,
@@ -40,7 +41,6 @@ from tidelog.formats.constants import (
     parse_literal,
     parse_string,
 )
-from tidelog.soundness import text_offsets
 from tidelog.values import Literal, Value, canonical
 
 TYPED_PATTERNS = (

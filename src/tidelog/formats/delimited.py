@@ -22,9 +22,9 @@ import pyarrow.csv as pcsv
 
 from tidelog.errors import DataError
 from tidelog.formats.batch import LITERAL, STR, Kinds
+from tidelog.formats.byte_files import BLOCK_BYTES, Readable, check_columns, check_row_length, data_error, decode_lines
 from tidelog.formats.cells import UNKNOWN, CellError, type_cells
 from tidelog.formats.constants import parse_literal
-from tidelog.formats.files import BLOCK_BYTES, Readable, check_columns, check_row_length, data_error, decode_lines
 from tidelog.formats.quotes import quote_layout
 from tidelog.language.literals import quote
 from tidelog.values import LANGUAGE_TAG

@@ -8,8 +8,8 @@ from functools import partial
 
 from tidelog.errors import DataError, ParseError
 from tidelog.formats.batch import FLOAT, LITERAL, FactBatch
+from tidelog.formats.byte_files import SMALL_BLOCK_BYTES, Readable, check_row_length, data_error, decode, place
 from tidelog.formats.constants import parse_literal
-from tidelog.formats.files import SMALL_BLOCK_BYTES, Readable, check_row_length, data_error, decode, place
 from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, RowFormat, by_cell, floats
 from tidelog.formats.tables import columns_of_rows
 from tidelog.language import display_predicate, parse_program

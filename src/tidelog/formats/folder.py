@@ -17,9 +17,17 @@ import pyarrow as pa
 
 from tidelog.errors import DataError, ParseError, warn
 from tidelog.formats.batch import FactBatch
+from tidelog.formats.byte_files import (
+    OnBytes,
+    Readable,
+    data_error,
+    failures_told,
+    ignore_bytes,
+    open_input,
+    open_output,
+)
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.dlog import dlog_lines, read_dlog
-from tidelog.formats.files import OnBytes, Readable, data_error, failures_told, ignore_bytes, open_input, open_output
 from tidelog.formats.jsonl import JsonLinesReader
 from tidelog.formats.parquet import read_parquet, write_parquet
 from tidelog.formats.rdf import ntriples, read_rdf

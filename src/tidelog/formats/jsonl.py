@@ -16,10 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelog.display import counted
 from tidelog.errors import DataError, TidelogError
+from tidelog.formats.byte_files import Readable, check_columns, data_error, decode, place, read_lines
 from tidelog.formats.constants import parse_float
-from tidelog.formats.files import Readable, check_columns, data_error, decode, place, read_lines
+from tidelog.formats.display import counted
 from tidelog.formats.tables import columns_of_rows
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, XSD, Literal, Value, canonical, double_name, is_unicode
 

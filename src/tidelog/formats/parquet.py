@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.formats.batch import ARROW_TYPES, BATCH_ROWS, IRI_KIND, FactBatch, parts, slices
-from tidelog.formats.files import OnBytes, data_error, failures_told, ignore_bytes, size_of_regular
+from tidelog.formats.byte_files import OnBytes, data_error, failures_told, ignore_bytes, size_of_regular
 from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, render
 from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND, columns_of_table
 

@@ -21,8 +21,8 @@ import pyoxigraph as ox
 
 from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, FactBatch, parts
+from tidelog.formats.byte_files import LONGEST_ROW_BYTES, Readable, data_error
 from tidelog.formats.constants import IRI_UNSAFE
-from tidelog.formats.files import LONGEST_ROW_BYTES, Readable, data_error
 from tidelog.formats.rendering import Columns, RowFormat, between, by_cell_where, floats, plain
 from tidelog.formats.tables import columns_of_rows
 from tidelog.language.literals import quote

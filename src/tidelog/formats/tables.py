@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelog.display import counted
+from tidelog.arrow_checks import check_sound
 from tidelog.errors import ArityError, DataError
 from tidelog.formats.batch import (
     ARROW_TYPES,
@@ -27,7 +27,7 @@ from tidelog.formats.batch import (
     parts,
 )
 from tidelog.formats.cells import CellError, parse_constants
-from tidelog.soundness import check_sound
+from tidelog.formats.display import counted
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal, Value, canonical
 
 # The metadata of an Arrow field: its strings are constants as text, or it stands for the fact of arity 0.

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypedDict
 
 from tidelog.errors import DataError
+from tidelog.formats.byte_files import data_error, decode, failures_told, open_input, read_lines, split_lines
 from tidelog.formats.constants import parse_float, parse_integer
-from tidelog.formats.files import data_error, decode, failures_told, open_input, read_lines, split_lines
 from tidelog.formats.jsonl import parse_json, row_from_json, value_to_json
 from tidelog.formats.order import sorted_rows
 from tidelog.language.names import bracketed

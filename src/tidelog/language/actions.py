@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from tidelog.errors import ParseError
 from tidelog.language import literals
-from tidelog.language.messages import Source
 from tidelog.language.names import RESERVED, bracketed, expand, is_variable_name, unescape_iri
+from tidelog.language.parse_messages import Source
 from tidelog.language.syntax import (
     Aggregate,
     Atom,

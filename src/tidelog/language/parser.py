@@ -15,7 +15,7 @@ from typing import Any
 from tidelog.errors import ParseError
 from tidelog.language.actions import Actions, Parsed
 from tidelog.language.automaton import Automaton, Stuck
-from tidelog.language.messages import Source
+from tidelog.language.parse_messages import Source
 from tidelog.language.syntax import Atom, Place, Program, Query, Rule
 from tidelog.values import is_unicode
 

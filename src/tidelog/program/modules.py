@@ -25,7 +25,7 @@ A closure may have several names: `program.twins` finds predicates that are one 
 the rules of all of them as rules of one. G is then what is given of any of them, each pair in the leader's direction.
 
 Where a closure is not all of its component's recursion, other rules add to G what they derive from the closure. What
-follows from the rest of G alone is its *core* (`recognise_cores`, `reason.cores`).
+follows from the rest of G alone is its *core* (`recognise_cores`, `engine.modules.cores`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from hashlib import blake2b
 
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import Component
-from tidelog.program.shapes import Pair, Shape, shape_of
+from tidelog.program.pair_rules import Pair, Shape, shape_of
 from tidelog.program.twins import Copies, Twin, directions, told_of_leader
 
 MANY_TWINS = 256

@@ -24,7 +24,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from tidelog.language.syntax import Atom, Comparison, Constant, Term, Variable, variables
-from tidelog.program.normal import Definition, NormalRule
+from tidelog.program.normal_form import Definition, NormalRule
 
 Estimate = Callable[[Atom, tuple[int, ...]], float]
 """How many facts of an atom's predicate match when the given columns are bound."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from tidelog.program.shapes import Pair, Shape
+from tidelog.program.pair_rules import Pair, Shape
 
 Copied = dict[str, dict[str, tuple[int, bool]]]
 """By predicate, those that it is copied to or from: the number of the rule, and whether that turns pairs round."""

@@ -19,18 +19,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidelog.engine.outcome import Request
 from tidelog.errors import StorageError, StorageWarning, warn
 from tidelog.language.syntax import Rule
-from tidelog.reason.interrupts import interruptible
-from tidelog.reason.outcome import Request
-from tidelog.storage import lock as locks
-from tidelog.storage.checked import Item, to_text
-from tidelog.storage.files import create_file, force_folder, is_own, read_file, storage_errors
+from tidelog.runtime.signals import interruptible
+from tidelog.storage import folder_lock as locks
+from tidelog.storage.checked_json import Item, to_text
+from tidelog.storage.durable_files import create_file, force_folder, is_own, read_file, storage_errors
+from tidelog.storage.folder_lock import FolderLock
 from tidelog.storage.image import Image
 from tidelog.storage.journal import Contents, Journal, create_journal, is_journal, read_journal
-from tidelog.storage.lock import FolderLock
-from tidelog.storage.record import Record, to_json
-from tidelog.storage.snapshot import is_snapshot_file, read_snapshot, write_snapshot
+from tidelog.storage.journal_record import Record, to_json
+from tidelog.storage.snapshot_files import is_snapshot_file, read_snapshot, write_snapshot
 from tidelog.store.terms import Terms
 
 CURRENT = "CURRENT"

@@ -13,19 +13,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidelog.engine.algorithms.policy import NO_COUNTER, RECURSIVE, CountedRules
+from tidelog.engine.compiled import aggregates, group_predicate
+from tidelog.engine.engine import Engine
+from tidelog.engine.modules.closure_node import BASE
+from tidelog.engine.modules.cores import CORE
 from tidelog.errors import StorageError
 from tidelog.language.checks import check_arities, check_rule, foreign_functions
 from tidelog.language.syntax import Rule
+from tidelog.machine import flags as F
+from tidelog.machine import registers as M
+from tidelog.machine import term_kinds as K
+from tidelog.machine.jit import address
 from tidelog.program.graph import RuleGraph
-from tidelog.reason.closures import BASE
-from tidelog.reason.compiled import aggregates, group_predicate
-from tidelog.reason.cores import CORE
-from tidelog.reason.engine import Engine
-from tidelog.reason.policy import NO_COUNTER, RECURSIVE, CountedRules
-from tidelog.store.jit import address
-from tidelog.store.layout import F_EXPLICIT, F_IN, F_OLD, K_IRI, K_LITERAL, K_STRING, M_RANK
-from tidelog.store.records import Cells
 from tidelog.store.relation import Relation
+from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
 from tidelog.store.terms import Terms
 from tidelog.store.update_kernels import load_rows
@@ -94,7 +96,7 @@ def _is_kept(relation: Relation) -> bool:
 def image_of_relation(relation: Relation, all_counted: bool) -> RelationImage:
     """A relation with its counters; the second is a rank unless derivations of recursive rules are counted there."""
     records = relation.cells[relation.live()]
-    explicit = (records[:, relation.flags_column] & F_EXPLICIT) != 0
+    explicit = (records[:, relation.flags_column] & F.EXPLICIT) != 0
     counters = records[:, list(relation.counter_columns)] if relation.has_counters else None
     if counters is not None and not (relation.ranked or all_counted):
         # Ranks that say nothing; see `_has_ranks`.
@@ -164,7 +166,7 @@ def _check_terms(terms: Terms, arrays: Arrays) -> None:
     seen: set[tuple[int, int | bytes]] = set()
     for number in suspects.tolist():
         kind, payload = int(kinds[number]), int(payloads[number])
-        texts = kind in (K_STRING, K_IRI, K_LITERAL)
+        texts = kind in (K.STRING, K.IRI, K.LITERAL)
         seen.add((kind, text[payload : payload + int(sizes[number])].tobytes() if texts else payload))
     if len(seen) < len(suspects):
         raise StorageError("the dictionary has a constant twice")
@@ -204,14 +206,14 @@ def _restore_relation(store: Store, image: RelationImage) -> None:
     if image.counters is not None:
         relation.add_counters()
     relation.reserve(len(rows))
-    load_rows(store.machine, relation.number, address(rows), len(rows), F_IN | F_OLD)
+    load_rows(store.machine, relation.number, address(rows), len(rows), F.IN | F.OLD)
     if relation.count != len(rows):
         raise StorageError(f"`{image.name}` holds a fact twice")
     records = relation.cells[: len(rows)]
-    records[:, relation.flags_column] |= np.where(image.explicit, F_EXPLICIT, 0).astype(np.int32)
+    records[:, relation.flags_column] |= np.where(image.explicit, F.EXPLICIT, 0).astype(np.int32)
     if image.counters is not None:
         records[:, list(relation.counter_columns)] = image.counters
-        store.machine[M_RANK] = max(store.machine[M_RANK], image.counters[:, 1].max(initial=0))
+        store.machine[M.RANK] = max(store.machine[M.RANK], image.counters[:, 1].max(initial=0))
     relation.ranked = _has_ranks(image)
     relation.explicit_count = int(np.count_nonzero(image.explicit))
 
@@ -249,7 +251,7 @@ def _counted(engine: Engine, image: Image) -> Iterator[tuple[int, int]]:
 
 
 def _has_ranks(image: RelationImage) -> bool:
-    """Whether every fact that needs a rank has one, see `reason.ranks`. In a relation that keeps none, none needs one,
+    """Whether every fact that needs a rank has one, see `ranks`. In a relation that keeps none, none needs one,
     or none has one.
     """
     if image.counters is None:

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidelog.errors import StorageError
-from tidelog.storage.files import OpenFile, create_file, force_folder, open_own, read_file, reading, storage_errors
+from tidelog.storage.durable_files import (
+    OpenFile,
+    create_file,
+    force_folder,
+    open_own,
+    read_file,
+    reading,
+    storage_errors,
+)
 
 MAGIC = b"tidelog journal 1\n"
 MARK = b"\x9eREC"

@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tidelog.reason.closures import BASE
-from tidelog.reason.compiled import group_predicate
-from tidelog.reason.cores import CORE, CORE_BASE
+from tidelog.engine.compiled import group_predicate
+from tidelog.engine.modules.closure_node import BASE
+from tidelog.engine.modules.cores import CORE, CORE_BASE
 from tidelog.storage.image import Image
 
 # So many numbers cost nothing that anybody notices.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.store import rooms
-from tidelog.store.jit import address
-from tidelog.store.layout import R_PAIR_COLUMNS, R_PAIR_ROWS, R_PAIRS
+from tidelog.machine import array_memory as rooms
+from tidelog.machine import relation_fields as R
+from tidelog.machine.jit import address
 from tidelog.store.relation_kernels import note_pairs
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class PairBits:
         rows, last = (int(relation.cells[: relation.count, column].max()) + 1 for column in (0, 1))
         words = -(-last // 64)
         fields = relation.fields
-        if self.kept and rows <= fields[R_PAIR_ROWS] and words <= fields[R_PAIR_COLUMNS] // 64:
+        if self.kept and rows <= fields[R.PAIR_ROWS] and words <= fields[R.PAIR_COLUMNS] // 64:
             return
         self.dense = 8 * rows * words <= max(PAIR_BYTES * relation.count, PAIRS_AT_LEAST)
         if not self.dense:
@@ -55,7 +55,7 @@ class PairBits:
             matrix = self._matrix()
             larger[: rows * words].reshape(rows, words)[: matrix.shape[0], : matrix.shape[1]] = matrix
         self._words = larger
-        fields[R_PAIRS], fields[R_PAIR_ROWS], fields[R_PAIR_COLUMNS] = address(larger), rows, columns
+        fields[R.PAIRS], fields[R.PAIR_ROWS], fields[R.PAIR_COLUMNS] = address(larger), rows, columns
         self.complete()
 
     def complete(self) -> None:
@@ -69,10 +69,10 @@ class PairBits:
     def _matrix(self) -> npt.NDArray[np.int64]:
         """The bits, a row for each first argument."""
         fields = self._relation.fields
-        rows, words = int(fields[R_PAIR_ROWS]), int(fields[R_PAIR_COLUMNS]) // 64
+        rows, words = int(fields[R.PAIR_ROWS]), int(fields[R.PAIR_COLUMNS]) // 64
         assert self._words is not None
         return self._words[: rows * words].reshape(rows, words)
 
     def forget(self) -> None:
         self._words = None
-        self._relation.fields[R_PAIRS] = 0
+        self._relation.fields[R.PAIRS] = 0

@@ -14,49 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.errors import LimitError
-from tidelog.store import rooms
-from tidelog.store.growth import grown, no_breath, pieces, stretch
-from tidelog.store.jit import address
-from tidelog.store.layout import (
-    EMPTY,
-    F_IN,
-    R_ARITY,
-    R_BATCH,
-    R_BATCH_CAPACITY,
-    R_BATCH_COUNT,
-    R_CAPACITY,
-    R_CELLS,
-    R_CLEAN,
-    R_CLOSURE,
-    R_COUNT,
-    R_COUNTERS,
-    R_FACTS,
-    R_FIELDS,
-    R_FLAGS,
-    R_GROUPS,
-    R_INDEX_COUNT,
-    R_INDEXES,
-    R_KEYS,
-    R_LIMIT,
-    R_POSTPONED,
-    R_QUEUE,
-    R_QUEUE_CAPACITY,
-    R_QUEUE_COUNT,
-    R_START,
-    R_WIDTH,
-    X_FIELDS,
-    X_LINK,
-    X_RELATION,
-    X_SLOT_COUNT,
-    X_SLOTS,
-    X_USED,
-)
+from tidelog.machine import array_memory as rooms
+from tidelog.machine import flags as F
+from tidelog.machine import index_fields as X
+from tidelog.machine import relation_fields as R
+from tidelog.machine.growth import grown, no_breath, pieces, stretch
+from tidelog.machine.jit import address
 from tidelog.store.pair_bits import PairBits
-from tidelog.store.records import Cells, Index, Records, Row
 from tidelog.store.relation_kernels import move_table, rebuild_index, rebuild_table
+from tidelog.store.relation_parts import Cells, Index, Records, Row
 
 if TYPE_CHECKING:
-    from tidelog.store.closures import ReadableClosure
+    from tidelog.closures.readable import ReadableClosure
 
 # The table grows at this load. Linear probing over groups of eight stays short, and a fact costs 15 to 22 bytes there.
 MAXIMUM_LOAD = 0.8
@@ -117,8 +86,8 @@ class Relation:
         self._tabled: int | None = None  # how many facts are in the table, if not all
         # From here on nothing can fail: until then the row belongs to the relation before, where its number had one.
         self.fields[:] = 0
-        self.fields[R_ARITY] = arity
-        self.fields[R_CLEAN] = 1
+        self.fields[R.ARITY] = arity
+        self.fields[R.CLEAN] = 1
         self._publish()
 
     # --- layout of a record -------------------------------------------------------------------------------------------
@@ -151,41 +120,41 @@ class Relation:
     def _publish(self) -> None:
         fields = self.fields
         self._follow_kernels()
-        fields[R_CELLS] = address(self.cells)
-        fields[R_WIDTH] = self.cells.shape[1] * 4
-        fields[R_CAPACITY] = self.cells.shape[0]
-        fields[R_FLAGS] = self.flags_column * 4
-        fields[R_COUNTERS] = self.counter_columns[0] * 4 if self.has_counters else 0
-        fields[R_KEYS] = address(self._keys)
-        fields[R_FACTS] = address(self._facts)
-        fields[R_GROUPS] = len(self._keys) // 8
-        fields[R_LIMIT] = int(len(self._keys) * MAXIMUM_LOAD) if self._tabled is None else NO_LIMIT
-        fields[R_POSTPONED] = self._tabled is not None
-        fields[R_QUEUE] = address(self._queue)
-        fields[R_QUEUE_CAPACITY] = len(self._queue)
-        fields[R_BATCH] = address(self._batch)
-        fields[R_BATCH_CAPACITY] = len(self._batch)
+        fields[R.CELLS] = address(self.cells)
+        fields[R.WIDTH] = self.cells.shape[1] * 4
+        fields[R.CAPACITY] = self.cells.shape[0]
+        fields[R.FLAGS] = self.flags_column * 4
+        fields[R.COUNTERS] = self.counter_columns[0] * 4 if self.has_counters else 0
+        fields[R.KEYS] = address(self._keys)
+        fields[R.FACTS] = address(self._facts)
+        fields[R.GROUPS] = len(self._keys) // 8
+        fields[R.LIMIT] = int(len(self._keys) * MAXIMUM_LOAD) if self._tabled is None else NO_LIMIT
+        fields[R.POSTPONED] = self._tabled is not None
+        fields[R.QUEUE] = address(self._queue)
+        fields[R.QUEUE_CAPACITY] = len(self._queue)
+        fields[R.BATCH] = address(self._batch)
+        fields[R.BATCH_CAPACITY] = len(self._batch)
         if len(self._index_numbers) < len(self.indexes):
             self._index_numbers = np.zeros(2 * len(self.indexes), np.int64)
-        fields[R_INDEXES] = address(self._index_numbers)
-        fields[R_INDEX_COUNT] = len(self.indexes)
+        fields[R.INDEXES] = address(self._index_numbers)
+        fields[R.INDEX_COUNT] = len(self.indexes)
         for position, index in enumerate(self.indexes):
             self._index_numbers[position] = index.number
-            index.fields[X_RELATION] = self.number
-            index.fields[X_LINK] = 4 * (self._first_link_column() + position)
-            index.fields[X_SLOTS] = address(index.slots)
-            index.fields[X_SLOT_COUNT] = len(index.slots)
+            index.fields[X.RELATION] = self.number
+            index.fields[X.LINK] = 4 * (self._first_link_column() + position)
+            index.fields[X.SLOTS] = address(index.slots)
+            index.fields[X.SLOT_COUNT] = len(index.slots)
 
     # --- size ---------------------------------------------------------------------------------------------------------
 
     @property
     def count(self) -> int:
         """Records in use, dead ones included."""
-        return int(self.fields[R_COUNT])
+        return int(self.fields[R.COUNT])
 
     @property
     def queue_count(self) -> int:
-        return int(self.fields[R_QUEUE_COUNT])
+        return int(self.fields[R.QUEUE_COUNT])
 
     @property
     def nbytes(self) -> int:
@@ -196,12 +165,12 @@ class Relation:
         """Whether all of its facts came with the update that is in work."""
         if self.closure is not None:
             return self.was_empty
-        return bool(self.fields[R_START] == 0)
+        return bool(self.fields[R.START] == 0)
 
     def live(self) -> Cells:
         """The numbers of the facts in I."""
         flags = self.cells[: self.count, self.flags_column]
-        return np.flatnonzero(flags & F_IN).astype(np.int32)
+        return np.flatnonzero(flags & F.IN).astype(np.int32)
 
     def __len__(self) -> int:
         if self.closure is not None:
@@ -210,7 +179,7 @@ class Relation:
             return self.count
         flags = self.cells[: self.count, self.flags_column]
         # Piece by piece: what lies between is small enough to be used again for each.
-        return sum(int(np.count_nonzero(flags[first:last] & F_IN)) for first, last in pieces(self.count, no_breath))
+        return sum(int(np.count_nonzero(flags[first:last] & F.IN)) for first, last in pieces(self.count, no_breath))
 
     # --- growth -------------------------------------------------------------------------------------------------------
 
@@ -224,7 +193,7 @@ class Relation:
 
     def _reserve_facts(self, more: int, most: int) -> None:
         fields = self.fields
-        needed = int(fields[R_COUNT]) + more
+        needed = int(fields[R.COUNT]) + more
         if needed > most:
             raise LimitError(
                 f"`{self.name}` needs room for {needed:,} facts, and a relation holds at most {MOST_FACTS:,}, "
@@ -232,7 +201,7 @@ class Relation:
             )
         if needed > self.cells.shape[0]:
             self._grow_records(needed)
-        if needed > fields[R_LIMIT]:
+        if needed > fields[R.LIMIT]:
             self._grow_table(max(_groups_for(needed), int(len(self._keys) // 8 * 1.5)))
         for index in self.indexes:
             if index.distinct + more > 0.75 * len(index.slots):
@@ -246,14 +215,14 @@ class Relation:
     def has_room(self, more: int) -> bool:
         """Whether there is room for `more` facts but in the queue."""
         needed = self.count + more
-        if needed > self.cells.shape[0] or needed > self.fields[R_LIMIT]:
+        if needed > self.cells.shape[0] or needed > self.fields[R.LIMIT]:
             return False
         return all(index.distinct + more <= 0.75 * len(index.slots) for index in self.indexes)
 
     def reserve_queue(self, more: int) -> None:
         """Make room for `more` facts in the queue, where they are known already."""
         queued = self.queue_count + more
-        if queued > self.fields[R_QUEUE_CAPACITY]:
+        if queued > self.fields[R.QUEUE_CAPACITY]:
             self._follow_kernels()
             self._queue = grown(self._queue, max(queued, 2 * len(self._queue)), spare=self.store.spare)
             self._publish()
@@ -285,12 +254,12 @@ class Relation:
         return rooms.empty((records, width), np.int32, self.store.spare)
 
     def _empty_slots(self, count: int) -> Cells:
-        return rooms.full(min(count, MOST_SLOTS), EMPTY, np.int32, self.store.spare)
+        return rooms.full(min(count, MOST_SLOTS), R.EMPTY, np.int32, self.store.spare)
 
     def _empty_table(self, groups: int) -> tuple[npt.NDArray[np.int64], Cells]:
         keys: npt.NDArray[np.int64] = rooms.empty(8 * groups, np.int64, self.store.spare)
         for first, last in self._pieces(len(keys)):
-            keys[first:last] = EMPTY
+            keys[first:last] = R.EMPTY
         return keys, rooms.empty(8 * groups, np.int32, self.store.spare)
 
     def _new_table(self, groups: int) -> None:
@@ -322,15 +291,15 @@ class Relation:
     @property
     def clean(self) -> bool:
         """Whether every record is in I or waits to be."""
-        return bool(self.fields[R_CLEAN])
+        return bool(self.fields[R.CLEAN])
 
     def mark_unclean(self) -> None:
         """From now on a record may be dead: found is no longer enough to be in I."""
-        self.fields[R_CLEAN] = 0
+        self.fields[R.CLEAN] = 0
 
     def _follow_kernels(self) -> None:
         """Kernels swap queue and batch by their addresses; do as they did."""
-        if self.fields[R_QUEUE] == address(self._batch):
+        if self.fields[R.QUEUE] == address(self._batch):
             self._queue, self._batch = self._batch, self._queue
 
     def postpone_table(self, coming: int) -> bool:
@@ -389,15 +358,15 @@ class Relation:
         """Take out the facts that are not in the hash table, all of them new in this update; needs no memory."""
         if self._tabled is None:
             return
-        self.fields[R_COUNT] = self._tabled
+        self.fields[R.COUNT] = self._tabled
         self._all_tabled()
         for index in self.indexes:
-            index.slots.fill(EMPTY)
+            index.slots.fill(R.EMPTY)
             self._chain(index)
 
     def clear_queues(self) -> None:
-        self.fields[R_QUEUE_COUNT] = 0
-        self.fields[R_BATCH_COUNT] = 0
+        self.fields[R.QUEUE_COUNT] = 0
+        self.fields[R.BATCH_COUNT] = 0
 
     # --- indexes and counters -----------------------------------------------------------------------------------------
 
@@ -464,9 +433,9 @@ class Relation:
         self.cells, self._queue, self._batch = cells, queue, batch
         for index, empty in zip(self.indexes, slots, strict=True):
             index.slots = empty
-        self.fields[R_COUNT] = len(alive)
-        self.fields[R_START] = len(alive)
-        self.fields[R_CLEAN] = 1
+        self.fields[R.COUNT] = len(alive)
+        self.fields[R.START] = len(alive)
+        self.fields[R.CLEAN] = 1
         self._all_tabled()
         self._enter_all()
         for index in self.indexes:
@@ -506,13 +475,13 @@ class Relation:
         """Forget every fact; for relations that only serve within an update."""
         if self.count == 0:
             return
-        self.fields[R_COUNT] = 0
-        self.fields[R_START] = 0
-        self._keys.fill(EMPTY)
+        self.fields[R.COUNT] = 0
+        self.fields[R.START] = 0
+        self._keys.fill(R.EMPTY)
         self._all_tabled()
         for index in self.indexes:
-            index.slots.fill(EMPTY)
-            index.fields[X_USED] = 0
+            index.slots.fill(R.EMPTY)
+            index.fields[X.USED] = 0
         # What one large update needed is not kept for the small ones after it.
         if len(self.cells) > COMPACT_FROM:
             with suppress(MemoryError):
@@ -534,12 +503,12 @@ class Relation:
             self.explicit_count,
         )
         cells = np.zeros((LEFT_ROOM, self._record_cells()), np.int32)
-        slots = [np.full(8, EMPTY, np.int32) for _ in self.indexes]
+        slots = [np.full(8, R.EMPTY, np.int32) for _ in self.indexes]
         self._keys, self._facts = self._empty_table(_groups_for(LEFT_ROOM))
         self.cells = cells
         for index, empty in zip(self.indexes, slots, strict=True):
             index.slots = empty
-            index.fields[X_USED] = 0
+            index.fields[X.USED] = 0
         self._hold(0, clean=True, dead=0, explicit_count=0)
         return found
 
@@ -556,7 +525,7 @@ class Relation:
         self.indexes = [index for index, _, _ in records.indexes]
         for index, slots, distinct in records.indexes:
             index.slots = slots
-            index.fields[X_USED] = distinct
+            index.fields[X.USED] = distinct
         self._hold(records.count, records.clean, records.dead, records.explicit_count)
         if records.tabled is not None:
             self._tabled = records.tabled
@@ -564,16 +533,16 @@ class Relation:
             self._publish()
 
     def _hold(self, count: int, clean: bool, dead: int, explicit_count: int) -> None:
-        self.fields[R_COUNT] = count
-        self.fields[R_START] = count
-        self.fields[R_CLEAN] = clean
+        self.fields[R.COUNT] = count
+        self.fields[R.START] = count
+        self.fields[R.CLEAN] = clean
         self._dead = dead
         self.explicit_count = explicit_count
         self._all_tabled()
 
     def settle_start(self) -> None:
         """What lies here now was here before the next update."""
-        self.fields[R_START] = self.fields[R_COUNT]
+        self.fields[R.START] = self.fields[R.COUNT]
 
     def rows(self, facts: Cells | None = None) -> Cells:
         """The arguments of the given facts, or of all in I."""
@@ -590,7 +559,7 @@ class Relation:
         """Let the facts be those of a closure from now on, or lie in records again; the records are emptied."""
         self.clear()
         self.closure = closure
-        self.fields[R_CLOSURE] = 0 if closure is None else closure.view
+        self.fields[R.CLOSURE] = 0 if closure is None else closure.view
 
 
 def _groups_for(facts: float) -> int:
@@ -599,8 +568,8 @@ def _groups_for(facts: float) -> int:
 
 
 def relation_fields(count: int) -> npt.NDArray[np.int64]:
-    return np.zeros((count, R_FIELDS), np.int64)
+    return np.zeros((count, R.FIELDS), np.int64)
 
 
 def index_fields(count: int) -> npt.NDArray[np.int64]:
-    return np.zeros((count, X_FIELDS), np.int64)
+    return np.zeros((count, X.FIELDS), np.int64)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tidelog.store.jit import entry_point, load_i32, load_i64, prefetch, store_i32, store_i64
-from tidelog.store.kernels import (
+from tidelog.machine import flags as F
+from tidelog.machine import index_fields as X
+from tidelog.machine import relation_fields as R
+from tidelog.machine.fact_kernels import (
     LOOK_AHEAD,
     field,
     find,
@@ -17,45 +19,24 @@ from tidelog.store.kernels import (
     relation_row,
     row_key,
 )
-from tidelog.store.layout import (
-    EMPTY,
-    F_IN,
-    F_OLD,
-    F_PENDING,
-    R_ARITY,
-    R_CELLS,
-    R_COUNT,
-    R_FACTS,
-    R_FLAGS,
-    R_GROUPS,
-    R_KEYS,
-    R_PAIR_COLUMNS,
-    R_PAIR_ROWS,
-    R_PAIRS,
-    R_WIDTH,
-    X_LINK,
-    X_RELATION,
-    X_SLOT_COUNT,
-    X_SLOTS,
-    X_USED,
-)
+from tidelog.machine.jit import entry_point, load_i32, load_i64, prefetch, store_i32, store_i64
 
 
 @entry_point
 def rebuild_table(m, relation, first, count):
     """Enter the records from the first of some up to the last of so many into a hash table that has none of them."""
     row = relation_row(m, relation)
-    arity = field(row, R_ARITY)
-    groups = field(row, R_GROUPS)
+    arity = field(row, R.ARITY)
+    groups = field(row, R.GROUPS)
     for fact in range(first, count):
         # The cache line of a later record's slot is on its way while this one is entered.
         later = row_key(record_of(row, min(fact + LOOK_AHEAD, count - 1)), arity)
-        prefetch(field(row, R_KEYS) + 8 * home_slot(later, groups))
+        prefetch(field(row, R.KEYS) + 8 * home_slot(later, groups))
         record = record_of(row, fact)
         key = row_key(record, arity)
         slot = find_slot(row, record, key, home_slot(key, groups))
-        store_i64(field(row, R_KEYS) + 8 * slot, key)
-        store_i32(field(row, R_FACTS) + 4 * slot, fact)
+        store_i64(field(row, R.KEYS) + 8 * slot, key)
+        store_i32(field(row, R.FACTS) + 4 * slot, fact)
 
 
 @entry_point
@@ -66,15 +47,15 @@ def move_table(m, relation, old_keys, old_facts, old_slots):
     back: no cache misses, and no look at the records.
     """
     row = relation_row(m, relation)
-    keys = field(row, R_KEYS)
-    facts = field(row, R_FACTS)
-    groups = field(row, R_GROUPS)
+    keys = field(row, R.KEYS)
+    facts = field(row, R.FACTS)
+    groups = field(row, R.GROUPS)
     for old in range(old_slots):
         key = load_i64(old_keys + 8 * old)
-        if key == EMPTY:
+        if key == R.EMPTY:
             continue
         slot = home_slot(key, groups)
-        while load_i64(keys + 8 * slot) != EMPTY:
+        while load_i64(keys + 8 * slot) != R.EMPTY:
             slot += 1
             if slot == groups * 8:
                 slot = 0
@@ -88,31 +69,31 @@ def rebuild_index(m, index_number, first, count):
     distinct keys, or -1 where its table is too small.
     """
     index = index_row(m, index_number)
-    row = relation_row(m, field(index, X_RELATION))
-    cells = field(row, R_CELLS)
-    width = field(row, R_WIDTH)
-    slots = field(index, X_SLOTS)
-    link = field(index, X_LINK)
-    limit = field(index, X_SLOT_COUNT) * 3 // 4
-    used = 0 if first == 0 else field(index, X_USED)
+    row = relation_row(m, field(index, X.RELATION))
+    cells = field(row, R.CELLS)
+    width = field(row, R.WIDTH)
+    slots = field(index, X.SLOTS)
+    link = field(index, X.LINK)
+    limit = field(index, X.SLOT_COUNT) * 3 // 4
+    used = 0 if first == 0 else field(index, X.USED)
     for fact in range(first, count):
         record = cells + fact * width
         place = slots + 4 * index_slot_of_record(index, record, cells, width)
         newest = load_i32(place)
-        if newest == EMPTY:
+        if newest == R.EMPTY:
             if used == limit:
                 return -1
             used += 1
         store_i32(record + link, newest)
         store_i32(place, fact)
-    store_i64(index + 8 * X_USED, used)
+    store_i64(index + 8 * X.USED, used)
     return used
 
 
 @entry_point
 def find_rows(m, relation, rows, count, result):
     """The fact numbers of many rows, -1 where there is none."""
-    arity = field(relation_row(m, relation), R_ARITY)
+    arity = field(relation_row(m, relation), R.ARITY)
     for position in range(count):
         store_i32(result + 4 * position, find(m, relation, rows + 4 * arity * position))
 
@@ -123,20 +104,20 @@ def find_old(m, relation, records, width, count, result):
     none, -2 for a record that was not in I before the update.
     """
     row = relation_row(m, relation)
-    arity = field(row, R_ARITY)
-    groups = field(row, R_GROUPS)
-    empty = field(row, R_COUNT) == 0
-    known = field(row, R_PAIRS), field(row, R_PAIR_ROWS), field(row, R_PAIR_COLUMNS)
+    arity = field(row, R.ARITY)
+    groups = field(row, R.GROUPS)
+    empty = field(row, R.COUNT) == 0
+    known = field(row, R.PAIRS), field(row, R.PAIR_ROWS), field(row, R.PAIR_COLUMNS)
     for position in range(count):
         record = records + width * position
         if known[0] != 0 and not has_pair(known, load_i32(record), load_i32(record + 4)):
-            store_i32(result + 4 * position, -1 if load_i32(record + 4 * arity) & F_OLD else -2)
+            store_i32(result + 4 * position, -1 if load_i32(record + 4 * arity) & F.OLD else -2)
             continue
-        if empty or not load_i32(record + 4 * arity) & F_OLD:
-            store_i32(result + 4 * position, -1 if load_i32(record + 4 * arity) & F_OLD else -2)
+        if empty or not load_i32(record + 4 * arity) & F.OLD:
+            store_i32(result + 4 * position, -1 if load_i32(record + 4 * arity) & F.OLD else -2)
             continue
         later = row_key(records + width * min(position + LOOK_AHEAD, count - 1), arity)
-        prefetch(field(row, R_KEYS) + 8 * home_slot(later, groups))
+        prefetch(field(row, R.KEYS) + 8 * home_slot(later, groups))
         store_i32(result + 4 * position, find(m, relation, record))
 
 
@@ -144,9 +125,9 @@ def find_old(m, relation, records, width, count, result):
 def note_pairs(m, relation):
     """Set the bits of all pairs in I, or that wait to be, in the relation's matrix."""
     row = relation_row(m, relation)
-    known = field(row, R_PAIRS), field(row, R_PAIR_ROWS), field(row, R_PAIR_COLUMNS)
-    flags = field(row, R_FLAGS)
-    for fact in range(field(row, R_COUNT)):
+    known = field(row, R.PAIRS), field(row, R.PAIR_ROWS), field(row, R.PAIR_COLUMNS)
+    flags = field(row, R.FLAGS)
+    for fact in range(field(row, R.COUNT)):
         record = record_of(row, fact)
-        if load_i32(record + flags) & (F_IN | F_PENDING):
+        if load_i32(record + flags) & (F.IN | F.PENDING):
             is_known(known, load_i32(record), load_i32(record + 4))

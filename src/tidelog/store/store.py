@@ -10,40 +10,19 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 import numpy as np
 import numpy.typing as npt
 
+from tidelog.joins.assembler import Assembler, Code
 from tidelog.language.syntax import Atom, Term
+from tidelog.machine import flags as F
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine.array_memory import Spare
+from tidelog.machine.growth import Breathe, grown, no_breath
+from tidelog.machine.jit import address
 from tidelog.program.plan import Plan
-from tidelog.store.code import Assembler, Code
-from tidelog.store.growth import Breathe, grown, no_breath
-from tidelog.store.jit import address
-from tidelog.store.layout import (
-    F_IN,
-    F_OLD,
-    LOG_FIELDS,
-    M_BUCKETS,
-    M_FRAME_BASE,
-    M_FRAMES,
-    M_FRAMES_SIZE,
-    M_HEADS,
-    M_HEADS_CAPACITY,
-    M_INDEXES,
-    M_LISTS,
-    M_LOG,
-    M_LOG_CAPACITY,
-    M_RELATIONS,
-    M_REQUEST_CAPACITY,
-    M_REQUESTS,
-    M_RULE_FACTS,
-    M_RULE_TIME,
-    M_RULE_WORK,
-    M_SCRATCH,
-    M_SIZE,
-    SORT_BUCKETS,
-)
-from tidelog.store.locks import Readers
-from tidelog.store.records import Cells, Index, Records
+from tidelog.runtime.thread_locks import Readers
 from tidelog.store.relation import Relation, index_fields, relation_fields
 from tidelog.store.relation_kernels import find_old, find_rows
-from tidelog.store.rooms import Spare
+from tidelog.store.relation_parts import Cells, Index, Records
 from tidelog.store.terms import Terms
 from tidelog.store.update_kernels import load_rows
 
@@ -52,7 +31,7 @@ INITIAL_CAPACITY = 256
 # A batch of heads small enough for the cache, large enough that the call costs nothing.
 HEAD_CELLS = 16384
 
-# Work lists of the algorithms, by number; three registers each from M_LISTS on.
+# Work lists of the algorithms, by number; three registers each from M.LISTS on.
 LIST_COUNT = 8
 
 
@@ -61,7 +40,7 @@ class Store:
 
     def __init__(self) -> None:
         capacity = INITIAL_CAPACITY
-        self.machine: npt.NDArray[np.int64] = np.zeros(M_SIZE, np.int64)
+        self.machine: npt.NDArray[np.int64] = np.zeros(M.SIZE, np.int64)
         self._capacity = capacity
         self.spare = Spare()
         self.readers = Readers()  # of what updates change, without the lock of the knowledge base
@@ -85,39 +64,39 @@ class Store:
         self._scratch = np.zeros(256, np.int64)
         self._frames = np.zeros(1024, np.int64)
         self._heads = np.zeros(HEAD_CELLS, np.int32)
-        self._log = np.zeros((max(capacity, 4), LOG_FIELDS), np.int64)
+        self._log = np.zeros((max(capacity, 4), R.LOG_FIELDS), np.int64)
         self.requests = np.zeros(max(4 * capacity, 64), np.int32)
         self._lists = [np.zeros(max(capacity, 4), np.int64) for _ in range(LIST_COUNT)]
         self.rule_work = np.zeros(64, np.int64)
         self.rule_facts = np.zeros(64, np.int64)
         self.rule_time = np.zeros(64, np.int64)
-        self._buckets = np.zeros(SORT_BUCKETS + 1, np.int64)
+        self._buckets = np.zeros(M.SORT_BUCKETS + 1, np.int64)
         self._publish()
 
     def _publish(self) -> None:
         machine = self.machine
-        machine[M_RELATIONS] = address(self.relation_table)
-        machine[M_INDEXES] = address(self._index_table)
-        machine[M_SCRATCH] = address(self._scratch)
-        machine[M_FRAMES] = address(self._frames)
-        machine[M_FRAMES_SIZE] = self._frames.nbytes
-        machine[M_HEADS] = address(self._heads)
-        machine[M_HEADS_CAPACITY] = len(self._heads)
-        machine[M_LOG] = address(self._log)
-        machine[M_LOG_CAPACITY] = len(self._log)
-        machine[M_REQUESTS] = address(self.requests)
-        machine[M_REQUEST_CAPACITY] = len(self.requests)
-        machine[M_RULE_WORK] = address(self.rule_work)
-        machine[M_RULE_FACTS] = address(self.rule_facts)
-        machine[M_RULE_TIME] = address(self.rule_time)
-        machine[M_BUCKETS] = address(self._buckets)
+        machine[M.RELATIONS] = address(self.relation_table)
+        machine[M.INDEXES] = address(self._index_table)
+        machine[M.SCRATCH] = address(self._scratch)
+        machine[M.FRAMES] = address(self._frames)
+        machine[M.FRAMES_SIZE] = self._frames.nbytes
+        machine[M.HEADS] = address(self._heads)
+        machine[M.HEADS_CAPACITY] = len(self._heads)
+        machine[M.LOG] = address(self._log)
+        machine[M.LOG_CAPACITY] = len(self._log)
+        machine[M.REQUESTS] = address(self.requests)
+        machine[M.REQUEST_CAPACITY] = len(self.requests)
+        machine[M.RULE_WORK] = address(self.rule_work)
+        machine[M.RULE_FACTS] = address(self.rule_facts)
+        machine[M.RULE_TIME] = address(self.rule_time)
+        machine[M.BUCKETS] = address(self._buckets)
         for number in range(LIST_COUNT):
             self._publish_list(number)
 
     def _publish_list(self, number: int) -> None:
         entries = self._lists[number]
-        self.machine[M_LISTS + 3 * number] = address(entries)
-        self.machine[M_LISTS + 3 * number + 2] = len(entries)
+        self.machine[M.LISTS + 3 * number] = address(entries)
+        self.machine[M.LISTS + 3 * number + 2] = len(entries)
 
     # --- relations ----------------------------------------------------------------------------------------------------
 
@@ -264,7 +243,7 @@ class Store:
 
     def ensure_frame(self, size: int) -> None:
         """Make room for a frame of that many bytes at the bottom of the stack of frames."""
-        self.machine[M_FRAME_BASE] = max(int(self.machine[M_FRAME_BASE]), size)
+        self.machine[M.FRAME_BASE] = max(int(self.machine[M.FRAME_BASE]), size)
         if 2 * size > self._frames.nbytes:
             self.grow_frames(2 * size)
 
@@ -314,7 +293,7 @@ class Store:
 
     def list_entries(self, number: int) -> npt.NDArray[np.int64]:
         """The entries of a work list."""
-        return self._lists[number][: self.machine[M_LISTS + 3 * number + 1]]
+        return self._lists[number][: self.machine[M.LISTS + 3 * number + 1]]
 
     def complete_tables(self) -> None:
         """From now on single facts are looked for anywhere."""
@@ -347,7 +326,7 @@ class Store:
     def remember(self, memo: Relation, rows: Cells) -> None:
         """Add rows to a memo; they are there for good."""
         memo.reserve(len(rows))
-        load_rows(self.machine, memo.number, address(np.ascontiguousarray(rows)), len(rows), F_IN | F_OLD)
+        load_rows(self.machine, memo.number, address(np.ascontiguousarray(rows)), len(rows), F.IN | F.OLD)
 
     @property
     def nbytes(self) -> int:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from tidelog.store.expressions import intern_number, new_term, number_hash, term_kind, term_payload
-from tidelog.store.jit import (
+from tidelog.joins.expressions import intern_number, new_term, number_hash, term_kind, term_payload
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine import term_kinds as K
+from tidelog.machine.fact_kernels import MASK_32, SECOND_SEED, SEED, mix
+from tidelog.machine.jit import (
     device,
     entry_point,
     load_i32,
@@ -13,23 +17,6 @@ from tidelog.store.jit import (
     store_i32,
     store_i64,
     store_u8,
-)
-from tidelog.store.kernels import MASK_32, SECOND_SEED, SEED, mix
-from tidelog.store.layout import (
-    EMPTY,
-    FAILURE,
-    K_BOOLEAN,
-    K_FLOAT,
-    K_INTEGER,
-    K_NONE,
-    M_TERM_COUNT,
-    M_TERM_HASHES,
-    M_TERM_KINDS,
-    M_TERM_PAYLOADS,
-    M_TERM_SIZES,
-    M_TERM_SLOT_COUNT,
-    M_TERM_SLOTS,
-    M_TERM_TEXT,
 )
 
 # Texts are looked up by blocks of so many: while one is compared, the cache lines of the others are on their way.
@@ -88,55 +75,55 @@ def hash_block(m, data, offsets, begin, end, kind, result):
     """Write the hashes of texts to where their numbers will stand, and ask for all that will be compared: the slots,
     what is known of the terms there, and their texts.
     """
-    slots = m[M_TERM_SLOTS]
-    slot_count = m[M_TERM_SLOT_COUNT]
+    slots = m[M.TERM_SLOTS]
+    slot_count = m[M.TERM_SLOT_COUNT]
     for position in range(begin, end):
         hashed = text_hash(data + load_i64(offsets + 8 * position), size_at(offsets, position), kind)
         store_i32(result + 4 * position, hashed)
         prefetch(slots + 4 * ((hashed * slot_count) >> 32))
     for position in range(begin, end):
         term = load_i32(slots + 4 * (((load_i32(result + 4 * position) & MASK_32) * slot_count) >> 32))
-        if term != EMPTY:
-            prefetch(m[M_TERM_HASHES] + 4 * term)
-            prefetch(m[M_TERM_SIZES] + 4 * term)
-            prefetch(m[M_TERM_PAYLOADS] + 8 * term)
+        if term != R.EMPTY:
+            prefetch(m[M.TERM_HASHES] + 4 * term)
+            prefetch(m[M.TERM_SIZES] + 4 * term)
+            prefetch(m[M.TERM_PAYLOADS] + 8 * term)
     for position in range(begin, end):
         term = load_i32(slots + 4 * (((load_i32(result + 4 * position) & MASK_32) * slot_count) >> 32))
-        if term != EMPTY:
-            prefetch(m[M_TERM_TEXT] + term_payload(m, term))
+        if term != R.EMPTY:
+            prefetch(m[M.TERM_TEXT] + term_payload(m, term))
 
 
 @device
 def is_text(m, term, kind, at, size):
     return (
         term_kind(m, term) == kind
-        and load_i32(m[M_TERM_SIZES] + 4 * term) == size
-        and same_text(m[M_TERM_TEXT] + term_payload(m, term), at, size)
+        and load_i32(m[M.TERM_SIZES] + 4 * term) == size
+        and same_text(m[M.TERM_TEXT] + term_payload(m, term), at, size)
     )
 
 
 @device
 def intern_text(m, kind, at, size, hashed, text_used):
     """The number of a text with this hash, a new one if need be, and the bytes then used of the text heap."""
-    slots = m[M_TERM_SLOTS]
-    slot_count = m[M_TERM_SLOT_COUNT]
+    slots = m[M.TERM_SLOTS]
+    slot_count = m[M.TERM_SLOT_COUNT]
     slot = (hashed * slot_count) >> 32
     while True:
         term = load_i32(slots + 4 * slot)
-        if term == EMPTY:
+        if term == R.EMPTY:
             break
-        if (load_i32(m[M_TERM_HASHES] + 4 * term) & MASK_32) == hashed and is_text(m, term, kind, at, size):
+        if (load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32) == hashed and is_text(m, term, kind, at, size):
             return term, text_used
         slot += 1
         if slot == slot_count:
             slot = 0
     term = new_term(m)
     store_i32(slots + 4 * slot, term)
-    store_u8(m[M_TERM_KINDS] + term, kind)
-    store_i64(m[M_TERM_PAYLOADS] + 8 * term, text_used)
-    store_i32(m[M_TERM_SIZES] + 4 * term, size)
-    store_i32(m[M_TERM_HASHES] + 4 * term, hashed)
-    copy_text(at, m[M_TERM_TEXT] + text_used, size)
+    store_u8(m[M.TERM_KINDS] + term, kind)
+    store_i64(m[M.TERM_PAYLOADS] + 8 * term, text_used)
+    store_i32(m[M.TERM_SIZES] + 4 * term, size)
+    store_i32(m[M.TERM_HASHES] + 4 * term, hashed)
+    copy_text(at, m[M.TERM_TEXT] + text_used, size)
     return term, text_used + size
 
 
@@ -153,7 +140,7 @@ def follow_texts(m, data, offsets, begin, end, kind, result, term):
         size = size_at(offsets, position)
         if not is_text(m, term, kind, at, size):
             term += 1
-            if term == m[M_TERM_COUNT] or not is_text(m, term, kind, at, size):
+            if term == m[M.TERM_COUNT] or not is_text(m, term, kind, at, size):
                 break
         store_i32(result + 4 * position, term)
         position += 1
@@ -164,7 +151,7 @@ def follow_texts(m, data, offsets, begin, end, kind, result, term):
 def encode_texts(m, data, offsets, begin, end, kind, result, text_used):
     """Number the texts `begin` to `end` of an Arrow-like heap; returns the bytes then used of the text heap."""
     position = begin
-    term = EMPTY
+    term = R.EMPTY
     while position < end:
         position = follow_texts(m, data, offsets, position, end, kind, result, term)
         block_end = min(position + BLOCK, end)
@@ -188,12 +175,12 @@ def encode_numbers(m, bits, begin, end, kind, result):
     """Number the payloads `begin` to `end`; there is room for all of them. As with texts, the same number again or the
     next one need not be looked for.
     """
-    term = FAILURE
+    term = K.FAILURE
     for position in range(begin, end):
         payload = load_i64(bits + 8 * position)
         if not is_number(m, term, kind, payload):
             term += 1
-            if term == m[M_TERM_COUNT] or not is_number(m, term, kind, payload):
+            if term == m[M.TERM_COUNT] or not is_number(m, term, kind, payload):
                 term = intern_number(m, kind, payload)
         store_i32(result + 4 * position, term)
 
@@ -213,28 +200,28 @@ def gather_texts(heap, payloads, sizes, ids, count, data, offsets):
 @entry_point
 def hash_terms(m):
     """Compute the hash of every term: files do not keep them."""
-    for term in range(FAILURE + 1, m[M_TERM_COUNT]):
+    for term in range(K.FAILURE + 1, m[M.TERM_COUNT]):
         kind = term_kind(m, term)
-        if kind == K_NONE:
+        if kind == K.NONE:
             continue
         payload = term_payload(m, term)
-        if kind in (K_INTEGER, K_FLOAT, K_BOOLEAN):
+        if kind in (K.INTEGER, K.FLOAT, K.BOOLEAN):
             hashed = number_hash(kind, payload)
         else:
-            hashed = text_hash(m[M_TERM_TEXT] + payload, load_i32(m[M_TERM_SIZES] + 4 * term), kind)
-        store_i32(m[M_TERM_HASHES] + 4 * term, hashed)
+            hashed = text_hash(m[M.TERM_TEXT] + payload, load_i32(m[M.TERM_SIZES] + 4 * term), kind)
+        store_i32(m[M.TERM_HASHES] + 4 * term, hashed)
 
 
 @entry_point
 def rebuild_term_slots(m):
     """Enter every term into an empty hash table."""
-    slots = m[M_TERM_SLOTS]
-    slot_count = m[M_TERM_SLOT_COUNT]
-    for term in range(FAILURE + 1, m[M_TERM_COUNT]):
-        if term_kind(m, term) == K_NONE:
+    slots = m[M.TERM_SLOTS]
+    slot_count = m[M.TERM_SLOT_COUNT]
+    for term in range(K.FAILURE + 1, m[M.TERM_COUNT]):
+        if term_kind(m, term) == K.NONE:
             continue
-        slot = ((load_i32(m[M_TERM_HASHES] + 4 * term) & MASK_32) * slot_count) >> 32
-        while load_i32(slots + 4 * slot) != EMPTY:
+        slot = ((load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32) * slot_count) >> 32
+        while load_i32(slots + 4 * slot) != R.EMPTY:
             slot += 1
             if slot == slot_count:
                 slot = 0

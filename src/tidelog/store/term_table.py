@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelog.store.jit import address
-from tidelog.store.layout import K_BOOLEAN, K_FLOAT, K_INTEGER, K_IRI, K_LITERAL, K_NONE, K_STRING
+from tidelog.machine import term_kinds as K
+from tidelog.machine.jit import address
 from tidelog.store.term_kernels import gather_texts
 from tidelog.values import IRI, SEPARATOR, Literal, Value
 
@@ -50,11 +50,11 @@ class TermTable:
     def with_only(self, kept: npt.NDArray[np.int64], count: int) -> tuple[TermTable, int]:
         """A table of the first `count` numbers in which only some terms are, and the bytes that its texts take."""
         capacity = max(4, int(1.125 * count))
-        kinds = np.full(capacity, K_NONE, np.uint8)
+        kinds = np.full(capacity, K.NONE, np.uint8)
         payloads = np.zeros(capacity, np.int64)
         sizes = np.zeros(capacity, np.int32)
         kinds[kept], payloads[kept], sizes[kept] = self.kinds[kept], self.payloads[kept], self.sizes[kept]
-        texts = kept[np.isin(kinds[kept], (K_STRING, K_IRI, K_LITERAL))].astype(np.int32)
+        texts = kept[np.isin(kinds[kept], (K.STRING, K.IRI, K.LITERAL))].astype(np.int32)
         data, offsets = self._gathered(texts)
         payloads[texts] = offsets[:-1]
         return TermTable(kinds, payloads, sizes, data), int(offsets[-1])
@@ -73,16 +73,16 @@ class TermTable:
     def decode(self, term: int) -> Value:
         kind = self.kinds[term]
         payload = int(self.payloads[term])
-        if kind == K_INTEGER:
+        if kind == K.INTEGER:
             return payload
-        if kind == K_FLOAT:
+        if kind == K.FLOAT:
             return float(self.payloads[term : term + 1].view(np.float64)[0])
-        if kind == K_BOOLEAN:
+        if kind == K.BOOLEAN:
             return bool(payload)
         text = self.text[payload : payload + int(self.sizes[term])].tobytes().decode()
-        if kind == K_STRING:
+        if kind == K.STRING:
             return text
-        if kind == K_IRI:
+        if kind == K.IRI:
             return IRI(text)
         datatype, language, content = text.split(SEPARATOR, 2)
         return Literal(content, datatype, language)
@@ -90,7 +90,7 @@ class TermTable:
     def names_from(self, start: str, count: int) -> Ids:
         """Of the first `count` numbers, those of IRIs that begin with a text, and of literals whose datatypes do."""
         wanted = start.encode()
-        named = (self.kinds[:count] == K_IRI) | (self.kinds[:count] == K_LITERAL)
+        named = (self.kinds[:count] == K.IRI) | (self.kinds[:count] == K.LITERAL)
         found = np.flatnonzero(named & (self.sizes[:count] >= len(wanted)))
         for place, byte in enumerate(wanted):
             found = found[self.text[self.payloads[found] + place] == byte]
@@ -99,9 +99,9 @@ class TermTable:
     def numbers(self, ids: Ids) -> npt.NDArray[np.int64] | npt.NDArray[np.float64] | None:
         """The values of a column of integers alone, or of floats alone."""
         kinds = self.kinds[ids]
-        if (kinds == K_INTEGER).all():
+        if (kinds == K.INTEGER).all():
             return self.payloads[ids]
-        return self.payloads[ids].view(np.float64) if (kinds == K_FLOAT).all() else None
+        return self.payloads[ids].view(np.float64) if (kinds == K.FLOAT).all() else None
 
     def decode_column(self, ids: Ids) -> list[Value]:
         """A column of Python values; each distinct term is decoded once."""
@@ -117,7 +117,7 @@ class TermTable:
         present = np.unique(kinds)
         if len(present) == 0:
             return pa.array([], pa.string())
-        if len(present) == 1 and present[0] not in (K_IRI, K_LITERAL):
+        if len(present) == 1 and present[0] not in (K.IRI, K.LITERAL):
             return self._decode_kind(ids, int(present[0]))
         children = [self._decode_kind(ids[kinds == kind], int(kind)) for kind in present]
         codes = np.searchsorted(present, kinds).astype(np.int8)
@@ -129,13 +129,13 @@ class TermTable:
         return pa.UnionArray.from_dense(pa.array(codes, pa.int8()), pa.array(offsets, pa.int32()), children, names)
 
     def _decode_kind(self, ids: Ids, kind: int) -> pa.Array:
-        if kind == K_INTEGER:
+        if kind == K.INTEGER:
             return pa.array(self.payloads[ids])
-        if kind == K_FLOAT:
+        if kind == K.FLOAT:
             return pa.array(self.payloads[ids].view(np.float64))
-        if kind == K_BOOLEAN:
+        if kind == K.BOOLEAN:
             return pa.array(self.payloads[ids].astype(np.bool_))
-        if kind == K_LITERAL:
+        if kind == K.LITERAL:
             from tidelog.language import literal_text
 
             return pa.array([literal_text(self.decode(int(term))) for term in ids], pa.large_string())  # type: ignore[arg-type]

@@ -18,34 +18,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidelog.arrow_checks import check_sound, text_offsets, union_layout
 from tidelog.errors import DataError, LimitError
-from tidelog.soundness import check_sound, text_offsets, union_layout
-from tidelog.store import rooms
-from tidelog.store.growth import Breathe, grown, no_breath
-from tidelog.store.jit import address
-from tidelog.store.layout import (
-    EMPTY,
-    FAILURE,
-    K_BOOLEAN,
-    K_FLOAT,
-    K_INTEGER,
-    K_IRI,
-    K_LITERAL,
-    K_NONE,
-    K_STRING,
-    M_SIZE,
-    M_TERM_COUNT,
-    M_TERM_FREE,
-    M_TERM_FREE_COUNT,
-    M_TERM_HASHES,
-    M_TERM_KINDS,
-    M_TERM_LIMIT,
-    M_TERM_PAYLOADS,
-    M_TERM_SIZES,
-    M_TERM_SLOT_COUNT,
-    M_TERM_SLOTS,
-    M_TERM_TEXT,
-)
+from tidelog.machine import array_memory as rooms
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine import term_kinds as K
+from tidelog.machine.growth import Breathe, grown, no_breath
+from tidelog.machine.jit import address
 from tidelog.store.term_kernels import encode_numbers, encode_texts, hash_terms, rebuild_term_slots
 from tidelog.store.term_table import Ids, TermTable
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, SEPARATOR, Literal, Value, canonical, check_language
@@ -75,7 +55,7 @@ class Terms:
         capacity = max(capacity, 4)
         self.table = TermTable.empty(capacity, max(text_capacity, 16))
         self._hashes = np.zeros(capacity, np.int32)
-        self._slots = np.full(2 * capacity, EMPTY, np.int32)
+        self._slots = np.full(2 * capacity, R.EMPTY, np.int32)
         self._text_used = 0
         self._free: Ids = np.empty(0, np.int32)  # numbers that were given back, those to be used first at the end
         self._given_back = 0  # terms that have been given back so far
@@ -83,37 +63,37 @@ class Terms:
         self._value: npt.NDArray[np.int64] = np.zeros(1, np.int64)
         self._number: Ids = np.zeros(1, np.int32)
         self.breathe: Breathe = no_breath  # between two blocks of values, when other values may be encoded
-        machine[M_TERM_COUNT] = FAILURE + 1  # term 0 is reserved
-        machine[M_TERM_FREE_COUNT] = 0
-        self.table.kinds[FAILURE] = K_NONE
+        machine[M.TERM_COUNT] = K.FAILURE + 1  # term 0 is reserved
+        machine[M.TERM_FREE_COUNT] = 0
+        self.table.kinds[K.FAILURE] = K.NONE
         self._publish()
 
     def _publish(self) -> None:
         machine, table = self._machine, self.table
-        machine[M_TERM_KINDS] = address(table.kinds)
-        machine[M_TERM_PAYLOADS] = address(table.payloads)
-        machine[M_TERM_SIZES] = address(table.sizes)
-        machine[M_TERM_HASHES] = address(self._hashes)
-        machine[M_TERM_SLOTS] = address(self._slots)
-        machine[M_TERM_SLOT_COUNT] = len(self._slots)
-        machine[M_TERM_LIMIT] = len(table.kinds)
-        machine[M_TERM_TEXT] = address(table.text)
-        machine[M_TERM_FREE] = address(self._free)
+        machine[M.TERM_KINDS] = address(table.kinds)
+        machine[M.TERM_PAYLOADS] = address(table.payloads)
+        machine[M.TERM_SIZES] = address(table.sizes)
+        machine[M.TERM_HASHES] = address(self._hashes)
+        machine[M.TERM_SLOTS] = address(self._slots)
+        machine[M.TERM_SLOT_COUNT] = len(self._slots)
+        machine[M.TERM_LIMIT] = len(table.kinds)
+        machine[M.TERM_TEXT] = address(table.text)
+        machine[M.TERM_FREE] = address(self._free)
 
     def __len__(self) -> int:
         """The numbers that terms have had, those that were given back and not yet used again among them."""
-        return int(self._machine[M_TERM_COUNT])
+        return int(self._machine[M.TERM_COUNT])
 
     @property
     def free(self) -> int:
         """How many of them no term has now."""
-        return int(self._machine[M_TERM_FREE_COUNT])
+        return int(self._machine[M.TERM_FREE_COUNT])
 
     @property
     def created(self) -> int:
         """How many terms have been new so far."""
         machine = self._machine  # Every update asks.
-        return self._given_back + int(machine[M_TERM_COUNT] - machine[M_TERM_FREE_COUNT])
+        return self._given_back + int(machine[M.TERM_COUNT] - machine[M.TERM_FREE_COUNT])
 
     @property
     def nbytes(self) -> int:
@@ -133,7 +113,7 @@ class Terms:
             # All or none: the memory may run out in between.
             kinds, payloads = grown(table.kinds, capacity), grown(table.payloads, capacity)
             sizes, hashes = grown(table.sizes, capacity), grown(self._hashes, capacity)
-            slots = rooms.full(min(2 * capacity, MOST_SLOTS), EMPTY, np.int32)
+            slots = rooms.full(min(2 * capacity, MOST_SLOTS), R.EMPTY, np.int32)
             table.kinds, table.payloads, table.sizes = kinds, payloads, sizes
             self._hashes, self._slots = hashes, slots
             self._publish()
@@ -144,19 +124,19 @@ class Terms:
 
     def keep_only(self, used: npt.NDArray[np.bool_]) -> None:
         """Give back all terms but these: one entry for each number. Where memory runs out, all stays as it is."""
-        used[FAILURE] = False
+        used[K.FAILURE] = False
         (kept,) = used.nonzero()
-        count = int(kept[-1]) + 1 if len(kept) else FAILURE + 1
+        count = int(kept[-1]) + 1 if len(kept) else K.FAILURE + 1
         table, text_used = self.table.with_only(kept, count)
-        free = np.flatnonzero(~used[FAILURE + 1 : count])[::-1].astype(np.int32) + np.int32(FAILURE + 1)
+        free = np.flatnonzero(~used[K.FAILURE + 1 : count])[::-1].astype(np.int32) + np.int32(K.FAILURE + 1)
         hashes = np.zeros(len(table.kinds), np.int32)
         hashes[:count] = self._hashes[:count]
-        slots = rooms.full(min(2 * len(table.kinds), MOST_SLOTS), EMPTY, np.int32)
+        slots = rooms.full(min(2 * len(table.kinds), MOST_SLOTS), R.EMPTY, np.int32)
         self._given_back += len(self) - self.free - 1 - len(kept)
         self.table, self._hashes, self._slots, self._free = table, hashes, slots, free
         self._text_used = text_used
-        self._machine[M_TERM_COUNT] = count
-        self._machine[M_TERM_FREE_COUNT] = len(free)
+        self._machine[M.TERM_COUNT] = count
+        self._machine[M.TERM_FREE_COUNT] = len(free)
         self._publish()
         rebuild_term_slots(self._machine)
 
@@ -167,15 +147,15 @@ class Terms:
         """Have the kernels of encoding at hand, that otherwise come with the first values that need them: to load one
         from the cache takes some milliseconds, and to compile it seconds.
         """
-        Terms(np.zeros(M_SIZE, np.int64), capacity=4).encode_values(["a text", *range(4)])
+        Terms(np.zeros(M.SIZE, np.int64), capacity=4).encode_values(["a text", *range(4)])
 
     def encode(self, value: Value) -> int:
         """The number of one value, a new one where needed."""
         kind = type(value)
         if kind is str:
-            return self._encode_text_list([value], K_STRING)  # type: ignore[list-item]
+            return self._encode_text_list([value], K.STRING)  # type: ignore[list-item]
         if kind is IRI:
-            return self._encode_text_list([value.value], K_IRI)  # type: ignore[union-attr]
+            return self._encode_text_list([value.value], K.IRI)  # type: ignore[union-attr]
         if kind is int and INTEGER_MIN <= value <= INTEGER_MAX:  # type: ignore[operator]
             return self._encode_integer(value)  # type: ignore[arg-type]
         return int(self.encode_values([value])[0])
@@ -184,7 +164,7 @@ class Terms:
         """One integer, as rules have many: no arrays are made for it."""
         self.reserve(1)
         self._value[0] = value
-        encode_numbers(self._machine, address(self._value), 0, 1, K_INTEGER, address(self._number))
+        encode_numbers(self._machine, address(self._value), 0, 1, K.INTEGER, address(self._number))
         return int(self._number[0])
 
     def _encode_text_list(self, texts: list[str], kind: int) -> int:
@@ -203,24 +183,24 @@ class Terms:
 
     def _encode_uniform(self, values: Sequence[Any], kind: type) -> Ids:
         if kind is str:
-            return self._encode_texts(values, K_STRING)
+            return self._encode_texts(values, K.STRING)
         if kind is IRI:
-            return self._encode_texts([value.value for value in values], K_IRI)
+            return self._encode_texts([value.value for value in values], K.IRI)
         if kind is Literal:
             return self._encode_literals(values)
         if kind is bool:
-            return self._encode_bits(np.array(values, np.bool_).astype(np.int64), K_BOOLEAN)
+            return self._encode_bits(np.array(values, np.bool_).astype(np.int64), K.BOOLEAN)
         if issubclass(kind, int | np.integer):
             for value in values:
                 if not INTEGER_MIN <= value <= INTEGER_MAX:
                     raise DataError(f"the integer {value} does not fit in 64 bits; write it as a float or a string")
-            return self._encode_bits(np.array(values, np.int64), K_INTEGER)
+            return self._encode_bits(np.array(values, np.int64), K.INTEGER)
         if issubclass(kind, float | np.floating):
             return self._encode_floats(np.array(values, np.float64))
         if issubclass(kind, np.bool_):
-            return self._encode_bits(np.array(values, np.int64), K_BOOLEAN)
+            return self._encode_bits(np.array(values, np.int64), K.BOOLEAN)
         if issubclass(kind, str):
-            return self._encode_texts(values, K_STRING)
+            return self._encode_texts(values, K.STRING)
         raise DataError(
             f"a fact cannot hold {values[0]!r} of type {kind.__name__}: use str, int, float, bool or tidelog.IRI"
         )
@@ -232,13 +212,13 @@ class Terms:
         if not all(type(value) is Literal for value in values):
             return self.encode_values(values)  # some of them are plain values
         texts = [SEPARATOR.join((value.datatype, value.language, value.text)) for value in literals]
-        return self._encode_texts(texts, K_LITERAL)
+        return self._encode_texts(texts, K.LITERAL)
 
     def encode_numbers(self, numbers: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> Ids:
         """The numbers of a column of integers or floats."""
         if numbers.dtype == np.float64:
             return self._encode_floats(numbers.astype(np.float64, copy=False))
-        return self._encode_bits(numbers.astype(np.int64, copy=False), K_INTEGER)
+        return self._encode_bits(numbers.astype(np.int64, copy=False), K.INTEGER)
 
     def _encode_texts(self, texts: Sequence[str], kind: int) -> Ids:
         try:
@@ -284,7 +264,7 @@ class Terms:
     def _encode_floats(self, values: npt.NDArray[np.float64]) -> Ids:
         values = np.where(values == 0.0, 0.0, values)
         values[np.isnan(values)] = math.nan
-        return self._encode_bits(values.view(np.int64), K_FLOAT)
+        return self._encode_bits(values.view(np.int64), K.FLOAT)
 
     def encode_arrow(self, column: pa.Array | pa.ChunkedArray) -> Ids:
         """The numbers of an Arrow column: strings, integers, floats, booleans, dictionaries, or a dense union of
@@ -313,11 +293,11 @@ class Terms:
         if pa.types.is_union(kind):
             return self._encode_union(column)
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            return self._encode_arrow_texts(column, K_STRING)
+            return self._encode_arrow_texts(column, K.STRING)
         if pa.types.is_boolean(kind):
-            return self._encode_bits(column.to_numpy(zero_copy_only=False).astype(np.int64), K_BOOLEAN)
+            return self._encode_bits(column.to_numpy(zero_copy_only=False).astype(np.int64), K.BOOLEAN)
         if pa.types.is_integer(kind):
-            return self._encode_bits(column.cast(pa.int64()).to_numpy(zero_copy_only=False), K_INTEGER)
+            return self._encode_bits(column.cast(pa.int64()).to_numpy(zero_copy_only=False), K.INTEGER)
         if pa.types.is_floating(kind):
             return self._encode_floats(column.cast(pa.float64()).to_numpy(zero_copy_only=False).copy())
         if pa.types.is_string_view(kind):
@@ -350,7 +330,7 @@ class Terms:
         if texts.null_count or not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
             raise DataError(f"the child {name} of a union holds {child.type}, or nulls; it holds strings")
         if name == "iri":
-            return self._encode_arrow_texts(texts, K_IRI)
+            return self._encode_arrow_texts(texts, K.IRI)
         from tidelog.language import parse_literal
 
         try:
@@ -381,6 +361,6 @@ class Terms:
         table.sizes[:count] = arrays["sizes"]
         table.text[: len(text)] = text
         self._text_used = len(text)
-        self._machine[M_TERM_COUNT] = count
+        self._machine[M.TERM_COUNT] = count
         hash_terms(self._machine)
         rebuild_term_slots(self._machine)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tidelog.store.jit import entry_point, inlined, load_i32, load_i64, store_i32, store_i64
-from tidelog.store.kernels import (
+from tidelog.machine import flags as F
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine.fact_kernels import (
     LOOK_AHEAD,
     field,
     find,
@@ -14,35 +16,20 @@ from tidelog.store.kernels import (
     relation_row,
     touch,
 )
-from tidelog.store.layout import (
-    F_CURRENT,
-    F_EXPLICIT,
-    F_IN,
-    F_OLD,
-    F_PENDING,
-    F_PERSISTENT,
-    LOG_STRIDE,
-    M_LOG,
-    M_LOG_COUNT,
-    R_ARITY,
-    R_COUNT,
-    R_COUNTERS,
-    R_FLAGS,
-    R_START,
-)
+from tidelog.machine.jit import entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 
 
 @inlined
 def settle_flags(place):
-    flags = load_i32(place) & F_PERSISTENT
-    store_i32(place, flags | F_OLD if flags & F_IN else flags & ~F_OLD)
+    flags = load_i32(place) & F.PERSISTENT
+    store_i32(place, flags | F.OLD if flags & F.IN else flags & ~F.OLD)
 
 
 @entry_point
 def load_rows(m, relation, rows, count, flags):
     """Add rows with these flags where they are not there yet. There is room for all of them."""
     row = relation_row(m, relation)
-    arity = field(row, R_ARITY)
+    arity = field(row, R.ARITY)
     for position in range(count):
         prefetch_row(row, rows, min(position + LOOK_AHEAD, count - 1))
         find_or_append(m, relation, rows + 4 * arity * position, flags)
@@ -54,16 +41,16 @@ def add_explicit(m, relation, rows, count, result):
     all.
     """
     row = relation_row(m, relation)
-    arity = field(row, R_ARITY)
+    arity = field(row, R.ARITY)
     fresh = 0
     for position in range(count):
         prefetch_row(row, rows, min(position + LOOK_AHEAD, count - 1))
         fact = find_or_append(m, relation, rows + 4 * arity * position, 0)
-        if load_i32(flags_at(row, fact)) & F_EXPLICIT:
+        if load_i32(flags_at(row, fact)) & F.EXPLICIT:
             continue
         touch(m, relation, row, fact)
         place = flags_at(row, fact)
-        store_i32(place, load_i32(place) | F_EXPLICIT)
+        store_i32(place, load_i32(place) | F.EXPLICIT)
         store_i32(result + 4 * fresh, fact)
         fresh += 1
     return fresh
@@ -73,15 +60,15 @@ def add_explicit(m, relation, rows, count, result):
 def remove_explicit(m, relation, rows, count, result):
     """Take rows out of E; the facts that were there go to `result`, and their number is returned."""
     row = relation_row(m, relation)
-    arity = field(row, R_ARITY)
+    arity = field(row, R.ARITY)
     gone = 0
     for position in range(count):
         fact = find(m, relation, rows + 4 * arity * position)
-        if fact < 0 or not load_i32(flags_at(row, fact)) & F_EXPLICIT:
+        if fact < 0 or not load_i32(flags_at(row, fact)) & F.EXPLICIT:
             continue
         touch(m, relation, row, fact)
         place = flags_at(row, fact)
-        store_i32(place, load_i32(place) & ~F_EXPLICIT)
+        store_i32(place, load_i32(place) & ~F.EXPLICIT)
         store_i32(result + 4 * gone, fact)
         gone += 1
     return gone
@@ -91,13 +78,13 @@ def remove_explicit(m, relation, rows, count, result):
 def set_membership(m, relation, rows, count, inside):
     """Put rows into I or take them out, for a relation that no rule derives. There is room for all of them."""
     row = relation_row(m, relation)
-    arity = field(row, R_ARITY)
+    arity = field(row, R.ARITY)
     for position in range(count):
         fact = find_or_append(m, relation, rows + 4 * arity * position, 0)
         touch(m, relation, row, fact)
         place = flags_at(row, fact)
         flags = load_i32(place)
-        store_i32(place, flags | F_IN if inside else flags & ~F_IN)
+        store_i32(place, flags | F.IN if inside else flags & ~F.IN)
 
 
 @entry_point
@@ -107,7 +94,7 @@ def set_facts(m, relation, facts, count, inside):
     for position in range(count):
         place = flags_at(row, load_i32(facts + 4 * position))
         flags = load_i32(place)
-        store_i32(place, flags | F_IN if inside else flags & ~F_IN)
+        store_i32(place, flags | F.IN if inside else flags & ~F.IN)
 
 
 @entry_point
@@ -117,11 +104,11 @@ def empty_relation(m, relation):
     Of dead facts too: a rank may lie in the place of a counter.
     """
     row = relation_row(m, relation)
-    counters = field(row, R_COUNTERS)
-    for fact in range(field(row, R_COUNT)):
+    counters = field(row, R.COUNTERS)
+    for fact in range(field(row, R.COUNT)):
         touch(m, relation, row, fact)
         place = flags_at(row, fact)
-        store_i32(place, load_i32(place) & ~(F_IN | F_CURRENT | F_PENDING))
+        store_i32(place, load_i32(place) & ~(F.IN | F.CURRENT | F.PENDING))
         if counters != 0:
             record = record_of(row, fact)
             store_i32(record + counters, 0)
@@ -132,47 +119,47 @@ def empty_relation(m, relation):
 def commit_relation(m, relation):
     """Facts that the update appended to a relation: what is in I now is what was there before the next update."""
     row = relation_row(m, relation)
-    for fact in range(field(row, R_START), field(row, R_COUNT)):
+    for fact in range(field(row, R.START), field(row, R.COUNT)):
         settle_flags(flags_at(row, fact))
-    store_i64(row + 8 * R_START, field(row, R_COUNT))
+    store_i64(row + 8 * R.START, field(row, R.COUNT))
 
 
 @entry_point
 def commit_log(m):
     """The same for the facts that were there before and that the update touched."""
-    for position in range(m[M_LOG_COUNT]):
-        entry = m[M_LOG] + position * LOG_STRIDE
+    for position in range(m[M.LOG_COUNT]):
+        entry = m[M.LOG] + position * R.LOG_STRIDE
         settle_flags(flags_at(relation_row(m, load_i64(entry)), load_i64(entry + 8)))
-    m[M_LOG_COUNT] = 0
+    m[M.LOG_COUNT] = 0
 
 
 @entry_point
 def roll_back_log(m):
     """Put every touched fact back to what it was."""
-    for position in range(m[M_LOG_COUNT]):
-        entry = m[M_LOG] + position * LOG_STRIDE
+    for position in range(m[M.LOG_COUNT]):
+        entry = m[M.LOG] + position * R.LOG_STRIDE
         row = relation_row(m, load_i64(entry))
         record = record_of(row, load_i64(entry + 8))
-        store_i32(record + field(row, R_FLAGS), load_i64(entry + 16))
-        counters = field(row, R_COUNTERS)
+        store_i32(record + field(row, R.FLAGS), load_i64(entry + 16))
+        counters = field(row, R.COUNTERS)
         if counters != 0:
             store_i32(record + counters, load_i64(entry + 24))
             store_i32(record + counters + 4, load_i64(entry + 32))
-    m[M_LOG_COUNT] = 0
+    m[M.LOG_COUNT] = 0
 
 
 @entry_point
 def roll_back_relation(m, relation):
     """Facts that the update appended become dead records; compaction removes them in time."""
     row = relation_row(m, relation)
-    counters = field(row, R_COUNTERS)
-    for fact in range(field(row, R_START), field(row, R_COUNT)):
+    counters = field(row, R.COUNTERS)
+    for fact in range(field(row, R.START), field(row, R.COUNT)):
         record = record_of(row, fact)
-        store_i32(record + field(row, R_FLAGS), 0)
+        store_i32(record + field(row, R.FLAGS), 0)
         if counters != 0:
             store_i32(record + counters, 0)
             store_i32(record + counters + 4, 0)
-    store_i64(row + 8 * R_START, field(row, R_COUNT))
+    store_i64(row + 8 * R.START, field(row, R.COUNT))
 
 
 @entry_point
@@ -181,20 +168,20 @@ def changed_facts(m, relation, since, appended_since, removed, added, counts):
     row = relation_row(m, relation)
     gone = 0
     new = 0
-    for position in range(since, m[M_LOG_COUNT]):
-        entry = m[M_LOG] + position * LOG_STRIDE
+    for position in range(since, m[M.LOG_COUNT]):
+        entry = m[M.LOG] + position * R.LOG_STRIDE
         if load_i64(entry) != relation:
             continue
         fact = load_i64(entry + 8)
         flags = load_i32(flags_at(row, fact))
-        if flags & F_OLD and not flags & F_IN:
+        if flags & F.OLD and not flags & F.IN:
             store_i32(removed + 4 * gone, fact)
             gone += 1
-        elif flags & F_IN and not flags & F_OLD:
+        elif flags & F.IN and not flags & F.OLD:
             store_i32(added + 4 * new, fact)
             new += 1
-    for fact in range(appended_since, field(row, R_COUNT)):
-        if load_i32(flags_at(row, fact)) & F_IN:
+    for fact in range(appended_since, field(row, R.COUNT)):
+        if load_i32(flags_at(row, fact)) & F.IN:
             store_i32(added + 4 * new, fact)
             new += 1
     store_i64(counts, gone)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tidelog.errors import StorageError
 from tidelog.spark.streams.sink import BatchFolder
-from tidelog.storage.files import checksum, replace_file, storage_errors
+from tidelog.storage.durable_files import checksum, replace_file, storage_errors
 
 _FORMAT = 2
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tidelog.errors import StorageError
-from tidelog.spark.streams.records import Entry
-from tidelog.storage.files import force_folder, replace_file, storage_errors
+from tidelog.spark.streams.update_records import Entry
+from tidelog.storage.durable_files import force_folder, replace_file, storage_errors
 from tidelog.values import is_unicode
 
 _NAME = re.compile(r"(\d+)\.json")

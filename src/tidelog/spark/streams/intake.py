@@ -18,12 +18,12 @@ from pyspark.sql import functions as F
 
 from tidelog.errors import DataError
 from tidelog.formats.updates import Facts, Update
-from tidelog.spark.engine import refuse_bad_records
-from tidelog.spark.sources import Source
-from tidelog.spark.streams.config import StreamConfig, StreamSource
+from tidelog.spark.data.dictionary import value_of
+from tidelog.spark.materialise.spark_engine import refuse_bad_records
+from tidelog.spark.pipeline.fact_sources import Source
 from tidelog.spark.streams.mqtt_options import read_options
-from tidelog.spark.streams.records import Entry, entry_of, parse_entry
-from tidelog.spark.terms import value_of
+from tidelog.spark.streams.stream_config import StreamConfig, StreamSource
+from tidelog.spark.streams.update_records import Entry, entry_of, parse_entry
 
 Parse = Callable[[str], Update]
 

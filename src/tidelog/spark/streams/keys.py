@@ -18,7 +18,7 @@ from tidelog.formats.updates import Facts
 from tidelog.language import display_predicate, render, resolve_predicate
 from tidelog.language.checks import check_arities
 from tidelog.language.syntax import Atom, Constant, Program, Rule, Term, body_atoms
-from tidelog.spark.streams.records import Operation, operations, update_of
+from tidelog.spark.streams.update_records import Operation, operations, update_of
 from tidelog.values import Row
 
 NO_KEY = 0

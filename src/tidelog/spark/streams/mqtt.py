@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from tidelog.errors import DataError, StorageError
 from tidelog.spark.streams.mqtt_options import MqttOptions, Tls, read_options
-from tidelog.storage.files import replace_file, storage_errors
+from tidelog.storage.durable_files import replace_file, storage_errors
 from tidelog.values import is_unicode
 
 Payload = str | bytes  # bytes that are no UTF-8 stay bytes

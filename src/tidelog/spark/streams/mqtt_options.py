@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidelog.errors import DataError, warn
-from tidelog.spark.streams.config import FILE_OPTIONS, boolean
+from tidelog.spark.streams.stream_config import FILE_OPTIONS, boolean
 
 # Any of these asks for TLS.
 _FILES = FILE_OPTIONS["mqtt"]

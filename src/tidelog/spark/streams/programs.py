@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tidelog.language import parse_program
 from tidelog.language.checks import check_arities
-from tidelog.storage.files import replace_file, storage_errors
+from tidelog.storage.durable_files import replace_file, storage_errors
 
 _NAME = re.compile(r"(\d+)\.dlog")
 

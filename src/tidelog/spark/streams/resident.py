@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import uuid4
 
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.facts.results import Change
 from tidelog.formats import Update
 from tidelog.formats.jsonl import row_from_json, value_to_json
 from tidelog.formats.updates import Facts
-from tidelog.knowledge_base import KnowledgeBase
 from tidelog.language import parse_program, resolve_predicate
 from tidelog.language.syntax import Program
-from tidelog.results import Change
-from tidelog.spark.streams.batches import Batch, apply_batch
 from tidelog.spark.streams.keys import Keys, facts_by_key
-from tidelog.spark.streams.records import ADD, operations
+from tidelog.spark.streams.stream_batches import Batch, apply_batch
+from tidelog.spark.streams.update_records import ADD, operations
 from tidelog.values import canonical
 
 # A knowledge base forgets no constant, and shards that have moved to another worker stay: beyond this it is begun anew.

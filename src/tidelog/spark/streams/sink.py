@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from tidelog.formats.jsonl import value_to_json
 from tidelog.formats.order import sorted_rows
 from tidelog.formats.updates import ChangeLike
-from tidelog.spark.streams.records import Refused
-from tidelog.storage.files import force, force_folder, storage_errors
+from tidelog.spark.streams.update_records import Refused
+from tidelog.storage.durable_files import force, force_folder, storage_errors
 
 _BATCH = re.compile(r"batch=(\d+)")
 _ROWS_AT_ONCE = 1 << 16

@@ -1,0 +1,101 @@
+"""What each rule has done so far, so that a slow rule is found in one look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.engine.engine import Engine
+from tidelog.engine.modules.closure_node import ClosureNode
+from tidelog.language import render
+from tidelog.program.graph import Component
+
+
+class ListedRule(str):
+    """A rule as text, which knows what the rule has done so far: see `RuleStatistics`."""
+
+    __slots__ = ("applications", "facts", "seconds")
+
+    applications: int
+    facts: int
+    seconds: float
+
+    @classmethod
+    def of(cls, found: RuleStatistics) -> ListedRule:
+        rule = cls(found.rule)
+        rule.applications, rule.facts, rule.seconds = found.applications, found.facts, found.seconds
+        return rule
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStatistics:
+    """The work of one rule since the knowledge base was made.
+
+    `applications` are the instances of the rule that updates looked at. `facts` are those that the rule was the first
+    to derive; one that goes and comes back counts once. `seconds` is the time that updates spent in the component of
+    the rule (the predicates that depend on each other), shared among its rules by how long the joins of each ran. A
+    closure module applies no rules: the pairs that it adds to its base count for its recursive rule, its time for all
+    of its rules.
+    """
+
+    rule: str
+    seconds: float
+    applications: int
+    facts: int
+
+
+def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> list[RuleStatistics]:
+    """One entry for each rule, in the order of the rules."""
+    found: list[RuleStatistics] = []
+    times: dict[Component, tuple[float, int]] = {}
+    for number, rule in engine.graph.rules.items():
+        component = engine.graph.component(rule.head.predicate)
+        if component not in times:
+            times[component] = _times(engine, component)
+        found.append(
+            RuleStatistics(
+                render(rule, prefixes),
+                _share(engine, component, number, *times[component]),
+                _applications(engine, number),
+                _facts(engine, component, rule.head.predicate, number),
+            )
+        )
+    return found
+
+
+def _applications(engine: Engine, number: int) -> int:
+    return _entry(engine.store.rule_work, number)
+
+
+def _entry(by_rule: npt.NDArray[np.int64], number: int) -> int:
+    return int(by_rule[number]) if number < len(by_rule) else 0
+
+
+def _times(engine: Engine, component: Component) -> tuple[float, int]:
+    """The seconds of a component, and how long all joins of its rules ran."""
+    seconds = sum(engine.seconds.get(predicate, 0.0) for predicate in component.predicates)
+    return seconds, sum(_entry(engine.store.rule_time, number) for number in component.rules)
+
+
+def _share(engine: Engine, component: Component, number: int, seconds: float, total: int) -> float:
+    """The part of its component's time that goes to a rule."""
+    return seconds * _entry(engine.store.rule_time, number) / total if total else seconds / len(component.rules)
+
+
+def _facts(engine: Engine, component: Component, predicate: str, number: int) -> int:
+    closure = engine.closures.get(predicate)
+    if closure is not None and number in closure.module.rules:
+        return _pairs(engine, closure, component, number)
+    return _entry(engine.store.rule_facts, number)
+
+
+def _pairs(engine: Engine, closure: ClosureNode, component: Component, number: int) -> int:
+    """The pairs that a rule of a closure module stands for: those of the base, or those that recursion adds."""
+    base = engine.store.find(closure.base_predicate)
+    given = 0 if base is None else len(base)
+    if number not in component.recursive_rules:
+        return given
+    return max(0, len(closure.relation) - given) if number == max(component.recursive_rules) else 0

@@ -1,0 +1,1 @@
+"""The inputs of the benchmarks: graphs, LUBM, SKOS, wind turbines, update streams."""

@@ -1,0 +1,1 @@
+"""One file a benchmark: what it runs, and the tables and checks that it yields."""

@@ -1,0 +1,8 @@
+"""The command line.
+
+Knows: arguments, exit codes, terminals. Must not know: how anything is evaluated.
+"""
+
+from tidelog.cli.command_line import main
+
+__all__ = ["main"]

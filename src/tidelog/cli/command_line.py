@@ -1,0 +1,193 @@
+"""The command line: what each command takes, and how everything that goes wrong ends in one message and an exit code.
+
+0 is success, 2 a bad program, bad data or bad usage, 130 an interruption. What a command does is in
+`tidelog.cli.commands`, which is imported only once a command runs: `tidelog --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias
+
+from tidelog.cli.output import OutputError, open_closed_streams, output_told
+from tidelog.errors import TidelogError
+from tidelog.program.maintenance import MAINTENANCE
+
+if TYPE_CHECKING:
+    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
+
+SUCCESS, FAILURE, INTERRUPTED = 0, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    open_closed_streams()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = _show_warning
+        try:
+            with output_told():
+                options = _parser().parse_args(argv)
+                return _command(options.command)(options)
+        except (TidelogError, OutputError) as error:
+            return _fail(str(error))
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except BrokenPipeError:
+            return SUCCESS  # The reader has seen enough.
+        except MemoryError:
+            return _fail("out of memory; give --max-facts to stop a rule that runs away, or use --engine spark")
+
+
+def _command(name: str) -> Callable[[argparse.Namespace], int]:
+    command: Callable[[argparse.Namespace], int] = getattr(import_module("tidelog.cli.commands"), name)
+    return command
+
+
+def _fail(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return FAILURE
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tidelog", description="A Datalog engine whose conclusions stay true while facts and rules change."
+    )
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in (_add_run, _add_stream, _add_explain, _add_graph, _add_shell, _add_pipeline, _add_bench):
+        add(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    """`--version`, which looks the version up only when asked."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show the version and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"tidelog {version('tidelog')}")
+        parser.exit()
+
+
+def _add_command(commands: Commands, name: str, function: str, description: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=description, description=description[0].upper() + description[1:] + "."
+    )
+    parser.set_defaults(command=function)
+    return parser
+
+
+def _add_program(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("program", metavar="PROGRAM", help="a file of rules and facts, or - for standard input")
+
+
+def _add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """What every command that materialises a program takes."""
+    parser.add_argument("--facts", metavar="DIR", help="a folder of facts: a CSV, TSV, Parquet, JSONL or RDF file each")
+    parser.add_argument("--header", action="store_true", help="the first line of CSV and TSV files names the columns")
+    parser.add_argument("--maintenance", choices=MAINTENANCE, default="auto", help="the algorithm (default: auto)")
+    parser.add_argument("--no-modules", action="store_true", help="evaluate closures like any other rules")
+    parser.add_argument("--max-facts", type=_positive(int), metavar="N", help="give up beyond so many facts")
+    parser.add_argument("--timeout", type=_positive(float), metavar="SECONDS", help="give up after so long")
+
+
+def _positive(number: type[int] | type[float]) -> Callable[[str], float]:
+    def convert(text: str) -> float:
+        value = number(text)
+        if not value > 0:
+            raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        return value
+
+    convert.__name__ = "number"
+    return convert
+
+
+def _add_run(commands: Commands) -> None:
+    parser = _add_command(commands, "run", "run", "materialise a program and print the answers of its queries")
+    _add_program(parser)
+    _add_engine_options(parser)
+    parser.add_argument("--out", metavar="DIR", help="write the facts of every derived predicate to a file here")
+    parser.add_argument(
+        "--format",
+        choices=("csv", "tsv", "parquet", "jsonl", "nt", "dlog"),
+        default="csv",
+        help="of --out (default: csv)",
+    )
+    parser.add_argument("--engine", choices=("memory", "spark"), default="memory", help="default: memory")
+    _add_master(parser)
+    parser.add_argument("--stats", action="store_true", help="show time, facts and rule applications per rule")
+    parser.add_argument("--explain-plan", action="store_true", help="show how each rule is evaluated")
+
+
+def _add_stream(commands: Commands) -> None:
+    parser = _add_command(commands, "stream", "stream", "maintain a program under a stream of updates")
+    _add_program(parser)
+    parser.add_argument(
+        "--updates", metavar="FILE", required=True, help="JSON Lines, a folder of Prolog files, or - for standard input"
+    )
+    _add_engine_options(parser)
+    parser.add_argument("--out", metavar="FILE", help="write a line per change here (default: standard output)")
+    parser.add_argument("--no-marking", action="store_true", help="do not look ahead to the next update")
+    parser.add_argument(
+        "--on-error", choices=("stop", "continue"), default="stop", help="after a bad update (default: stop)"
+    )
+
+
+def _add_explain(commands: Commands) -> None:
+    parser = _add_command(commands, "explain", "explain", "prove a fact")
+    _add_program(parser)
+    parser.add_argument("fact", metavar="FACT", help="such as 'path(a, c)'")
+    _add_engine_options(parser)
+
+
+def _add_graph(commands: Commands) -> None:
+    parser = _add_command(commands, "graph", "graph", "draw the hyper rule dependency graph")
+    _add_program(parser)
+    parser.add_argument("--format", choices=("dot", "svg", "mermaid"), default="dot", help="default: dot")
+    parser.add_argument("--out", metavar="FILE", help="write the drawing here (default: standard output)")
+    what = "the rules of a file, or these rules,"
+    parser.add_argument("--if-added", metavar="FILE", default="", help=f"show what adding {what} would touch")
+    parser.add_argument("--if-removed", metavar="FILE", default="", help=f"show what removing {what} would touch")
+
+
+def _add_shell(commands: Commands) -> None:
+    parser = _add_command(commands, "shell", "shell", "type facts, rules and queries")
+    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="a file of rules and facts to begin with")
+    _add_engine_options(parser)
+
+
+def _add_pipeline(commands: Commands) -> None:
+    parser = _add_command(commands, "pipeline", "pipeline", "the Spark pipeline")
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    run = actions.add_parser("run", help="read, encode, materialise, maintain and publish as a file says")
+    run.add_argument("config", metavar="CONFIG", help="the file that describes the pipeline")
+    _add_master(run)
+    stream = actions.add_parser("stream", help="keep a materialisation true under the stream that a file describes")
+    stream.add_argument("config", metavar="CONFIG", help="the file that describes the pipeline and its stream")
+    _add_master(stream)
+    stream.set_defaults(command="pipeline_stream")
+    status = actions.add_parser("status", help="show what a stream does: rates, latency, backlog, work")
+    status.add_argument("config", metavar="CONFIG", help="the file that describes the stream")
+    status.set_defaults(command="pipeline_status")
+
+
+def _add_master(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--master", metavar="URL", help="the Spark cluster (default: every core of this machine)")
+
+
+def _add_bench(commands: Commands) -> None:
+    parser = _add_command(commands, "bench", "bench", "measure a table of a paper, beside the paper's figures")
+    parser.add_argument("name", metavar="NAME", help="the table; `list` shows all")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="options of the table")

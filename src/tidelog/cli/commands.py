@@ -1,0 +1,313 @@
+"""What the commands of the command line do."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from tidelog.cli.console import answer_lines, plan_lines
+from tidelog.cli.progress import reading, working
+from tidelog.cli.update_feed import Feed
+from tidelog.errors import ArityError, DataError, ParseError, StratificationError, UnknownRuleError, UnsafeRuleError
+from tidelog.formats import change_to_json, open_updates, read_facts, sorted_columns, total_bytes, write_facts
+from tidelog.formats.byte_files import decode, failures_told
+from tidelog.formats.display import counted, rich_table
+from tidelog.language import display_predicate, parse_program, parse_rules, resolve_predicate
+from tidelog.language.checks import check_arities, check_query, check_rule, foreign_functions, suggest
+from tidelog.language.identity import rule_key
+from tidelog.language.syntax import Atom, Program, Rule
+from tidelog.program.graph import RuleGraph
+
+if TYPE_CHECKING:
+    from tidelog.api.knowledge_base import KnowledgeBase
+
+
+def read_program(path: str) -> tuple[str, Program]:
+    """The text of a program and what it says; its queries are checked before any work is done for them."""
+    source, text = _read_text(path)
+    program = parse_program(text, source)
+    prefixes = dict(program.prefixes)
+    with _told_of(source):
+        check_arities([*program.facts, *program.rules, *program.queries], {}, prefixes)
+        for query in program.queries:
+            check_query(query, prefixes=prefixes)
+    return text, program
+
+
+def _read_text(path: str) -> tuple[str, str]:
+    """How a file is called in messages, and what it holds."""
+    source = _name_of(path)
+    with failures_told(source):
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    return source, decode(data, source, 1).removeprefix("\ufeff")
+
+
+def _name_of(path: str | None) -> str:
+    """How a program is called in messages."""
+    return "<standard input>" if path == "-" else path or "<program>"
+
+
+@contextmanager
+def _told_of(source: str) -> Iterator[None]:
+    """Errors about a program begin with its file, as those of the parser do."""
+    try:
+        yield
+    except (ArityError, StratificationError, UnsafeRuleError) as error:
+        raise type(error)(f"{source}: {error}") from None
+    except ParseError as error:
+        raise ParseError(f"{source}: {error}", error.line, error.column) from None
+
+
+def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
+    """A knowledge base of a program's text and a folder of facts, as the options say."""
+    from tidelog.api.knowledge_base import KnowledgeBase
+
+    with working("materialising"), _told_of(_name_of(options.program)):
+        kb = KnowledgeBase(
+            text,
+            maintenance=options.maintenance,
+            modules=not options.no_modules,
+            max_facts=options.max_facts,
+            timeout=options.timeout,
+        )
+    if options.facts:
+        load_facts(kb, options.facts, options.header)
+    return kb
+
+
+def load_facts(kb: KnowledgeBase, folder: str, header: bool) -> None:
+    """Load a folder of facts in one update."""
+    with reading(folder, total_bytes(folder)) as on_bytes:
+        kb.load(read_facts(folder, header, on_bytes))
+
+
+def warn_of_misspellings(kb: KnowledgeBase, program: Program) -> None:
+    """Say where a rule or query asks for a predicate that is nearly named like one that there is."""
+    prefixes = dict(program.prefixes)
+    given = [resolve_predicate(name, prefixes) for name in kb.explicit_predicates]
+    for warning in suggest(program.rules, given, program.queries, prefixes):
+        warnings.warn(warning, stacklevel=2)
+
+
+# ── run ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run(options: Namespace) -> int:
+    """`tidelog run`"""
+    if options.engine == "spark":
+        return _spark("pipeline.run_command", "run_program", options)
+    from tidelog.machine.jit import working_time
+
+    started, began = time.perf_counter(), working_time()
+    text, program = read_program(options.program)
+    kb = open_knowledge_base(options, text)
+    warn_of_misspellings(kb, program)
+    materialised = time.perf_counter()
+    worked = working_time() - began
+    if options.explain_plan:
+        _print_plans(kb, program)
+    _print_answers(kb, program)
+    if options.out:
+        _write_derived(kb, program, options.out, options.format)
+    if options.stats:
+        _print_statistics(kb, materialised - started, worked)
+    elif not (options.out or program.queries or options.explain_plan):
+        print(
+            f"{counted(len(kb), 'fact')} in all. Ask for some with `?- …` in the program, or write them with --out.",
+            file=sys.stderr,
+        )
+    tell_of_errors(kb.errors)
+    return 0
+
+
+def tell_of_errors(errors: int) -> None:
+    """Never silent: a match that fails in an expression is left out, and the user is told."""
+    if errors:
+        failed = counted(errors, "rule instance")
+        print(f"note: {failed} failed because an expression had no value, such as a division by zero", file=sys.stderr)
+
+
+def _print_answers(kb: KnowledgeBase, program: Program) -> None:
+    prefixes = dict(program.prefixes)
+    for query in program.queries:
+        for line in answer_lines(query, kb.query(str(query)), prefixes):
+            print(line)
+
+
+def _write_derived(kb: KnowledgeBase, program: Program, folder: str, format: str) -> None:
+    prefixes = dict(program.prefixes)
+    with working("writing"):
+        for predicate in dict.fromkeys(rule.head.predicate for rule in program.rules):
+            facts = kb.facts(predicate)
+            columns = [column.chunk(0) for column in facts.to_arrow().columns]
+            batches = [sorted_columns(columns)] if len(facts) else []
+            # Triples need the IRI itself; elsewhere the name as people read it.
+            name = predicate if format == "nt" else display_predicate(predicate, prefixes)
+            write_facts(folder, name, batches, format)
+
+
+def _print_statistics(kb: KnowledgeBase, seconds: float, worked: float) -> None:
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    rows = [(item.seconds, item.applications, item.facts, item.rule) for item in kb.rule_statistics()]
+    rows.sort(key=lambda row: row[:3], reverse=True)
+    console.print(rich_table("rules", ("seconds", "applications", "facts", "rule"), rows))
+    predicates = ((name, len(kb.explicit(name)), len(kb.facts(name))) for name in sorted(kb.predicates))
+    console.print(rich_table("predicates", ("predicate", "explicit", "facts"), predicates))
+    console.print(f"{len(kb):,} facts in {seconds:.3f} s, {seconds - worked:.3f} of them to get the kernels ready")
+
+
+def _print_plans(kb: KnowledgeBase, program: Program) -> None:
+    for line in plan_lines(RuleGraph(program.rules), lambda name: len(kb.facts(name)), dict(program.prefixes)):
+        print(line)
+
+
+# ── stream ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def stream(options: Namespace) -> int:
+    """`tidelog stream`"""
+    text, program = read_program(options.program)
+    kb = open_knowledge_base(options, text)
+    warn_of_misspellings(kb, program)
+    with _output(options.out) as out:
+        updates = open_updates(options.updates)
+        feed = Feed(updates, go_on=options.on_error == "continue", live=options.updates == "-")
+        for change in feed.changes(kb, marking=not options.no_marking):
+            print(change_to_json(change), file=out, flush=True)
+    tell_of_errors(kb.errors)
+    return 0
+
+
+@contextmanager
+def _output(path: str | None) -> Iterator[IO[str]]:
+    """A file to write text to, or standard output."""
+    if path is None:
+        yield sys.stdout
+        return
+    with failures_told(path), open(path, "w", encoding="utf-8") as file:
+        yield file
+
+
+# ── explain and graph ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def explain(options: Namespace) -> int:
+    """`tidelog explain`"""
+    text, program = read_program(options.program)
+    kb = open_knowledge_base(options, text)
+    warn_of_misspellings(kb, program)
+    proof = kb.explain(options.fact)
+    print(proof if proof is not None else kb.why_not(options.fact))
+    return 0
+
+
+def graph(options: Namespace) -> int:
+    """`tidelog graph`"""
+    from tidelog.program.drawing.picture import picture_of_graph, picture_of_update
+    from tidelog.program.drawing.svg import to_svg
+    from tidelog.program.drawing.text import to_dot, to_mermaid
+
+    _, program = read_program(options.program)
+    prefixes = dict(program.prefixes)
+    with _told_of(_name_of(options.program)):
+        arities = _checked_arities(program.facts, program.rules, {}, prefixes)
+        rules = RuleGraph(program.rules)
+    if options.if_added or options.if_removed:
+        added = _rules_of_option("--if-added", options.if_added, prefixes)
+        with _told_of("--if-added"):
+            _checked_arities((), added, arities, prefixes)
+        removed = _rules_of_option("--if-removed", options.if_removed, prefixes)
+        known = set(map(rule_key, rules.rules.values()))
+        fresh = tuple(rule for rule in added if rule_key(rule) not in known)
+        picture = picture_of_update(rules, fresh, [_number(rules, rule) for rule in removed], prefixes)
+    else:
+        picture = picture_of_graph(rules, prefixes)
+    drawn = {"dot": to_dot, "mermaid": to_mermaid, "svg": to_svg}[options.format](picture)
+    with _output(options.out) as out:
+        out.write(drawn)
+    return 0
+
+
+def _checked_arities(
+    facts: tuple[Atom, ...], rules: tuple[Rule, ...], arities: Mapping[str, int], prefixes: Mapping[str, str]
+) -> dict[str, int]:
+    """The arities of all predicates, where an update would take the rules. Functions may be registered elsewhere."""
+    functions = foreign_functions(rules)
+    for rule in rules:
+        check_rule(rule, functions, prefixes)
+    return check_arities([*facts, *rules], arities, prefixes)
+
+
+def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple[Rule, ...]:
+    """The rules of a file, or those that stand on the command line."""
+    if not value or ":-" in value or (value.rstrip().endswith(".") and not Path(value).exists()):
+        return parse_rules(value, prefixes, option)
+    source, text = _read_text(value)
+    return parse_rules(text, prefixes, source)
+
+
+def _number(graph: RuleGraph, wanted: Rule) -> int:
+    """The number of a rule, which may have other names of variables."""
+    key = rule_key(wanted)
+    for number, rule in graph.rules.items():
+        if rule_key(rule) == key:
+            return number
+    raise UnknownRuleError(f"there is no rule `{wanted}` in the program to remove; give it as it stands there")
+
+
+# ── the rest ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shell(options: Namespace) -> int:
+    """`tidelog shell`"""
+    from tidelog.cli.shell import Shell, interact
+
+    text = read_program(options.program)[0] if options.program else ""
+    return interact(Shell(open_knowledge_base(options, text)))
+
+
+def pipeline(options: Namespace) -> int:
+    """`tidelog pipeline run`"""
+    return _spark("pipeline.pipeline", "run_pipeline", options.config, options.master)
+
+
+def pipeline_stream(options: Namespace) -> int:
+    """`tidelog pipeline stream`"""
+    return _spark("streams.stream_run", "run_stream", options.config, options.master)
+
+
+def pipeline_status(options: Namespace) -> int:
+    """`tidelog pipeline status`"""
+    return _spark("streams.stream_run", "show_status", options.config)
+
+
+def bench(options: Namespace) -> int:
+    """`tidelog bench`"""
+    return _delegate("tidelog.bench.command", "run", "bench", options.name, options.arguments)
+
+
+def _spark(module: str, function: str, *arguments: Any) -> int:
+    return _delegate(f"tidelog.spark.{module}", function, "spark", *arguments)
+
+
+def _delegate(module: str, function: str, extra: str, *arguments: Any) -> int:
+    """Call a part of tidelog that needs packages of its own, which may not be installed."""
+    try:
+        called = getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("tidelog"):
+            raise
+        raise DataError(
+            f"this needs the package {error.name}; install it with: pip install 'tidelog[{extra}]'"
+        ) from None
+    result: int = called(*arguments)
+    return result

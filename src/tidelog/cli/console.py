@@ -1,0 +1,96 @@
+"""What commands and the shell print: answers, facts, changes, statistics and plans as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from tidelog.formats.order import sort_key, sorted_rows
+from tidelog.language import display_predicate, render, resolve_predicate
+from tidelog.language.syntax import Atom, Constant, Query, Rule, variables
+from tidelog.program.graph import Component, RuleGraph
+from tidelog.program.modules import recognise_whole
+from tidelog.program.normal_form import normalise
+from tidelog.program.plan import Pivot, Start, make_plan
+from tidelog.values import Row, Value
+
+
+def value_text(value: Value, prefixes: Mapping[str, str]) -> str:
+    """A constant as the language writes it."""
+    return render(Constant(value), prefixes)
+
+
+def fact_text(predicate: str, row: Row, prefixes: Mapping[str, str]) -> str:
+    """A fact as the language writes it."""
+    resolved = resolve_predicate(predicate, prefixes)
+    return render(Atom(resolved, tuple(Constant(value) for value in row)), prefixes)
+
+
+def answer_lines(query: Query, answers: Iterable[Mapping[str, Value]], prefixes: Mapping[str, str]) -> Iterator[str]:
+    """The query, then a line for each answer in ascending order, or `no`; `yes` where it asks for no variable."""
+    yield render(query, prefixes)
+    found = sorted(answers, key=lambda answer: [sort_key(value) for value in answer.values()])
+    # Answers name `?x` as `x`; print it as it was written.
+    written = {variable.name for item in query.body for variable in variables(item)}
+    if not found:
+        yield "no"
+    for answer in found:
+        names = (name if name in written else f"?{name}" for name in answer)
+        cells = (f"{name} = {value_text(value, prefixes)}" for name, value in zip(names, answer.values(), strict=True))
+        yield ", ".join(cells) or "yes"
+
+
+def change_lines(
+    added: Mapping[str, Iterable[Row]],
+    removed: Mapping[str, Iterable[Row]],
+    prefixes: Mapping[str, str],
+    most: int = 20,
+) -> Iterator[str]:
+    """The facts that appeared and vanished, the first ones of them where there are many."""
+    for sign, facts in (("+", added), ("-", removed)):
+        total = 0
+        for predicate in sorted(facts):
+            for row in sorted_rows(facts[predicate]):
+                total += 1
+                if total <= most:
+                    yield f"{sign} {fact_text(predicate, row, prefixes)}"
+        if total > most:
+            yield f"{sign} … {total - most:,} more"
+
+
+def plan_lines(graph: RuleGraph, count: Callable[[str], int], prefixes: Mapping[str, str]) -> Iterator[str]:
+    """How rules are evaluated, a component after those that it reads: closures by name, other rules by their plans.
+
+    `count` gives the number of facts of a predicate, by which atoms are ordered."""
+    for component in graph.components_in_order():
+        names = ", ".join(display_predicate(predicate, prefixes) for predicate in component.predicates)
+        yield f"{names} ({'recursive' if component.recursive else 'not recursive'})"
+        module = recognise_whole(component, graph.rules)
+        closed = () if module is None else module.rules
+        if module is not None:
+            yield f"  {module.kind} closure of rules {', '.join(map(str, closed))}"
+        for number in component.rules:
+            if number in closed:
+                continue
+            yield from _rule_plans(number, graph.rule(number), component, count, prefixes)
+
+
+def _rule_plans(
+    number: int, rule: Rule, component: Component, count: Callable[[str], int], prefixes: Mapping[str, str]
+) -> Iterator[str]:
+    yield f"  rule {number}: {render(rule, prefixes)}"
+    normal = normalise(rule)
+    pivots = [Pivot(Start.ALL)]
+    pivots += [Pivot(Start.POSITIVE, position) for position in range(len(normal.positives))]
+    pivots += [Pivot(Start.NEGATIVE, position) for position in range(len(normal.negatives))]
+    for pivot in pivots:
+        plan = make_plan(normal, pivot, component.predicates, lambda atom, bound: _estimate(atom, bound, count))
+        steps = "; ".join(str(step) for step in plan.steps)
+        yield f"    from {_PIVOT_TEXTS[pivot.start]}: {steps}{'  (cross product!)' if plan.crosses else ''}"
+
+
+def _estimate(atom: Atom, bound: tuple[int, ...], count: Callable[[str], int]) -> float:
+    """A tenth of the facts for each bound column."""
+    return count(atom.predicate) * 0.1 ** len(bound)
+
+
+_PIVOT_TEXTS = {Start.ALL: "nothing", Start.POSITIVE: "a new fact", Start.NEGATIVE: "a fact gone"}

@@ -1,0 +1,250 @@
+"""`tidelog shell`: facts, rules and queries as they are typed, and what follows from them.
+
+A statement may span lines and ends with its dot. A line that begins with a colon and a word is a command. An error is
+told and changes nothing; the shell goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidelog.cli.console import answer_lines, change_lines, fact_text
+from tidelog.errors import TidelogError
+from tidelog.formats import read_facts, read_file, sorted_rows
+from tidelog.formats.byte_files import failures_told
+from tidelog.formats.display import counted
+from tidelog.language import is_unfinished, parse_program, render
+from tidelog.language.syntax import Atom, Constant, Program
+from tidelog.values import Row
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+
+    from tidelog.api.knowledge_base import KnowledgeBase
+    from tidelog.facts.results import Change
+
+PROMPT, CONTINUATION = "tidelog> ", "    ...> "
+GREETING = "tidelog: type facts, rules and queries, each with its final dot. :help for help, :quit to leave."
+HELP = """\
+edge(a, b).                        add a fact
+path(X, Y) :- edge(X, Y).          add a rule
+?- path(a, X).                     ask
+@prefix ex: <http://e.org/> .      declare a prefix
+:delete edge(a, b).                delete facts
+:remove path(X, Y) :- edge(X, Y).  remove rules
+:explain path(a, b)                prove a fact, or say why it does not hold
+:load FILE                         load a program (.dlog), a file of facts or a folder of them
+:rules                             list the rules
+:facts [PREDICATE]                 list the facts, of all predicates or of one
+:predicates                        list the predicates with their numbers of facts
+:save FOLDER                       save everything; `tidelog.KnowledgeBase.open` reads it
+:help                              this
+:quit                              leave (or Ctrl-D)"""
+
+_COMMAND = re.compile(r"\s*:(\w+)(?:\s+(.*?))?\s*", re.DOTALL)
+
+
+class Leave(Exception):
+    """The user has had enough."""
+
+
+class Shell:
+    """Executes what is typed on a knowledge base, and yields the lines to print."""
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self.kb = kb
+
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        return self.kb.prefixes
+
+    def execute(self, text: str) -> Iterator[str]:
+        """Do what a statement or a command says; raises `TidelogError` where it cannot, and `Leave` at the end."""
+        command = _COMMAND.fullmatch(text)
+        if command is None:
+            yield from self._take(parse_program(text, "<shell>", self.prefixes))
+            return
+        name, argument = command[1], command[2] or ""
+        if name not in _COMMANDS:
+            raise TidelogError(f"there is no command :{name}; :help lists them")
+        yield from _COMMANDS[name](self, argument)
+
+    def _take(self, program: Program) -> Iterator[str]:
+        rules = [f"@prefix {name}: <{namespace}> ." for name, namespace in program.prefixes]
+        rules += [str(rule) for rule in program.rules]
+        if rules or program.facts:
+            yield from self._changed(self.kb.update(add=_rows(program.facts), add_rules="\n".join(rules)))
+        for query in program.queries:
+            yield from list(answer_lines(query, self.kb.query(str(query)), self.prefixes))[1:]
+
+    def _changed(self, change: Change) -> Iterator[str]:
+        yield from change_lines(change.added, change.removed, self.prefixes)
+        if change.errors:
+            yield f"{counted(change.errors, 'rule instance')} failed because an expression had no value"
+
+    def _delete(self, text: str) -> Iterator[str]:
+        program = parse_program(_with_dot(text), "<shell>", self.prefixes)
+        if program.rules:
+            raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`; rules go with :remove")
+        if program.queries or not program.facts:
+            raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`")
+        return self._changed(self.kb.update(delete=_rows(program.facts)))
+
+    def _remove(self, text: str) -> Iterator[str]:
+        return self._changed(self.kb.remove_rules(_with_dot(text)))
+
+    def _explain(self, text: str) -> Iterator[str]:
+        proof = self.kb.explain(text.removesuffix("."))
+        yield str(proof if proof is not None else self.kb.why_not(text.removesuffix(".")))
+
+    def _load(self, argument: str) -> Iterator[str]:
+        path = _path("load", argument, "FILE")
+        if path.suffix == ".dlog":
+            from tidelog.cli.commands import read_program
+
+            return self._take(read_program(str(path))[1])
+        return self._changed(self.kb.load(read_facts(path) if path.is_dir() else read_file(path)))
+
+    def _rules(self, _: str) -> Iterator[str]:
+        return iter([str(rule) for rule in self.kb.rules])
+
+    def _facts(self, argument: str) -> Iterator[str]:
+        for predicate in [argument] if argument else sorted(self.kb.predicates):
+            for row in sorted_rows(self.kb.facts(predicate)):
+                yield fact_text(predicate, row, self.prefixes) + "."
+
+    def _predicates(self, _: str) -> Iterator[str]:
+        for predicate in sorted(self.kb.predicates):
+            yield f"{predicate}  {len(self.kb.facts(predicate)):,}"
+
+    def _save(self, argument: str) -> Iterator[str]:
+        path = _path("save", argument, "FOLDER")
+        self.kb.save(path)
+        yield f"saved in {path}"
+
+    def _help(self, _: str) -> Iterator[str]:
+        return iter(HELP.splitlines())
+
+    def _quit(self, _: str) -> Iterator[str]:
+        raise Leave
+
+
+_COMMANDS: Mapping[str, Callable[[Shell, str], Iterator[str]]] = {
+    "delete": Shell._delete,
+    "exit": Shell._quit,
+    "explain": Shell._explain,
+    "facts": Shell._facts,
+    "help": Shell._help,
+    "load": Shell._load,
+    "predicates": Shell._predicates,
+    "quit": Shell._quit,
+    "remove": Shell._remove,
+    "rules": Shell._rules,
+    "save": Shell._save,
+}
+
+
+def _rows(facts: Iterable[Atom]) -> dict[str, list[Row]]:
+    rows: dict[str, list[Row]] = {}
+    for atom in facts:
+        row = tuple(argument.value for argument in atom.arguments if isinstance(argument, Constant))
+        rows.setdefault(render(Atom(atom.predicate)).removesuffix("()"), []).append(row)
+    return rows
+
+
+def _path(command: str, argument: str, what: str) -> Path:
+    if not argument:
+        raise TidelogError(f":{command} needs a path: `:{command} {what}`")
+    return Path(argument).expanduser()
+
+
+def _with_dot(text: str) -> str:
+    return text if text.endswith(".") else text + "."
+
+
+def is_complete(text: str) -> bool:
+    """Whether a text can be executed: it is a command, or the language waits for no more of it."""
+    return _COMMAND.fullmatch(text.split("\n", 1)[0]) is not None or not is_unfinished(text)
+
+
+# ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def interact(shell: Shell) -> int:
+    """Read, execute and print until the end of the input."""
+    interactive = sys.stdin.isatty()
+    if interactive:
+        print(GREETING)
+    read_line = _prompt(shell) if interactive else _read_plain_line
+    for text in statements(read_line):
+        try:
+            for line in shell.execute(text):
+                print(line, flush=True)
+        except Leave:
+            break
+        except TidelogError as error:
+            print(f"error: {error}", file=sys.stderr)
+        except KeyboardInterrupt:
+            if not interactive:
+                raise
+            print("interrupted; nothing was changed", file=sys.stderr)
+    return 0
+
+
+def statements(read_line: Callable[[str], str]) -> Iterator[str]:
+    """Whole statements and commands from lines; `read_line` takes a prompt and raises EOFError at the end."""
+    pending: list[str] = []
+    while True:
+        try:
+            pending.append(read_line(CONTINUATION if pending else PROMPT))
+        except KeyboardInterrupt:
+            pending.clear()
+            continue
+        except EOFError:
+            if pending:
+                yield "\n".join(pending)
+            return
+        text = "\n".join(pending)
+        if is_complete(text):
+            pending.clear()
+            if text.strip():
+                yield text
+
+
+def _read_plain_line(_: str) -> str:
+    with failures_told("<standard input>"):
+        line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")
+
+
+def _prompt(shell: Shell) -> Callable[[str], str]:
+    """A line editor with history and completion."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import WordCompleter
+
+    def words() -> list[str]:
+        return [f":{name}" for name in _COMMANDS] + sorted(shell.kb.predicates)
+
+    completer = WordCompleter(words, pattern=re.compile(r":?\w+(?::\w*)?"))
+    session: PromptSession[str] = PromptSession(history=_history(), completer=completer, complete_while_typing=False)
+    return lambda prompt: session.prompt(prompt)
+
+
+def _history() -> Any:
+    """The history of earlier conversations; of this one alone where none can be kept."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tidelog"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "history").touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(folder / "history"))

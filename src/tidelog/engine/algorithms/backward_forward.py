@@ -1,0 +1,165 @@
+"""Backward/Forward: prove before you delete (Motik, Nenov, Piro and Horrocks, Algorithms 1 to 3), on one component.
+
+The kernel below is Algorithm 1, a machine with explicit state that can pause anywhere; `provability` holds the other
+two. Numbers in comments are lines of the paper. A fact that is explicit, or that its non-recursive counter knows a
+derivation of, need not go to D at all (Backward/Forward with counters, named as future work in Modular, section 8).
+"""
+
+from __future__ import annotations
+
+from tidelog.engine.algorithms.delete_rederive import find_candidates
+from tidelog.engine.algorithms.insertion import insert
+from tidelog.engine.algorithms.policy import Counters
+from tidelog.engine.algorithms.proof_state import (
+    IN_DELETION,
+    LIST_C,
+    LIST_D,
+    LIST_P,
+    MODE_CHECK,
+    MODE_NEXT,
+    MODE_SATURATE,
+    MODE_SPREAD,
+    MODE_VERDICT,
+    begin_spreading,
+    count_work,
+    derived_head,
+    end_spreading,
+    entry_flags,
+    next_consequence,
+    protected,
+    push,
+    set_flags,
+)
+from tidelog.engine.algorithms.provability import L_FRAME, check, enter, saturate
+from tidelog.engine.algorithms.rederivation import drop_deleted
+from tidelog.engine.compiled import Node
+from tidelog.engine.deltas import Explicit, RuleChange
+from tidelog.engine.marking.mark_kernels import room_for_marks
+from tidelog.engine.transaction import Transaction
+from tidelog.machine import flags as F
+from tidelog.machine import registers as M
+from tidelog.machine import work_kinds as W
+from tidelog.machine.jit import device, entry_point, load_i32, load_i64, store_i32
+from tidelog.machine.status import DONE, FULL_FRAMES, FULL_LIST, FULL_LOG, MATCH
+
+
+@device
+def room_needed(m):
+    """Whether every step has room for one more of everything it may add."""
+    for number in range(3):
+        if m[M.LISTS + 3 * number + 1] >= m[M.LISTS + 3 * number + 2]:
+            m[M.FULL] = number
+            m[M.STAGED] = 0
+            return FULL_LIST
+    if m[M.LOG_COUNT] + 2 > m[M.LOG_CAPACITY]:
+        m[M.STAGED] = 2
+        return FULL_LOG
+    if m[M.PROOF_LEVEL] + 3 * (m[M.FRAME_BASE] + 8 * L_FRAME) > m[M.FRAMES_SIZE]:
+        return FULL_FRAMES
+    return room_for_marks(m, 1)
+
+
+@device
+def verdict(m, places, starts):
+    """5: what was checked and not proved is disproved; 6: a fact of D that is not proved spreads its deletion."""
+    while m[M.PROOF_S] < m[M.LISTS + 3 * LIST_C + 1]:
+        checked = load_i64(m[M.LISTS + 3 * LIST_C] + 8 * m[M.PROOF_S])
+        if not load_i32(entry_flags(m, checked)) & F.PROVED:
+            place = entry_flags(m, checked)
+            store_i32(place, load_i32(place) | F.DISPROVED)
+        m[M.PROOF_S] += 1
+    fact = load_i64(m[M.LISTS + 3 * LIST_D] + 8 * m[M.PROOF_D])
+    if load_i32(entry_flags(m, fact)) & F.PROVED:
+        m[M.PROOF_D] += 1
+        m[M.PROOF_MODE] = MODE_NEXT
+    else:
+        begin_spreading(m, fact, places, starts)
+        m[M.PROOF_MODE] = MODE_SPREAD
+
+
+@device
+def spread_deletion(m, plans, counters):
+    """7–10: D.add(h(r)τ) for each instance with the fact; then O.add(F). One step."""
+    status = next_consequence(m, IN_DELETION, plans)
+    if status == MATCH:
+        count_work(m, W.DELETION, m[M.FRAMES])
+        head = derived_head(m, m[M.FRAMES])
+        if head >= 0:
+            flags = load_i32(entry_flags(m, head))
+            if flags & m[M.KNOWN]:
+                m[M.SAVED] += 1
+            if not flags & F.DELETED and not protected(m, head, counters):
+                set_flags(m, head, F.DELETED)
+                push(m, LIST_D, head)
+        return DONE
+    if status == DONE:
+        set_flags(m, m[M.PROOF_FACT], F.PROCESSED)
+        end_spreading(m)
+        m[M.PROOF_D] += 1
+        m[M.PROOF_MODE] = MODE_NEXT
+    return status
+
+
+@entry_point
+def backward_forward_delete(m, places, starts, plans, head_starts, head_ends, head_plans, counters):
+    """Algorithm 1, B/F–delete: after it, the facts of D that are not in P are those to delete."""
+    while True:
+        status = room_needed(m)
+        if status != DONE:
+            return status
+        mode = m[M.PROOF_MODE]
+        if mode == MODE_NEXT:
+            # 3: while (F := D.next) ≠ ε do checkProvability(F)
+            if m[M.PROOF_D] == m[M.LISTS + 3 * LIST_D + 1]:
+                return DONE
+            m[M.PROOF_FACT] = -1
+            enter(m, load_i64(m[M.LISTS + 3 * LIST_D] + 8 * m[M.PROOF_D]))
+        elif mode == MODE_CHECK:
+            status = check(m, head_starts, head_ends, head_plans, counters)
+        elif mode == MODE_SATURATE:
+            status = saturate(m, places, starts, plans)
+        elif mode == MODE_VERDICT:
+            verdict(m, places, starts)
+        else:
+            status = spread_deletion(m, plans, counters)
+        if status != DONE:
+            return status
+
+
+def backward_forward(
+    transaction: Transaction,
+    node: Node,
+    explicit: Explicit,
+    rules: RuleChange,
+    counters: Counters,
+    patience: int | None = None,
+) -> None:
+    """Maintain one component: B/F for what went, insertion for what came.
+
+    With `patience` the deletion gives up after about so many candidates, by `OutOfPatience`.
+    """
+    with transaction.patience(patience):
+        delete_by_proofs(transaction, node, explicit, rules, counters)
+    insert(transaction, node, explicit, rules, counters)
+
+
+def delete_by_proofs(
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
+) -> None:
+    """B/F on one component."""
+    if not find_candidates(transaction, node, explicit, rules, counters):
+        return
+    transaction.queues_to_list(node, LIST_D)
+    for number in (LIST_C, LIST_P):
+        transaction.clear_list(number)
+    for relation in node.relations:
+        # What stays has a proof, but maybe none that ranks rise along; see `engine.algorithms.ranks`.
+        transaction.before.note_ranked(relation, False)
+    without = rules.added_numbers
+    spreading = node.rounds(counters, deleting=True, without=without)
+    keeps_counters = int(counters is not Counters.NONE)
+    arguments = (*spreading.places(), *node.heads(without).arguments(), keeps_counters)
+    transaction.machine[M.EXPLICIT_FIRST] = any(relation.explicit_count for relation in node.relations)
+    transaction.run(backward_forward_delete, *arguments)
+    # 11: for each F ∈ D ∖ P do I.delete(F)
+    drop_deleted(transaction.machine)

@@ -1,0 +1,34 @@
+"""Insertion: everything that follows from new facts (semi-naive evaluation; Modular, Algorithm 1; Backward/Forward,
+DR5).
+
+On an empty store this is materialisation.
+"""
+
+from __future__ import annotations
+
+from tidelog.engine.algorithms.policy import Counters
+from tidelog.engine.compiled import Node
+from tidelog.engine.deltas import Explicit, RuleChange
+from tidelog.engine.propagation.derived_heads import INSERT
+from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, CREATED_IN_ROUND, HOLDING
+from tidelog.engine.transaction import Transaction
+
+
+def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:
+    """Δ := E⁺, what new facts below yield, what new rules yield; then I := I ∪ Δ and Δ := Π[I ⋮ Δ] ∖ I until Δ is
+    empty.
+    """
+    transaction.look_up(node)
+    for relation in node.relations:
+        if counters is not Counters.NON_RECURSIVE:
+            # Facts get no ranks; see `engine.algorithms.ranks`.
+            transaction.before.note_ranked(relation, False)
+        transaction.seed(INSERT, relation, explicit.added[relation.number])
+        transaction.returning.restore(relation)
+    jobs = transaction.jobs_from_below(node, rules, deleted=False, counters=counters)
+    transaction.spread(INSERT, CREATED_FROM_BELOW, *jobs)
+    transaction.spread(INSERT, HOLDING, *transaction.whole_rules(rules.added, False, counters))
+    transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
+    if not transaction.has_ranks_left:
+        for relation in node.relations:
+            transaction.before.note_ranked(relation, False)

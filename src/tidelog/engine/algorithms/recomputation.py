@@ -1,0 +1,28 @@
+"""Recomputation: forget what a component derived, and materialise it again. The yardstick for everything else."""
+
+from __future__ import annotations
+
+from tidelog.engine.algorithms.policy import Counters
+from tidelog.engine.compiled import Node
+from tidelog.engine.propagation.derived_heads import INSERT
+from tidelog.engine.propagation.match_sets import CREATED_IN_ROUND, HOLDING
+from tidelog.engine.transaction import Transaction
+
+
+def recompute(
+    transaction: Transaction, node: Node, counters: Counters, most_stays: bool, share_left: float = 1.0
+) -> None:
+    """I := E on the component's relations; then every instance of its rules, and what follows.
+
+    Where most facts stay, they are quicker found again than derived into fresh records, of which there will be about
+    `share_left` as many.
+    """
+    for relation in node.relations:
+        transaction.seed(INSERT, relation, transaction.forget_derived(relation, most_stays, share_left))
+        transaction.expect_many(relation)
+    jobs = transaction.whole_rules([rule for rule in node.rules if not rule.recursive], False, counters)
+    transaction.spread(INSERT, HOLDING, *jobs)
+    transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
+    for relation in node.relations:
+        ranked = counters is Counters.NON_RECURSIVE and transaction.has_ranks_left
+        transaction.before.note_ranked(relation, ranked)

@@ -1,0 +1,130 @@
+"""The components of a program as algorithms take them: compiled when first needed, and kept while their rules stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tidelog.engine.aggregates import AggregateRule
+from tidelog.engine.compiled import CompiledRule, Node, normal_form
+from tidelog.engine.modules.cores import Cores
+from tidelog.errors import TidelogError
+from tidelog.language.syntax import Atom
+from tidelog.program.graph import Component, RuleGraph
+from tidelog.store.relation import Relation
+from tidelog.store.store import Store
+
+
+class Nodes:
+    """Compiled rules and components of a graph."""
+
+    def __init__(self, store: Store, graph: RuleGraph, cores: Cores) -> None:
+        self._store = store
+        self._graph = graph
+        self._cores = cores
+        self._rules: dict[int, CompiledRule] = {}
+        self._aggregates: dict[int, AggregateRule] = {}
+        self._nodes: dict[str, tuple[Component, Node]] = {}  # by the first predicate
+        self._last: tuple[Component, frozenset[str]] | None = None
+        self._compared: tuple[frozenset[str], frozenset[str], bool] = (frozenset(), frozenset(), True)
+
+    def relation(self, predicate: str) -> Relation:
+        """The relation of a predicate that facts or rules mention."""
+        found = self._store.find(predicate)
+        return found if found is not None else self._store.relation(predicate, self._arity(predicate))
+
+    def _arity(self, predicate: str) -> int:
+        for number in self._graph.producers(predicate):
+            return self._graph.rule(number).head.arity
+        for number in self._graph.readers(predicate):
+            for atom in self._atoms(number):
+                if atom.predicate == predicate:
+                    return atom.arity
+        raise TidelogError(f"nothing is known of `{predicate}`")
+
+    def _atoms(self, number: int) -> tuple[Atom, ...]:
+        plain, aggregate = normal_form(self._graph.rule(number), number)
+        normal = aggregate or plain
+        return (*normal.positives, *normal.negatives)
+
+    def rule(self, number: int) -> CompiledRule:
+        """A rule, as part of the component that its head is in now."""
+        own = self._own(self._graph.component(self._graph.rule(number).head.predicate))
+        known = self._rules.get(number)
+        recursive = self._graph.recursive(number)
+        if known is not None and self._same(known.own, own) and known.recursive == recursive:
+            return known
+        normal, aggregate = normal_form(self._graph.rule(number), number)
+        if aggregate is not None and number not in self._aggregates:
+            self._aggregates[number] = AggregateRule(self._store, number, aggregate)
+        self._rules[number] = CompiledRule(self._store, number, normal, own, recursive)
+        return self._rules[number]
+
+    def _own(self, component: Component) -> frozenset[str]:
+        """The predicates of a component: one set for all of its rules, which are asked for one after the other."""
+        if self._last is None or self._last[0] is not component:
+            self._last = component, frozenset(component.predicates)
+        return self._last[1]
+
+    def _same(self, one: frozenset[str], other: frozenset[str]) -> bool:
+        """Whether two components have the same predicates: asked by all of their rules, and found out once."""
+        if self._compared[0] is not one or self._compared[1] is not other:
+            self._compared = one, other, one == other
+        return self._compared[2]
+
+    def aggregates_of(self, rules: Iterable[int]) -> Iterator[AggregateRule]:
+        """Those that stand behind the rules with aggregates among these."""
+        return (self._aggregates[number] for number in rules if number in self._aggregates)
+
+    def node(self, predicate: str) -> Node:
+        """The component of a predicate."""
+        component = self._graph.component(predicate)
+        known = self._nodes.get(component.predicates[0])
+        if known is not None and known[0] is component:
+            return known[1]
+        rules = [*map(self.rule, component.rules), *self._cores.rules_within(component)]
+        relations = [self.relation(name) for name in component.predicates]
+        node = Node(self._store, component.predicates, relations, rules)
+        node.aggregated = tuple(number for number in component.rules if number in self._aggregates)
+        if known is not None and known[0].predicates == component.predicates:
+            node.costs = known[1].costs  # with other rules, but what it took then is the best guess
+        self._nodes[component.predicates[0]] = (component, node)
+        return node
+
+    # --- forgetting ---------------------------------------------------------------------------------------------------
+
+    def forget_rules(self, numbers: Iterable[int]) -> None:
+        """These rules are gone."""
+        for number in numbers:
+            self._rules.pop(number, None)
+            self._aggregates.pop(number, None)
+
+    def forget_plans(self, predicate: str) -> tuple[str, ...]:
+        """The facts of a predicate lie elsewhere from now on: what reads or derives it is compiled again; its heads."""
+        touched = (*self._graph.readers(predicate), *self._graph.producers(predicate))
+        heads = tuple(dict.fromkeys(self._graph.rule(number).head.predicate for number in touched))
+        for number in touched:
+            self._rules.pop(number, None)
+        for aggregate in self.aggregates_of(touched):
+            aggregate.forget_plans()
+        for head in heads:
+            self._nodes.pop(self._graph.component(head).predicates[0], None)
+        return heads
+
+    def words(self) -> int:
+        """The words of code that the plans of all rules take, without those of aggregates, which are few."""
+        return sum(rule.words for rule in self._rules.values())
+
+    def forget_all_plans(self) -> None:
+        """Plans are made anew when next needed."""
+        for rule in self._rules.values():
+            rule.forget_plans()
+        for aggregate in self._aggregates.values():
+            aggregate.forget_plans()
+        for _, node in self._nodes.values():
+            node.forget_plans()
+
+    def clear(self) -> None:
+        """Numbers of rules and names of relations will mean something else."""
+        self._rules.clear()
+        self._aggregates.clear()
+        self._nodes.clear()

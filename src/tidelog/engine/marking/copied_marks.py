@@ -1,0 +1,103 @@
+"""Marks through rules with one body atom: the head is the fact itself under another name, and shares its mark.
+
+No instance has to be found for that. In the programs of Backward/Forward with Marking such heads share a logic variable
+with the fact that they come from; here one kernel goes over the marked facts when the update is done.
+"""
+
+from __future__ import annotations
+
+from tidelog.engine.marking.mark_kernels import (
+    EXPECTED,
+    LIST_EXPECTED,
+    MARKED,
+    mark_fact,
+    room_for_marks,
+    room_in,
+    take_marks,
+)
+from tidelog.engine.propagation.short_atoms import short_head
+from tidelog.joins.executor import head_relation, next_match, plan_word, start, write_head
+from tidelog.machine import flags as F
+from tidelog.machine import plan_words as P
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine import work_kinds as W
+from tidelog.machine.fact_kernels import field, find, flags_of, record_of, relation_row
+from tidelog.machine.jit import device, entry_point, load_i32, load_i64
+from tidelog.machine.status import DONE, MATCH, NEED_COPIES
+
+
+# Where `share_marks` goes on.
+@device
+def write_copy(m, plan, relation, fact):
+    """Write what a rule with one body atom yields of a fact to where heads stand; MATCH where it yields something."""
+    short = plan_word(m, plan, P.SHORT)
+    if short != 0:
+        record = record_of(relation_row(m, relation), fact)
+        arity = field(relation_row(m, head_relation(m, plan)), R.ARITY)
+        short_head(m[M.CODE] + 4 * (short + P.SHORT_HEAD), arity, record, record, record, m[M.HEADS])
+        return MATCH
+    frame = m[M.FRAMES]
+    start(frame, plan, fact)
+    status = next_match(m, frame)
+    if status == MATCH:
+        write_head(m, frame, m[M.HEADS])
+    return status
+
+
+@device
+def share_mark(m, plan, care, entry):
+    """Mark what a rule with one body atom yields of a fact of I with these flags, if that holds; DONE, or a reason to
+    pause."""
+    relation = entry >> 32
+    fact = entry & 0xFFFFFFFF
+    if flags_of(m, relation, fact) & (care | F.IN) != care | F.IN:
+        return DONE
+    status = room_for_marks(m, 1)
+    if status == DONE:
+        status = write_copy(m, plan, relation, fact)
+    if status != MATCH:
+        return status
+    target = head_relation(m, plan)
+    head = find(m, target, m[M.HEADS])
+    if head >= 0 and flags_of(m, target, head) & F.IN:
+        mark_fact(m, target, head)
+    return DONE
+
+
+@entry_point
+def share_marks(m, copies, known, plans):
+    """Rules with one body atom: their heads have the marks of their bodies.
+
+    The plans of those that read relation number i stand from `copies[2 i]` to `copies[2 i + 1]`, each with the flags
+    of facts that pass their marks on; -1 where nobody has asked yet. In the end marks are taken off, and what the next
+    update has to expect is known.
+    """
+    position = m[M.COPY_MARK]
+    place = m[M.COPY_COPY]
+    status = DONE
+    while status == DONE and position < m[MARKED + 1]:
+        entry = load_i64(m[MARKED] + 8 * position)
+        relation = entry >> 32
+        if relation >= known or load_i32(copies + 8 * relation) < 0:
+            m[M.FULL] = relation
+            status = NEED_COPIES
+            break
+        end = load_i32(copies + 8 * relation + 4)
+        place = max(place, load_i32(copies + 8 * relation))
+        while status == DONE and place < end:
+            status = share_mark(m, load_i32(plans + 8 * place), load_i32(plans + 8 * place + 4), entry)
+            if status == DONE:
+                place += 1
+        if status == DONE:
+            position += 1
+            place = 0
+    m[M.COPY_MARK] = position
+    m[M.COPY_COPY] = place
+    if status != DONE:
+        return status
+    status = room_in(m, LIST_EXPECTED, m[MARKED + 1])
+    if status == DONE:
+        take_marks(m, True)
+        m[M.WORK + W.MARKED_IMPLICIT] += m[EXPECTED + 1]
+    return status

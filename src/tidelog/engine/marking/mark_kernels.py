@@ -1,0 +1,221 @@
+"""The part of marking that kernels do: whether a rule instance uses a marked fact, and marking its head.
+
+Heads are buffered before they are looked up, so marked heads are first noted by their places in the buffer. A relation
+knows how many of its facts pass marks on (`R.MARKS`): a plan over relations without any costs nothing.
+"""
+
+from __future__ import annotations
+
+from tidelog.joins.executor import matched_fact, plan_word
+from tidelog.machine import flags as F
+from tidelog.machine import plan_words as P
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine import work_kinds as W
+from tidelog.machine.counters import counters_of
+from tidelog.machine.fact_kernels import enqueue, field, find, flags_at, relation_row, touch
+from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
+from tidelog.machine.status import DONE, FULL, FULL_LIST
+
+# Work lists: what the last update marked, places in the buffer of heads, each from where to where, and what this update
+# marks; facts are relation << 32 | fact.
+LIST_EXPECTED = 4
+LIST_MARKED_PLACES = 6
+LIST_MARKED = 7
+
+EXPECTED = M.LISTS + 3 * LIST_EXPECTED
+MARKED_PLACES = M.LISTS + 3 * LIST_MARKED_PLACES
+MARKED = M.LISTS + 3 * LIST_MARKED
+
+
+# --- in rule instances ------------------------------------------------------------------------------------------------
+
+
+@inlined
+def passes_marks(m, relation):
+    """Whether a relation has facts that pass marks on."""
+    return field(relation_row(m, relation), R.MARKS) > 0
+
+
+@device
+def first_marked_step(m, plan):
+    """The first step of a plan that reads a relation with facts that pass marks on, or -1."""
+    code = m[M.CODE]
+    for step in range(plan_word(m, plan, P.STEPS)):
+        at = code + 4 * plan_word(m, plan, P.FIRST + step)
+        if load_i32(at + 4 * P.S_KIND) <= P.STEP_SCAN and passes_marks(m, load_i32(at + 4 * P.S_RELATION)):
+            return step
+    return -1
+
+
+@device
+def uses_marked(m, frame, care, first):
+    """Whether a match has a fact with all flags of `care` in some step from `first` on."""
+    plan = load_i64(frame)
+    code = m[M.CODE]
+    for step in range(first, plan_word(m, plan, P.STEPS)):
+        at = code + 4 * plan_word(m, plan, P.FIRST + step)
+        if load_i32(at + 4 * P.S_KIND) <= P.STEP_SCAN:
+            row = relation_row(m, load_i32(at + 4 * P.S_RELATION))
+            if load_i32(flags_at(row, matched_fact(m, frame, step))) & care == care:
+                return True
+    return False
+
+
+@device
+def note_marked(m, first, end):
+    """The heads at these places of the buffer are to be marked."""
+    noted = m[MARKED_PLACES + 1]
+    last = m[MARKED_PLACES] + 8 * (noted - 1)
+    if noted > 0 and load_i64(last) == first:
+        store_i64(last, end)
+    elif first < end:
+        store_i64(last + 8, first)
+        store_i64(last + 16, end)
+        m[MARKED_PLACES + 1] = noted + 2
+
+
+@device
+def mark_fact(m, relation, fact):
+    """Mark a fact once. There is room in the list."""
+    row = relation_row(m, relation)
+    place = flags_at(row, fact)
+    flags = load_i32(place)
+    if not flags & F.MARKED:
+        store_i32(place, flags | F.MARKED)
+        store_i64(m[MARKED] + 8 * m[MARKED + 1], (relation << 32) | fact)
+        m[MARKED + 1] += 1
+        if (flags | F.MARKED) & m[M.PASSING] == m[M.PASSING]:
+            store_i64(row + 8 * R.MARKS, field(row, R.MARKS) + 1)
+
+
+@device
+def room_in(m, number, entries):
+    """DONE, or FULL_LIST where a work list cannot hold so many entries."""
+    if entries <= m[M.LISTS + 3 * number + 2]:
+        return DONE
+    m[M.FULL] = number
+    m[M.STAGED] = entries
+    return FULL_LIST
+
+
+@device
+def room_for_marks(m, more):
+    """DONE, or FULL_LIST where so many more marked facts do not fit."""
+    return room_in(m, LIST_MARKED, m[MARKED + 1] + more)
+
+
+@inlined
+def noted_places(m, position):
+    """From where to where heads were noted, in the order of the buffer; nowhere after the last."""
+    if position >= m[MARKED_PLACES + 1]:
+        return -1, -1
+    at = m[MARKED_PLACES] + 8 * position
+    return load_i64(at), load_i64(at + 8)
+
+
+@inlined
+def mark_head(m, target, row, fact):
+    """Mark a derived fact; most are found several times."""
+    if not load_i32(flags_at(row, fact)) & F.MARKED:
+        mark_fact(m, target, fact)
+
+
+# --- the next update --------------------------------------------------------------------------------------------------
+
+
+@entry_point
+def mark_explicit(m, relation, rows, count, kept, kept_count):
+    """Mark the explicit facts among `rows` that are not among `kept`."""
+    status = room_for_marks(m, count)
+    if status == DONE:
+        # Any head of the buffer may come to be noted; it holds less than half as many as it has cells.
+        status = room_in(m, LIST_MARKED_PLACES, m[M.HEADS_CAPACITY])
+    if status != DONE:
+        return status
+    row = relation_row(m, relation)
+    width = 4 * field(row, R.ARITY)
+    marked = -m[MARKED + 1]
+    for position in range(count):
+        fact = find(m, relation, rows + width * position)
+        if fact >= 0 and load_i32(flags_at(row, fact)) & F.EXPLICIT:
+            mark_fact(m, relation, fact)
+    marked += m[MARKED + 1]
+    for position in range(kept_count):
+        # Its entry stays in the list and says nothing any more.
+        fact = find(m, relation, kept + width * position)
+        if fact >= 0:
+            place = flags_at(row, fact)
+            flags = load_i32(place)
+            if flags & (F.MARKED | F.EXPLICIT) == F.MARKED | F.EXPLICIT:
+                store_i32(place, flags & ~F.MARKED)
+                marked -= 1
+    m[M.WORK + W.MARKED_EXPLICIT] += marked
+    return DONE
+
+
+# --- the end of an update ---------------------------------------------------------------------------------------------
+
+
+@device
+def take_marks(m, expect):
+    """Take every mark off. With `expect` the derived facts of I that had one are expected; there is room for them.
+
+    The last ones come first: those are the heads of rules that copy explicit facts, and then what follows from them.
+    In the order of marking, proofs would be looked for in long derivations before the short ones are known to be gone.
+    """
+    kept = 0
+    last, row, flags_from, width = -1, 0, 0, 0
+    for position in range(m[MARKED + 1] - 1, -1, -1):
+        entry = load_i64(m[MARKED] + 8 * position)
+        if entry >> 32 != last:
+            last = entry >> 32
+            row = relation_row(m, last)
+            flags_from, width = flags_at(row, 0), field(row, R.WIDTH)
+            store_i64(row + 8 * R.MARKS, 0)
+        place = flags_from + width * (entry & 0xFFFFFFFF)
+        flags = load_i32(place)
+        store_i32(place, flags & ~F.MARKED)
+        if expect and flags & (F.IN | F.EXPLICIT | F.MARKED) == F.IN | F.MARKED:
+            store_i64(m[EXPECTED] + 8 * kept, entry)
+            kept += 1
+    m[EXPECTED + 1] = kept
+    m[MARKED + 1] = 0
+    m[MARKED_PLACES + 1] = 0
+
+
+@entry_point
+def forget_marks(m):
+    """Take every mark off, and expect nothing."""
+    take_marks(m, False)
+
+
+@entry_point
+def seed_expected(m, relation, protect):
+    """Of the expected facts let those of a relation wait for deletion, if they are there and derived; no more is
+    expected in it then. `protect` as for any overdeletion. FULL where the queue or the log may be too short.
+    """
+    row = relation_row(m, relation)
+    count = m[EXPECTED + 1]
+    if field(row, R.QUEUE_COUNT) + count > field(row, R.QUEUE_CAPACITY) or m[M.LOG_COUNT] + count > m[M.LOG_CAPACITY]:
+        return FULL
+    left = 0
+    for position in range(count):
+        entry = load_i64(m[EXPECTED] + 8 * position)
+        if entry >> 32 != relation:
+            store_i64(m[EXPECTED] + 8 * left, entry)
+            left += 1
+            continue
+        fact = entry & 0xFFFFFFFF
+        if fact >= field(row, R.COUNT):
+            continue
+        place = flags_at(row, fact)
+        if load_i32(place) & (F.IN | F.OLD | F.EXPLICIT | F.DELETED) != F.IN | F.OLD:
+            continue
+        if protect and load_i32(counters_of(row, fact)) > 0:
+            continue
+        touch(m, relation, row, fact)
+        store_i32(place, load_i32(place) | F.DELETED | F.EXPECTED)
+        enqueue(row, fact)
+    m[EXPECTED + 1] = left
+    return DONE

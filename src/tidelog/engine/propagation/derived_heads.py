@@ -1,0 +1,320 @@
+"""Derived heads: how a buffer of them is absorbed, and what an algorithm does with each.
+
+Heads are collected into a buffer and absorbed in batches, so that the cache misses of many probes overlap. The action
+is what differs between insertion (DR5 and semi-naive evaluation), overdeletion (DR2, and DRed^c where counters protect
+a fact) and counting.
+"""
+
+from __future__ import annotations
+
+from tidelog.engine.algorithms.policy import NON_RECURSIVE, RECURSIVE
+from tidelog.engine.marking.mark_kernels import MARKED_PLACES, mark_head, noted_places, room_for_marks
+from tidelog.machine import flags as F
+from tidelog.machine import index_fields as X
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine import work_kinds as W
+from tidelog.machine.counters import counters_of, move_counter
+from tidelog.machine.fact_kernels import (
+    append,
+    enqueue,
+    field,
+    find_slot,
+    flags_at,
+    index_row,
+    link_fact,
+    prefetch_rows,
+    relation_row,
+    row_key,
+    touch,
+)
+from tidelog.machine.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
+from tidelog.machine.status import DONE, FULL, FULL_LIST, FULL_LOG, NEED_TABLE
+
+# Actions on a derived head.
+INSERT = 0  # a fact that is not in I yet waits for insertion
+OVERDELETE = 1  # a fact of I goes to D, and waits to spread; counters may protect it
+COUNT_UP = 2  # one derivation more
+COUNT_DOWN = 3  # one derivation less
+RECOUNT = 4  # one derivation more of a fact that was there before; nothing follows from it
+LOSE = 5  # a fact of I that lost a derivation from lower ranks waits to look for another one; see `ranks`
+
+# In candidates of materialisation: an instance that is found when facts look, or lose one.
+STEP_COST = 7
+
+
+@device
+def has_room(m, relation, rows):
+    """Whether a relation, its indexes, its queue and the log can take that many more facts."""
+    row = relation_row(m, relation)
+    count = field(row, R.COUNT) + rows
+    if count > field(row, R.CAPACITY) or count > field(row, R.LIMIT):
+        return False
+    if field(row, R.QUEUE_COUNT) + rows > field(row, R.QUEUE_CAPACITY):
+        return False
+    indexes = field(row, R.INDEXES)
+    for position in range(field(row, R.INDEX_COUNT)):
+        index = index_row(m, load_i64(indexes + 8 * position))
+        if (field(index, X.USED) + rows) * 4 > 3 * field(index, X.SLOT_COUNT):
+            return False
+    return True
+
+
+@device
+def insert_head(m, relation, row, fact, counter):
+    place = flags_at(row, fact)
+    flags = load_i32(place)
+    if counter >= 0:
+        touch(m, relation, row, fact)
+        flags = load_i32(place)
+        move_counter(row, fact, counter, 1)
+    elif flags & F.RESTORED:
+        m[M.RESTORED] += 1
+    if not flags & (F.IN | F.PENDING):
+        touch(m, relation, row, fact)
+        store_i32(place, load_i32(place) | F.PENDING)
+        enqueue(row, fact)
+
+
+@device
+def overdelete_head(m, relation, row, fact, counter):
+    """Overdelete, unless a non-recursive derivation or E protects the fact (DRed^c); where that is not known, it waits
+    with those that are overdeleted.
+    """
+    touch(m, relation, row, fact)
+    place = flags_at(row, fact)
+    flags = load_i32(place)
+    doubted = False
+    if 0 <= counter <= RECURSIVE:
+        doubted = move_counter(row, fact, counter, -1) and counter == NON_RECURSIVE
+    elif flags & m[M.KNOWN]:
+        m[M.SAVED] += 1
+    if doubted:
+        m[M.DOUBTS] += 1
+        flags |= F.DOUBTED
+        store_i32(place, flags)
+    if flags & F.DELETED or not flags & F.OLD:
+        return
+    if counter >= 0 and not doubted and (flags & F.EXPLICIT or load_i32(counters_of(row, fact)) > 0):
+        return
+    store_i32(place, flags | F.DELETED)
+    enqueue(row, fact)
+
+
+@device
+def lose_head(m, relation, row, fact, rank):
+    """Let a fact that lost a derivation, with a fact of this rank in it, wait to look for another one: not where the
+    rank is no lower than its own, and E or a non-recursive derivation keep it in any case.
+    """
+    place = flags_at(row, fact)
+    flags = load_i32(place)
+    if flags & m[M.KNOWN]:
+        m[M.SAVED] += 1
+    counters = counters_of(row, fact)
+    if flags & (F.IN | F.EXPLICIT | F.DELETED | F.CHECKED) != F.IN or load_i32(counters) > 0:
+        return
+    if rank < load_i32(counters + 4):
+        touch(m, relation, row, fact)
+        store_i32(place, load_i32(place) | F.CHECKED)
+        enqueue(row, fact)
+
+
+@device
+def count_head(m, relation, row, fact, counter, step):
+    touch(m, relation, row, fact)
+    place = flags_at(row, fact)
+    full = move_counter(row, fact, counter, step)
+    flags = load_i32(place)
+    if full and step < 0 and counter == NON_RECURSIVE:
+        m[M.DOUBTS] += 1
+        flags |= F.DOUBTED
+        store_i32(place, flags)
+    if not flags & F.PENDING:
+        store_i32(place, flags | F.PENDING)
+        enqueue(row, fact)
+
+
+@inlined
+def room_for_heads(m, arity):
+    """So many heads fit the buffer: each with its cells, its slot in the hash table, and the rank of its pivot."""
+    return m[M.HEADS_CAPACITY] // (arity + 3) - 1
+
+
+@inlined
+def ranks_of_heads(m, room):
+    """Where the ranks of the buffered heads' pivots stand: at its end."""
+    return m[M.HEADS] + 4 * (m[M.HEADS_CAPACITY] - room)
+
+
+@device
+def note_pivot(m, room, first, end, row, pivot):
+    """The heads from one place of the buffer to another come of this pivot."""
+    rank = load_i32(counters_of(row, pivot) + 4)
+    ranks = ranks_of_heads(m, room)
+    for place in range(first, end):
+        store_i32(ranks + 4 * place, rank)
+
+
+@inlined
+def kind_of_work(action):
+    """As what the instances of rules count."""
+    return W.DELETION if action in (OVERDELETE, COUNT_DOWN, LOSE) else W.INSERTION
+
+
+@device
+def charge(m, action, instances):
+    """What is done with the heads of instances takes time as well."""
+    if action == LOSE:
+        m[M.BUDGET] -= STEP_COST * instances
+
+
+@device
+def known_pairs(action, counter, row):
+    """The bit matrix by which a plan may leave out heads that are known, its rows and columns; nothing where it must
+    not, or where there is none.
+
+    To insert a fact a second time does nothing unless it is counted.
+    """
+    if action != INSERT or counter >= 0 or field(row, R.PAIRS) == 0:
+        return 0, 0, 0
+    return field(row, R.PAIRS), field(row, R.PAIR_ROWS), field(row, R.PAIR_COLUMNS)
+
+
+@device
+def in_matrix(row, rows, count):
+    """Whether all of these pairs have a place in the relation's bit matrix."""
+    largest_first = 0
+    largest_second = 0
+    for position in range(count):
+        largest_first = max(largest_first, load_i32(rows + 8 * position))
+        largest_second = max(largest_second, load_i32(rows + 8 * position + 4))
+    return largest_first < field(row, R.PAIR_ROWS) and largest_second < field(row, R.PAIR_COLUMNS)
+
+
+@device
+def insert_new_pairs(m, row, rows, count, slots):
+    """The hot path of materialisation: insert keys of one or two cells where all that is known is in I or waits.
+
+    Then only the key decides, and a new fact has nothing to remember and no counter to move. Where the table is
+    postponed (`slots` 0) the bit matrix has decided.
+    """
+    arity = field(row, R.ARITY)
+    keys = field(row, R.KEYS)
+    facts = field(row, R.FACTS)
+    slot_count = field(row, R.GROUPS) * 8
+    width = field(row, R.WIDTH)
+    fact = field(row, R.COUNT)
+    record = field(row, R.CELLS) + fact * width
+    flags = field(row, R.FLAGS)
+    counters = field(row, R.COUNTERS)
+    index_count = field(row, R.INDEX_COUNT)
+    indexes = field(row, R.INDEXES)
+    queue = field(row, R.QUEUE) + 4 * field(row, R.QUEUE_COUNT)
+    before = fact
+    for position in range(count):
+        at = rows + 4 * arity * position
+        if slots != 0:
+            key = load_i32(at)
+            if arity == 2:
+                key = (key << 32) | load_i32(at + 4)
+            slot = load_i64(slots + 8 * position)
+            found = load_i64(keys + 8 * slot)
+            while found != R.EMPTY and found != key:
+                slot += 1
+                if slot == slot_count:
+                    slot = 0
+                found = load_i64(keys + 8 * slot)
+            if found == key:
+                continue
+            store_i64(keys + 8 * slot, key)
+            store_i32(facts + 4 * slot, fact)
+        for column in range(arity):
+            store_i32(record + 4 * column, load_i32(at + 4 * column))
+        store_i32(record + flags, F.PENDING)
+        if counters != 0:
+            store_i32(record + counters, 0)
+            store_i32(record + counters + 4, 0)
+        for place in range(index_count):
+            link_fact(m, load_i64(indexes + 8 * place), record, fact)
+        store_i32(queue, fact)
+        queue += 4
+        fact += 1
+        record += width
+    store_i64(row + 8 * R.COUNT, fact)
+    store_i64(row + 8 * R.QUEUE_COUNT, field(row, R.QUEUE_COUNT) + fact - before)
+
+
+@device
+def absorb(m, action, target, buffered, counter):
+    """Act on the buffered heads; False where room must be made first."""
+    row = relation_row(m, target)
+    if not has_room(m, target, buffered):
+        m[M.FULL] = target
+        m[M.STAGED] = buffered
+        return FULL
+    if m[M.LOG_COUNT] + buffered > m[M.LOG_CAPACITY]:
+        m[M.STAGED] = buffered
+        return FULL_LOG
+    if m[MARKED_PLACES + 1] > 0 and room_for_marks(m, buffered) != DONE:
+        return FULL_LIST
+    arity = field(row, R.ARITY)
+    rows = m[M.HEADS]
+    if field(row, R.POSTPONED) == 1:
+        if known_pairs(action, counter, row)[0] == 0 or not in_matrix(row, rows, buffered):
+            m[M.FULL] = target
+            return NEED_TABLE
+        insert_new_pairs(m, row, rows, buffered, 0)
+        return DONE
+    slots = rows + 4 * ((buffered * arity + 1) // 2 * 2)
+    prefetch_rows(m, target, rows, buffered, slots)
+    keys = field(row, R.KEYS)
+    fact_numbers = field(row, R.FACTS)
+    if action == INSERT and counter < 0 and field(row, R.CLEAN) == 1 and 0 < arity <= 2 and m[MARKED_PLACES + 1] == 0:
+        insert_new_pairs(m, row, rows, buffered, slots)
+        return DONE
+    # The hot path of materialisation: most heads are known, and then nothing but the key has to be read.
+    known_is_enough = action == INSERT and counter < 0 and field(row, R.CLEAN) == 1
+    ranks = ranks_of_heads(m, room_for_heads(m, arity))
+    noted = 0
+    marked, unmarked = noted_places(m, noted)
+    for position in range(buffered):
+        at = rows + 4 * arity * position
+        key = row_key(at, arity)
+        slot = find_slot(row, at, key, load_i64(slots + 8 * position))
+        if load_i64(keys + 8 * slot) != R.EMPTY:
+            if known_is_enough and not marked <= position < unmarked:
+                continue
+            fact = load_i32(fact_numbers + 4 * slot)
+        else:
+            fact = append(m, row, slot, key, at, 0)
+        if action == INSERT:
+            insert_head(m, target, row, fact, counter)
+        elif action == OVERDELETE:
+            overdelete_head(m, target, row, fact, counter)
+        elif action == LOSE:
+            lose_head(m, target, row, fact, load_i32(ranks + 4 * position))
+        elif action == COUNT_UP:
+            count_head(m, target, row, fact, counter, 1)
+        elif action == RECOUNT:
+            move_counter(row, fact, counter, 1)
+        else:
+            count_head(m, target, row, fact, counter, -1)
+        if marked <= position < unmarked:
+            mark_head(m, target, row, fact)
+            if position == unmarked - 1:
+                noted += 2
+                marked, unmarked = noted_places(m, noted)
+    m[MARKED_PLACES + 1] = 0
+    return DONE
+
+
+@device
+def flush(m, action):
+    """Absorb what is buffered, if anything."""
+    buffered = m[M.AT_BUFFERED]
+    if buffered == 0:
+        return DONE
+    status = absorb(m, action, m[M.AT_TARGET], buffered, m[M.AT_COUNTER])
+    if status == DONE:
+        m[M.AT_BUFFERED] = 0
+    return status

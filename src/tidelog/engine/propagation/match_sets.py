@@ -1,0 +1,83 @@
+"""The sets that body atoms are matched in, and which of them each phase of an algorithm uses.
+
+A plan says for each body atom on which side of the pivot it stands and whether its predicate belongs to the rule's
+own component; here each of these roles gets its set. A set is a pair of masks over the flags of a fact: which bits
+matter, and what they must be. For a negated atom the set is given by the bits of which none may be set on any
+matching fact.
+
+Every phase finds each rule instance once: atoms left of the pivot are matched in what did not change, so that the
+leftmost changed atom of an instance is its only pivot.
+"""
+
+from __future__ import annotations  # kernel constants
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.machine import flags as F
+from tidelog.machine import registers as M
+
+Masks = tuple[int, int]
+
+NEW: Masks = (F.IN, F.IN)
+OLD: Masks = (F.OLD, F.OLD)
+UNCHANGED: Masks = (F.IN | F.OLD, F.IN | F.OLD)
+NEW_BEFORE_BATCH: Masks = (F.IN | F.CURRENT, F.IN)
+OLD_UNPROCESSED: Masks = (F.OLD | F.PROCESSED, F.OLD)
+OLD_BEFORE_BATCH: Masks = (F.OLD | F.PROCESSED | F.CURRENT, F.OLD)
+KNOWN: Masks = (F.PROVED, F.PROVED)
+KNOWN_BEFORE_BATCH: Masks = (F.PROVED | F.CURRENT, F.PROVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """One set for each role."""
+
+    lower_before: Masks
+    lower_after: Masks
+    own_before: Masks
+    own_after: Masks
+    absent_before: int
+    absent_after: int
+    absent_pivot: int = 0
+    words: npt.NDArray[np.int64] = field(init=False, repr=False, compare=False)
+    """The registers from M.MASKS on."""
+
+    def __post_init__(self) -> None:
+        roles = (self.lower_before, self.lower_after, self.own_before, self.own_after)
+        masks = [word for pair in roles for word in pair]
+        absent = [self.absent_before, self.absent_after, self.absent_pivot]
+        object.__setattr__(self, "words", np.array([*masks, *absent], np.int64))
+
+    def install(self, machine: npt.NDArray[np.int64]) -> None:
+        """Put the sets into the machine, for the next kernel."""
+        machine[M.MASKS : M.ABSENT + 3] = self.words
+
+
+UNDISPROVED: Masks = (F.IN | F.DISPROVED, F.IN)
+EXPLICIT: Masks = (F.IN | F.EXPLICIT, F.IN | F.EXPLICIT)
+KEPT: Masks = (F.IN | F.DELETED, F.IN)
+EITHER = F.IN | F.OLD
+
+# Instances that hold now and use something new from below.
+CREATED_FROM_BELOW = Sets(UNCHANGED, NEW, NEW, NEW, EITHER, F.IN, F.IN | F.SEEN)
+# Instances that hold now and use a fact of the component that has just been inserted.
+CREATED_IN_ROUND = Sets(NEW, NEW, NEW_BEFORE_BATCH, NEW, F.IN, F.IN)
+# Instances that held before and used something that is gone from below.
+DESTROYED_FROM_BELOW = Sets(UNCHANGED, OLD, OLD, OLD, EITHER, F.OLD, F.OLD | F.SEEN)
+# Instances that held before, used nothing that changed below, and use an overdeleted fact of the component.
+DESTROYED_IN_ROUND = Sets(UNCHANGED, UNCHANGED, OLD_BEFORE_BATCH, OLD_UNPROCESSED, EITHER, EITHER)
+# All instances that hold now; all that held before.
+HOLDING = Sets(NEW, NEW, NEW, NEW, F.IN, F.IN)
+HELD = Sets(OLD, OLD, OLD, OLD, F.OLD, F.OLD)
+# Instances all of whose own facts have been proved.
+PROVED = Sets(NEW, NEW, KNOWN_BEFORE_BATCH, KNOWN, F.IN, F.IN)
+# Instances that could derive a fact: their own facts are not disproved, or are all explicit, or all proved.
+BACKWARD = Sets(NEW, NEW, UNDISPROVED, UNDISPROVED, F.IN, F.IN)
+BACKWARD_EXPLICIT = Sets(NEW, NEW, EXPLICIT, EXPLICIT, F.IN, F.IN)
+BACKWARD_PROVED = Sets(NEW, NEW, KNOWN, KNOWN, F.IN, F.IN)
+# Instances that held before, used nothing that changed below, and whose own facts have not been overdeleted: if one of
+# them is later, the instance is one of those destroyed in a round.
+SUPPORTING = Sets(UNCHANGED, UNCHANGED, KEPT, KEPT, EITHER, EITHER)

@@ -1,0 +1,250 @@
+"""Plans in short form: a pivot and at most two atoms, each joined by one column; the bulk of all work.
+
+They need no frame: the whole state of the join is a pivot's position and a fact of each chain.
+"""
+
+from __future__ import annotations
+
+from tidelog.engine.marking.mark_kernels import note_marked, passes_marks
+from tidelog.engine.propagation.bit_rows import (
+    GATHER,
+    PAIR_BY_PAIR,
+    SPREAD,
+    add_gathered,
+    forget_gathered,
+    gathered,
+    group_pivots,
+    note_walked,
+    shape_of,
+    spread,
+)
+from tidelog.engine.propagation.derived_heads import (
+    LOSE,
+    absorb,
+    charge,
+    flush,
+    kind_of_work,
+    known_pairs,
+    note_pivot,
+    room_for_heads,
+)
+from tidelog.engine.propagation.distinct_heads import COVER, cover, covers_pivots
+from tidelog.engine.propagation.short_atoms import atom_of, cell_value, first_with_key, last_column, short_head
+from tidelog.joins.chains import drain_pairs
+from tidelog.joins.executor import head_relation, plan_word
+from tidelog.machine import plan_words as P
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine.fact_kernels import field, is_known, relation_row
+from tidelog.machine.jit import device, inlined, load_i32, load_i64, store_i64
+from tidelog.machine.status import DONE, PAUSED
+
+# Of no pair is it known whether it is there; see `known_pairs`.
+NO_PAIRS = (0, 0, 0)
+
+
+@inlined
+def given_pivots(m, short, pivots, count, pivot_row):
+    """The relation of the pivots, how many there are, and the set that they are matched in. Where no pivots are given,
+    all facts of the first atom are."""
+    if pivots != 0:
+        return pivot_row, count, 0, 0
+    row = relation_row(m, load_i32(short + 4 * P.SHORT_SCANNED))
+    role = load_i32(short + 4 * P.SHORT_SCANNED_ROLE)
+    return row, field(row, R.COUNT), m[M.MASKS + 2 * role], m[M.MASKS + 2 * role + 1]
+
+
+@inlined
+def copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked):
+    """The head of a rule with one atom, and the mark of its pivot at once: what follows in this update gets it from
+    there. How many are buffered then."""
+    head = heads + 4 * arity * buffered
+    short_head(head_cells, arity, pivot, pivot, pivot, head)
+    if marked:
+        note_marked(m, buffered, buffered + 1)
+    # While marks are passed on, every head is looked at, also where it is known.
+    if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
+        buffered += 1
+    return buffered
+
+
+@inlined
+def drain_chain(shape, known_heads, chain, care, want, key, first, second, from_first, heads, room, buffered):
+    """The heads that a chain gives where they are pairs: by whole rows where that pays (`bit_rows`), one by one
+    elsewhere. `first` and `second` are a column of the last atom, or -1, and the value that they have then."""
+    first_column, first_value = first
+    second_column, second_value = second
+    fact = chain[0]
+    by_rows = shape == GATHER and from_first
+    if by_rows and first_value < known_heads[1] and gathered(known_heads, key, chain, care, want, second_column):
+        matches, buffered = add_gathered(known_heads, first_value, key, heads, room, buffered)
+        return (-1 if matches > 0 else fact), known_heads[2] >> 9, matches, buffered, from_first
+    fact, seen, matches, buffered = drain_pairs(
+        chain, care, want, first_column, first_value, second_column, second_value, heads, room, buffered, known_heads
+    )
+    if by_rows and fact < 0:
+        note_walked(known_heads, key, matches)
+    return fact, seen, matches, buffered, False
+
+
+@device
+def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, marking):
+    """`run_plan` for a plan in short form, with everything in registers.
+
+    An atom that is not there counts as one with a single match. Facts with all flags of `marking`, unless that is 0,
+    mark the heads that they derive.
+    """
+    pivot_row, count, pivot_care, pivot_want = given_pivots(m, short, pivots, count, pivot_row)
+    target = head_relation(m, plan)
+    target_row = relation_row(m, target)
+    arity = field(target_row, R.ARITY)
+    known = field(target_row, R.COUNT)
+    room = room_for_heads(m, arity)
+    heads = m[M.HEADS]
+    head_cells = short + 4 * P.SHORT_HEAD
+    pivot_cells = field(pivot_row, R.CELLS)
+    pivot_width = field(pivot_row, R.WIDTH)
+    pivot_flags = field(pivot_row, R.FLAGS)
+    # The head's relation may be that of a body atom: arrays only move after this has returned.
+    atoms = load_i32(short + 4 * P.SHORT_ATOMS)
+    last_words = short + 4 * P.SHORT_LAST
+    middle_words = short + 4 * P.SHORT_MIDDLE
+    cells, width, flags, link, care, want, index = atom_of(m, last_words)
+    middle_cells, middle_width, middle_flags, middle_link, middle_care, middle_want, middle_index = atom_of(
+        m, middle_words
+    )
+    m[M.AT_TARGET] = target
+    m[M.AT_COUNTER] = counter
+    buffered = m[M.AT_BUFFERED]
+    position = m[M.AT_PIVOT]
+    # In work: the fact of the middle atom + 2, and the next one of the last atom + 2; 0 before they are looked for.
+    joining = m[M.AT_JOINING]
+    inner = m[M.AT_INNER]
+    known_heads = known_pairs(action, counter, target_row)
+    shape = m[M.AT_SHAPE]
+    member = m[M.AT_MEMBER]
+    if position + joining + inner == 0:
+        shape = shape_of(short, pivots, count, known_heads) if arity == 2 and marking == 0 else PAIR_BY_PAIR
+        if shape == GATHER:
+            forget_gathered(known_heads)
+        if covers_pivots(action, short, pivots, count, target_row):
+            shape = COVER
+        m[M.AT_SHAPE] = shape
+    # Where no fact of the last atom passes a mark on, the heads of a whole chain are marked or none is.
+    last_marks = marking != 0 and atoms > 0 and passes_marks(m, load_i32(last_words + 4 * P.A_RELATION))
+    first_from_last = last_column(head_cells)
+    budget = m[M.BUDGET]
+    work = 0
+    status = DONE
+    if shape == COVER:
+        scanned = (pivot_cells, pivot_width, pivot_flags, pivot_care, pivot_want)
+        position, work = cover(m, short, position, count, scanned, target_row, counter)
+        budget = m[M.BUDGET]
+        status = DONE if position == count else PAUSED
+    while status == DONE and position < count:
+        fact = load_i32(pivots + 4 * position) if pivots != 0 else position
+        pivot = pivot_cells + fact * pivot_width
+        pivot_marked = marking != 0 and load_i32(pivot + pivot_flags) & marking == marking
+        end, low, high = position + 1, 0, -1
+        if shape == SPREAD:
+            key_column = load_i32((middle_words if atoms == 2 else last_words) + 4 * P.A_KEY + 4)
+            records = pivot_cells, pivot_width
+            end, low, high = group_pivots(
+                known_heads, pivots, position, count, records, key_column, load_i32(head_cells + 12)
+            )
+        if joining != 0:
+            outer = joining - 2
+        elif load_i32(pivot + pivot_flags) & pivot_care != pivot_want:
+            outer = -1
+        elif atoms == 2:
+            key = cell_value(middle_words + 4 * P.A_KEY, pivot, pivot)
+            outer = first_with_key(middle_index, middle_cells, middle_width, key)
+        else:
+            outer = 0
+        while outer >= 0:
+            middle = middle_cells + outer * middle_width if atoms == 2 else pivot
+            marked = pivot_marked
+            if marking != 0 and atoms == 2 and load_i32(middle + middle_flags) & marking == marking:
+                marked = True
+            budget -= 1
+            key = cell_value(last_words + 4 * P.A_KEY, pivot, middle)
+            from_first = inner == 0
+            if inner != 0:
+                fact = inner - 2
+            elif atoms == 2 and load_i32(middle + middle_flags) & middle_care != middle_want:
+                fact = -1
+            elif atoms > 0:
+                fact = first_with_key(index, cells, width, key)
+            else:
+                fact = 0
+            while fact >= 0:
+                if buffered == room:
+                    m[M.AT_BUFFERED] = buffered
+                    status = absorb(m, action, target, buffered, counter)
+                    if status != DONE:
+                        break
+                    buffered = 0
+                place = buffered
+                chain = (fact, cells, width, flags, link)
+                if atoms == 0:
+                    buffered = copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked)
+                    fact, seen, matches = -1, 0, 1
+                elif shape == SPREAD:
+                    same = cell_value(head_cells, pivot, middle)
+                    group = (end - position, low, high)
+                    fact, member, seen, matches, buffered = spread(
+                        known_heads, chain, care, want, first_from_last, same, group, member, heads, room, buffered
+                    )
+                    seen *= 1 + ((high - low) >> 3)
+                elif arity == 2 and not last_marks:
+                    known_here = NO_PAIRS if marked else known_heads
+                    first = first_from_last, cell_value(head_cells, pivot, middle)
+                    second = last_column(head_cells + 8), cell_value(head_cells + 8, pivot, middle)
+                    fact, seen, matches, buffered, from_first = drain_chain(
+                        shape, known_here, chain, care, want, key, first, second, from_first, heads, room, buffered
+                    )
+                    if marked:
+                        note_marked(m, place, buffered)
+                else:
+                    last = cells + fact * width
+                    last_flags = load_i32(last + flags)
+                    seen, matches = 1, 0
+                    if last_flags & care == want:
+                        if marked or (last_marks and last_flags & marking == marking):
+                            note_marked(m, buffered, buffered + 1)
+                        short_head(head_cells, arity, pivot, middle, last, heads + 4 * arity * buffered)
+                        buffered += 1
+                        matches = 1
+                    fact = load_i32(last + link)
+                if action == LOSE:
+                    note_pivot(m, room, place, buffered, pivot_row, load_i32(pivots + 4 * position))
+                work += matches
+                budget -= seen
+            inner = fact + 2
+            if status == DONE and budget < 0:
+                status = PAUSED
+            if status != DONE:
+                break
+            inner = 0
+            outer = load_i32(middle + middle_link) if atoms == 2 else -1
+        joining = outer + 2
+        if status != DONE:
+            break
+        joining = 0
+        budget -= end - position
+        position = end
+    m[M.BUDGET] = budget
+    m[M.AT_BUFFERED] = buffered
+    m[M.AT_PIVOT] = position
+    m[M.AT_JOINING] = joining
+    m[M.AT_INNER] = inner
+    m[M.AT_MEMBER] = member
+    m[M.WORK + kind_of_work(action)] += work
+    charge(m, action, work)
+    rule_work = m[M.RULE_WORK] + 8 * plan_word(m, plan, P.RULE)
+    store_i64(rule_work, load_i64(rule_work) + work)
+    if status == DONE:
+        status = flush(m, action)
+    rule_facts = m[M.RULE_FACTS] + 8 * plan_word(m, plan, P.RULE)
+    store_i64(rule_facts, load_i64(rule_facts) + field(target_row, R.COUNT) - known)
+    return status

@@ -1,0 +1,136 @@
+"""Terms that nothing uses any more are given back to the dictionary: when it is worth to look, and what is in use.
+
+Readings come and go, and each brings constants that nobody has seen before; so do questions, updates that fail, facts
+that are deleted and were not there, and values that rules compute and do not keep. To count the uses of each term would
+cost every fact something. Instead it is estimated how many terms are unused: by what has been taken away, as others
+note, or by how many more terms are new than there are new cells to hold them. When these are many, beside all terms and
+beside the cells that have to be looked at, the records are gone through once and all other terms are given back
+(`Terms.keep_only`).
+
+A term is in use where a record holds it, a dead one too; where a plan does; and where rows do that have been encoded
+and not applied yet. What functions gave is forgotten where its arguments are in use nowhere else: the function is
+called again if they come back.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.machine import relation_fields as R
+from tidelog.machine.growth import no_breath, pieces
+from tidelog.store.relation import Relation
+from tidelog.store.relation_parts import Cells
+from tidelog.store.store import Store
+
+# Nobody looks before so many terms may be unused, and so many for each term and each cell that there is.
+WORTH_FROM = 1 << 16
+WORTH_PER_TERM = 0.5
+WORTH_PER_CELL = 0.25
+
+Used = npt.NDArray[np.bool_]
+
+
+class Holder(Protocol):
+    """Somebody who has encoded rows that are to be applied later."""
+
+    def held_rows(self) -> Iterable[Cells]: ...
+
+
+class Reclaiming:
+    """What may be unused in the dictionary of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._noted = 0  # terms that may have become unused so far
+        self._looked = 0  # how many had been noted and created at the last look
+        # When terms were last given back: how many had been noted and created, and how many cells there were.
+        self._noted_then = self._created_then = self._cells_then = 0
+        self._holders: list[weakref.ref[Holder]] = []
+
+    def add_holder(self, holder: Holder) -> None:
+        """From any thread, at any time."""
+        self._holders.append(weakref.ref(holder))
+
+    def _held(self) -> Iterator[Cells]:
+        for found in tuple(self._holders):
+            holder = found()
+            if holder is None:
+                self._holders.remove(found)
+            else:
+                yield from holder.held_rows()
+
+    def note(self, terms: int) -> None:
+        """So many more terms may be in use no longer."""
+        self._noted += terms
+
+    @property
+    def is_due(self) -> bool:
+        """Whether so much has happened since the last look that another one may be worth its time."""
+        return self._noted + self._store.terms.created - self._looked >= WORTH_FROM
+
+    def look(self, waiting: Iterable[Cells]) -> None:
+        """Give terms back if it is worthwhile; rows that wait to be applied hold theirs."""
+        self._looked = self._noted + self._store.terms.created
+        held = [*waiting, *self._held()]
+        cells = self._cells()
+        worth = max(WORTH_FROM, WORTH_PER_TERM * len(self._store.terms), WORTH_PER_CELL * cells)
+        if max(self._noted - self._noted_then, self._homeless(cells, held)) >= worth:
+            self._reclaim(held)
+            self._noted_then, self._created_then, self._cells_then = self._noted, self._store.terms.created, cells
+
+    def _cells(self) -> int:
+        """How many cells hold terms that stay. What functions gave stays only as long as their arguments do."""
+        table = self._store.relation_table
+        cells = table[:, R.COUNT] * table[:, R.ARITY]
+        return int(cells.sum() - cells[list(self._store.memo_functions)].sum())
+
+    def _homeless(self, cells: int, held: list[Cells]) -> int:
+        """How many new terms can lie nowhere, since there are fewer new cells."""
+        room = max(0, cells - self._cells_then) + sum(rows.size for rows in held) + len(self._store.code.constants)
+        return self._store.terms.created - self._created_then - room
+
+    def _reclaim(self, held: Iterable[Cells]) -> None:
+        """Give all terms back that are not in use. Where memory is short, another time."""
+        with suppress(MemoryError):
+            used = np.zeros(len(self._store.terms), np.bool_)
+            used[list(self._store.code.constants)] = True
+            for rows in held:
+                used[rows] = True
+            memos = [self._store.relations[number] for number in self._store.memo_functions]
+            for relation in self._store.relations:
+                if relation not in memos:
+                    _mark(relation, used)
+            _forget_calls(memos, used)
+            self._store.terms.keep_only(used)
+
+
+def _mark(relation: Relation, used: Used) -> None:
+    for first, last in pieces(relation.count, no_breath):
+        used[relation.cells[first:last, : relation.arity]] = True
+
+
+def _forget_calls(memos: list[Relation], used: Used) -> None:
+    """Keep what functions gave for arguments that are in use, which may be what others gave."""
+    while True:
+        before = np.count_nonzero(used)
+        for memo in memos:
+            cells = memo.cells[: memo.count]
+            used[cells[_is_called(memo, used), memo.arity - 1]] = True
+        if np.count_nonzero(used) == before:
+            break
+    for memo in memos:
+        called = _is_called(memo, used)
+        if not called.all():
+            memo.cells[: memo.count][~called, memo.flags_column] = 0
+            memo.compact()
+
+
+def _is_called(memo: Relation, used: Used) -> Used:
+    """For each call that is remembered, whether all of its arguments are in use."""
+    return np.asarray(used[memo.cells[: memo.count, : memo.arity - 1]].all(axis=1))

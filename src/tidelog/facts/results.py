@@ -1,0 +1,294 @@
+"""What the knowledge base gives back: sets of facts, answers of queries, changes. All of them stand on columns of term
+numbers.
+
+Values become Python objects only when somebody looks at them; `to_arrow` and its sisters make no Python objects at
+all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from tidelog.engine.outcome import ChangedRows
+from tidelog.formats.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
+from tidelog.language.literals import render_value
+from tidelog.store.relation_parts import Cells
+from tidelog.store.term_table import TermTable
+from tidelog.values import Row, Value, identity
+
+MOST_IN_REPR = 10
+
+
+def row_identity(row: Iterable[Value]) -> tuple[object, ...]:
+    """A key that is equal for two rows exactly when they hold the same constants."""
+    return tuple(identity(value) for value in row)
+
+
+class Encoded(NamedTuple):
+    """Rows of term numbers, and what the numbers mean: in another table they may mean something else."""
+
+    cells: Cells
+    terms: TermTable
+
+    def rows(self) -> Iterator[Row]:
+        if not self.cells.shape[1]:
+            return iter([()] * len(self.cells))
+        return iter(zip(*map(self.terms.decode_column, self.cells.T), strict=True))
+
+
+class Table(ABC):
+    """Rows of term numbers with names for their columns. Terminals and notebooks show the first rows of it."""
+
+    @abstractmethod
+    def _encoded(self) -> Encoded:
+        """All rows."""
+
+    def _names(self, cells: Cells) -> Sequence[str]:
+        """The names of the columns of rows that have just been read: a predicate may have come to be in between."""
+        return [f"c{column}" for column in range(cells.shape[1])]
+
+    def __len__(self) -> int:
+        return len(self._encoded().cells)
+
+    def _first_encoded(self, most: int) -> Encoded:
+        cells, terms = self._encoded()
+        return Encoded(cells[:most], terms)
+
+    def _first(self, most: int) -> list[Row]:
+        """The first rows, without a look at the others."""
+        return list(self._first_encoded(most).rows())
+
+    def _values(self) -> Iterator[Row]:
+        return self._encoded().rows()
+
+    def _shown(self) -> tuple[str, list[str], list[list[str]], str]:
+        """What a table of the first rows says: title, columns, rows, caption."""
+        encoded = self._first_encoded(MOST_ROWS)
+        first = [[render_value(value) for value in row] for row in encoded.rows()]
+        count = len(self)
+        title = f"{count:,} {'row' if count == 1 else 'rows'}"
+        return title, list(self._names(encoded.cells)), first, more_text(count, len(first))
+
+    def __rich__(self) -> Any:
+        return rich_table(*self._shown())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._shown())
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table; a column of several kinds, or of IRIs, is a dense union named after the kinds."""
+        cells, terms = self._encoded()
+        if not cells.shape[1]:
+            return _table_without_columns(len(cells))
+        return pa.Table.from_arrays(list(map(terms.decode_arrow, cells.T)), names=list(self._names(cells)))
+
+    def _plain_columns(self, encoded: Encoded) -> dict[str, Any]:
+        cells, terms = encoded
+        result: dict[str, Any] = {}
+        for name, column in zip(self._names(cells), cells.T, strict=True):
+            array = terms.decode_arrow(column)
+            result[name] = terms.decode_column(column) if pa.types.is_union(array.type) else array
+        return result
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame; mixed columns and IRIs are Python objects."""
+        import pandas
+
+        encoded = self._encoded()
+        columns = {
+            # Said to be objects, since pandas would make floats of integers that stand among them.
+            name: values.to_pandas() if isinstance(values, pa.Array) else pandas.Series(values, dtype=object)
+            for name, values in self._plain_columns(encoded).items()
+        }
+        return pandas.DataFrame(columns, index=pandas.RangeIndex(len(encoded.cells)))
+
+    def to_polars(self) -> Any:
+        """A Polars DataFrame; mixed columns and IRIs are Python objects."""
+        import polars
+
+        encoded = self._encoded()
+        if not encoded.cells.shape[1]:
+            return polars.from_arrow(_table_without_columns(len(encoded.cells)))
+        series = [
+            polars.from_arrow(values).alias(name)
+            if isinstance(values, pa.Array)
+            else polars.Series(name, values, dtype=polars.Object)
+            for name, values in self._plain_columns(encoded).items()
+        ]
+        return polars.DataFrame(series)
+
+
+def _table_without_columns(rows: int) -> pa.Table:
+    """Facts without arguments, and answers of queries without variables. Columns, of which there are none, cannot tell
+    Arrow how many rows there are; a struct can.
+    """
+    return pa.Table.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+
+
+class FactSet(Table, Set[Row]):
+    """A set of facts of one predicate, as tuples. Equal to any set of the same constants, told apart by type."""
+
+    def __init__(self, terms: TermTable, rows: ChangedRows) -> None:
+        self._terms = terms
+        self._rows = rows
+        self._known: frozenset[object] | None = None
+
+    def _encoded(self) -> Encoded:
+        return Encoded(self._rows.read(), self._terms)
+
+    def _is_encoded_by(self, terms: TermTable) -> bool:
+        return self._terms is terms
+
+    def _first_encoded(self, most: int) -> Encoded:
+        return Encoded(self._rows.first(most), self._terms)
+
+    def __len__(self) -> int:
+        return self._rows.count
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._values()
+
+    def _keys(self) -> frozenset[object]:
+        if self._known is None:
+            self._known = frozenset(row_identity(row) for row in self)
+        return self._known
+
+    def __contains__(self, row: object) -> bool:
+        return isinstance(row, tuple | list) and row_identity(row) in self._keys()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, FactSet):
+            return self._keys() == other._keys()
+        if isinstance(other, Set):
+            return len(self) == len(other) and all(
+                isinstance(row, tuple) and row_identity(row) in self._keys() for row in other
+            )
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def _from_iterable(cls, rows: Iterable[Any]) -> Any:
+        # Set operations give plain Python sets.
+        return set(rows)
+
+    def __repr__(self) -> str:
+        return _shortened(self._first(MOST_IN_REPR), len(self), "{", "}")
+
+
+class Facts(Table):
+    """The facts of a predicate as they are now: a view that follows the knowledge base."""
+
+    def __init__(
+        self,
+        read: Callable[[int | None], Encoded],
+        size: Callable[[], int],
+        has: Callable[[Row], bool],
+    ) -> None:
+        self._read = read
+        self._size = size
+        self._has = has
+
+    def _encoded(self) -> Encoded:
+        return self._read(None)
+
+    def _first_encoded(self, most: int) -> Encoded:
+        return self._read(most)
+
+    def __len__(self) -> int:
+        return self._size()
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._values()
+
+    def __contains__(self, row: object) -> bool:
+        return isinstance(row, tuple | list) and self._has(tuple(row))
+
+    def __repr__(self) -> str:
+        return _shortened(self._first(MOST_IN_REPR), len(self), "{", "}")
+
+
+class Answers(Table, Sequence[dict[str, Value]]):
+    """The answers of a query: a mapping from variable to value each, in the order of the query's variables."""
+
+    def __init__(self, names: Sequence[str], rows: Encoded) -> None:
+        self._variables = tuple(names)
+        self._rows = rows
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self._variables
+
+    def _names(self, cells: Cells) -> Sequence[str]:
+        return self._variables
+
+    def _encoded(self) -> Encoded:
+        return self._rows
+
+    def rows(self) -> list[Row]:
+        """The answers as tuples."""
+        return list(self._values())
+
+    def __iter__(self) -> Iterator[dict[str, Value]]:
+        return (dict(zip(self._variables, row, strict=True)) for row in self._values())
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return Answers(self._variables, Encoded(self._rows.cells[place], self._rows.terms))
+        row = [self._rows.terms.decode(int(term)) for term in self._rows.cells[place]]
+        return dict(zip(self._variables, row, strict=True))
+
+    def __repr__(self) -> str:
+        return _shortened(self[:MOST_IN_REPR], len(self), "[", "]")
+
+
+def _shortened(first: Iterable[object], count: int, opening: str, closing: str) -> str:
+    more = ["…"] if count > MOST_IN_REPR else []
+    return opening + ", ".join([*map(repr, first), *more]) + closing
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an update did: the facts that came into I and those that left it, by predicate, and the work it took."""
+
+    added: Mapping[str, FactSet] = field(default_factory=dict)
+    removed: Mapping[str, FactSet] = field(default_factory=dict)
+    work: Mapping[str, int] = field(default_factory=dict)
+    errors: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed)
+
+    def __str__(self) -> str:
+        lines = []
+        for sign, facts in (("+", self.added), ("-", self.removed)):
+            for name, rows in facts.items():
+                lines.append(f"{sign} {name}: {len(rows):,}")
+        return "\n".join(lines) or "no change"
+
+    def __repr__(self) -> str:
+        return f"<Change: {', '.join(str(self).splitlines())}>"
+
+    def _shown(self) -> tuple[str, list[str], list[list[str | int]], str]:
+        rows: list[list[str | int]] = []
+        for sign, facts in (("+", self.added), ("-", self.removed)):
+            for name, changed in facts.items():
+                rows.append([sign, name, len(changed), _examples(changed)])
+        work = ", ".join(f"{kind} {count:,}" for kind, count in self.work.items() if count)
+        return "change", ["", "predicate", "facts", "such as"], rows, f"rule applications: {work}" if work else ""
+
+    def __rich__(self) -> Any:
+        return rich_table(*self._shown()) if self else "no change"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._shown()) if self else "no change"
+
+
+def _examples(facts: FactSet) -> str:
+    more = ["…"] if len(facts) > MOST_EXAMPLES else []
+    return ", ".join([*map(row_text, facts._first(MOST_EXAMPLES)), *more])

@@ -1,0 +1,516 @@
+"""The one executor of all plans: an index nested-loop join that reads plans as data.
+
+`next_match` finds the next match of a plan's body, with all of its state in a frame in memory. A kernel can thus stop
+in the middle of a join, return to Python (to grow an array, to call a function, to check a limit), and go on where it
+was; and a backward search can keep a stack of half-finished joins. Each body atom is matched in the set that its role
+names: a fact takes part if its flags, masked by the role's care, equal its want (the annotated queries of
+Backward/Forward, section 4).
+"""
+
+from __future__ import annotations
+
+from tidelog.closures.read_kernels import closure_contains, closure_next, closure_next_pair, closure_node
+from tidelog.joins.expressions import BAD, compare, evaluate, intern_number, is_number
+from tidelog.machine import flags as F
+from tidelog.machine import index_fields as X
+from tidelog.machine import plan_words as P
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine import term_kinds as K
+from tidelog.machine.fact_kernels import SEED, field, find, index_row, mix, record_of, relation_row
+from tidelog.machine.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
+from tidelog.machine.status import DONE, FULL_TERMS, MATCH, NEED_CALLS, PAUSED
+
+PASSED = -10
+FAILED = -11
+
+# Where in the scratch memory a pair of a closure is put together: `find` and the keys of a probe use its beginning.
+PAIR = 64
+
+
+@inlined
+def plan_word(m, plan, word):
+    return load_i32(m[M.CODE] + 4 * (plan + word))
+
+
+@inlined
+def value_of(source, variables):
+    """A source is the number of a variable, or -1 - the number of a constant."""
+    if source >= 0:
+        return load_i64(variables + 8 * source)
+    return -1 - source
+
+
+@inlined
+def start(frame, plan, fact):
+    """Prepare a frame to match a plan; `fact` is what its pivot is matched to."""
+    store_i64(frame + 8 * P.FRAME_PLAN, plan)
+    store_i64(frame + 8 * P.FRAME_DEPTH, 0)
+    store_i64(frame + 8 * P.FRAME_ENTERING, 1)
+    store_i64(frame + 8 * P.FRAME_FACT, fact)
+
+
+@inlined
+def head_relation(m, plan):
+    return plan_word(m, plan, P.HEAD_RELATION)
+
+
+@device
+def write_head(m, frame, target):
+    """Write the cells of the head under the frame's match."""
+    plan = load_i64(frame + 8 * P.FRAME_PLAN)
+    sources = m[M.CODE] + 4 * plan_word(m, plan, P.HEAD)
+    variables = frame + 8 * P.FRAME_VARIABLES
+    for column in range(plan_word(m, plan, P.WIDTH)):
+        store_i32(target + 4 * column, value_of(load_i32(sources + 4 * column), variables))
+
+
+@inlined
+def matched_fact(m, frame, step):
+    """The fact that a step of a match took."""
+    plan = load_i64(frame + 8 * P.FRAME_PLAN)
+    place = P.FRAME_VARIABLES + plan_word(m, plan, P.VARIABLES) + plan_word(m, plan, P.STEPS) + step
+    return load_i64(frame + 8 * place)
+
+
+@device
+def first_in_index(m, step, variables):
+    """The newest fact whose indexed columns hold the step's key, or -1."""
+    index = index_row(m, load_i32(step + 4 * P.S_INDEX))
+    row = relation_row(m, load_i32(step + 4 * P.S_RELATION))
+    cells = field(row, R.CELLS)
+    width = field(row, R.WIDTH)
+    column_count = field(index, X.COLUMN_COUNT)
+    columns = field(index, X.COLUMNS)
+    sources = step + 4 * P.S_LISTS
+    hashed = SEED
+    for position in range(column_count):
+        hashed = mix(hashed, value_of(load_i32(sources + 4 * position), variables))
+    slot_count = field(index, X.SLOT_COUNT)
+    slots = field(index, X.SLOTS)
+    slot = (hashed * slot_count) >> 32
+    while True:
+        fact = load_i32(slots + 4 * slot)
+        if fact == R.EMPTY:
+            return -1
+        record = cells + fact * width
+        same = True
+        for position in range(column_count):
+            cell = load_i32(record + 4 * load_i32(columns + 4 * position))
+            if cell != value_of(load_i32(sources + 4 * position), variables):
+                same = False
+                break
+        if same:
+            return fact
+        slot += 1
+        if slot == slot_count:
+            slot = 0
+
+
+@device
+def probe(m, step, variables):
+    """The fact whose every cell the step's key gives, or -1. The row is put together on the expression stack."""
+    row_address = m[M.SCRATCH]
+    sources = step + 4 * P.S_LISTS
+    for position in range(load_i32(step + 4 * P.S_KEYS)):
+        store_i32(row_address + 4 * position, value_of(load_i32(sources + 4 * position), variables))
+    return find(m, load_i32(step + 4 * P.S_RELATION), row_address)
+
+
+@device
+def pivot_fits(step, record, variables):
+    """Whether a pivot's record has the constants of its atom where they belong."""
+    at = step + 4 * P.S_LISTS
+    for _ in range(load_i32(step + 4 * P.S_KEYS)):
+        if load_i32(record + 4 * load_i32(at)) != value_of(load_i32(at + 4), variables):
+            return False
+        at += 8
+    return True
+
+
+@device
+def bind(at, outputs, checks, record, variables):
+    """Bind the variables that an atom sees first; False where a repeated variable disagrees."""
+    for _ in range(outputs):
+        store_i64(variables + 8 * load_i32(at + 4), load_i32(record + 4 * load_i32(at)))
+        at += 8
+    for _ in range(checks):
+        if load_i64(variables + 8 * load_i32(at + 4)) != load_i32(record + 4 * load_i32(at)):
+            return False
+        at += 8
+    return True
+
+
+@device
+def repeated_agree(at, checks, record):
+    """Whether columns of one record that share a variable found only in a negated atom agree."""
+    for _ in range(checks):
+        if load_i32(record + 4 * load_i32(at)) != load_i32(record + 4 * load_i32(at + 4)):
+            return False
+        at += 8
+    return True
+
+
+@device
+def absent(m, step, kind, variables):
+    """Whether no fact matches a negated atom."""
+    row = relation_row(m, load_i32(step + 4 * P.S_RELATION))
+    forbidden = m[M.ABSENT + load_i32(step + 4 * P.S_ROLE)]
+    cells = field(row, R.CELLS)
+    width = field(row, R.WIDTH)
+    flags = field(row, R.FLAGS)
+    checks = load_i32(step + 4 * P.S_CHECKS)
+    checks_at = step + 4 * (P.S_LISTS + load_i32(step + 4 * P.S_KEYS))
+    if kind == P.STEP_ABSENT_PROBE:
+        fact = probe(m, step, variables)
+        return fact < 0 or load_i32(cells + fact * width + flags) & forbidden == 0
+    if kind == P.STEP_ABSENT_INDEX:
+        link = field(index_row(m, load_i32(step + 4 * P.S_INDEX)), X.LINK)
+        fact = first_in_index(m, step, variables)
+        while fact >= 0:
+            record = cells + fact * width
+            m[M.BUDGET] -= 1
+            if load_i32(record + flags) & forbidden and repeated_agree(checks_at, checks, record):
+                return False
+            fact = load_i32(record + link)
+        return True
+    for fact in range(field(row, R.COUNT)):
+        record = cells + fact * width
+        if load_i32(record + flags) & forbidden and repeated_agree(checks_at, checks, record):
+            return False
+    return True
+
+
+@device
+def closure_flags(m, relation, row, pair):
+    """The flags of a pair that a closure holds now: its record's where the update in work brought it."""
+    if field(row, R.COUNT) == 0:
+        return F.IN | F.OLD
+    fact = find(m, relation, pair)
+    return F.IN | F.OLD if fact < 0 else load_i32(record_of(row, fact) + field(row, R.FLAGS))
+
+
+@device
+def next_of_closure(m, step, kind, variables, cursor_at, node_at, entering):
+    """Advance to the next pair of a closure that fits an atom: first those that it holds now, then the records of
+    those gone.
+
+    The cursor is -2 - the closure's own cursor while it walks the closure, the number of a record after that, -1 in
+    the end.
+    """
+    relation = load_i32(step + 4 * P.S_RELATION)
+    row = relation_row(m, relation)
+    view = field(row, R.CLOSURE)
+    role = load_i32(step + 4 * P.S_ROLE)
+    care = m[M.MASKS + 2 * role]
+    want = m[M.MASKS + 2 * role + 1]
+    keys = step + 4 * P.S_LISTS
+    lists = keys + 4 * load_i32(step + 4 * P.S_KEYS)
+    outputs = load_i32(step + 4 * P.S_OUTPUTS)
+    checks = load_i32(step + 4 * P.S_CHECKS)
+    pair = m[M.SCRATCH] + PAIR
+    if kind == P.STEP_CLOSURE_PROBE:
+        if not entering:
+            return False
+        store_i32(pair, value_of(load_i32(keys), variables))
+        store_i32(pair + 4, value_of(load_i32(keys + 4), variables))
+        return closure_pair_flags(m, relation, row, view, pair) & care == want
+    backward = 0
+    key = -1
+    if kind == P.STEP_CLOSURE_INDEX:
+        index = index_row(m, load_i32(step + 4 * P.S_INDEX))
+        backward = load_i32(field(index, X.COLUMNS))
+        key = value_of(load_i32(keys), variables)
+    if entering:
+        store_i64(node_at, closure_node(view, key) if kind == P.STEP_CLOSURE_INDEX else 0)
+    code = -2 if entering else load_i64(cursor_at)
+    while code <= -2:
+        cursor = -2 - code
+        if kind == P.STEP_CLOSURE_INDEX:
+            cursor, other = closure_next(view, load_i64(node_at), backward, cursor)
+            store_i32(pair, other if backward else key)
+            store_i32(pair + 4, key if backward else other)
+            gone = cursor < 0
+        else:
+            node, cursor, first, second = closure_next_pair(view, load_i64(node_at), cursor)
+            store_i64(node_at, node)
+            store_i32(pair, first)
+            store_i32(pair + 4, second)
+            gone = node < 0
+        if gone:
+            code = -1
+            if kind == P.STEP_CLOSURE_INDEX:
+                code = first_in_index(m, step, variables)
+            elif field(row, R.COUNT) > 0:
+                code = 0
+            break
+        code = -2 - cursor
+        m[M.BUDGET] -= 1
+        if closure_flags(m, relation, row, pair) & care == want and bind(lists, outputs, checks, pair, variables):
+            store_i64(cursor_at, code)
+            return True
+    while code >= 0:
+        record = record_of(row, code)
+        if kind == P.STEP_CLOSURE_INDEX:
+            following = load_i32(record + field(index_row(m, load_i32(step + 4 * P.S_INDEX)), X.LINK))
+        else:
+            following = code + 1 if code + 1 < field(row, R.COUNT) else -1
+        flags = load_i32(record + field(row, R.FLAGS))
+        if not flags & F.IN and flags & care == want and bind(lists, outputs, checks, record, variables):
+            store_i64(cursor_at, following)
+            return True
+        code = following
+    store_i64(cursor_at, -1)
+    return False
+
+
+@device
+def closure_pair_flags(m, relation, row, view, pair):
+    """The flags of any pair: 0 where it neither holds nor held."""
+    if closure_contains(view, load_i32(pair), load_i32(pair + 4)):
+        return closure_flags(m, relation, row, pair)
+    if field(row, R.COUNT) == 0:
+        return 0
+    fact = find(m, relation, pair)
+    return 0 if fact < 0 else load_i32(record_of(row, fact) + field(row, R.FLAGS))
+
+
+@device
+def absent_from_closure(m, step, kind, variables):
+    """Whether no pair of a closure matches a negated atom."""
+    relation = load_i32(step + 4 * P.S_RELATION)
+    row = relation_row(m, relation)
+    view = field(row, R.CLOSURE)
+    forbidden = m[M.ABSENT + load_i32(step + 4 * P.S_ROLE)]
+    keys = step + 4 * P.S_LISTS
+    checks = load_i32(step + 4 * P.S_CHECKS)
+    checks_at = keys + 4 * load_i32(step + 4 * P.S_KEYS)
+    pair = m[M.SCRATCH] + PAIR
+    if kind == P.STEP_ABSENT_CLOSURE_PROBE:
+        store_i32(pair, value_of(load_i32(keys), variables))
+        store_i32(pair + 4, value_of(load_i32(keys + 4), variables))
+        return closure_pair_flags(m, relation, row, view, pair) & forbidden == 0
+    node = 0
+    cursor = 0
+    if kind == P.STEP_ABSENT_CLOSURE_INDEX:
+        index = index_row(m, load_i32(step + 4 * P.S_INDEX))
+        backward = load_i32(field(index, X.COLUMNS))
+        key = value_of(load_i32(keys), variables)
+        node = closure_node(view, key)
+        while True:
+            cursor, other = closure_next(view, node, backward, cursor)
+            if cursor < 0:
+                break
+            store_i32(pair, other if backward else key)
+            store_i32(pair + 4, key if backward else other)
+            if closure_flags(m, relation, row, pair) & forbidden:
+                return False
+        fact = first_in_index(m, step, variables)
+        while fact >= 0:
+            record = record_of(row, fact)
+            if load_i32(record + field(row, R.FLAGS)) & forbidden:
+                return False
+            fact = load_i32(record + field(index, X.LINK))
+        return True
+    while True:
+        node, cursor, first, second = closure_next_pair(view, node, cursor)
+        if node < 0:
+            break
+        store_i32(pair, first)
+        store_i32(pair + 4, second)
+        if closure_flags(m, relation, row, pair) & forbidden and repeated_agree(checks_at, checks, pair):
+            return False
+    for fact in range(field(row, R.COUNT)):
+        record = record_of(row, fact)
+        if load_i32(record + field(row, R.FLAGS)) & forbidden and repeated_agree(checks_at, checks, record):
+            return False
+    return True
+
+
+@device
+def call_function(m, step, variables):
+    """Look a function's result up in its memo; ask Python for it where it is missing."""
+    index = index_row(m, load_i32(step + 4 * 2))
+    row = relation_row(m, load_i32(step + 4))
+    count = load_i32(step + 4 * 3)
+    target = load_i32(step + 4 * 4)
+    sources = step + 4 * 5
+    hashed = SEED
+    for position in range(count):
+        hashed = mix(hashed, value_of(load_i32(sources + 4 * position), variables))
+    slot_count = field(index, X.SLOT_COUNT)
+    slot = (hashed * slot_count) >> 32
+    fact = load_i32(field(index, X.SLOTS) + 4 * slot)
+    while fact != R.EMPTY:
+        record = field(row, R.CELLS) + fact * field(row, R.WIDTH)
+        same = True
+        for position in range(count):
+            if load_i32(record + 4 * position) != value_of(load_i32(sources + 4 * position), variables):
+                same = False
+                break
+        if same:
+            result = load_i32(record + 4 * count)
+            if result == K.FAILURE:
+                m[M.ERRORS] += 1
+                return FAILED
+            if target >= 0:
+                store_i64(variables + 8 * target, result)
+                return PASSED
+            return PASSED if load_i64(variables + 8 * (-1 - target)) == result else FAILED
+        slot += 1
+        if slot == slot_count:
+            slot = 0
+        fact = load_i32(field(index, X.SLOTS) + 4 * slot)
+    size = count + 2
+    if m[M.REQUEST_COUNT] + size > m[M.REQUEST_CAPACITY]:
+        return NEED_CALLS
+    request = m[M.REQUESTS] + 4 * m[M.REQUEST_COUNT]
+    store_i32(request, load_i32(step + 4))
+    store_i32(request + 4, count)
+    for position in range(count):
+        store_i32(request + 8 + 4 * position, value_of(load_i32(sources + 4 * position), variables))
+    m[M.REQUEST_COUNT] += size
+    return NEED_CALLS
+
+
+@device
+def run_condition(m, step, kind, variables):
+    """Run a step that passes or fails once: a comparison, an assignment, a function call, a negated atom."""
+    if kind == P.STEP_COMPARE:
+        left_kind = evaluate(m, load_i32(step + 8), variables)
+        left = load_i64(m[M.SCRATCH] + 8)
+        right_kind = evaluate(m, load_i32(step + 12), variables)
+        outcome = compare(m, load_i32(step + 4), left_kind, left, right_kind, load_i64(m[M.SCRATCH] + 8))
+        if outcome < 0:
+            m[M.ERRORS] += 1
+        return PASSED if outcome == 1 else FAILED
+    if kind == P.STEP_ASSIGN:
+        result_kind = evaluate(m, load_i32(step + 8), variables)
+        if result_kind == BAD:
+            m[M.ERRORS] += 1
+            return FAILED
+        bits = load_i64(m[M.SCRATCH] + 8)
+        term = intern_number(m, result_kind, bits) if is_number(result_kind) else bits
+        if term < 0:
+            return FULL_TERMS
+        target = load_i32(step + 4)
+        if target >= 0:
+            store_i64(variables + 8 * target, term)
+            return PASSED
+        return PASSED if load_i64(variables + 8 * (-1 - target)) == term else FAILED
+    if kind == P.STEP_CALL:
+        return call_function(m, step, variables)
+    if kind >= P.STEP_ABSENT_CLOSURE_PROBE:
+        return PASSED if absent_from_closure(m, step, kind, variables) else FAILED
+    return PASSED if absent(m, step, kind, variables) else FAILED
+
+
+@device
+def next_match(m, frame):
+    """Advance a frame to its next match: MATCH, or DONE when there is none left, or a reason to call again."""
+    plan = load_i64(frame + 8 * P.FRAME_PLAN)
+    code = m[M.CODE]
+    steps = load_i32(code + 4 * (plan + P.STEPS))
+    variables = frame + 8 * P.FRAME_VARIABLES
+    cursors = variables + 8 * load_i32(code + 4 * (plan + P.VARIABLES))
+    facts = cursors + 8 * steps
+    depth = load_i64(frame + 8 * P.FRAME_DEPTH)
+    entering = load_i64(frame + 8 * P.FRAME_ENTERING) != 0
+    if depth == steps:
+        # The last call ended in a match: look for another one below it.
+        depth -= 1
+        entering = False
+    while 0 <= depth < steps:
+        step = code + 4 * load_i32(code + 4 * (plan + P.FIRST + depth))
+        kind = load_i32(step + 4 * P.S_KIND)
+        if P.STEP_CLOSURE_PROBE <= kind <= P.STEP_CLOSURE_SCAN:
+            entering = next_of_closure(m, step, kind, variables, cursors + 8 * depth, facts + 8 * depth, entering)
+            depth += 1 if entering else -1
+            if m[M.BUDGET] < 0 and depth < steps:
+                store_i64(frame + 8 * P.FRAME_DEPTH, depth)
+                store_i64(frame + 8 * P.FRAME_ENTERING, 1 if entering else 0)
+                return PAUSED
+            continue
+        if kind > P.STEP_SCAN:
+            outcome = FAILED
+            if entering:
+                outcome = run_condition(m, step, kind, variables)
+            if outcome == PASSED:
+                depth += 1
+            elif outcome == FAILED:
+                depth -= 1
+                entering = False
+            else:
+                store_i64(frame + 8 * P.FRAME_DEPTH, depth)
+                store_i64(frame + 8 * P.FRAME_ENTERING, 1)
+                return outcome
+            continue
+        row = relation_row(m, load_i32(step + 4 * P.S_RELATION))
+        link = 0
+        if kind == P.STEP_INDEX:
+            link = field(index_row(m, load_i32(step + 4 * P.S_INDEX)), X.LINK)
+        if not entering:
+            fact = load_i64(cursors + 8 * depth)
+        elif kind == P.STEP_INDEX:
+            fact = first_in_index(m, step, variables)
+        elif kind == P.STEP_PROBE:
+            fact = probe(m, step, variables)
+        elif kind == P.STEP_PIVOT:
+            fact = load_i64(frame + 8 * P.FRAME_FACT)
+        else:
+            fact = 0 if field(row, R.COUNT) > 0 else -1
+        entering = False
+        cells = field(row, R.CELLS)
+        width = field(row, R.WIDTH)
+        flags = field(row, R.FLAGS)
+        count = field(row, R.COUNT)
+        care = 0
+        want = 0
+        below = 0
+        ranks = 0
+        if kind != P.STEP_PIVOT:
+            role = load_i32(step + 4 * P.S_ROLE)
+            care = m[M.MASKS + 2 * role]
+            want = m[M.MASKS + 2 * role + 1]
+            if role >= P.ROLE_OWN_BEFORE:
+                below = m[M.BELOW]
+                ranks = field(row, R.COUNTERS) + 4
+        outputs = load_i32(step + 4 * P.S_OUTPUTS)
+        checks = load_i32(step + 4 * P.S_CHECKS)
+        lists = step + 4 * (P.S_LISTS + load_i32(step + 4 * P.S_KEYS) * (2 if kind == P.STEP_PIVOT else 1))
+        budget = m[M.BUDGET]
+        while fact >= 0:
+            record = cells + fact * width
+            budget -= 1
+            if kind == P.STEP_INDEX:
+                following = load_i32(record + link)
+            elif kind == P.STEP_SCAN:
+                following = fact + 1 if fact + 1 < count else -1
+            else:
+                following = -1
+            fits = load_i32(record + flags) & care == want
+            if fits and below != 0 and load_i32(record + ranks) + 1 >= below:
+                m[M.LATE] = 1
+                fits = False
+            if (
+                fits
+                and (kind != P.STEP_PIVOT or pivot_fits(step, record, variables))
+                and bind(lists, outputs, checks, record, variables)
+            ):
+                store_i64(cursors + 8 * depth, following)
+                store_i64(facts + 8 * depth, fact)
+                entering = True
+                break
+            fact = following
+        m[M.BUDGET] = budget
+        if entering:
+            depth += 1
+        else:
+            depth -= 1
+        if budget < 0 and depth < steps:
+            store_i64(frame + 8 * P.FRAME_DEPTH, depth)
+            store_i64(frame + 8 * P.FRAME_ENTERING, 1 if entering else 0)
+            return PAUSED
+    store_i64(frame + 8 * P.FRAME_DEPTH, depth)
+    store_i64(frame + 8 * P.FRAME_ENTERING, 0)
+    return MATCH if depth >= 0 else DONE

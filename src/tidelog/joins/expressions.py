@@ -1,0 +1,416 @@
+"""Arithmetic and comparisons inside kernels, on term numbers.
+
+An expression is a row of postfix words (`E_…` in `layout`). Its value is a kind and 64 bits: an integer, the bits of
+a float, or, for every other kind, the number of the term. What goes wrong (division by zero, overflow, a string where
+a number is needed) makes the rule instance fail; the executor counts it. Functions on strings and functions in Python
+are not here: plans call them as steps of their own.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tidelog.machine import plan_words as P
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine import term_kinds as K
+from tidelog.machine.fact_kernels import MASK_32, SEED, mix
+from tidelog.machine.jit import (
+    bits_of_float,
+    device,
+    float_of_bits,
+    inlined,
+    load_i32,
+    load_i64,
+    load_u8,
+    store_i32,
+    store_i64,
+    store_u8,
+)
+
+# Functions of kernels by number; `joins.assembler` translates their names.
+OPERATORS = ("+", "-", "*", "/", "%", "neg", "abs", "min2", "max2", "floor", "ceil", "round", "sqrt", "log", "exp")
+O_ADD, O_SUBTRACT, O_MULTIPLY, O_DIVIDE, O_MODULO, O_NEGATE, O_ABS, O_MIN, O_MAX = 0, 1, 2, 3, 4, 5, 6, 7, 8
+O_FLOOR, O_CEIL, O_ROUND, O_SQRT, O_LOG, O_EXP = 9, 10, 11, 12, 13, 14
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+C_EQUAL, C_UNEQUAL, C_LESS, C_LESS_EQUAL, C_GREATER, C_GREATER_EQUAL = 0, 1, 2, 3, 4, 5
+
+BAD = -1  # the kind of a value that could not be computed
+LARGEST = 9223372036854775807
+SMALLEST = -9223372036854775807 - 1
+TWO_63 = 9223372036854775808.0
+TOP_BIT = 4611686018427387904
+EXACT = 9007199254740992  # up to here, every integer is a float
+LONG_QUOTIENT = 18014398509481984  # two bits more than a float has
+
+
+@inlined
+def term_kind(m, term):
+    return load_u8(m[M.TERM_KINDS] + term)
+
+
+@inlined
+def term_payload(m, term):
+    return load_i64(m[M.TERM_PAYLOADS] + 8 * term)
+
+
+@inlined
+def is_number(kind):
+    return kind in (K.INTEGER, K.FLOAT)
+
+
+@inlined
+def as_float(kind, bits):
+    if kind == K.INTEGER:
+        return float(bits)
+    return float_of_bits(bits)
+
+
+@device
+def compare_numbers(left_kind, left, right_kind, right):
+    """-1, 0 or 1; 2 where a NaN is among them. Exact for integers beside floats."""
+    if left_kind == K.INTEGER and right_kind == K.INTEGER:
+        return -1 if left < right else (1 if left > right else 0)
+    if left_kind == K.FLOAT and right_kind == K.FLOAT:
+        first = float_of_bits(left)
+        second = float_of_bits(right)
+        if first != first or second != second:
+            return 2
+        return -1 if first < second else (1 if first > second else 0)
+    if left_kind == K.FLOAT:
+        mirrored = compare_numbers(right_kind, right, left_kind, left)
+        return mirrored if mirrored == 2 else -mirrored
+    number = float_of_bits(right)
+    if number != number:
+        return 2
+    if number >= TWO_63:
+        return -1
+    if number < -TWO_63:
+        return 1
+    below = math.floor(number)
+    if left != below:
+        return -1 if left < below else 1
+    return -1 if number > below else 0
+
+
+@device
+def compare_texts(m, left, right):
+    """-1, 0 or 1 by code points: UTF-8 orders bytes as it orders code points."""
+    text = m[M.TERM_TEXT]
+    first = text + term_payload(m, left)
+    second = text + term_payload(m, right)
+    first_size = load_i32(m[M.TERM_SIZES] + 4 * left)
+    second_size = load_i32(m[M.TERM_SIZES] + 4 * right)
+    for position in range(min(first_size, second_size)):
+        one = load_u8(first + position)
+        two = load_u8(second + position)
+        if one != two:
+            return -1 if one < two else 1
+    return -1 if first_size < second_size else (1 if first_size > second_size else 0)
+
+
+@device
+def holds(operator, order):
+    if order == 2:
+        return operator == C_UNEQUAL
+    if operator == C_EQUAL:
+        return order == 0
+    if operator == C_UNEQUAL:
+        return order != 0
+    if operator == C_LESS:
+        return order < 0
+    if operator == C_LESS_EQUAL:
+        return order <= 0
+    if operator == C_GREATER:
+        return order > 0
+    return order >= 0
+
+
+@device
+def compare(m, operator, left_kind, left, right_kind, right):
+    """1 if the comparison holds, 0 if not, -1 if the two cannot be compared."""
+    if left_kind == BAD or right_kind == BAD:
+        return -1
+    if is_number(left_kind) and is_number(right_kind):
+        return 1 if holds(operator, compare_numbers(left_kind, left, right_kind, right)) else 0
+    if operator in (C_EQUAL, C_UNEQUAL):
+        same = left_kind == right_kind and left == right
+        return 1 if same == (operator == C_EQUAL) else 0
+    if left_kind != right_kind:
+        return -1
+    if left_kind in (K.STRING, K.IRI):
+        return 1 if holds(operator, compare_texts(m, left, right)) else 0
+    if left_kind == K.BOOLEAN:
+        first = term_payload(m, left)
+        second = term_payload(m, right)
+        return 1 if holds(operator, -1 if first < second else (1 if first > second else 0)) else 0
+    return -1
+
+
+@inlined
+def finite(value):
+    return value - value == 0.0
+
+
+@device
+def integer_product_overflows(left, right):
+    if left == 0 or right == 0:
+        return False
+    estimate = float(left) * float(right)
+    if estimate > 9.3e18 or estimate < -9.3e18:
+        return True
+    if -9.1e18 < estimate < 9.1e18:
+        return False
+    # The estimate is too close to the border: divide instead.
+    if left == -1:
+        return right == SMALLEST
+    if right == -1:
+        return left == SMALLEST
+    if (left > 0) == (right > 0):
+        return abs(left) > LARGEST // abs(right)
+    negative, positive = min(left, right), max(left, right)
+    return negative < SMALLEST // positive + (1 if SMALLEST % positive != 0 else 0)
+
+
+@device
+def integer_operation(operator, left, right, result):
+    """Store the value of an integer operation; False where it leaves 64 bits or divides by zero."""
+    if operator == O_ADD:
+        if (right > 0 and left > LARGEST - right) or (right < 0 and left < SMALLEST - right):
+            return False
+        store_i64(result, left + right)
+    elif operator == O_SUBTRACT:
+        if (right < 0 and left > LARGEST + right) or (right > 0 and left < SMALLEST + right):
+            return False
+        store_i64(result, left - right)
+    elif operator == O_MULTIPLY:
+        if integer_product_overflows(left, right):
+            return False
+        store_i64(result, left * right)
+    elif operator == O_MODULO:
+        if right == 0:
+            return False
+        store_i64(result, 0 if right == -1 else left % right)
+    elif operator == O_MIN:
+        store_i64(result, left if left <= right else right)
+    else:
+        store_i64(result, left if left >= right else right)
+    return True
+
+
+@device
+def float_operation(operator, left, right):
+    """The value of a float operation; NaN where there is none."""
+    if operator == O_ADD:
+        return left + right
+    if operator == O_SUBTRACT:
+        return left - right
+    if operator == O_MULTIPLY:
+        return left * right
+    if right == 0.0:
+        return math.nan
+    if operator == O_DIVIDE:
+        return left / right
+    return left % right
+
+
+@device
+def magnitude(value):
+    """The size of an integer, but half of it for the one whose size leaves 64 bits."""
+    return TOP_BIT if value == SMALLEST else abs(value)
+
+
+@device
+def integer_quotient(left, right):
+    """The float nearest to the quotient of two integers; NaN for a division by zero."""
+    if right == 0:
+        return math.nan
+    if -EXACT <= left <= EXACT and -EXACT <= right <= EXACT:
+        return left / right
+    # Long division, until the quotient has more bits than a float. Whether anything is left goes into its last bit,
+    # so that turning it into a float is the one step that rounds.
+    dividend = magnitude(left)
+    divisor = magnitude(right)
+    quotient = dividend // divisor
+    rest = dividend % divisor
+    scale = (2.0 if left == SMALLEST else 1.0) / (2.0 if right == SMALLEST else 1.0)
+    while quotient < LONG_QUOTIENT and quotient + rest > 0:
+        quotient *= 2
+        if rest >= divisor - rest:
+            quotient += 1
+            rest -= divisor - rest
+        else:
+            rest += rest
+        scale *= 0.5
+    value = float(quotient | (1 if rest != 0 else 0)) * scale
+    return value if (left < 0) == (right < 0) else -value
+
+
+@device
+def binary_operation(operator, slot, other):
+    """Replace the value at `slot` by the operation on it and the value at `other`; False where it fails."""
+    left_kind = load_i64(slot)
+    left = load_i64(slot + 8)
+    right_kind = load_i64(other)
+    right = load_i64(other + 8)
+    if not is_number(left_kind) or not is_number(right_kind):
+        return False
+    if operator in (O_MIN, O_MAX):
+        order = compare_numbers(left_kind, left, right_kind, right)
+        if order == 2:
+            return False
+        if (operator == O_MIN and order == 1) or (operator == O_MAX and order == -1):
+            store_i64(slot, right_kind)
+            store_i64(slot + 8, right)
+        return True
+    if left_kind == K.INTEGER and right_kind == K.INTEGER:
+        if operator != O_DIVIDE:
+            return integer_operation(operator, left, right, slot + 8)
+        value = integer_quotient(left, right)
+    else:
+        value = float_operation(operator, as_float(left_kind, left), as_float(right_kind, right))
+    if not finite(value):
+        return False
+    store_i64(slot, K.FLOAT)
+    store_i64(slot + 8, bits_of_float(value))
+    return True
+
+
+@device
+def round_to_integer(operator, value, slot):
+    # Compiled, `floor` and `ceil` yield integers of 64 bits, whatever the value: look at it before.
+    if not (-TWO_63 <= value < TWO_63):
+        return False
+    if operator == O_FLOOR:
+        rounded = math.floor(value)
+    elif operator == O_CEIL:
+        rounded = math.ceil(value)
+    else:
+        below = math.floor(value)
+        rest = value - below
+        odd = below % 2.0 != 0.0
+        rounded = below + 1.0 if rest > 0.5 or (rest == 0.5 and odd) else below
+    store_i64(slot, K.INTEGER)
+    store_i64(slot + 8, int(rounded))
+    return True
+
+
+@device
+def unary_operation(operator, slot):
+    """Replace the value at `slot` by the operation on it; False where it fails."""
+    kind = load_i64(slot)
+    bits = load_i64(slot + 8)
+    if not is_number(kind):
+        return False
+    if operator in (O_NEGATE, O_ABS):
+        if kind == K.INTEGER:
+            if operator == O_ABS and bits >= 0:
+                return True
+            if bits == SMALLEST:
+                return False
+            store_i64(slot + 8, -bits)
+            return True
+        number = float_of_bits(bits)
+        store_i64(slot + 8, bits_of_float(abs(number) if operator == O_ABS else -number))
+        return True
+    if operator in (O_FLOOR, O_CEIL, O_ROUND):
+        if kind == K.INTEGER:
+            return True
+        number = float_of_bits(bits)
+        if not finite(number):
+            return False
+        return round_to_integer(operator, number, slot)
+    number = as_float(kind, bits)
+    if operator == O_SQRT:
+        if not number >= 0.0:
+            return False
+        value = math.sqrt(number)
+    elif operator == O_LOG:
+        if not number > 0.0:
+            return False
+        value = math.log(number)
+    else:
+        if number > 709.782712893384:
+            return False
+        value = math.exp(number)
+    if not finite(value):
+        return False
+    store_i64(slot, K.FLOAT)
+    store_i64(slot + 8, bits_of_float(value))
+    return True
+
+
+@device
+def evaluate(m, expression, variables):
+    """Compute an expression; its value stands at the bottom of the stack in `M.SCRATCH`, its kind is returned."""
+    code = m[M.CODE]
+    top = m[M.SCRATCH] - 16
+    at = code + 4 * expression
+    while True:
+        word = load_i32(at)
+        if word == P.E_END:
+            return load_i64(m[M.SCRATCH])
+        operand = load_i32(at + 4)
+        at += 8
+        if word == P.E_CALL:
+            if operand <= O_MODULO or operand in (O_MIN, O_MAX):
+                top -= 16
+                fine = binary_operation(operand, top, top + 16)
+            else:
+                fine = unary_operation(operand, top)
+            if not fine:
+                return BAD
+            continue
+        term = load_i64(variables + 8 * operand) if word == P.E_VARIABLE else operand
+        top += 16
+        kind = term_kind(m, term)
+        store_i64(top, kind)
+        store_i64(top + 8, term_payload(m, term) if is_number(kind) else term)
+
+
+@inlined
+def number_hash(kind, bits):
+    return mix(mix(mix(SEED, kind), bits & MASK_32), (bits >> 32) & MASK_32)
+
+
+@device
+def new_term(m):
+    """The number of a new term: one that was given back, or the next; -1 where the dictionary must grow first."""
+    free = m[M.TERM_FREE_COUNT]
+    if free > 0:
+        m[M.TERM_FREE_COUNT] = free - 1
+        return load_i32(m[M.TERM_FREE] + 4 * (free - 1))
+    term = m[M.TERM_COUNT]
+    if term >= m[M.TERM_LIMIT]:
+        return -1
+    m[M.TERM_COUNT] = term + 1
+    return term
+
+
+@device
+def intern_number(m, kind, bits):
+    """The term of a number, a new one where needed; -1 where the dictionary must grow first."""
+    if kind == K.FLOAT and float_of_bits(bits) == 0.0:
+        bits = 0
+    hashed = number_hash(kind, bits)
+    slot_count = m[M.TERM_SLOT_COUNT]
+    slot = (hashed * slot_count) >> 32
+    slots = m[M.TERM_SLOTS]
+    while True:
+        term = load_i32(slots + 4 * slot)
+        if term == R.EMPTY:
+            break
+        if term_kind(m, term) == kind and term_payload(m, term) == bits:
+            return term
+        slot += 1
+        if slot == slot_count:
+            slot = 0
+    term = new_term(m)
+    if term < 0:
+        return -1
+    store_i32(slots + 4 * slot, term)
+    store_u8(m[M.TERM_KINDS] + term, kind)
+    store_i64(m[M.TERM_PAYLOADS] + 8 * term, bits)
+    store_i32(m[M.TERM_SIZES] + 4 * term, 0)
+    store_i32(m[M.TERM_HASHES] + 4 * term, hashed)
+    return term

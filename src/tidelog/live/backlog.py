@@ -1,0 +1,202 @@
+"""What waits to be worked on in `kb.live()`: updates one after the other, merged into batches of net operations.
+
+Of all operations on one fact only the last one counts, and it counts only if it differs from what is explicit now (the
+cancel transitions of Fully Dynamic Materialization Maintenance, section 2.1, with the order of updates kept). A batch
+that is in work can still lose operations: where what comes in takes back at least half of it and brings less than it
+takes back, working on is not worth while. Each such restart leaves fewer operations than there were, so that
+endless deleting and adding again cannot keep a batch from being finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.engine.engine import Engine
+from tidelog.engine.outcome import Request
+from tidelog.live.update_sources import UpdateMapping
+from tidelog.machine import flags as F
+from tidelog.store.relation_parts import Cells
+
+# Rows that are encoded in some tenths of a millisecond.
+FEW_ROWS = 256
+
+Signs = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One update as it was submitted; its number says when."""
+
+    number: int
+    update: UpdateMapping
+
+    @property
+    def changes_rules(self) -> bool:
+        return bool(self.update.get("add_rules") or self.update.get("remove_rules"))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is read in far less than a millisecond."""
+        parts = [rows for key in ("add", "delete") for rows in (self.update.get(key) or {}).values()]
+        return all(isinstance(rows, list | tuple | set) for rows in parts) and sum(map(len, parts)) <= FEW_ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A submission with its facts encoded."""
+
+    number: int
+    delete: Mapping[str, Cells]
+    add: Mapping[str, Cells]
+
+    @property
+    def operations(self) -> int:
+        return sum(len(rows) for facts in (self.delete, self.add) for rows in facts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """What happens to facts of one predicate, each once: whether it is wanted that they are explicit."""
+
+    rows: Cells
+    wanted: Signs
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def only(self, chosen: Signs) -> Operations:
+        return Operations(self.rows[chosen], self.wanted[chosen])
+
+
+@dataclass(slots=True)
+class Batch:
+    """Parts that are worked on together. One thread works on them, while others append to them.
+
+    Operations are netted only where they have to be: a batch of one part, such as a large load, is what it is, until
+    something comes that could take half of it back.
+    """
+
+    parts: list[Part] = field(default_factory=list)
+    arities: dict[str, int] = field(default_factory=dict)
+    _net: dict[str, Operations] = field(default_factory=dict)
+    _netted: int = 0  # parts that `_net` knows of
+    _effective: dict[str, Operations] | None = None
+    _operations: int = 0
+    _counted: int = 0  # parts that are in `_operations`
+    _asked_from: int = 0  # so many operations must have come after it before it can be undone
+
+    @property
+    def last(self) -> int:
+        return self.parts[-1].number
+
+    @property
+    def operations(self) -> int:
+        more = self.parts[self._counted :]
+        self._operations += sum(part.operations for part in more)
+        self._counted += len(more)
+        return self._operations
+
+    @property
+    def net(self) -> Mapping[str, Operations]:
+        """Of the facts that the parts mention, which are explicit after them."""
+        parts = self.parts[:]
+        if self._netted < len(parts):
+            listed: dict[str, list[tuple[Cells, bool]]] = {}
+            for part in parts:
+                for facts, wanted in ((part.delete, False), (part.add, True)):
+                    for predicate, rows in facts.items():
+                        listed.setdefault(predicate, []).append((rows, wanted))
+            self._net = {predicate: _last_ones(pieces) for predicate, pieces in listed.items()}
+            self._netted = len(parts)
+        return self._net
+
+    def append(self, part: Part) -> None:
+        self.parts.append(part)
+
+    def merge(self, later: Batch) -> None:
+        """Let a later batch be part of this one."""
+        self.parts += later.parts
+        self.arities.update(later.arities)
+        self._asked_from = 0
+
+    def split(self) -> list[Batch]:
+        """A batch for each part."""
+        return [Batch([part], dict(self.arities)) for part in self.parts]
+
+    def request(self, engine: Engine) -> Request:
+        """The operations to work on; of several parts only those that change something, as things are now."""
+        if len(self.parts) == 1:
+            return Request(self.parts[0].delete, self.parts[0].add)
+        effective = {name: found for name, net in self.net.items() if len(found := _effective(engine, name, net))}
+        self._effective = effective
+        return Request(
+            {name: rows for name, found in effective.items() if len(rows := found.rows[~found.wanted])},
+            {name: rows for name, found in effective.items() if len(rows := found.rows[found.wanted])},
+        )
+
+    def is_undone_by(self, later: Batch) -> bool:
+        """Whether what comes after this batch, which is in work, makes it better to start again."""
+        come = later.operations
+        count = self.operations if self._effective is None else sum(map(len, self._effective.values()))
+        if come < self._asked_from or 2 * come < count:
+            return False  # It cannot take half back.
+        effective = self.net if self._effective is None else self._effective
+        taken_back = sum(_taken_back(effective[name], after) for name, after in later.net.items() if name in effective)
+        known = sum(_agreeing(self.net[name], after) for name, after in later.net.items() if name in self.net)
+        changed = sum(map(len, later.net.values())) - known
+        missing = max(sum(map(len, effective.values())) - 2 * taken_back, changed + 1 - 2 * taken_back)
+        # An operation more takes back one more at most.
+        self._asked_from = come + (missing + 1) // 2
+        return missing <= 0
+
+
+def _last_ones(pieces: list[tuple[Cells, bool]]) -> Operations:
+    """Of several operations on one fact, the last one."""
+    rows = np.concatenate([rows for rows, _ in pieces])
+    wanted = np.concatenate([np.full(len(rows), wanted) for rows, wanted in pieces])
+    if len(rows) <= FEW_ROWS:
+        last = list({tuple(row): place for place, row in enumerate(rows.tolist())}.values())
+        return Operations(rows[last], wanted[last])
+    _, places = np.unique(_packed(rows)[::-1], return_index=True)
+    places = len(rows) - 1 - places
+    return Operations(rows[places], wanted[places])
+
+
+def _taken_back(before: Operations, after: Operations) -> int:
+    """How many facts the one wants to be otherwise than the other."""
+    return _common(before, after) - _agreeing(before, after)
+
+
+def _agreeing(before: Operations, after: Operations) -> int:
+    """How many facts both want to be the same."""
+    return sum(_common(before.only(before.wanted == sign), after.only(after.wanted == sign)) for sign in (False, True))
+
+
+def _common(before: Operations, after: Operations) -> int:
+    """How many facts both are about."""
+    rows = np.concatenate((before.rows, after.rows))
+    return len(rows) - len(np.unique(_packed(rows)))
+
+
+def _packed(rows: Cells) -> npt.NDArray[np.int64]:
+    """A number for each row, the same for equal rows."""
+    packed = np.zeros(len(rows), np.int64)
+    for column in range(rows.shape[1]):
+        if column > 1:
+            packed = np.unique(packed, return_inverse=True)[1]
+        packed = packed << 32 | rows[:, column]
+    return packed
+
+
+def _effective(engine: Engine, predicate: str, net: Operations) -> Operations:
+    """Those operations that change something, as things are now."""
+    relation = engine.explicit_relation(predicate)
+    if relation is None:
+        return net.only(net.wanted)
+    facts = engine.store.find_facts(relation, net.rows)
+    flags = relation.cells[facts, relation.flags_column]
+    return net.only(((facts >= 0) & (flags & F.EXPLICIT != 0)) != net.wanted)

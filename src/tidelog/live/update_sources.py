@@ -1,0 +1,169 @@
+"""Where the updates of a stream come from: for each kind of source, how to take the next update and how to look ahead.
+
+`take` waits for the next update. Whoever calls it defers signals; what their handlers raise while it waits comes out of
+it, and no update is lost by that. `peek` gives the one after the current update if it is there already, and never
+waits: GETNEXT of Backward/Forward with Marking, Algorithm 1, lines 5 and 8. An iterator cannot be asked whether its
+next item is there, so a thread takes it while the current update is in work.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from queue import Empty, Queue
+from typing import Any, Protocol
+
+from tidelog.errors import DataError
+from tidelog.runtime.signals import check, interruptible
+
+UpdateMapping = Mapping[str, Any]
+
+
+class Source(Protocol):
+    """Updates, one after the other; `None` says that there are no more, or for `peek` none yet."""
+
+    def take(self) -> UpdateMapping | None: ...
+
+    def peek(self) -> UpdateMapping | None: ...
+
+
+# Seconds between two looks for a signal.
+PATIENCE = 0.1
+
+_END = object()
+
+
+def _next(updates: Iterator[UpdateMapping], given: list[Any]) -> UpdateMapping | None:
+    """The next update of an iterator, or `None` after the last. A signal may interrupt the iterator; if that has just
+    given an update, it waits in `given` for the next time.
+    """
+    if not given:
+        interruptible(_give, updates, given)
+    return _checked(given.pop())
+
+
+def _checked(update: Any) -> UpdateMapping | None:
+    """What an iterator or a sequence gave."""
+    if update is None:
+        raise DataError("an update is a mapping, not None; only a queue is ended by None")
+    return None if update is _END else update
+
+
+def _give(updates: Iterator[UpdateMapping], given: list[Any]) -> None:
+    # No handler runs between the two steps of this loop, as it may after a call of `next`.
+    for update in updates:
+        given.append(update)
+        return
+    given.append(_END)
+
+
+class ReadySource:
+    """Updates that are all there."""
+
+    def __init__(self, updates: Sequence[UpdateMapping]) -> None:
+        self._updates = updates
+        self._next = 0
+
+    def take(self) -> UpdateMapping | None:
+        update = self._updates[self._next] if self._next < len(self._updates) else _END
+        self._next += 1
+        return _checked(update)
+
+    def peek(self) -> UpdateMapping | None:
+        return self._updates[self._next] if self._next < len(self._updates) else None
+
+
+class QueueSource:
+    """Updates that other threads put into a queue; `None` in it ends the stream."""
+
+    def __init__(self, updates: Queue[Any]) -> None:
+        self._queue = updates
+        self._ahead: list[UpdateMapping | None] = []
+        self._ended = False
+
+    def take(self) -> UpdateMapping | None:
+        if self._ended:
+            return None
+        update: UpdateMapping | None = self._ahead.pop() if self._ahead else self._get()
+        self._ended = update is None
+        return update
+
+    def _get(self) -> UpdateMapping | None:
+        while True:
+            check()
+            try:
+                update: UpdateMapping | None = self._queue.get(timeout=PATIENCE)
+            except Empty:
+                continue
+            return update
+
+    def peek(self) -> UpdateMapping | None:
+        if not self._ahead:
+            try:
+                self._ahead.append(self._queue.get_nowait())
+            except Empty:
+                return None
+        return self._ahead[0]
+
+
+class IteratorSource:
+    """Updates of an iterator in the order in which it gives them, taken only when they are needed."""
+
+    def __init__(self, updates: Iterator[UpdateMapping]) -> None:
+        self._updates = updates
+        self._given: list[Any] = []
+
+    def take(self) -> UpdateMapping | None:
+        return _next(self._updates, self._given)
+
+    def peek(self) -> UpdateMapping | None:
+        return None
+
+
+class PulledSource:
+    """Updates of an iterator, of which a thread takes the next one while the current one is in work."""
+
+    def __init__(self, updates: Iterator[UpdateMapping]) -> None:
+        self._updates = updates
+        self._given: list[Any] = []
+        self._pull: Future[UpdateMapping | None] | None = None
+
+    def take(self) -> UpdateMapping | None:
+        if self._pull is None:
+            return _next(self._updates, self._given)
+        while not self._pull.done():
+            check()
+            wait_for([self._pull], PATIENCE)
+        pull, self._pull = self._pull, None
+        return pull.result()
+
+    def peek(self) -> UpdateMapping | None:
+        if self._pull is None:
+            self._pull = Future()
+            threading.Thread(target=self._fill, args=(self._pull,), daemon=True).start()
+        # An error of the iterator is raised where its update would come, by `take`.
+        if not self._pull.done() or self._pull.exception() is not None:
+            return None
+        return self._pull.result()
+
+    def _fill(self, pull: Future[UpdateMapping | None]) -> None:
+        try:
+            pull.set_result(_next(self._updates, self._given))
+        except BaseException as problem:
+            pull.set_exception(problem)
+
+
+def source_of(updates: Iterable[UpdateMapping] | Queue[Any], ahead: bool) -> Source:
+    """How to read a list, a queue, or any other iterable of updates; `ahead` says whether somebody will peek."""
+    if isinstance(updates, Queue):
+        return QueueSource(updates)
+    if isinstance(updates, Sequence):
+        return ReadySource(updates)
+    return PulledSource(iter(updates)) if ahead else IteratorSource(iter(updates))
+
+
+def is_async(updates: object) -> bool:
+    """Whether updates come from an asynchronous iterator."""
+    return hasattr(updates, "__aiter__")

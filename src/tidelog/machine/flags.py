@@ -1,0 +1,23 @@
+"""Flags of a fact, one bit each: membership in the sets of the algorithms. Kernels import it as `F`."""
+
+from __future__ import annotations
+
+EXPLICIT = 1  # E
+IN = 2  # I: a rule body may use the fact now
+OLD = 4  # in I when the update began; equals IN between updates
+TOUCHED = 8  # the undo log holds the fact as it was
+PENDING = 16  # derived, and waiting for its own insertion to be processed
+CURRENT = 32  # in the batch that is being processed (N of DR2 and DR5)
+DELETED = 64  # D: examined or overdeleted
+PROCESSED = 128  # O: its consequences have been overdeleted
+CHECKED = 256  # C
+PROVED = 512  # P
+AWAITED = 1024  # in C and not proved when an instance that needs it was looked at
+DOUBTED = 2048  # an instance of it went, and its counter is full: see `machine.counters`
+DISPROVED = 4096  # S
+MARKED = 8192  # a negative mark: the next update deletes it or what it came from
+RETURNING = 16384  # a positive mark: if it goes now, the next update brings it back
+SEEN = 32768  # a changed fact of a negated atom that has been a pivot already
+EXPECTED = 65536  # in D because of a mark that the update before it left
+RESTORED = 131072  # brought back because of a positive mark that the update before it left
+PERSISTENT = EXPLICIT | IN | OLD | MARKED

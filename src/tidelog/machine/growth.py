@@ -1,0 +1,63 @@
+"""Longer arrays with the same beginning, and long work in pieces.
+
+`np.resize` would write the new part too, by repeating the old one: for large arrays that costs more than the work that
+they grow for. Here the new part is left as it comes, and the system gives memory only for what is used of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.machine import array_memory as rooms
+from tidelog.machine.ownership import OWNED
+
+T = TypeVar("T", bound=np.generic)
+
+
+# Records, slots or rows that are gone through in well under a millisecond.
+PIECE = 1 << 15
+
+Breathe = Callable[[], None]
+"""Called between two pieces of what takes long and cannot be left half done: may take new work in, but changes nothing
+that the pieces are about, and does not raise."""
+
+
+def no_breath() -> None:
+    """Nobody waits."""
+
+
+def pieces(count: int, breathe: Breathe) -> Iterator[tuple[int, int]]:
+    """From where to where each piece goes; one at least."""
+    yield 0, min(PIECE, count)
+    for first in range(PIECE, count, PIECE):
+        breathe()
+        yield first, min(first + PIECE, count)
+
+
+def stretch(array: npt.NDArray[T], shape: int | tuple[int, ...]) -> None:
+    """Lengthen an array that owns its memory; the system moves pages and not bytes. Its address is another one then."""
+    OWNED.release(array)
+    array.resize(shape, refcheck=False)
+
+
+def grown(
+    array: npt.NDArray[T],
+    length: int,
+    used: int | None = None,
+    breathe: Breathe = no_breath,
+    spare: rooms.Spare | None = None,
+) -> npt.NDArray[T]:
+    """An array with room for `length` elements, or rows, to take the place of another: it has all of the old ones or
+    those that are used, in the same memory where there is room behind them.
+    """
+    in_place = rooms.lengthened(array, length)
+    if in_place is not None:
+        return in_place
+    longer = rooms.empty((length, *array.shape[1:]), array.dtype, spare, grows=True)
+    for first, last in pieces(len(array) if used is None else used, breathe):
+        longer[first:last] = array[first:last]
+    return longer

@@ -1,0 +1,103 @@
+"""The check before each access of kernels that are compiled with `TIDELOG_CHECKED=1`.
+
+It is one function that is never inlined, or a kernel would take minutes to compile. Kernels know it by a symbol and not
+by its address, so that they can be kept in the cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from tidelog.machine.ownership import (
+    FAULT_ADDRESS,
+    FAULT_SEEN,
+    FAULT_WIDTH,
+    OWNED,
+    ROW_ALIVE,
+    ROW_END,
+    ROW_START,
+    ROW_WORDS,
+    MemoryFault,
+    first_address,
+)
+
+SYMBOL = "tidelog_guard"
+LONG = ir.IntType(64)
+
+# Where the guard finds the ranges, and tells of a fault: for this process alone, as the guard is.
+TABLE = first_address(OWNED.table)
+FAULT = first_address(OWNED.fault)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def word(typing_context: Any, at: Any) -> Any:
+    """A load that is not checked."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(builder.inttoptr(arguments[0], LONG.as_pointer()))
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def put_word(typing_context: Any, at: Any, value: Any) -> Any:
+    """A store that is not checked."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[1], builder.inttoptr(arguments[0], LONG.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@numba.njit(nogil=True)
+def _covers(row, at, width):
+    if word(row + 8 * ROW_START) > at or at + width > word(row + 8 * ROW_END):
+        return False
+    return word(word(row + 8 * ROW_ALIVE)) != 0
+
+
+@numba.cfunc(types.int64(types.int64, types.int64))
+def guard(at, width):
+    """Whether so many bytes from an address on belong to one array. A fault is noted, the first one if there are
+    more.
+    """
+    if width == 0:
+        return 1
+    table = word(TABLE)
+    rows = table + 8
+    low = 0
+    high = word(table)
+    while low < high:
+        middle = (low + high) // 2
+        if word(rows + 8 * (ROW_WORDS * middle + ROW_START)) <= at:
+            low = middle + 1
+        else:
+            high = middle
+    # The last one that begins before it; an earlier one only where arrays over memory of others overlap.
+    for row in range(low - 1, -1, -1):
+        if _covers(rows + 8 * ROW_WORDS * row, at, width):
+            return 1
+    if word(FAULT + 8 * FAULT_SEEN) == 0:
+        put_word(FAULT + 8 * FAULT_ADDRESS, at)
+        put_word(FAULT + 8 * FAULT_WIDTH, width)
+        put_word(FAULT + 8 * FAULT_SEEN, 1)
+    return 0
+
+
+llvm.add_symbol(SYMBOL, guard.address)
+
+
+def check_access(context: Any, builder: Any, at: Any, width: Any) -> None:
+    """Make code that raises `MemoryFault` unless `width` bytes may be touched from `at` on."""
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(LONG, [LONG, LONG]), SYMBOL)
+    allowed = builder.call(function, [at, width])
+    with builder.if_then(cgutils.is_null(builder, allowed), likely=False):
+        context.call_conv.return_user_exc(builder, MemoryFault, ("memory that no array owns",))

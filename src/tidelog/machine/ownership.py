@@ -1,0 +1,256 @@
+"""Which memory kernels may touch: the ranges of addresses that arrays own now, for builds that check every access.
+
+Kernels know memory by its address alone. Two builds of them check each load and store against what is registered here:
+plain Python (`NUMBA_DISABLE_JIT=1`), and kernels that are compiled with `TIDELOG_CHECKED=1`. An access that no array
+owns, or that leaves the array in which it begins, is a `MemoryFault` with the address and the range that lies nearest,
+where other builds would crash or, worse, go on.
+
+Whoever takes the address of an array (`jit.address`) registers the array that its memory belongs to; when that array is
+gone, so is the range. Compiled kernels read the ranges from a table of rows sorted by address. A table is never changed
+but for the word that says whether an owner is alive: a new one is made for every change, and its address is put in the
+place of the old one's, so that kernels in other threads always see a whole one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.machine import array_memory as rooms
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Longs = npt.NDArray[np.int64]
+Owner = Callable[[], Array | None]
+
+CHECKED = os.environ.get("TIDELOG_CHECKED", "0") not in ("", "0")
+
+# Tables that stay, since a kernel in another thread may still be reading one of them.
+TABLES_KEPT = 256
+
+# Ranges from which on those whose owners are gone are looked for.
+CROWDED_FROM = 256
+
+# Addresses that plain Python remembers.
+CELLS_KEPT = 1 << 16
+
+# The words of a row in the table that compiled kernels read, and of what they tell of a fault.
+ROW_START, ROW_END, ROW_ALIVE, ROW_WORDS = 0, 1, 2, 3
+FAULT_SEEN, FAULT_ADDRESS, FAULT_WIDTH, FAULT_WORDS = 0, 1, 2, 3
+
+
+class MemoryFault(AssertionError):
+    """A kernel has tried to touch memory that nobody owns. This is always a defect of tidelog itself."""
+
+
+def _nobody() -> None:
+    """The owner of memory that was let go."""
+
+
+class Range:
+    """The addresses from `start` up to `end`, for as long as the array lives whose memory they are."""
+
+    __slots__ = ("alive", "end", "owner", "start")
+
+    def __init__(self, start: int, end: int, owner: Array) -> None:
+        self.start = start
+        self.end = end
+        # Compiled kernels look at this word, which is 0 as soon as the owner is gone.
+        self.alive = alive = ctypes.c_int64(1)
+
+        def end_life(_: object) -> None:
+            alive.value = 0
+
+        self.owner: Owner = weakref.ref(owner, end_life)
+
+    def end_ownership(self) -> None:
+        self.alive.value = 0
+        self.owner = _nobody  # Numpy moves no array that is referred to, be it weakly.
+
+    def row(self) -> tuple[int, int, int]:
+        """What stands in the table that compiled kernels read."""
+        return self.start, self.end, ctypes.addressof(self.alive)
+
+    def covers(self, at: int, width: int) -> bool:
+        return self.start <= at and at + width <= self.end and self.owner() is not None
+
+    def distance(self, at: int) -> int:
+        return max(self.start - at, at - self.end, 0)
+
+
+def _owner_of(array: Array) -> Array:
+    """The array that a view is a part of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+_first_byte: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
+
+
+def first_address(array: Array) -> int:
+    """The address of an array's first element."""
+    try:
+        # Five times as fast as asking the array, and every call of a kernel asks.
+        return ctypes.addressof(_first_byte(array))
+    except (BufferError, TypeError, ValueError):
+        # It is empty, cannot be written, or has gaps.
+        return int(array.__array_interface__["data"][0])
+
+
+def _bounds(owner: Array) -> tuple[int, int]:
+    """From where to where the memory of an array goes that is no view."""
+    if owner.flags.forc:
+        start = first_address(owner)
+        return start, start + rooms.taken(owner)
+    return np.lib.array_utils.byte_bounds(owner)
+
+
+class Ownership:
+    """All ranges that are owned; `compiled` kernels see them too."""
+
+    def __init__(self, compiled: bool) -> None:
+        self._compiled = compiled
+        self._changing = threading.RLock()  # Python may tidy up, and run anything, in between
+        # By address.
+        self._starts: list[int] = []
+        self._ranges: list[Range] = []
+        self._by_owner: dict[int, Range] = {}
+        self._crowded = CROWDED_FROM
+        # For plain Python: what was found at addresses, with the owner. Each kind of number has its own.
+        self._found: list[dict[int, tuple[Owner, Any]]] = []
+        # What compiled kernels read: the address of the table, and where they tell of a fault.
+        self.table: Longs = np.zeros(1, np.int64)
+        self.fault: Longs = np.zeros(FAULT_WORDS, np.int64)
+        self._tables: deque[tuple[Longs, list[Range]]] = deque(maxlen=TABLES_KEPT)
+        self._publish(np.zeros(1, np.int64), [])
+
+    def register(self, array: Array) -> int:
+        """Let kernels use the memory that an array lies in; where that begins."""
+        at = first_address(array)
+        owner = _owner_of(array)
+        found = self._by_owner.get(id(owner))
+        # What is known may have been lengthened in its room, but is not moved before it is released.
+        if found is not None and found.owner() is owner and found.end - found.start == rooms.taken(owner):
+            return at
+        self.release(owner)
+        start, end = _bounds(owner)
+        if start < end:
+            with self._changing:
+                self._insert(Range(start, end, owner), id(owner))
+        return at
+
+    def release(self, owner: Array) -> None:
+        """An array is about to move: until somebody asks for its address again, its memory is nobody's."""
+        found = self._by_owner.get(id(owner))
+        if found is not None and found.owner() is owner:
+            found.end_ownership()
+            for cells in self._found:
+                cells.clear()
+
+    def _insert(self, new: Range, owner: int) -> None:
+        """Let a range be known, in the place of those that it overlaps whose owners are gone."""
+        starts, ranges = self._starts, self._ranges
+        first = after = bisect_left(starts, new.start)
+        while first and ranges[first - 1].end > new.start and ranges[first - 1].owner() is None:
+            first -= 1
+        while after < len(ranges) and starts[after] < new.end and ranges[after].owner() is None:
+            after += 1
+        gone = ranges[first:after]
+        starts[first:after] = [new.start]
+        ranges[first:after] = [new]
+        self._by_owner[owner] = new
+        if self._compiled:
+            rows = self._tables[-1][0]
+            parts = rows[: 1 + ROW_WORDS * first], new.row(), rows[1 + ROW_WORDS * after :]
+            self._publish(np.concatenate(parts), gone)
+        if len(ranges) > self._crowded:
+            self._forget_the_gone()
+
+    def _forget_the_gone(self) -> None:
+        gone = [found for found in self._ranges if found.owner() is None]
+        self._ranges = [found for found in self._ranges if found.owner() is not None]
+        self._starts = [found.start for found in self._ranges]
+        self._by_owner = {key: found for key, found in self._by_owner.items() if found.owner() is not None}
+        self._crowded = max(CROWDED_FROM, 2 * len(self._ranges))
+        if self._compiled:
+            self._publish(np.array([0, *(word for found in self._ranges for word in found.row())], np.int64), gone)
+
+    def _publish(self, rows: Longs, gone: list[Range]) -> None:
+        """Let compiled kernels see a table; older ones may still be read, and so those that are not in it."""
+        rows[0] = len(rows) // ROW_WORDS
+        self._tables.append((rows, gone))
+        self.table[0] = rows.ctypes.data
+
+    def access(self, kind: type[Any]) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
+        """How plain Python loads and stores numbers of a kind, a type of `ctypes`: only where they are one array's."""
+        width = ctypes.sizeof(kind)
+        found: dict[int, tuple[Owner, Any]] = {}
+        self._found.append(found)
+
+        def look(at: int) -> tuple[Owner, Any]:
+            if len(found) > CELLS_KEPT:
+                found.clear()
+            entry = self._range_of(int(at), width).owner, kind.from_address(int(at))
+            found[int(at)] = entry
+            return entry
+
+        def load(at: int) -> int:
+            entry = found.get(at)
+            if entry is None or entry[0]() is None:
+                entry = look(at)
+            value: int = entry[1].value
+            return value
+
+        def store(at: int, value: int) -> None:
+            entry = found.get(at)
+            if entry is None or entry[0]() is None:
+                entry = look(at)
+            entry[1].value = int(value)
+
+        return load, store
+
+    def _range_of(self, at: int, width: int) -> Range:
+        with self._changing:
+            place = bisect_right(self._starts, at) - 1
+            if place >= 0 and self._ranges[place].covers(at, width):
+                return self._ranges[place]
+            # Arrays over memory of others, as that of an Arrow table, may overlap.
+            for found in self._ranges:
+                if found.covers(at, width):
+                    return found
+        raise self.fault_at(at, width)
+
+    def fault_at(self, at: int, width: int, kernel: str = "a kernel") -> MemoryFault:
+        """What is wrong with an access."""
+        living = [found for found in self._ranges if found.owner() is not None]
+        message = f"{kernel} touches {width} bytes at {at:#x}"
+        dead = next((found for found in self._ranges if found.start <= at < found.end and found.owner() is None), None)
+        if dead is not None:
+            return MemoryFault(f"{message}, in an array of {dead.end - dead.start} bytes that is gone")
+        nearest = min(living, key=lambda found: found.distance(at), default=None)
+        if nearest is None:
+            return MemoryFault(f"{message}, and no array is known")
+        owner = nearest.owner()
+        what = "an array" if owner is None else f"an array of shape {owner.shape} and type {owner.dtype}"
+        return MemoryFault(
+            f"{message}, which no array owns; the nearest range is {nearest.start:#x} to {nearest.end:#x}, {what}, "
+            f"and the access begins {at - nearest.start} bytes from where that does"
+        )
+
+    def seen_fault(self, kernel: str) -> MemoryFault:
+        """The fault that a compiled kernel has met."""
+        at, width = int(self.fault[FAULT_ADDRESS]), int(self.fault[FAULT_WIDTH])
+        self.fault[:] = 0
+        return self.fault_at(at, width, f"`{kernel}`")
+
+
+OWNED = Ownership(compiled=CHECKED)

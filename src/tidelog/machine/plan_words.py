@@ -1,0 +1,88 @@
+"""Words of plans, their steps, short forms, frames and expressions. Kernels import it as `P`.
+
+`joins.assembler` writes plans as flat 32-bit words, and `joins.executor` runs them.
+"""
+
+from __future__ import annotations
+
+# --- roles of a body atom in a plan: which set it is matched in -------------------------------------------------------
+ROLE_LOWER_BEFORE = 0  # predicate of a lower component, left of the pivot
+ROLE_LOWER_AFTER = 1
+ROLE_OWN_BEFORE = 2  # predicate of the rule's own component, left of the pivot
+ROLE_OWN_AFTER = 3
+# For a negated atom: left of the pivot, right of it, or the pivot itself.
+ABSENT_BEFORE = 0
+ABSENT_AFTER = 1
+ABSENT_PIVOT = 2
+
+# --- a plan: words of its header, then the offsets of its steps --------------------------------------------------
+STEPS = 0
+VARIABLES = 1
+HEAD_RELATION = 2
+HEAD = 3  # offset of the sources of the head's cells
+RULE = 4
+WIDTH = 5  # cells of a head
+SHORT = 6  # offset of the plan's short form, or 0
+FIRST = 7  # offsets of the steps from here on
+
+# The short form of a plan that is a pivot and at most two atoms, each joined by one column: the bulk of all work.
+SHORT_ATOMS = 0  # how many are joined to the pivot; the last one's words come first, then those of the one before it
+SHORT_LAST = 1
+SHORT_MIDDLE = 6
+SHORT_SCANNED = 11  # the relation whose facts are the pivots where none are given
+SHORT_SCANNED_ROLE = 12
+SHORT_COVERS = 13  # 1: one atom at most is joined, and a head has the variables of the pivot and no others
+SHORT_HEAD = 14  # for each cell of the head: where from, and which column or constant
+# words of an atom there
+A_RELATION = 0
+A_ROLE = 1
+A_INDEX = 2
+A_KEY = 3  # where the key is from, and which column or constant
+# where a cell is from
+FROM_PIVOT = 0
+FROM_MIDDLE = 1
+FROM_LAST = 2
+FROM_CONSTANT = 3
+
+# steps
+S_KIND = 0
+S_RELATION = 1
+S_ROLE = 2  # one of ROLE_…, for a negated atom one of ABSENT_…
+S_INDEX = 3
+S_KEYS = 4  # number of key words, which follow from S_LISTS on
+S_OUTPUTS = 5  # number of (column, variable) pairs, which follow the keys
+S_CHECKS = 6  # number of (column, variable) pairs, which follow the outputs
+S_LISTS = 7
+
+# A step that probes, follows an index or scans: three kinds in that order, by which `code` counts them off.
+STEP_PIVOT = 0  # keys are (column, source) pairs to compare
+STEP_PROBE = 1  # keys are sources in the order of the columns
+STEP_INDEX = 2
+STEP_SCAN = 3
+STEP_ABSENT_PROBE = 4
+STEP_ABSENT_INDEX = 5
+STEP_ABSENT_SCAN = 6
+STEP_COMPARE = 7  # operator, offset of the left expression, offset of the right one
+STEP_ASSIGN = 8  # variable or -1-variable to compare with, offset of the expression
+STEP_CALL = 9  # memo relation, index, number of arguments, variable or -1-variable to compare with, sources
+
+# The same steps on a relation that is a closure.
+STEP_CLOSURE_PROBE = 10
+STEP_CLOSURE_INDEX = 11
+STEP_CLOSURE_SCAN = 12
+STEP_ABSENT_CLOSURE_PROBE = 13
+STEP_ABSENT_CLOSURE_INDEX = 14
+STEP_ABSENT_CLOSURE_SCAN = 15
+
+# frames: fields of 8 bytes
+FRAME_PLAN = 0
+FRAME_DEPTH = 1
+FRAME_ENTERING = 2
+FRAME_FACT = 3  # the fact that the pivot is matched to
+FRAME_VARIABLES = 4  # then a cursor and a matched fact for each step
+
+# expressions: postfix words
+E_END = 0
+E_VARIABLE = 1
+E_CONSTANT = 2
+E_CALL = 3

@@ -1,0 +1,43 @@
+"""Fields of the relation table, one row for each relation, and of the undo log. Kernels import it as `R`.
+
+A fact is a *record* of 32-bit cells in its relation: its arguments, its flags, its counters where the relation keeps
+them, and one link for each index. One cache line holds all that a join step needs of a fact.
+"""
+
+from __future__ import annotations
+
+CELLS = 0  # address of the records
+WIDTH = 1  # bytes of a record
+ARITY = 2
+COUNT = 3  # records in use, dead ones included
+CAPACITY = 4
+KEYS = 5  # address of the keys of the hash table
+FACTS = 6  # address of the fact numbers of the hash table
+GROUPS = 7  # groups of eight slots in the hash table
+LIMIT = 8  # records that the hash table takes before it must grow
+START = 9  # records in use when the update began
+QUEUE = 10  # address of the facts that wait (next round)
+QUEUE_COUNT = 11
+QUEUE_CAPACITY = 12
+BATCH = 13  # address of the facts in work (this round)
+BATCH_COUNT = 14
+BATCH_CAPACITY = 15
+COUNTERS = 16  # byte offset of the two derivation counters in a record, or 0
+FLAGS = 17  # byte offset of the flags in a record
+INDEX_COUNT = 18
+CLEAN = 19  # 1: every record is in I or waits to be; a head that is found needs no second look
+CLOSURE = 20  # what a closure is read by, or 0; records are then only what changed in the update in work
+MARKS = 21  # how many facts pass a mark on to what they derive
+PAIRS = 22  # address of the relation as a bit matrix, or 0: a bit that is set is a pair in I or waiting to be
+PAIR_ROWS = 23
+PAIR_COLUMNS = 24  # a multiple of 64
+POSTPONED = 25  # 1: new facts do not come into the hash table for now; the bit matrix tells which are known
+INDEXES = 26  # address of the numbers of the relation's indexes
+FIELDS = 32
+STRIDE = FIELDS * 8
+
+EMPTY = -1  # an empty slot; no key and no fact number is negative
+
+# The undo log: relation, fact, flags, non-recursive count, recursive count.
+LOG_FIELDS = 5
+LOG_STRIDE = LOG_FIELDS * 8

@@ -1,0 +1,117 @@
+"""Records to encoded facts: which predicates there are, ids for all their constants, rows of ids in Parquet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidelog.spark.data.dictionary import VALUE_TYPE, Dictionary
+from tidelog.spark.data.fact_parts import Relations
+from tidelog.spark.data.wide_frames import padded, union_all
+from tidelog.spark.small.keyed_files import Ids
+from tidelog.spark.small.record_encoding import FEW_VALUES, encoded
+
+MANY_VALUES = 1_000_000
+
+Shapes = dict[str, dict[int, int]]
+"""For each predicate, how many of its records have how many arguments."""
+
+
+def shapes_of(records: DataFrame) -> Shapes:
+    """The predicates of records and the lengths of their rows; records with a reason do not count."""
+    good = records.where(F.col("reason").isNull())
+    found: Shapes = defaultdict(dict)
+    for row in good.groupBy("predicate", F.size("arguments").alias("arity")).count().collect():
+        found[row["predicate"]][row["arity"]] = row["count"]
+    return dict(found)
+
+
+def load(
+    records: DataFrame, arities: Mapping[str, int], counts: int, dictionary: Dictionary, relations: Relations
+) -> int:
+    """Encode those records of these predicates that have the right arity, and add them; returns how many were new.
+
+    `counts` is how many values they have, or 0 where nobody knows. A handful of them is encoded by the driver."""
+    good = records.where(F.col("reason").isNull())
+    fresh = not any(relations.count(name) for name in arities)
+    if 0 < counts <= FEW_VALUES and fresh and dictionary.is_local:
+        return _load_few(good.toArrow(), arities, dictionary, relations)
+    values = good.select(F.explode("arguments").alias("value"))
+    dictionary.extend(values, large=counts > MANY_VALUES)
+    for name, arity in arities.items():
+        relations.declare(name, arity)
+    if not arities:
+        return 0
+    numbers = {name: (relations[name].number, arity) for name, arity in arities.items()}
+    return sum(relations.add_new(encoded_records(good, numbers, dictionary), list(arities)).values())
+
+
+def _load_few(records: pa.Table, arities: Mapping[str, int], dictionary: Dictionary, relations: Relations) -> int:
+    facts: dict[str, list[Ids]] = {name: [] for name in arities}
+    fitting = [
+        name in arities and len(arguments) == arities[name]
+        for name, arguments in zip(*(records.column(c).to_pylist() for c in ("predicate", "arguments")), strict=True)
+    ]
+    found = encoded(dictionary.parts, dictionary.size, records.filter(pa.array(fitting, pa.bool_())))
+    dictionary.append(found.terms)
+    for name, ids in sorted(found.give):
+        facts[name].append(ids)
+    for name, arity in arities.items():
+        relations.declare(name, arity)
+    return relations.add_few(facts)
+
+
+def encoded_records(
+    records: DataFrame, numbers: Mapping[str, tuple[int, int]], dictionary: Dictionary, kept: Sequence[str] = ()
+) -> DataFrame:
+    """The records of predicates with a number and an arity as rows of ids under these numbers, as wide as the widest.
+
+    Records of another arity, and those with a constant that has no id, are left out. Columns in `kept` go with them."""
+    arities = sorted({arity for _, arity in numbers.values()})
+    width = max(1, *arities)
+    return union_all([_encoded(records, numbers, arity, width, dictionary, kept) for arity in arities])
+
+
+def _encoded(
+    records: DataFrame,
+    wanted: Mapping[str, tuple[int, int]],
+    arity: int,
+    width: int,
+    dictionary: Dictionary,
+    kept: Sequence[str],
+) -> DataFrame:
+    """The rows of all predicates of one arity, under the numbers of their predicates."""
+    numbers = {name: number for name, (number, length) in wanted.items() if length == arity}
+    number_of = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
+    fitting = records.where(F.col("predicate").isin(list(numbers)) & (F.size("arguments") == arity))
+    arguments = [F.col("arguments")[place].alias(f"a{place}") for place in range(arity)]
+    frame = fitting.select(number_of[F.col("predicate")].alias("p"), *arguments, *kept)
+    frame = dictionary.with_ids(frame, {f"a{place}": f"c{place}" for place in range(arity)})
+    if not arity:
+        frame = frame.withColumn("c0", F.lit(0).cast("bigint"))
+    return padded(frame, max(1, arity), width, kept)
+
+
+def decoded_records(rows: DataFrame, numbers: Mapping[str, tuple[int, int]], dictionary: Dictionary) -> DataFrame:
+    """The rows of predicates with a number and an arity, in a wide frame, as records again."""
+    arities = sorted({arity for _, arity in numbers.values()})
+    return union_all([_decoded(rows, numbers, arity, dictionary) for arity in arities])
+
+
+def _decoded(rows: DataFrame, wanted: Mapping[str, tuple[int, int]], arity: int, dictionary: Dictionary) -> DataFrame:
+    names = {number: name for name, (number, length) in wanted.items() if length == arity}
+    name_of = F.create_map(*(F.lit(item) for pair in names.items() for item in pair))
+    frame = rows.where(F.col("p").isin(list(names)))
+    frame = dictionary.with_values(frame, {f"c{number}": f"a{number}" for number in range(arity)})
+    arguments = F.array(*(f"a{number}" for number in range(arity))).cast(f"array<{VALUE_TYPE}>")
+    return frame.select(
+        name_of[F.col("p")].alias("predicate"),
+        arguments.alias("arguments"),
+        F.lit("").alias("source"),
+        F.lit(None).cast("bigint").alias("row"),
+        F.lit(None).cast("string").alias("reason"),
+    )

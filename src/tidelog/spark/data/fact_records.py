@@ -1,0 +1,148 @@
+"""Records: facts on their way in, as rows that carry their predicate, their values and where they were read.
+
+Whatever is read becomes a frame of records. One with a `reason` is no fact but a row that did not fit, to be
+quarantined or told. Files are read by the tasks of the executors with the readers of `tidelog.formats`, a file a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from tidelog.errors import TidelogError
+from tidelog.formats.batch import BOOL, FLOAT, INT, FactBatch, Part, column_of_kinds, join_parts, parts
+from tidelog.formats.folder import read_file
+from tidelog.language.syntax import Atom, Constant
+from tidelog.spark.data.dictionary import ARROW_VALUE, FIELDS, VALUE_TYPE, fields_of
+
+RECORD_TYPE = f"predicate string, arguments array<{VALUE_TYPE}>, source string, row bigint, reason string"
+ARROW_RECORD = pa.schema(
+    [
+        ("predicate", pa.string()),
+        ("arguments", pa.list_(ARROW_VALUE)),
+        ("source", pa.string()),
+        ("row", pa.int64()),
+        ("reason", pa.string()),
+    ]
+)
+
+
+def records_of_atoms(spark: SparkSession, atoms: Iterable[Atom], source: str) -> DataFrame:
+    """The facts of a program's text."""
+    rows = [
+        {
+            "predicate": atom.predicate,
+            "arguments": [
+                dict(zip(FIELDS, fields_of(term.value), strict=True))
+                for term in atom.arguments
+                if isinstance(term, Constant)
+            ],
+            "source": source,
+            "row": atom.place.line if atom.place else None,
+            "reason": None,
+        }
+        for atom in atoms
+    ]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, ARROW_RECORD), RECORD_TYPE)
+
+
+def records_of_files(spark: SparkSession, paths: Sequence[str], header: bool) -> DataFrame:
+    """The facts of files that are named after their predicates; one that cannot be read is a record with the reason."""
+    listed = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}), "path string")
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for path in batch.column("path").to_pylist():
+                yield from _read_whole_file(path, header)
+
+    return listed.repartition(max(1, len(paths))).mapInArrow(read, RECORD_TYPE)
+
+
+def _read_whole_file(path: str, header: bool) -> Iterator[pa.RecordBatch]:
+    try:
+        for batch in read_file(path, header=header):
+            yield record_batch(batch)
+    except TidelogError as error:
+        yield rejected(path, [None], [str(error)])
+
+
+def record_batch(batch: FactBatch, rows: Sequence[int] | None = None) -> pa.RecordBatch:
+    """Facts as records."""
+    count = batch.rows
+    numbers = pa.array(range(batch.first_line, batch.first_line + count) if rows is None else rows, pa.int64())
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.repeat(pa.scalar(batch.predicate), count),
+            _lists([_values(column) for column in batch.columns], count),
+            pa.repeat(pa.scalar(batch.source), count),
+            numbers,
+            pa.nulls(count, pa.string()),
+        ],
+        schema=ARROW_RECORD,
+    )
+
+
+def rejected(source: str, rows: Sequence[int | None], reasons: Sequence[str]) -> pa.RecordBatch:
+    """Records of rows that are no facts."""
+    count = len(rows)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.nulls(count, pa.string()),
+            pa.nulls(count, pa.list_(ARROW_VALUE)),
+            pa.repeat(pa.scalar(source), count),
+            pa.array(rows, pa.int64()),
+            pa.array(reasons, pa.string()),
+        ],
+        schema=ARROW_RECORD,
+    )
+
+
+def _values(column: pa.Array) -> pa.Array:
+    """A column of facts as structs."""
+    found = parts(column)
+    return join_parts(found, [_structs(part) for part in found])
+
+
+def _structs(part: Part) -> pa.Array:
+    count = len(part.values)
+    fields = {
+        "kind": pa.array(np.full(count, part.kind, np.int8)),
+        "text": pa.repeat(pa.scalar(""), count),
+        "integer": pa.array(np.zeros(count, np.int64)),
+        "number": pa.array(np.zeros(count, np.float64)),
+    }
+    if part.kind in (INT, BOOL):
+        fields["integer"] = part.values.cast(pa.int64())
+    elif part.kind == FLOAT:
+        fields["number"] = pc.add(part.values.cast(pa.float64()), 0.0)
+    else:
+        fields["text"] = part.values.cast(pa.string())
+    return pa.StructArray.from_arrays(list(fields.values()), fields=list(ARROW_VALUE))
+
+
+def column_of_structs(structs: pa.StructArray) -> pa.Array:
+    """Structs as a column of facts."""
+    kinds = structs.field("kind").to_numpy(zero_copy_only=False).astype(np.int8)
+    integers, numbers, texts = (structs.field(name) for name in ("integer", "number", "text"))
+
+    def of_kind(kind: int, mask: np.ndarray[Any, Any] | None) -> pa.Array:
+        values = {INT: integers, BOOL: integers, FLOAT: numbers}.get(kind, texts)
+        chosen = values if mask is None else values.filter(pa.array(mask))
+        return chosen.cast(pa.bool_()) if kind == BOOL else chosen
+
+    return column_of_kinds(kinds, of_kind)
+
+
+def _lists(columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    """Columns put together row by row."""
+    arity = len(columns)
+    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * arity)
+    if not columns:
+        return pa.ListArray.from_arrays(offsets, pa.array([], ARROW_VALUE))
+    order = np.arange(rows * arity).reshape(arity, rows).T.ravel()
+    return pa.ListArray.from_arrays(offsets, pa.concat_arrays(list(columns)).take(pa.array(order)))

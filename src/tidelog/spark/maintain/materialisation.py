@@ -1,0 +1,366 @@
+"""A materialisation that lies in Parquet and is kept true: `Materialisation.update` makes each update a new version.
+
+made = Materialisation.create(spark, "folder", "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z).")
+change = made.update(add={"edge": [("a", "b"), ("b", "c")]})
+change.added["path"].show()
+Materialisation.open(spark, "folder").at(1).facts("path").show()
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidelog.api.prefixes import check_prefixes
+from tidelog.errors import StorageError, UnknownRuleError
+from tidelog.language import display_predicate, parse_program, parse_rules, render, resolve_predicate
+from tidelog.language.checks import check_arities, check_rule
+from tidelog.language.identity import rule_key
+from tidelog.language.syntax import Constant, Program, Rule
+from tidelog.program.graph import RuleGraph
+from tidelog.spark.data.dictionary import Dictionary
+from tidelog.spark.data.part_files import native_columns
+from tidelog.spark.maintain.compaction import compacted
+from tidelog.spark.maintain.given_facts import Given, Records
+from tidelog.spark.maintain.layers import CAME, WENT, Snapshot, Stored
+from tidelog.spark.maintain.maintenance_run import Maintenance
+from tidelog.spark.maintain.rule_versions import RuleChanges, changed_rules
+from tidelog.spark.maintain.spark_change import Collected, Decoded, SparkChange
+from tidelog.spark.maintain.update_work import Work
+from tidelog.spark.maintain.version_history import History, Version, relative
+from tidelog.spark.materialise.materialiser import constants_of
+from tidelog.spark.options import OnProgress, Options
+from tidelog.spark.small.changed_facts import changed_facts
+from tidelog.spark.small.constant_lookup import ids_of_constants
+from tidelog.spark.small.parquet_columns import Columns
+from tidelog.spark.small.record_encoding import GIVE, TAKE
+from tidelog.spark.small.version_names import held_by_version
+from tidelog.storage.folder_lock import FolderLock
+from tidelog.values import Row
+
+RuleTexts = str | Iterable[str]
+
+
+class Materialisation:
+    """One version of a materialisation: the current one, which updates move on, or an older one to read."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        history: History,
+        version: Version,
+        options: Options | None,
+        functions: Mapping[str, Callable[..., Any]] | None,
+        on_progress: OnProgress,
+        pinned: bool = False,
+    ) -> None:
+        self._spark = spark
+        self._history = history
+        self._version = version
+        self._options = options or Options()
+        self._functions = dict(functions or {})
+        self._on_progress = on_progress
+        self._pinned = pinned
+        self._graph = RuleGraph(parse_rules("\n".join(version.rules), {}))
+        self._ids: dict[Constant, int] = {}
+        self._columns = Columns()
+
+    @classmethod
+    def create(
+        cls,
+        spark: SparkSession,
+        path: str,
+        program: str = "",
+        add: Given | None = None,
+        options: Options | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        on_progress: OnProgress = lambda _: None,
+    ) -> Materialisation:
+        """Materialise the facts and rules of a text, and more facts, into a folder, as version 1."""
+        folder = Path(path).absolute()
+        history = History(folder)
+        if history.current() is not None:
+            raise StorageError(f"{folder} holds a materialisation already; open it, or choose another folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        parsed = parse_program(program)
+        empty = Version(prefixes=dict(parsed.prefixes))
+        made = cls(spark, history, empty, options, functions, on_progress)
+        made._apply(parsed, (), [(_rows_of(parsed), GIVE), (add or {}, GIVE)], {})
+        return made
+
+    @classmethod
+    def open(
+        cls,
+        spark: SparkSession,
+        path: str,
+        options: Options | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        on_progress: OnProgress = lambda _: None,
+    ) -> Materialisation:
+        """The current version of what lies in a folder."""
+        history = History(Path(path).absolute())
+        current = history.current()
+        if current is None:
+            raise StorageError(f"{path}: there is no materialisation; make one with Materialisation.create")
+        return cls(spark, history, current, options, functions, on_progress)
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def version(self) -> int:
+        return self._version.number
+
+    @property
+    def versions(self) -> list[int]:
+        """The versions that can be read, the current one last."""
+        return self._history.numbers()
+
+    @property
+    def commit_info(self) -> Mapping[str, str]:
+        """What the caller of the update that made this version committed with it."""
+        return dict(self._version.commit)
+
+    @property
+    def rules(self) -> list[str]:
+        prefixes = dict(self._version.prefixes)
+        return [render(rule, prefixes) for rule in self._graph.rules.values()]
+
+    @property
+    def predicates(self) -> list[str]:
+        return sorted(map(self._display, self._version.stored))
+
+    @property
+    def change(self) -> SparkChange:
+        """What the update that made this version did."""
+        return self._change(self._version)
+
+    @property
+    def collected(self) -> Collected:
+        """The same, brought to the driver as values, by their names as programs write them, without a job."""
+        added, removed = (
+            {self._display(name): rows for name, rows in facts.items()}
+            for facts in changed_facts(self._history.folder, self._version)
+        )
+        return Collected(added, removed, self._version.work)
+
+    def __len__(self) -> int:
+        return sum(stored.facts for stored in self._version.stored.values())
+
+    def count(self, predicate: str) -> int:
+        stored = self._version.stored.get(self._resolve(predicate))
+        return stored.facts if stored else 0
+
+    def facts(self, predicate: str) -> DataFrame:
+        """The facts of a predicate, with decoded terms in columns `c0`, `c1`, …"""
+        name = self._known(predicate)
+        return self._native(self._snapshot().facts(name), name, self._version)
+
+    def explicit(self, predicate: str) -> DataFrame:
+        """The explicit facts of a predicate."""
+        name = self._known(predicate)
+        rows = self._snapshot().rows([name]).where("e").select(*self._version.stored[name].columns)
+        return self._native(rows, name, self._version)
+
+    def at(self, version: int) -> Materialisation:
+        """An older version, to read."""
+        found = self._history.version(version)
+        return Materialisation(
+            self._spark, self._history, found, self._options, self._functions, self._on_progress, pinned=True
+        )
+
+    # ── updates ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def update(
+        self,
+        add: Given | None = None,
+        delete: Given | None = None,
+        add_rules: RuleTexts = (),
+        remove_rules: RuleTexts = (),
+        commit: Mapping[str, str] | None = None,
+    ) -> SparkChange:
+        """Apply one update, deletions before additions, and commit it as the next version: all or nothing.
+
+        Facts are given by predicate, as DataFrames or as rows. `commit` is stored with the version, in the same step.
+        """
+        prefixes = dict(self._version.prefixes)
+        text = _joined(add_rules)
+        program = parse_program(text, "<rules>", prefixes) if text else Program()
+        if program.facts or program.queries:
+            parse_rules(text, prefixes)  # refuses facts and queries, and says where they stand
+        held = partial(held_by_version, self._history.folder, self._version, self._graph, self._columns)
+        check_prefixes(held, prefixes, dict(program.prefixes), text)
+        removed = parse_rules(_joined(remove_rules), prefixes | dict(program.prefixes))
+        return self._apply(program, removed, [(add or {}, GIVE), (delete or {}, TAKE)], commit or {})
+
+    def compact(self) -> int:
+        """Put all that lies in layers into one base for each predicate, as a new version; its number."""
+        with self._writing() as folder:
+            stored = compacted(self._spark, self._history.folder, folder, self._version.stored, everything=True)
+            self._commit(replace(self._version, number=self.version + 1, stored=stored, changed={}, work={}))
+        return self.version
+
+    def vacuum(self, keep: int = 2) -> list[int]:
+        """Remove all versions but the newest ones, and the files that only they needed; returns their numbers."""
+        with FolderLock(self._history.folder, exclusive=True):
+            return self._history.vacuum(keep)
+
+    def _apply(
+        self, program: Program, removed: tuple[Rule, ...], given: list[tuple[Given, str]], commit: Mapping[str, str]
+    ) -> SparkChange:
+        prefixes = dict(self._version.prefixes) | dict(program.prefixes)
+        for rule in program.rules:
+            check_rule(rule, frozenset(self._functions), prefixes)
+        known = {name: stored.arity for name, stored in self._version.stored.items()}
+        records = Records(self._spark, prefixes, check_arities(program.rules, known, prefixes))
+        for facts, kind in given:
+            records.add(facts, kind)
+        numbers = self._numbers_of(removed, prefixes)
+        rules = changed_rules(self._graph.copy(), self._new_rules(program.rules, numbers), numbers)
+        with self._writing() as folder:
+            work = self._work(folder, records.arities, rules)
+            Maintenance(work, rules, records, self._on_progress).run()
+            self._commit(self._next_version(work, rules, folder, prefixes, commit))
+        self._graph, self._ids = rules.graph, work.ids
+        return self.change
+
+    @contextmanager
+    def _writing(self) -> Iterator[Path]:
+        """A folder for the files of the next version, while nobody else writes; empty again where something raises."""
+        if self._pinned:
+            raise StorageError(f"version {self.version} is here to be read; open the materialisation to update it")
+        with FolderLock(self._history.folder, exclusive=True):
+            current = self._history.current()
+            if current is not None and current.number != self.version:
+                raise StorageError(f"version {current.number} was committed by another writer; open it again")
+            folder = self._history.begin(self.version + 1)
+            try:
+                yield folder
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+
+    def _work(self, folder: Path, arities: Mapping[str, int], rules: RuleChanges) -> Work:
+        stored = dict(self._version.stored)
+        for name, arity in arities.items():
+            stored.setdefault(name, Stored(len(stored), arity))
+        dictionary = self._dictionary(self._version)
+        wanted = set(constants_of([*rules.normal.values(), *rules.removed.values()]))
+        ids = self._ids | ids_of_constants(dictionary, wanted - self._ids.keys())
+        root = self._history.folder
+        return Work(self._spark, root, folder, self._columns, stored, dictionary, ids, self._functions, self._options)
+
+    def _next_version(
+        self, work: Work, rules: RuleChanges, folder: Path, prefixes: Mapping[str, str], commit: Mapping[str, str]
+    ) -> Version:
+        return Version(
+            self.version + 1,
+            tuple(map(str, rules.graph.rules.values())),
+            prefixes,
+            compacted(self._spark, self._history.folder, folder, work.stored),
+            work.changed,
+            work.told(),
+            relative(work.dictionary.parts, self._history.folder),
+            work.dictionary.size,
+            work.dictionary.floats,
+            dict(commit),
+        )
+
+    def _commit(self, version: Version) -> None:
+        self._history.commit(version)
+        self._version = version
+        self._columns.keep({self._history.folder / path for path in version.paths})
+        for path in self._history.data_folder(version.number).glob("scratch-*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+    # ── rules ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _numbers_of(self, rules: Iterable[Rule], prefixes: Mapping[str, str]) -> list[int]:
+        """The numbers of rules, which are found up to the names of their variables."""
+        known = {rule_key(rule): number for number, rule in self._graph.rules.items()}
+        numbers: dict[int, None] = {}
+        for rule in rules:
+            number = known.get(rule_key(rule))
+            if number is None:
+                raise UnknownRuleError(
+                    f"there is no rule `{render(rule, prefixes)}`; `rules` lists those that there are"
+                )
+            numbers[number] = None
+        return list(numbers)
+
+    def _new_rules(self, rules: Iterable[Rule], removed: Iterable[int]) -> list[Rule]:
+        """The rules that are not there yet: a rule said twice is one rule."""
+        gone = set(removed)
+        present = {rule_key(rule) for number, rule in self._graph.rules.items() if number not in gone}
+        fresh = {rule_key(rule): rule for rule in reversed(list(rules))}
+        return [rule for key, rule in reversed(fresh.items()) if key not in present]
+
+    # ── decoding ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _resolve(self, predicate: str) -> str:
+        return resolve_predicate(predicate, dict(self._version.prefixes))
+
+    def _display(self, predicate: str) -> str:
+        return display_predicate(predicate, dict(self._version.prefixes))
+
+    def _known(self, predicate: str) -> str:
+        name = self._resolve(predicate)
+        if name not in self._version.stored:
+            raise StorageError(f"there is no predicate `{predicate}`; there are {', '.join(self.predicates)}")
+        return name
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(self._spark, self._history.folder, self._version.stored)
+
+    def _dictionary(self, version: Version) -> Dictionary:
+        folder = self._history.folder
+        parts = [str(folder / path) for path in version.terms]
+        return Dictionary(self._spark, str(folder / "terms"), parts, version.terms_count, version.floats)
+
+    def _native(self, facts: DataFrame, name: str, version: Version) -> DataFrame:
+        """Rows of ids as terms in columns of native types."""
+        arity = version.stored[name].arity
+        if arity:
+            columns = {f"c{number}": f"a{number}" for number in range(arity)}
+            facts = self._dictionary(version).with_values(facts, columns).select(*columns.values())
+        return native_columns(facts, arity)
+
+    def _change(self, version: Version) -> SparkChange:
+        snapshot = Snapshot(self._spark, self._history.folder, version.stored)
+        come = {name: changed.come for name, changed in version.changed.items() if changed.come}
+        gone = {name: changed.gone for name, changed in version.changed.items() if changed.gone}
+
+        def decode(which: str) -> Callable[[str], DataFrame]:
+            def decoded(shown: str) -> DataFrame:
+                name = self._resolve(shown)
+                return self._native(snapshot.changed(name, version.changed[name].path, which), name, version)
+
+            return decoded
+
+        return SparkChange(
+            version.number,
+            Decoded(map(self._display, come), decode(CAME)),
+            Decoded(map(self._display, gone), decode(WENT)),
+            {self._display(name): count for name, count in come.items()},
+            {self._display(name): count for name, count in gone.items()},
+            version.work,
+        )
+
+
+def _joined(texts: RuleTexts) -> str:
+    return texts if isinstance(texts, str) else "\n".join(texts)
+
+
+def _rows_of(program: Program) -> dict[str, list[Row]]:
+    """The facts of a program's text by predicate."""
+    rows: dict[str, list[Row]] = {}
+    for fact in program.facts:
+        values = tuple(term.value for term in fact.arguments if isinstance(term, Constant))
+        rows.setdefault(fact.predicate, []).append(values)
+    return rows

@@ -1,0 +1,286 @@
+"""The data pipeline: sources to records, those to encoded facts, these to a materialisation, and that to a version.
+
+Each stage ends in files, so a stage is computed once and nothing large comes to the driver. Rows that do not fit go
+to a data set of their own, with file, row and reason; above a limit they stop the run, and what is published stays.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidelog.errors import DataError
+from tidelog.facts.arguments import check_function
+from tidelog.formats.folder import file_of_predicate
+from tidelog.language import display_predicate, parse_program, resolve_predicate
+from tidelog.spark.data.fact_encoding import Shapes, shapes_of
+from tidelog.spark.data.fact_records import RECORD_TYPE, records_of_atoms
+from tidelog.spark.data.wide_frames import union_all
+from tidelog.spark.materialise.spark_engine import SparkEngine
+from tidelog.spark.options import OnProgress, Options
+from tidelog.spark.pipeline.fact_sources import Source
+from tidelog.spark.pipeline.pipeline_config import PipelineConfig, read_config
+from tidelog.spark.pipeline.publishing import publish
+from tidelog.spark.pipeline.versions import Versions
+from tidelog.spark.session import open_session
+
+QUARANTINE = "quarantine"
+REPORT = "report.json"
+
+
+@dataclass
+class Stage:
+    """What one stage took in or gave out, and how long it took."""
+
+    name: str
+    rows: int
+    seconds: float
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows / self.seconds if self.seconds else 0.0
+
+
+@dataclass
+class Report:
+    """What a run did."""
+
+    version: int
+    stages: list[Stage] = field(default_factory=list)
+    quarantined: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, int] = field(default_factory=dict)
+    terms: int = 0
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+    failed_rule_instances: int = 0
+
+    def lines(self) -> list[str]:
+        found = [
+            f"{stage.name}: {stage.rows:,} rows, {stage.seconds:.1f} s, {stage.rows_per_second:,.0f} rows/s"
+            for stage in self.stages
+        ]
+        found += [f"quarantined: {count:,} rows: {reason}" for reason, count in self.quarantined.items()]
+        if self.failed_rule_instances:
+            found.append(f"{self.failed_rule_instances:,} rule instances had no value and were left out")
+        return [*found, f"version {self.version}: {sum(self.facts.values()):,} facts, {self.terms:,} terms"]
+
+
+class Pipeline:
+    """A program over sources on Spark, published as versions under a folder.
+
+    pipeline = Pipeline(spark, "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z).", "out")
+    pipeline.add(spark.table("edges"), predicate="edge", columns=["from", "to"])
+    report = pipeline.run()
+    pipeline.read("path").show()
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        program: str,
+        output: str,
+        options: Options | None = None,
+        max_bad_rows: int | None = 1000,
+        on_progress: OnProgress = lambda _: None,
+    ) -> None:
+        self._spark = spark
+        self._program = parse_program(program)
+        self._versions = Versions(output)
+        self._options = options
+        self._max_bad_rows = max_bad_rows
+        self._on_progress = on_progress
+        self._sources: list[Source] = []
+        self._functions: dict[str, Callable[..., Any]] = {}
+
+    def add(
+        self,
+        source: str | DataFrame,
+        predicate: str | None = None,
+        format: str | None = None,
+        header: bool = False,
+        columns: Sequence[str | int] | None = None,
+        types: Sequence[str] | None = None,
+    ) -> None:
+        """Take facts from files (a pattern), a table (`format="table"`) or a DataFrame."""
+        path, frame = (source, None) if isinstance(source, str) else ("", source)
+        chosen = tuple(columns) if columns is not None else None
+        self._sources.append(Source(path, predicate, format, header, chosen, tuple(types) if types else None, frame))
+
+    def register(self, name: str, function: Callable[..., Any]) -> None:
+        """Let rules call a Python function by name."""
+        check_function(name, function)
+        self._functions[name] = function
+
+    def read(self, predicate: str) -> DataFrame:
+        """The facts of a predicate in the version that is current."""
+        return self._spark.read.parquet(self._versions.path(self._display(predicate)))
+
+    def _display(self, predicate: str) -> str:
+        prefixes = dict(self._program.prefixes)
+        return display_predicate(resolve_predicate(predicate, prefixes), prefixes)
+
+    # ── a run ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def run(self) -> Report:
+        """Read, encode, materialise and publish; whatever fails leaves the version before it current."""
+        number, folder = self._versions.begin()
+        report = Report(number)
+        work = folder / ".work"
+        engine = SparkEngine(
+            self._spark,
+            self._program,
+            str(work),
+            self._versions.dictionary(self._spark),
+            self._functions,
+            self._options,
+            self._on_progress,
+        )
+        records, shapes = self._read(engine, work, report)
+        self._quarantine(engine, records, shapes, folder, report)
+        self._timed(
+            report,
+            "encode",
+            lambda: engine.load(self._fitting(engine, records, shapes), self._fitting_shapes(engine, shapes)),
+        )
+        self._materialise(engine, report)
+        predicates = self._write(engine, folder, report)
+        report.terms = engine.dictionary.size
+        (folder / REPORT).write_text(json.dumps(asdict(report), indent=1, ensure_ascii=False), encoding="utf-8")
+        self._versions.publish(number, folder, predicates, engine.dictionary)
+        shutil.rmtree(work, ignore_errors=True)
+        return report
+
+    def _timed(self, report: Report, name: str, do: Callable[[], int]) -> None:
+        started = time.monotonic()
+        report.stages.append(Stage(name, do(), time.monotonic() - started))
+        self._on_progress(f"{name}: {report.stages[-1].rows:,} rows, {report.stages[-1].seconds:.1f} s")
+
+    def _read(self, engine: SparkEngine, work: Path, report: Report) -> tuple[DataFrame, Shapes]:
+        """All records in one set of files, and the shapes of the good ones."""
+        path = str(work / "records")
+        found: list[tuple[DataFrame, Shapes]] = []
+
+        def read() -> int:
+            frames = [source.records(self._spark) for source in self._sources]
+            frames.append(records_of_atoms(self._spark, self._program.facts, "the program"))
+            union_all(frames).write.parquet(path)
+            records = self._spark.read.schema(RECORD_TYPE).parquet(path)
+            found.append(engine.resolved(records, shapes_of(records)))
+            return sum(count for counts in found[0][1].values() for count in counts.values())
+
+        self._timed(report, "read", read)
+        return found[0]
+
+    # ── rows that do not fit ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _fitting_shapes(self, engine: SparkEngine, shapes: Shapes) -> Shapes:
+        arities = {name: engine.expected_arity(name, counts) for name, counts in shapes.items()}
+        return {
+            name: {arities[name]: counts[arities[name]]} for name, counts in shapes.items() if arities[name] in counts
+        }
+
+    def _misfits(self, engine: SparkEngine, shapes: Shapes) -> dict[tuple[str, int], int]:
+        """The predicates with rows of a wrong length: by predicate and that length, the right one."""
+        found: dict[tuple[str, int], int] = {}
+        for name, counts in shapes.items():
+            arity = engine.expected_arity(name, counts)
+            found |= {(name, length): arity for length in counts if length != arity}
+        return found
+
+    def _fitting(self, engine: SparkEngine, records: DataFrame, shapes: Shapes) -> DataFrame:
+        misfits = self._misfits(engine, shapes)
+        good = records.where("reason IS NULL")
+        for name, length in misfits:
+            good = good.where(~((F.col("predicate") == name) & (F.size("arguments") == length)))
+        return good
+
+    def _quarantine(
+        self, engine: SparkEngine, records: DataFrame, shapes: Shapes, folder: Path, report: Report
+    ) -> None:
+        reason = F.col("reason")
+        for (name, length), arity in self._misfits(engine, shapes).items():
+            wrong = (F.col("predicate") == name) & (F.size("arguments") == length)
+            told = f"{length} values, but `{self._display(name)}` has {arity} arguments"
+            reason = F.when(wrong, F.lit(told)).otherwise(reason)
+        bad = records.select("source", "row", "predicate", reason.alias("reason")).where("reason IS NOT NULL")
+        counts = {
+            row["reason"]: row["count"] for row in bad.groupBy("reason").count().orderBy("reason").limit(1000).collect()
+        }
+        total = bad.count() if len(counts) == 1000 else sum(counts.values())
+        report.quarantined = counts
+        if not total:
+            return
+        path = str(folder / QUARANTINE)
+        bad.write.mode("overwrite").parquet(path)
+        self._on_progress(f"{total:,} rows are in quarantine: {path}")
+        if self._max_bad_rows is not None and total > self._max_bad_rows:
+            reason_shown, count = max(counts.items(), key=lambda item: item[1])
+            raise DataError(
+                f"{total:,} rows do not fit, more than the limit of {self._max_bad_rows:,}; the most frequent reason "
+                f"({count:,} rows): {reason_shown}. See them all in {path}"
+            )
+
+    # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _materialise(self, engine: SparkEngine, report: Report) -> None:
+        def derive() -> int:
+            before = engine.relations.total
+            statistics = engine.materialise()
+            report.rounds = [asdict(done) for done in statistics.rounds]
+            report.failed_rule_instances = statistics.total_failures
+            return engine.relations.total - before
+
+        self._timed(report, "materialise", derive)
+
+    def _write(self, engine: SparkEngine, folder: Path, report: Report) -> dict[str, dict[str, Any]]:
+        """Write a Parquet data set for each predicate; what the manifest says of them."""
+        relations = engine.relations
+        named = sorted((self._display(predicate), predicate) for predicate in relations)
+        files = {predicate: file_of_predicate(name, "parquet") for name, predicate in named}
+
+        def write_all() -> int:
+            publish(engine, {predicate: folder / path for predicate, path in files.items()})
+            return relations.total
+
+        self._timed(report, "write", write_all)
+        report.facts = {name: relations.count(predicate) for name, predicate in named}
+        return {
+            name: {
+                "path": files[predicate],
+                "facts": relations.count(predicate),
+                "arity": relations[predicate].arity,
+            }
+            for name, predicate in named
+        }
+
+
+def run_pipeline(config_path: str, master: str | None = None) -> int:
+    """`tidelog pipeline run`: do what a configuration file says, and print the report."""
+    config = read_config(config_path)
+    pipeline = configured_pipeline(config, open_session(master or config.master, config.settings))
+    for line in pipeline.run().lines():
+        print(line)
+    return 0
+
+
+def configured_pipeline(config: PipelineConfig, spark: SparkSession) -> Pipeline:
+    """The pipeline that a configuration describes."""
+    pipeline = Pipeline(
+        spark,
+        config.program,
+        config.output,
+        config.options,
+        config.max_bad_rows,
+        lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    for source in config.sources:
+        pipeline.add(source.path, source.predicate, source.format, source.header, source.columns, source.types)
+    return pipeline

@@ -1,0 +1,107 @@
+"""Published results: versions in folders of their own, and a manifest that says which one holds.
+
+The manifest is written beside its place and moved there by one rename, so a reader finds the old version or the
+new one, and a run that dies leaves the old one as it was. Versions are never changed. The dictionary is shared by all
+of them and only grows: the manifest names the files of it that count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tidelog.errors import StorageError
+from tidelog.spark.data.dictionary import Dictionary
+
+MANIFEST = "manifest.json"
+_FORMAT = 1
+
+
+@dataclass
+class Manifest:
+    """What the current version consists of; paths are relative to the folder of the manifest."""
+
+    version: int = 0
+    folder: str = ""
+    predicates: dict[str, dict[str, Any]] = field(default_factory=dict)
+    terms: list[str] = field(default_factory=list)
+    terms_count: int = 0
+    floats: bool = False
+
+
+class Versions:
+    """The versions under one folder, which all executors can reach."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+
+    def current(self) -> Manifest | None:
+        """The manifest of the version that holds; None where nothing was published yet."""
+        path = self.folder / MANIFEST
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{path}: not a readable manifest ({error}); restore it, or publish elsewhere") from None
+        if stored.pop("format", None) != _FORMAT:
+            raise StorageError(f"{path}: written by another version of tidelog; publish into another folder")
+        return Manifest(**stored)
+
+    def begin(self) -> tuple[int, Path]:
+        """The number and the empty folder of the next version; what a run that died left there goes."""
+        current = self.current()
+        number = (current.version if current else 0) + 1
+        folder = self.folder / "versions" / f"{number:06d}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return number, folder
+
+    def dictionary(self, spark: SparkSession) -> Dictionary:
+        """The dictionary of the current version, to be extended."""
+        current = self.current() or Manifest()
+        parts = [str(self.folder / path) for path in current.terms]
+        return Dictionary(spark, str(self.folder / "terms"), parts, current.terms_count, current.floats)
+
+    def publish(self, number: int, folder: Path, predicates: dict[str, dict[str, Any]], terms: Dictionary) -> Manifest:
+        """Make a version the current one, in one step."""
+        manifest = Manifest(
+            number,
+            str(folder.relative_to(self.folder)),
+            predicates,
+            [str(Path(part).relative_to(self.folder)) for part in terms.parts],
+            terms.size,
+            terms.floats,
+        )
+        unfinished = self.folder / f".{MANIFEST}-{os.getpid()}"
+        with unfinished.open("w", encoding="utf-8") as file:
+            json.dump({"format": _FORMAT} | vars(manifest), file, indent=1, ensure_ascii=False)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, self.folder / MANIFEST)
+        return manifest
+
+    def path(self, predicate: str) -> str:
+        """The data set of a predicate in the current version."""
+        current = self.current()
+        if current is None or predicate not in current.predicates:
+            known = ", ".join(sorted(current.predicates)) if current else "nothing is published yet"
+            raise StorageError(f"{self.folder}: no data set of `{predicate}`; there is: {known}")
+        return str(self.folder / current.folder / current.predicates[predicate]["path"])
+
+    def vacuum(self, keep: int = 2) -> list[int]:
+        """Remove all versions but the newest ones; returns the numbers of those that went."""
+        current = self.current()
+        if current is None:
+            return []
+        numbers = sorted(int(path.name) for path in (self.folder / "versions").iterdir() if path.name.isdigit())
+        gone = [number for number in numbers if number <= current.version - max(1, keep)]
+        for number in gone:
+            shutil.rmtree(self.folder / "versions" / f"{number:06d}")
+        return gone

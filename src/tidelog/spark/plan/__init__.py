@@ -1,0 +1,4 @@
+"""Rules and their plans as DataFrames.
+
+Knows: the plans of `program`. Must not know: versions, files, streams.
+"""

@@ -1,0 +1,301 @@
+"""One plan of one rule as a DataFrame: each step of the plan is a join, an anti-join, a column or a filter.
+
+A variable is bound to an id, to a value, or to both. Facts bind ids and expressions values; the other form is looked up
+in the dictionary where a step needs it. `=` and `!=` on plain terms need no values while no constant is a
+float: then two constants are equal by value exactly when they are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from tidelog.language.syntax import Aggregate, Atom, Call, Comparison, Constant, Expression, Variable, variables
+from tidelog.program.normal_form import NormalRule, is_foreign
+from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Step, Take
+from tidelog.spark.data.dictionary import Dictionary, constant_column
+from tidelog.spark.plan.grouping import aggregate
+from tidelog.spark.plan.sql_expressions import Functions, arithmetic, comparison, foreign_call
+
+Lookup = Callable[[Take | Match | Absent], DataFrame]
+"""The facts that a step is to match, in columns `c0`, `c1`, …"""
+
+
+@dataclass
+class Context:
+    """What the rules of a round share. `failures` gathers the counts of rule instances that had no value."""
+
+    spark: SparkSession
+    dictionary: Dictionary
+    ids: Mapping[Constant, int]
+    functions: Functions
+    failures: list[tuple[NormalRule, Observation]] = field(default_factory=list)
+
+    @property
+    def by_identity(self) -> bool:
+        """Whether `=` is sameness of ids."""
+        return not self.dictionary.floats
+
+
+@dataclass(frozen=True)
+class Head:
+    """The facts that a rule yields: columns `c0`, `c1`, … of ids, but for those in `unencoded`, which hold values."""
+
+    frame: DataFrame
+    unencoded: tuple[str, ...]
+
+
+def evaluate(plan: Plan, lookup: Lookup, context: Context, small: bool = False) -> Head:
+    """The heads of all instances that a plan finds, with repetitions.
+
+    Where what the plan starts from is `small`, the matches are sent to the facts and not the other way round."""
+    return _Evaluation(plan.rule, lookup, context, small).run(plan)
+
+
+def needs_values(rule: NormalRule, by_identity: bool) -> bool:
+    """Whether a rule looks at more of its constants than which is which."""
+    comparisons = [item for item in rule.conditions if not (by_identity and is_plain(item))]
+    computed = [item for item in rule.definitions if isinstance(item.expression, Call)]
+    return bool(comparisons or computed or rule.aggregates)
+
+
+def is_plain(item: Comparison) -> bool:
+    """Whether a comparison asks, while no constant is a float, only whether two constants are the same."""
+    return item.operator in ("=", "!=") and not isinstance(item.left, Call) and not isinstance(item.right, Call)
+
+
+class _Evaluation:
+    def __init__(self, rule: NormalRule, lookup: Lookup, context: Context, small: bool) -> None:
+        self._rule = rule
+        self._lookup = lookup
+        self._context = context
+        self._small = small
+        self._frame: DataFrame | None = None
+        self._with_id: set[Variable] = set()
+        self._with_value: set[Variable] = set()
+        self._numbers: dict[Variable, int] = {}
+        self._temporaries = 0
+
+    def run(self, plan: Plan) -> Head:
+        for step in plan.steps:
+            self._take_step(step)
+        return self._aggregated() if self._rule.aggregates else self._plain_head()
+
+    def _take_step(self, step: Step) -> None:
+        match step:
+            case Take(atom=atom):
+                self._take(atom, self._lookup(step))
+            case Match(atom=atom):
+                self._match(atom, self._lookup(step))
+            case Absent(atom=atom):
+                self._reject(atom, self._lookup(step))
+            case Compare(comparison=item):
+                self._filter(self._holds(item))
+            case Define(definition=definition):
+                if step.binds:
+                    self._define(definition.variable, definition.expression)
+                else:
+                    self._check(definition.variable, definition.expression)
+
+    # ── columns of variables ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _number(self, variable: Variable) -> int:
+        return self._numbers.setdefault(variable, len(self._numbers))
+
+    def _id(self, variable: Variable) -> str:
+        return f"x{self._number(variable)}"
+
+    def _value(self, variable: Variable) -> str:
+        return f"v{self._number(variable)}"
+
+    @property
+    def _bound(self) -> set[Variable]:
+        return self._with_id | self._with_value
+
+    @property
+    def _matches(self) -> DataFrame:
+        """The matches so far; at first, one that binds nothing."""
+        if self._frame is None:
+            self._frame = self._context.spark.range(1).select(F.lit(0).alias("unit"))
+        return self._frame
+
+    def _need_ids(self, wanted: Iterable[Variable]) -> None:
+        """Look up the ids of computed values. A value without one is in no fact."""
+        missing = [variable for variable in dict.fromkeys(wanted) if variable not in self._with_id]
+        columns = {self._value(variable): self._id(variable) for variable in missing}
+        if missing:
+            self._frame = self._context.dictionary.with_ids(self._matches, columns, missing=True)
+            self._with_id.update(missing)
+
+    def _need_values(self, wanted: Iterable[Variable]) -> None:
+        missing = [variable for variable in dict.fromkeys(wanted) if variable not in self._with_value]
+        columns = {self._id(variable): self._value(variable) for variable in missing}
+        if missing:
+            self._frame = self._context.dictionary.with_values(self._matches, columns)
+            self._with_value.update(missing)
+
+    # ── atoms ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self, atom: Atom, facts: DataFrame) -> None:
+        """Start from facts; from those of a negated atom only with what the rest of the rule knows of it."""
+        mentioned = list(dict.fromkeys(variables(atom)))
+        kept = [variable for variable in mentioned if variable not in self._rule.negated_only]
+        rows = self._selected(atom, facts, kept)
+        self._frame = rows if len(kept) == len(mentioned) and mentioned else rows.distinct()
+        self._with_id.update(kept)
+
+    def _match(self, atom: Atom, facts: DataFrame) -> None:
+        mentioned = list(dict.fromkeys(variables(atom)))
+        shared = [variable for variable in mentioned if variable in self._bound]
+        self._need_ids(shared)
+        rows = self._selected(atom, facts, mentioned)
+        if self._frame is None:
+            self._frame = rows
+        elif shared:
+            self._frame = self._sent(self._frame).join(rows, [self._id(variable) for variable in shared])
+        else:
+            self._frame = self._sent(self._frame).crossJoin(rows)
+        self._with_id.update(mentioned)
+
+    def _reject(self, atom: Atom, facts: DataFrame) -> None:
+        """Keep the matches for which no fact fits the atom; variables found only here may stand for anything."""
+        shared = [variable for variable in dict.fromkeys(variables(atom)) if variable in self._bound]
+        self._need_ids(shared)
+        rows = self._selected(atom, facts, shared).withColumn("unit", F.lit(0)).distinct()
+        matches = self._matches
+        if "unit" not in matches.columns:
+            matches = matches.withColumn("unit", F.lit(0))
+        keys = [*(self._id(variable) for variable in shared), "unit"]
+        if self._small:
+            rows = rows.join(self._sent(matches.select(*keys)), keys, "left_semi")
+        self._frame = matches.join(rows, keys, "left_anti").drop("unit")
+
+    def _sent(self, frame: DataFrame) -> DataFrame:
+        return F.broadcast(frame) if self._small else frame
+
+    def _selected(self, atom: Atom, facts: DataFrame, kept: list[Variable]) -> DataFrame:
+        """The facts that fit the constants and repeated variables of an atom; the columns of the variables to keep."""
+        first: dict[Variable, str] = {}
+        tests: list[Column] = []
+        for number, term in enumerate(atom.arguments):
+            name = f"c{number}"
+            if isinstance(term, Constant):
+                tests.append(F.col(name) == self._context.ids[term])
+            elif isinstance(term, Variable) and first.setdefault(term, name) != name:
+                tests.append(F.col(name) == F.col(first[term]))
+        rows = facts.where(reduce(Column.__and__, tests)) if tests else facts
+        unit = [] if kept else [F.lit(0).alias("one")]
+        return rows.select(*(F.col(first[variable]).alias(self._id(variable)) for variable in kept), *unit)
+
+    # ── expressions ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _holds(self, item: Comparison) -> Column:
+        if self._context.by_identity and is_plain(item) and self._have_ids(item):
+            left, right = self._term_id(item.left), self._term_id(item.right)
+            return left == right if item.operator == "=" else left != right
+        self._need_values(variables(item))
+        return F.expr(comparison(item.operator, self._computed(item.left), self._computed(item.right)))
+
+    def _have_ids(self, item: Comparison) -> bool:
+        return all(variable in self._with_id for variable in variables(item))
+
+    def _term_id(self, term: Expression) -> Column:
+        return F.lit(self._context.ids[term]) if isinstance(term, Constant) else F.col(self._id(term))  # type: ignore[arg-type]
+
+    def _define(self, variable: Variable, expression: Expression) -> None:
+        if isinstance(expression, Variable) and expression in self._with_id:
+            self._frame = self._matches.withColumn(self._id(variable), F.col(self._id(expression)))
+            self._with_id.add(variable)
+            return
+        self._need_values(variables(expression))
+        computed = self._computed(expression)
+        self._frame = self._matches.withColumn(self._value(variable), F.col(computed))
+        self._with_value.add(variable)
+        if isinstance(expression, Call):
+            self._filter(F.when(F.col(self._value(variable)).isNotNull(), F.lit(True)))
+
+    def _check(self, variable: Variable, expression: Expression) -> None:
+        """Keep the matches in which a variable that is bound already is this very constant."""
+        if isinstance(expression, Variable) and expression in self._with_id:
+            self._frame = self._matches.where(F.col(self._id(variable)) == F.col(self._id(expression)))
+            return
+        self._need_values(variables(expression))
+        computed = self._computed(expression)
+        found = self._context.dictionary.with_ids(self._matches, {computed: "found"}, missing=True)
+        self._frame = found.where(F.col("found") == F.col(self._id(variable))).drop("found")
+
+    def _computed(self, expression: Expression) -> str:
+        """The column that holds the value of an expression; each call has its own, so nothing is computed twice."""
+        match expression:
+            case Constant(value=value):
+                return self._held(constant_column(value))
+            case Variable():
+                return self._value(expression)
+            case Call(function=function, arguments=arguments):
+                values = [self._computed(argument) for argument in arguments]
+                if is_foreign(expression):
+                    return self._held(foreign_call(function, values, self._context.functions))
+                return self._held(F.expr(arithmetic(function, values)))
+
+    def _held(self, column: Column) -> str:
+        self._temporaries += 1
+        name = f"t{self._temporaries}"
+        self._frame = self._matches.withColumn(name, column)
+        return name
+
+    def _filter(self, test: Column) -> None:
+        """Keep the matches for which a test holds; one without a verdict is counted as a failure."""
+        tested = self._matches.withColumn("verdict", test)
+        failed = Observation()
+        self._context.failures.append((self._rule, failed))
+        observed = tested.observe(failed, F.count_if(F.col("verdict").isNull()).alias("failures"))
+        self._frame = observed.where("verdict").drop("verdict")
+
+    # ── heads ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _plain_head(self) -> Head:
+        columns, unencoded = [], []
+        for number, term in enumerate(self._rule.head.arguments):
+            name = f"c{number}"
+            if isinstance(term, Variable) and term not in self._with_id:
+                unencoded.append(name)
+                columns.append(F.col(self._value(term)).alias(name))
+            else:
+                columns.append(self._term_id(term).cast("bigint").alias(name))  # type: ignore[arg-type]
+        if not columns:
+            columns.append(F.lit(0).cast("bigint").alias("c0"))
+        return Head(self._matches.select(*columns), tuple(unencoded))
+
+    def _aggregated(self) -> Head:
+        """Group by the other terms of the head, and by a constant, which there is even where they are none."""
+        arguments = self._rule.head.arguments
+        self._need_values(variable for item in self._rule.aggregates for variable in variables(item))
+        matches = self._matches
+        group: dict[str, Column] = {"everything": F.lit(0)}
+        unencoded = []
+        for number, term in enumerate(arguments):
+            if isinstance(term, Aggregate):
+                unencoded.append(f"c{number}")
+            elif isinstance(term, Variable) and term not in self._with_id:
+                unencoded.append(f"c{number}")
+                group[f"c{number}"] = F.col(self._value(term))
+            else:
+                group[f"c{number}"] = self._term_id(term).cast("bigint")
+        inputs = {
+            f"c{number}": F.col(self._value(term.argument)).alias(f"a{number}")
+            for number, term in enumerate(arguments)
+            if isinstance(term, Aggregate) and isinstance(term.argument, Variable)
+        }
+        rows = matches.select(*(column.alias(name) for name, column in group.items()), *inputs.values())
+        parts = [
+            aggregate(rows, list(group), term.function, f"a{number}", term.distinct, f"c{number}")
+            for number, term in enumerate(arguments)
+            if isinstance(term, Aggregate)
+        ]
+        self._frame = reduce(lambda left, right: left.join(right, list(group)), parts)
+        self._filter(F.when(reduce(Column.__and__, (F.col(name).isNotNull() for name in inputs)), F.lit(True)))
+        return Head(self._matches.select(*(f"c{number}" for number in range(len(arguments)))), tuple(unencoded))

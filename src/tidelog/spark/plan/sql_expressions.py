@@ -1,0 +1,245 @@
+"""Expressions and comparisons as Spark SQL over structs of values.
+
+Arithmetic is Spark's own; each function here is a text in which the arguments are columns. Every other function, built
+in or registered, is called in Python, a batch of rows by Arrow. What has no value (a type that does not fit, division
+by zero, overflow, a result that is not finite) is a null struct, and a comparison that cannot be made a null boolean:
+nulls travel through whatever is built on them.
+
+Numbers are compared exactly, integers with floats too: by the pair of their floor and the rest above it, since casting
+an integer of 64 bits to a float would round it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from tidelog.errors import TidelogError
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR
+from tidelog.spark.data.dictionary import VALUE_TYPE, Fields, fields_of, value_of
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal
+
+Functions = Mapping[str, Callable[..., Any]]
+INFINITY = "double('Infinity')"
+
+
+# ── numbers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_integer(value: str) -> str:
+    return f"{value}.kind = {INT}"
+
+
+def is_number(value: str) -> str:
+    return f"{value}.kind IN ({INT}, {FLOAT})"
+
+
+def is_nan(value: str) -> str:
+    return f"({value}.kind = {FLOAT} AND isnan({value}.number))"
+
+
+def as_double(value: str) -> str:
+    """A number as a double; null for all else."""
+    return f"CASE {value}.kind WHEN {INT} THEN double({value}.integer) WHEN {FLOAT} THEN {value}.number END"
+
+
+def from_integer(integer: str) -> str:
+    """The value of a bigint; null stays null."""
+    return f"nvl2({integer}, named_struct('kind', {INT}Y, 'text', '', 'integer', {integer}, 'number', 0D), NULL)"
+
+
+def from_double(number: str, finite: bool = True) -> str:
+    """The value of a double, its zero without a sign; null for null, and for what is not finite unless allowed."""
+    fits = f"abs({number}) < {INFINITY}" if finite else f"{number} IS NOT NULL"
+    return f"IF({fits}, named_struct('kind', {FLOAT}Y, 'text', '', 'integer', 0L, 'number', {number} + 0D), NULL)"
+
+
+def _in_range(number: str) -> str:
+    return f"({number} >= -{2**63}D AND {number} < {2**63}D)"
+
+
+def floor_and_rest(value: str) -> str:
+    """A struct by which numbers, but for NaN, are ordered by value. Beyond 64 bits, the rest is the whole number."""
+    number = f"{value}.number"
+    beyond = f"IF({number} > 0, {INTEGER_MAX}L, {INTEGER_MIN + 1}L - 1L)"
+    return (
+        f"CASE WHEN {is_integer(value)} THEN named_struct('floor', {value}.integer, 'rest', 0D) "
+        f"WHEN {_in_range(number)} THEN named_struct('floor', floor({number}), 'rest', {number} - floor({number})) "
+        f"ELSE named_struct('floor', {beyond}, 'rest', {number}) END"
+    )
+
+
+# ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arithmetic(function: str, arguments: list[str]) -> str:
+    """An arithmetic function of one or two columns of values."""
+    return _BINARY[function](*arguments) if len(arguments) == 2 else _UNARY[function](*arguments)
+
+
+def _on_numbers(integers: Callable[[str, str], str], doubles: Callable[[str, str], str]) -> Callable[[str, str], str]:
+    def apply(left: str, right: str) -> str:
+        of_integers = from_integer(integers(f"{left}.integer", f"{right}.integer"))
+        of_doubles = from_double(f"({doubles(as_double(left), as_double(right))})")
+        return f"IF({is_integer(left)} AND {is_integer(right)}, {of_integers}, {of_doubles})"
+
+    return apply
+
+
+# Up to here, every integer is a double; and a quotient of so many bits more than 2 ** 54 is rounded only once.
+_EXACT = 2**53
+_SHIFT = 55
+
+
+def _divide(left: str, right: str) -> str:
+    """The double nearest to a quotient: that of integers beyond 2 ** 53 is no quotient of doubles."""
+    small = " AND ".join(f"{value}.integer BETWEEN -{_EXACT}L AND {_EXACT}L" for value in (left, right))
+    plain = f"({as_double(left)}) / nullif({as_double(right)}, 0D)"
+    both = f"{is_integer(left)} AND {is_integer(right)} AND {left}.integer != 0 AND {right}.integer != 0"
+    return from_double(
+        f"(IF({both} AND NOT ({small}), {_long_quotient(f'{left}.integer', f'{right}.integer')}, {plain}))"
+    )
+
+
+def _long_quotient(left: str, right: str) -> str:
+    """A quotient of bigints other than 0, from 63 bits of each; whether there is a rest goes into its last bit."""
+    shifted = f"({_leading(left)} * {2**_SHIFT}BD)"
+    divisor = _leading(right)
+    bits = f"(({shifted} div {divisor}) | IF({shifted} % {divisor} = 0, 0L, 1L))"
+    sign = f"IF(({left} < 0) = ({right} < 0), 1D, -1D)"
+    return f"({sign} * double({bits}) * pow(2D, double({_length(left)} - {_length(right)} - {_SHIFT})))"
+
+
+def _magnitude(integer: str) -> str:
+    """The size of a bigint, but half of it for the one whose size is none."""
+    return f"IF({integer} < -{INTEGER_MAX}L, {2**62}L, abs({integer}))"
+
+
+def _length(integer: str) -> str:
+    """How many bits the size of a bigint has."""
+    return f"(length(bin({_magnitude(integer)})) + IF({integer} < -{INTEGER_MAX}L, 1, 0))"
+
+
+def _leading(integer: str) -> str:
+    """The size of a bigint, moved up until it fills 63 bits, as a decimal."""
+    moved = f"shiftleft({_magnitude(integer)}, 63 - length(bin({_magnitude(integer)})))"
+    return f"CAST({moved} AS decimal(19, 0))"
+
+
+def _modulo(left: str, right: str) -> str:
+    """A remainder has the sign of the divisor."""
+    rest = f"({left} % nullif({right}, 0))"
+    return f"IF({rest} != 0 AND ({rest} < 0) != ({right} < 0), {rest} + {right}, {rest})"
+
+
+def _chosen(order: str) -> Callable[[str, str], str]:
+    """The one of two numbers that comes first in an order; the left one of two equal ones."""
+
+    def choose(left: str, right: str) -> str:
+        ordered = f"{is_number(left)} AND {is_number(right)} AND NOT {is_nan(left)} AND NOT {is_nan(right)}"
+        return f"IF({ordered}, IF({floor_and_rest(left)} {order} {floor_and_rest(right)}, {left}, {right}), NULL)"
+
+    return choose
+
+
+def _negate(value: str) -> str:
+    negative = from_integer(f"try_subtract(0L, {value}.integer)")
+    return f"IF({is_integer(value)}, {negative}, {from_double(f'(-({as_double(value)}))', finite=False)})"
+
+
+def _absolute(value: str) -> str:
+    return f"CASE WHEN {as_double(value)} < 0 THEN {_negate(value)} WHEN {is_number(value)} THEN {value} END"
+
+
+def _to_integer(function: str) -> Callable[[str], str]:
+    def apply(value: str) -> str:
+        number = f"{value}.number"
+        whole = from_integer(f"IF({_in_range(number)}, try_cast({function}({number}) AS bigint), NULL)")
+        return f"CASE {value}.kind WHEN {INT} THEN {value} WHEN {FLOAT} THEN {whole} END"
+
+    return apply
+
+
+def _of_double(function: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda value: from_double(function(f"({as_double(value)})"))
+
+
+_BINARY: Mapping[str, Callable[[str, str], str]] = {
+    "+": _on_numbers("try_add({}, {})".format, "({}) + ({})".format),
+    "-": _on_numbers("try_subtract({}, {})".format, "({}) - ({})".format),
+    "*": _on_numbers("try_multiply({}, {})".format, "({}) * ({})".format),
+    "/": _divide,
+    "%": _on_numbers(_modulo, lambda left, right: _modulo(f"({left})", f"({right})")),
+    "min2": _chosen("<="),
+    "max2": _chosen(">="),
+}
+_UNARY: Mapping[str, Callable[[str], str]] = {
+    "neg": _negate,
+    "abs": _absolute,
+    "floor": _to_integer("floor"),
+    "ceil": _to_integer("ceil"),
+    "round": _to_integer("rint"),
+    "sqrt": _of_double("IF({0} >= 0, sqrt({0}), NULL)".format),
+    "log": _of_double("IF({0} > 0, ln({0}), NULL)".format),
+    "exp": _of_double("exp({})".format),
+}
+
+
+# ── comparisons ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def comparison(operator: str, left: str, right: str) -> str:
+    """Whether a comparison of two columns of values holds; null where it cannot be made."""
+    ordered_numbers = f"NOT {is_nan(left)} AND NOT {is_nan(right)}"
+    numbers = f"{is_number(left)} AND {is_number(right)}"
+    if operator in ("=", "!="):
+        same = f"{floor_and_rest(left)} = {floor_and_rest(right)} AND {ordered_numbers}"
+        verdict = f"IF({numbers}, {same}, {left} = {right})"
+        verdict = verdict if operator == "=" else f"NOT {verdict}"
+        return f"IF({left} IS NULL OR {right} IS NULL, NULL, {verdict})"
+    return (
+        f"CASE WHEN {numbers} THEN {floor_and_rest(left)} {operator} {floor_and_rest(right)} AND {ordered_numbers} "
+        f"WHEN {left}.kind != {right}.kind THEN NULL "
+        f"WHEN {left}.kind IN ({STR}, {IRI_KIND}) THEN {left}.text {operator} {right}.text "
+        f"WHEN {left}.kind = {BOOL} THEN {left}.integer {operator} {right}.integer END"
+    )
+
+
+# ── functions called in Python ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def foreign_call(name: str, arguments: list[str], functions: Functions) -> Column:
+    """A function that is no plain arithmetic, called in Python for each row."""
+    from tidelog.engine.function_calls import BUILT_IN
+
+    function = functions.get(name, BUILT_IN.get(name))
+    if function is None:
+        raise TidelogError(f"the function `{name}` is not registered; register it with register({name!r}, function)")
+    return F.udf(_row_function(function), VALUE_TYPE, useArrow=True)(*arguments)
+
+
+def _row_function(function: Callable[..., Any]) -> Callable[..., Fields | None]:
+    def call(*arguments: Any) -> Fields | None:
+        if any(argument is None for argument in arguments):
+            return None
+        try:
+            result = function(*(value_of(tuple(argument)) for argument in arguments))
+        except Exception:  # A registered function may raise anything; the rule instance fails, and is counted.
+            return None
+        return _checked_fields(result)
+
+    return call
+
+
+def _checked_fields(result: Any) -> Fields | None:
+    """The fields of a result that a fact can hold; None for all others."""
+    if hasattr(result, "item") and not isinstance(result, str):
+        result = result.item()
+    if not isinstance(result, str | int | float | bool | IRI | Literal):
+        return None
+    if isinstance(result, int) and not INTEGER_MIN <= result <= INTEGER_MAX:
+        return None
+    return fields_of(result)

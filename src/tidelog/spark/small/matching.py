@@ -1,0 +1,152 @@
+"""One plan of one rule over facts that are looked up: each step extends the matches so far, all of them at once.
+
+It is what `spark.plan.rule_frames` is for DataFrames, on tuples of ids. Steps that need the values of
+constants have them computed (`values.py`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from tidelog.language.syntax import Atom, Call, Comparison, Constant, Expression, Term, Variable, variables
+from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Take
+from tidelog.spark.plan.rule_frames import is_plain
+from tidelog.spark.small.keyed_files import Ids
+from tidelog.spark.small.term_values import Values
+
+
+class Facts(Protocol):
+    """A set of facts that can be looked into by key."""
+
+    def all(self) -> Iterable[Ids]: ...
+
+    def matching(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]: ...
+
+    def some(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
+        """At least one fact for each key for which there are any."""
+
+
+Lookup = Callable[[Take | Match | Absent], Facts]
+"""The facts that a step is to match."""
+
+
+class Matches:
+    """The instances of a rule that a plan finds: for each the ids of all variables."""
+
+    def __init__(self, ids: Mapping[Constant, int], values: Values) -> None:
+        self._ids = ids
+        self._values = values
+        self._places: dict[Variable, int] = {}
+        self._rows: list[Ids] = [()]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def values(self, terms: Sequence[Term]) -> list[Ids]:
+        """The ids of some terms in each instance."""
+        places = [self._places[term] if isinstance(term, Variable) else ~self._constant(term) for term in terms]
+        return [tuple([row[place] if place >= 0 else ~place for place in places]) for row in self._rows]
+
+    def _constant(self, term: Term) -> int:
+        assert isinstance(term, Constant)
+        return self._ids[term] if term in self._ids else self._values.ids([term.value])[0]
+
+    def take(self, atom: Atom, facts: Facts, ignored: Collection[Variable]) -> None:
+        """Start from facts, and forget the variables that the rest of the rule does not know."""
+        found = self._parts(atom, (), facts.all())
+        if all(variable in ignored for variable in variables(atom)):
+            self._rows = [()] if found else []
+            return
+        self._bind(atom)
+        self._rows = found.get((), [])
+        if any(variable in ignored for variable in variables(atom)):
+            kept = {variable: place for variable, place in self._places.items() if variable not in ignored}
+            self._rows = list(dict.fromkeys(tuple(row[place] for place in kept.values()) for row in self._rows))
+            self._places = {variable: place for place, variable in enumerate(kept)}
+
+    def match(self, atom: Atom, bound: Sequence[int], facts: Facts, few: bool) -> None:
+        """Extend each match by the facts that fit it; where `few` do, by some of them."""
+        keys = self.values([atom.arguments[column] for column in bound])
+        free = [term for column, term in enumerate(atom.arguments) if column not in bound]
+        look_up = facts.some if few and len(set(free)) == len(free) else facts.matching
+        index = self._parts(atom, bound, look_up(bound, set(keys)))
+        self._bind(atom)
+        self._rows = [row + part for row, key in zip(self._rows, keys, strict=True) for part in index.get(key, ())]
+
+    def reject(self, atom: Atom, bound: Sequence[int], facts: Facts) -> None:
+        """Keep the matches that no fact fits."""
+        keys = self.values([atom.arguments[column] for column in bound])
+        index = self._parts(atom, bound, facts.matching(bound, set(keys)))
+        self._rows = [row for row, key in zip(self._rows, keys, strict=True) if key not in index]
+
+    def compare(self, comparison: Comparison) -> None:
+        """Keep the matches in which a comparison holds."""
+        if self._values.by_identity and is_plain(comparison):
+            self._keep(self.values([comparison.left]), self.values([comparison.right]), comparison.operator == "=")
+            return
+        verdicts = self._values.holds(comparison, self.values(list(dict.fromkeys(variables(comparison)))))
+        self._rows = [row for row, holds in zip(self._rows, verdicts, strict=True) if holds]
+
+    def define(self, variable: Variable, expression: Expression, binds: bool) -> None:
+        """Bind a variable to what an expression is, or keep the matches in which it is that very constant."""
+        if isinstance(expression, Call):
+            found = self._values.computed(expression, self.values(list(dict.fromkeys(variables(expression)))))
+            self._rows = [row for row, id_ in zip(self._rows, found, strict=True) if id_ is not None]
+            values: list[Ids] = [(id_,) for id_ in found if id_ is not None]
+        else:
+            values = self.values([expression])
+        if not binds:
+            self._keep(self.values([variable]), values, True)
+            return
+        self._places[variable] = len(self._places)
+        self._rows = [row + value for row, value in zip(self._rows, values, strict=True)]
+
+    def _keep(self, left: Sequence[Ids], right: Sequence[Ids], same: bool) -> None:
+        matches = zip(self._rows, left, right, strict=True)
+        self._rows = [row for row, one, other in matches if (one == other) is same]
+
+    def _bind(self, atom: Atom) -> None:
+        for variable in variables(atom):
+            self._places.setdefault(variable, len(self._places))
+
+    def _parts(self, atom: Atom, bound: Sequence[int], facts: Iterable[Ids]) -> dict[Ids, list[Ids]]:
+        """Of each fact that fits an atom by itself what the atom binds anew, by what is bound already."""
+        first: dict[Variable, int] = {}
+        checks: list[tuple[int, int]] = []
+        constants: list[tuple[int, int]] = []
+        for column, term in enumerate(atom.arguments):
+            if column in bound:
+                continue
+            if isinstance(term, Variable) and term not in first:
+                first[term] = column
+            elif isinstance(term, Variable):
+                checks.append((first[term], column))
+            else:
+                constants.append((column, self._constant(term)))
+        index: dict[Ids, list[Ids]] = defaultdict(list)
+        new = tuple(first.values())
+        for fact in facts:
+            if all(fact[one] == fact[other] for one, other in checks) and all(fact[c] == id_ for c, id_ in constants):
+                index[tuple([fact[column] for column in bound])].append(tuple([fact[column] for column in new]))
+        return index
+
+
+def instances(plan: Plan, lookup: Lookup, ids: Mapping[Constant, int], values: Values, few: bool) -> Matches:
+    """All instances of a rule that a plan finds, each once; where `few` do, some for each match of all but the last
+    atom."""
+    found = Matches(ids, values)
+    for step in plan.steps:
+        match step:
+            case Take(atom=atom):
+                found.take(atom, lookup(step), plan.rule.negated_only)
+            case Match(atom=atom, bound=bound):
+                found.match(atom, bound, lookup(step), few and step is plan.steps[-1])
+            case Absent(atom=atom, bound=bound):
+                found.reject(atom, bound, lookup(step))
+            case Compare(comparison=comparison):
+                found.compare(comparison)
+            case Define(definition=definition, binds=binds):
+                found.define(definition.variable, definition.expression, binds)
+    return found

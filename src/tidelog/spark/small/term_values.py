@@ -1,0 +1,152 @@
+"""The values behind ids, for the rules of a small update that compute, order or aggregate.
+
+Matches are rows of ids. Where a step needs more of constants than which is which, their values are looked up in the
+dictionary, and the embedded engine computes the step: the matches are its facts, the step is its one rule. So there is
+one arithmetic for both. A computed value gets the id that the dictionary has for it, or the next one for the time of
+the update; of these new ids only those that end in facts are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tidelog.formats.batch import FLOAT, FactBatch
+from tidelog.formats.tables import columns_of
+from tidelog.language.syntax import (
+    Aggregate,
+    Atom,
+    BodyItem,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    Rule,
+    Variable,
+    variables,
+)
+from tidelog.program.normal_form import NormalRule
+from tidelog.spark.data.dictionary import Fields, fields_of, value_of
+from tidelog.spark.materialise.local_tasks import solved
+from tidelog.spark.plan.sql_expressions import Functions
+from tidelog.spark.small.constant_lookup import Key, ids_of, key_of, values_of_ids
+from tidelog.spark.small.keyed_files import Ids
+from tidelog.values import Value
+
+Names = Mapping[Variable, Variable]
+
+_ROW, _GROUP, _RESULT = Variable("Row"), Variable("Group"), Variable("Result")
+_NO_LIMIT = 1 << 60
+
+
+class Values:
+    """Constants by id: those of a dictionary of `size` in files, those that came with the update, and computed ones."""
+
+    def __init__(
+        self, parts: Sequence[str], size: int, terms: Sequence[Fields], floats: bool, functions: Functions
+    ) -> None:
+        self._parts = parts
+        self._functions = functions
+        self._values: dict[int, Value] = {size + place: value_of(fields) for place, fields in enumerate(terms)}
+        self._ids: dict[Key, int] = {key_of(fields): size + place for place, fields in enumerate(terms)}
+        self._floats = floats or any(fields[0] == FLOAT for fields in terms)
+        self._first = size + len(terms)
+        self._new: list[Fields] = []
+
+    @property
+    def by_identity(self) -> bool:
+        """Whether `=` is sameness of ids."""
+        return not self._floats
+
+    # ── ids and values ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def ids(self, values: Sequence[Value]) -> list[int]:
+        """The ids of values, which get one where they have none."""
+        fields = [fields_of(value) for value in values]
+        missing = {key: cells for cells in fields if (key := key_of(cells)) not in self._ids}
+        self._ids |= ids_of(self._parts, missing.values())
+        for key, cells in missing.items():
+            if key not in self._ids:
+                id_ = self._ids[key] = self._first + len(self._new)
+                self._new.append(cells)
+                self._values[id_] = value_of(cells)
+                self._floats = self._floats or cells[0] == FLOAT
+        return [self._ids[key_of(cells)] for cells in fields]
+
+    def kept(self, used: Iterable[int]) -> tuple[list[Fields], dict[int, int]]:
+        """The computed constants among the used ids, in the order of the ids that they get, and these."""
+        new = sorted({id_ for id_ in used if id_ >= self._first})
+        terms = [self._new[id_ - self._first] for id_ in new]
+        return terms, {id_: self._first + place for place, id_ in enumerate(new)}
+
+    # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def computed(self, expression: Expression, rows: Sequence[Ids]) -> list[int | None]:
+        """The id of an expression's value for each row of its variables, in order; None where it has none."""
+        names = _names(expression)
+        binding = Comparison("=", _RESULT, _renamed(expression, names))
+        found = self._solve(Atom("result", (_ROW, _RESULT)), names.values(), [binding], self._numbered(rows))
+        ids = self.ids([value for _, value in found])
+        by_row = {row: id_ for (row, _), id_ in zip(found, ids, strict=True)}
+        return [by_row.get(number) for number in range(len(rows))]
+
+    def holds(self, item: Comparison, rows: Sequence[Ids]) -> list[bool]:
+        """Whether a comparison holds, for each row of its variables, in order."""
+        names = _names(item)
+        test = Comparison(item.operator, _renamed(item.left, names), _renamed(item.right, names))
+        found = set(self._solve(Atom("result", (_ROW,)), names.values(), [test], self._numbered(rows)))
+        return [(number,) in found for number in range(len(rows))]
+
+    def aggregated(self, rule: NormalRule, rows: Sequence[Ids]) -> list[Ids]:
+        """The heads of a rule with aggregates from rows of its group and of what it aggregates."""
+        width = len(rule.group)
+        numbers: dict[Ids, int] = {}
+        groups = [numbers.setdefault(row[:width], len(numbers)) for row in rows]
+        names = [Variable(f"V{place}") for place in range(len(rule.aggregates))]
+        results = [
+            Aggregate(item.function, name, item.distinct) for item, name in zip(rule.aggregates, names, strict=True)
+        ]
+        values = self._numbered([row[width:] for row in rows])
+        given = [(number, group, *row) for (number, *row), group in zip(values, groups, strict=True)]
+        found = self._solve(Atom("result", (_GROUP, *results)), (_GROUP, *names), [], given)
+        ids = iter(self.ids([value for _, *values in found for value in values]))
+        keys = list(numbers)
+        return [_head(rule, keys[group], [next(ids) for _ in results]) for group, *_ in found]
+
+    def _numbered(self, rows: Sequence[Ids]) -> list[tuple[Any, ...]]:
+        """The values of rows, each row under its number: equal ones stay apart."""
+        missing = {id_ for row in rows for id_ in row if id_ not in self._values}
+        self._values |= values_of_ids(self._parts, missing)
+        return [(number, *(self._values[id_] for id_ in row)) for number, row in enumerate(rows)]
+
+    def _solve(
+        self, head: Atom, names: Iterable[Variable], body: Sequence[BodyItem], given: Sequence[tuple[Any, ...]]
+    ) -> list[tuple[Any, ...]]:
+        """What a rule with this head and these further conditions yields from rows of a number and named values."""
+        columns = columns_of(given, "given")
+        if columns is None:
+            return []
+        rule = Rule(head, (Atom("given", (_ROW, *names)), *body))
+        kb, _ = solved(str(rule), [FactBatch("given", columns, "matches", 1)], self._functions, _NO_LIMIT)
+        return list(kb.facts("result"))
+
+
+def _head(rule: NormalRule, group: Ids, aggregates: Sequence[int]) -> Ids:
+    """The arguments of a head from those of its group and its aggregates."""
+    plain, computed = iter(group), iter(aggregates)
+    return tuple([next(computed if isinstance(term, Aggregate) else plain) for term in rule.head.arguments])
+
+
+def _names(item: Expression | Comparison) -> Names:
+    """Names that a text can hold for the variables of an item, in the order in which it has them."""
+    return {variable: Variable(f"V{place}") for place, variable in enumerate(dict.fromkeys(variables(item)))}
+
+
+def _renamed(expression: Expression, names: Names) -> Expression:
+    match expression:
+        case Variable():
+            return names[expression]
+        case Constant():
+            return expression
+        case Call(function=function, arguments=arguments):
+            return Call(function, tuple(_renamed(argument, names) for argument in arguments))

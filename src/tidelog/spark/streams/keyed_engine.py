@@ -1,0 +1,280 @@
+"""The engine `keyed`: the facts of all keys in Spark's state, and what follows from them in the workers.
+
+Keys are dealt to *shards* by their hash. A call of Spark into Python costs milliseconds, and so does an update of a
+knowledge base, however few facts they are about: so it is shards that Spark's state holds, and all records of a batch
+for the keys of a shard are one update. Records are split by key on the executors, and grouped;
+`applyInPandasWithState` hands the records of each shard to its facts. Spark commits the states of all shards together
+with the batch, and works on a batch again from the states before it if it did not come to that: so the changes of a
+batch are the same each time, and the sink takes them once.
+
+Rules hold for all keys. A change of rules is told to the driver, checked there, and holds from the next batch on; a
+shard changes over when it is next worked on, and its change then includes what the new rules add and remove.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.errors import DataError, TidelogError
+from tidelog.formats import Update
+from tidelog.formats.jsonl import value_to_json
+from tidelog.formats.updates import Facts
+from tidelog.language import parse_program
+from tidelog.spark.streams.intake import Parse, order_columns
+from tidelog.spark.streams.keys import Keys
+from tidelog.spark.streams.metrics import Outcome
+from tidelog.spark.streams.programs import Programs
+from tidelog.spark.streams.resident import Resident, ShardFacts, rules_text
+from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, changed_facts, net_facts
+from tidelog.spark.streams.stream_batches import Batch
+from tidelog.spark.streams.update_records import Entry, Refused, changes_rules, entry_of, parse_entry
+
+CHANGE, REFUSED, RULES, WORK = "change", "refused", "rules", "work"
+STATE = "program bigint, token string, facts string"
+_OUTPUT = ("kind", "op", "predicate", "arguments", "place", "body", "reason")
+_NOBODY = -1  # the shard of what belongs to no key: records that cannot be read, and changes of rules
+_BATCH_ID = "streaming.sql.batchId"
+
+# By program folder and number: a worker lives longer than a task.
+_residents: dict[tuple[str, int], Resident] = {}
+
+
+@dataclass(frozen=True)
+class KeyedProgram:
+    """What a task needs to know: where programs lie, which arguments are keys, and the numbers of the shards."""
+
+    folder: Path
+    key: int
+    keys: Mapping[str, int]
+    shards: Sequence[int]
+
+    @property
+    def programs(self) -> Programs:
+        return Programs(self.folder)
+
+    def check(self, text: str) -> Keys:
+        """The keys of a program; refuses one that joins across them."""
+        return Keys.of(parse_program(text), self.key, self.keys)
+
+    def resident(self, number: int) -> Resident:
+        """What this process holds of a program."""
+        place = (str(self.folder), number)
+        if place not in _residents:
+            text = self.programs.text(number)
+            _residents[place] = Resident(text, self.check(text), self.shard)
+        return _residents[place]
+
+    def shard(self, key: str) -> int:
+        """The shard of a key: the same in every process, and for ever."""
+        return self.shards[crc32(key.encode()) % len(self.shards)]
+
+
+# ── records to keys ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def split_by_key(frame: DataFrame, program: KeyedProgram, parse: Parse, rewrite: bool) -> DataFrame:
+    """Records with the shard of the key that each of them, or each part of one, belongs to; `rewrite` says that their
+    text is not JSON yet.
+    """
+    order = order_columns(frame)
+    types = {field.name: field.dataType.simpleString() for field in frame.schema}
+    kept = "".join(f"{name} {types[name]}, " for name in order)
+    last = f"o{len(order)}"
+
+    def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keys = program.check(program.programs.text(_current(program)))
+        count = 0
+        for batch in batches:
+            entries = map(entry_of, batch.column("place").to_pylist(), batch.column("body").to_pylist())
+            rows = [
+                (row, *part)
+                for row, entry in enumerate(entries)
+                for part in _parts(entry, keys, program.shard, parse, rewrite)
+            ]
+            taken = batch.take(pa.array([row for row, *_ in rows], pa.int64()))
+            columns = [pa.array([part[1] for part in rows], pa.int32())]
+            columns += [pa.array([part[place] for part in rows], pa.string()) for place in (2, 3)]
+            columns += [taken.column(name) for name in ("place", *order)]
+            columns.append(pa.array(range(count, count + len(rows)), pa.int64()))
+            count += len(rows)
+            yield pa.RecordBatch.from_arrays(columns, names=["shard", "body", "reason", "place", *order, last])
+
+    return frame.mapInArrow(split, f"shard int, body string, reason string, place string, {kept}{last} bigint")
+
+
+def _current(program: KeyedProgram) -> int:
+    context = TaskContext.get()
+    assert context is not None
+    return program.programs.number_for(int(context.getLocalProperty(_BATCH_ID) or 0))
+
+
+def _parts(
+    entry: Entry, keys: Keys, shard: Callable[[str], int], parse: Parse, rewrite: bool
+) -> Iterable[tuple[int, str, str | None]]:
+    """Shard, text and, where it is refused, reason, for each key that a record is about."""
+    body = entry.body
+    if entry.fault:
+        return [(_NOBODY, body, entry.fault)]
+    if not body.strip():
+        return []
+    try:
+        update = parse(body)
+        if changes_rules(update):
+            return [(_NOBODY, _as_json(update), None)]
+        found = keys.split(update)
+    except DataError as problem:
+        return [(_NOBODY, body, str(problem))]
+    if len(found) == 1 and not rewrite:
+        return [(shard(next(iter(found))), body, None)]
+    return [(shard(key), _as_json(part), None) for key, part in found.items()]
+
+
+def _as_json(update: Update) -> str:
+    def side(facts: Facts) -> dict[str, Any]:
+        return {name: [[value_to_json(value) for value in row] for row in rows] for name, rows in facts.items()}
+
+    written = {key: side(update[key]) for key in ("add", "delete") if update.get(key)}
+    rules = {key: update[key] for key in ("add_rules", "remove_rules") if update.get(key)}
+    return json.dumps({**written, **rules}, ensure_ascii=False)
+
+
+# ── a shard ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def changes_of_keys(frame: DataFrame, program: KeyedProgram) -> DataFrame:
+    """What the records of each batch change, as rows of several kinds."""
+    order = order_columns(frame)
+    schema = ", ".join(f"{name} string" for name in _OUTPUT)
+    work = partial(_work_on_shard, program=program, order=order)
+    return frame.groupBy("shard").applyInPandasWithState(work, schema, STATE, "update", "NoTimeout")
+
+
+def _work_on_shard(
+    shard: tuple[Any, ...], frames: Iterator[Any], state: Any, program: KeyedProgram, order: list[str]
+) -> Iterator[Any]:
+    """All records of a shard in a batch, at once."""
+    import pandas
+
+    columns = [*order, "place", "body", "reason"]
+    found = [row for frame in frames for row in zip(*(frame[name].tolist() for name in columns), strict=True)]
+    found.sort(key=lambda row: row[: len(order)])
+    entries = [Entry(place, body) for *_, place, body, _ in found]
+    if shard[0] == _NOBODY:
+        rows = [_told(entry, row[-1]) for entry, row in zip(entries, found, strict=True)]
+    else:
+        rows = apply_to_shard(int(shard[0]), entries, state, program, _current(program))
+    yield pandas.DataFrame(rows, columns=list(_OUTPUT))
+
+
+def _told(entry: Entry, reason: str | None) -> tuple[str | None, ...]:
+    return (RULES if reason is None else REFUSED, None, None, None, entry.place, entry.body, reason)
+
+
+def apply_to_shard(
+    shard: int, entries: list[Entry], state: Any, program: KeyedProgram, number: int
+) -> list[tuple[str | None, ...]]:
+    """Apply records to the facts of a shard under the program of a number; the rows that tell what changed."""
+    resident = program.resident(number)
+    changes = [_brought_in(shard, state, program, number, resident)]
+    batch = Batch(0, entries, parse_entry)
+    token, facts = resident.apply(shard, batch)
+    state.update((number, token, facts.state))
+    changes.extend(list(changed_facts(change)) for change in batch.changes)
+    rows: list[tuple[str | None, ...]] = [(CHANGE, *fact, None, None, None) for fact in net_facts(changes)]
+    rows.extend((REFUSED, None, None, None, one.entry.place, one.entry.body, one.reason) for one in batch.refused)
+    work = {kind: count for kind, count in batch.work.items() if count}
+    return [*rows, (WORK, None, None, None, None, json.dumps({**work, "records": len(entries)}), None)]
+
+
+def _brought_in(shard: int, state: Any, program: KeyedProgram, number: int, resident: Resident) -> list[ChangedFact]:
+    """See that the facts of a shard are here, and tell what is new about that, as under a new program."""
+    if not state.exists:
+        return list(changed_facts(resident.bring_in(shard, resident.first_facts(shard))))
+    before, token, facts = state.get
+    if before == number:
+        if not resident.holds(shard, token):
+            resident.catch_up(shard, ShardFacts.of_state(facts))
+        return []
+    gone = changed_facts(program.resident(before).bring_in(shard, ShardFacts.of_state(facts)))
+    come = changed_facts(resident.bring_in(shard, ShardFacts.of_state(facts)))
+    return net_facts([[fact._replace(op="removed") for fact in gone], come])
+
+
+# ── a batch, on the driver ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class KeyedEngine:
+    """Writes what the keys changed, and takes new rules."""
+
+    def __init__(
+        self, program: KeyedProgram, sink: Sink, quarantine: Quarantine, on_batch: Callable[[int, Outcome], None]
+    ) -> None:
+        self._program = program
+        self._sink = sink
+        self._quarantine = quarantine
+        self._on_batch = on_batch
+
+    def take(self, number: int, rows: pa.Table) -> None:
+        """The rows that the shards gave for a batch; the same if the batch is worked on again."""
+        refused: list[Refused] = []
+        rules: list[Entry] = []
+        work: Counter[str] = Counter()
+        is_change = pc.equal(rows.column("kind"), CHANGE)
+        told = rows.filter(pc.invert(is_change)).select(["kind", "place", "body", "reason"])
+        for kind, place, body, reason in zip(*told.to_pydict().values(), strict=True):
+            match kind:
+                case "refused":
+                    refused.append(Refused(Entry(place, body), reason))
+                case "rules":
+                    rules.append(Entry(place, body))
+                case "work":
+                    work.update(json.loads(body))
+        refused.extend(self._take_rules(number, rules))
+        # A batch has tens of thousands of changes, and nobody else works meanwhile: they stay in Arrow.
+        facts = rows.filter(is_change).select(ChangedFact._fields)
+        self._sink.write_table(
+            number, facts.sort_by([("op", "descending"), ("predicate", "ascending"), ("arguments", "ascending")])
+        )
+        self._quarantine.write(number, refused)
+        added = pc.sum(pc.equal(facts.column("op"), "added")).as_py() or 0
+        outcome = Outcome(work.pop("records", 0), added, len(facts) - added, len(refused), work)
+        self._on_batch(number, outcome)
+
+    def _take_rules(self, number: int, entries: list[Entry]) -> list[Refused]:
+        """Make a program of the present one and changes of it, for the batches from the next one on."""
+        programs = self._program.programs
+        text = programs.text(programs.number_for(number))
+        refused = []
+        for entry in entries:
+            try:
+                text = self._changed(text, parse_entry(entry.body))
+            except TidelogError as problem:
+                refused.append(Refused(entry, str(problem)))
+        if len(refused) < len(entries):
+            programs.put(number + 1, text)
+        return refused
+
+    def _changed(self, text: str, update: Update) -> str:
+        program = parse_program(text)
+        kb = KnowledgeBase(rules_text(program))
+        kb.update(add_rules=update.get("add_rules", ""), remove_rules=update.get("remove_rules", ""))
+        if update.get("add") or update.get("delete"):
+            raise DataError("rules hold for all keys: send facts in a record of their own")
+        prefixes = "".join(f"@prefix {name}: <{iri}> .\n" for name, iri in kb.prefixes.items())
+        changed = prefixes + "\n".join([*(f"{fact}." for fact in program.facts), *kb.rules])
+        self._program.check(changed)
+        self._program.programs.check_arities(changed)
+        return changed

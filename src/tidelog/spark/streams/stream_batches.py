@@ -1,0 +1,148 @@
+"""A batch in work: its records, the pieces that they are applied in, and how far that has come.
+
+All records between two changes of rules are one update: of several operations on a fact the last one counts. If that
+update is refused, its records are applied half by half until the one that is to blame stands alone and is left out.
+Every piece is committed together with a note that says how many records are done, and which were left out since the
+last note. After a crash the notes that the journal holds, and the changes that it makes again, are all that is needed
+to go on in the middle of a batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tidelog.errors import DataError, StorageError, TidelogError
+from tidelog.formats import Update
+from tidelog.spark.streams.update_records import Entry, Refused, changes_rules, net
+
+Note = Mapping[str, str]
+
+
+@dataclass
+class Batch:
+    """Records that came together. `changes` are those of its pieces so far, `done` counts the records behind them."""
+
+    number: int
+    entries: Sequence[Entry]
+    parse: Callable[[str], Update]
+    done: int = 0
+    changes: list[Any] = field(default_factory=list)
+    work: dict[str, int] = field(default_factory=dict)
+    _refused: dict[int, str] = field(default_factory=dict)
+    _untold: list[int] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return len(self.entries)
+
+    @property
+    def is_done(self) -> bool:
+        return self.done == self.size
+
+    @property
+    def refused(self) -> list[Refused]:
+        """The records that were left out, in their order."""
+        reasons = {**self._read[1], **self._refused}
+        return [Refused(self.entries[place], reasons[place]) for place in sorted(reasons)]
+
+    def resume(self, notes: Sequence[Note], changes: Sequence[Any]) -> None:
+        """Go on after what was committed in an earlier life."""
+        for note in notes:
+            self.done = int(note["done"])
+            self._refused.update((place, reason) for place, reason in json.loads(note.get("refused", "[]")))
+        self.changes.extend(changes)
+
+    def pieces(self) -> Iterator[Piece]:
+        """What is still to be done."""
+        parsed = self._read[0]
+        runs: list[list[int]] = []
+        for place, update in parsed.items():
+            if place >= self.done:
+                follows = runs and not changes_rules(update) and not changes_rules(parsed[runs[-1][-1]])
+                runs[-1].append(place) if follows else runs.append([place])
+        for run in runs:
+            yield Piece(self, run[-1] + 1, {place: parsed[place] for place in run})
+        if not runs or runs[-1][-1] + 1 < self.size:
+            yield Piece(self, self.size, {})
+
+    @cached_property
+    def _read(self) -> tuple[dict[int, Update], dict[int, str]]:
+        """The updates by place, and why those that cannot be read cannot: the same ones every time."""
+        parsed, reasons = {}, {}
+        for place, entry in enumerate(self.entries):
+            if entry.fault:
+                reasons[place] = entry.fault
+            elif entry.body.strip():
+                try:
+                    parsed[place] = self.parse(entry.body)
+                except DataError as problem:
+                    reasons[place] = str(problem)
+        return parsed, reasons
+
+    def leave_out(self, place: int, reason: str) -> None:
+        self._refused[place] = reason
+        self._untold.append(place)
+
+    def note(self, done: int) -> dict[str, str]:
+        """What is committed with a piece."""
+        note = {"batch": str(self.number), "done": str(done)}
+        if self._untold:
+            told = [[place, self._refused[place]] for place in self._untold]
+            note["refused"] = json.dumps(told, ensure_ascii=False)
+        return note
+
+    def committed(self, done: int, change: Any) -> None:
+        self.done = done
+        self.changes.append(change)
+        for kind, count in change.work.items():
+            self.work[kind] = self.work.get(kind, 0) + count
+        self._untold.clear()
+
+
+class Piece:
+    """Records that are applied as one update; when it is committed, the first `end` records of the batch are done."""
+
+    def __init__(self, batch: Batch, end: int, updates: Mapping[int, Update]) -> None:
+        self.batch = batch
+        self.end = end
+        self._updates = updates
+        self.update: dict[str, Any] = dict(net(list(updates.values()))) if updates else {}
+
+    def with_note(self, **more: str) -> dict[str, Any]:
+        """The update, always the same object, with what is to be committed with it."""
+        self.update["commit"] = {**more, **self.batch.note(self.end)}
+        return self.update
+
+    def without_culprit(self, problem: TidelogError) -> list[Piece]:
+        """What to apply in place of a piece that was refused."""
+        if isinstance(problem, StorageError) or not self._updates:
+            raise problem
+        places = list(self._updates)
+        if len(places) == 1:
+            self.batch.leave_out(places[0], str(problem))
+            return [Piece(self.batch, self.end, {})]
+        middle = len(places) // 2
+        halves = places[:middle], places[middle:]
+        ends = places[middle - 1] + 1, self.end
+        return [
+            Piece(self.batch, end, {place: self._updates[place] for place in half})
+            for half, end in zip(halves, ends, strict=True)
+        ]
+
+
+def apply_batch(batch: Batch, update: Callable[[dict[str, Any]], Any]) -> None:
+    """Apply what is still to be done of a batch, and leave out what is refused."""
+    waiting = deque(batch.pieces())
+    while waiting:
+        piece = waiting.popleft()
+        try:
+            change = update(piece.with_note())
+        except TidelogError as problem:
+            waiting.extendleft(reversed(piece.without_culprit(problem)))
+            continue
+        batch.committed(piece.end, change)

@@ -1,0 +1,219 @@
+"""One writer at a time: a lock on a folder, which the operating system drops when its holder dies, however it dies.
+
+The lock is on the file `LOCK`, which says who has it, and which generations of snapshots are being written or removed
+(`storage.home`): what a crash leaves of them is known by that, and nothing else is ever taken for ours. The file is
+never truncated, and nothing is written to one that somebody else has made.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import json
+import os
+import platform
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tidelog.errors import StorageError
+from tidelog.storage.durable_files import OpenFile, open_own, open_regular, storage_errors
+
+NAME = "LOCK"
+
+# Somebody who only reads or saves holds the lock for a moment: worth a short wait.
+PATIENCE = 0.5
+
+# How a lock of ours begins, and what it says.
+_BEGINNING = b'{"pid": '
+_FIELDS = {"pid", "host", "since", "generations"}
+_LONGEST = 4096
+
+
+class FolderLock:
+    """A lock on a folder, held until `release`, or until nobody refers to it: exclusive for who writes, shared for who
+    reads.
+    """
+
+    def __init__(self, folder: Path, exclusive: bool) -> None:
+        self._folder = folder
+        self._exclusive = exclusive
+        self._path = folder / NAME
+        self.created = False
+        """Whether the file was not there before."""
+        with storage_errors("lock", folder):
+            descriptor = self._open()
+        self._file = OpenFile(self._path, descriptor, _sign_off if exclusive else None)
+        try:
+            with storage_errors("lock", folder):
+                self._acquire(fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+            self._check_place()
+            self.left = _generations(_read(descriptor))
+            """Generations that were being written or removed when the last holder stopped."""
+            if exclusive:
+                self._sign(self.left)
+        except BaseException:
+            self._file.drop()  # what the file says is not about us
+            raise
+
+    @classmethod
+    def for_reading(cls, folder: Path) -> FolderLock | None:
+        """A shared lock; None where there is no file to lock, so that nobody has written there since it was copied."""
+        try:
+            return cls(folder, exclusive=False)
+        except StorageError as problem:
+            if isinstance(problem.__cause__, FileNotFoundError):
+                return None
+            raise
+
+    def _open(self) -> int:
+        if not self._exclusive:
+            # Who only reads can do so where nothing can be written, and through links as well.
+            return open_regular(self._path, os.O_RDONLY)
+        while True:
+            with suppress(FileExistsError):
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+                self.created = True
+                return descriptor
+            with suppress(FileNotFoundError):  # It went in between: make one.
+                return self._open_known()
+
+    def _open_known(self) -> int:
+        descriptor = open_own(self._path)
+        if not _is_ours(_read(descriptor)):
+            os.close(descriptor)
+            raise StorageError(
+                f"{self._path} is no lock of tidelog, and is left as it is; move it away, or choose another folder"
+            )
+        return descriptor
+
+    def _acquire(self, kind: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        looked = False
+        while True:
+            try:
+                fcntl.flock(self._file.descriptor, kind | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if not looked:
+                    # A knowledge base that nobody can reach any more may still have it.
+                    looked = True
+                    gc.collect()
+                elif time.monotonic() > deadline:
+                    raise StorageError(f"{self._folder} is in use by {self._holder()}") from None
+                else:
+                    time.sleep(0.02)
+
+    def _check_place(self) -> None:
+        """Whoever held the lock before may have removed the folder, and the lock with it."""
+        with storage_errors("lock", self._folder):
+            if not os.path.samestat(os.fstat(self._file.descriptor), os.stat(self._path)):
+                raise StorageError(f"{self._folder} was removed and made again while it was being locked; try again")
+
+    def is_in_place(self) -> bool:
+        """Whether those who come would find this lock: nobody has removed it, or moved its folder away."""
+        try:
+            return os.path.samestat(os.fstat(self._file.descriptor), os.stat(self._path))
+        except OSError:
+            return False
+
+    # --- what the file says -------------------------------------------------------------------------------------------
+
+    def _sign(self, generations: Iterable[int]) -> None:
+        """Leave word of who holds the lock, for those who are kept out: a courtesy, for which the disk may be full."""
+        with suppress(OSError):
+            self._say(generations)
+
+    def _say(self, generations: Iterable[int]) -> None:
+        holder = {"pid": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        _write(self._file.descriptor, {**holder, "generations": sorted(generations)})
+
+    def note(self, generations: Iterable[int]) -> None:
+        """Before they are written or removed: these generations are ours, and not all of them count."""
+        with storage_errors("write", self._path):
+            self._say(generations)
+            os.fsync(self._file.descriptor)
+        self.left = frozenset()
+
+    def note_none(self) -> None:
+        """Nothing is left but what counts."""
+        self._sign(())
+
+    def _holder(self) -> str:
+        holder = _parsed(_read(self._file.descriptor))
+        pid, host = holder.get("pid"), holder.get("host")
+        if type(pid) is not int:
+            return "another process; close the knowledge base there and try again"
+        named = f"process {pid} on {host} (since {holder.get('since')})"
+        if pid == os.getpid():
+            return f"{named}, which is this one; close the knowledge base that has it open and try again"
+        if host == platform.node() and not _is_alive(pid):
+            return (
+                f"a process that has it from {named}, which has ended; end that one too: `fuser {self._path}` names it"
+            )
+        return f"{named}; close the knowledge base there and try again"
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def release(self) -> None:
+        self._file.close()
+
+    def discard(self) -> None:
+        """Remove the file of the lock, which is still held: its folder is to go, or had none before."""
+        with suppress(OSError):
+            self._path.unlink()
+
+    def __enter__(self) -> FolderLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def _is_ours(content: bytes) -> bool:
+    """Whether a file holds what we write, as a whole or as a crash has left it."""
+    return not content.strip(b"\0") or (content.startswith(_BEGINNING) and _parsed(content).keys() <= _FIELDS)
+
+
+def _read(descriptor: int) -> bytes:
+    return os.pread(descriptor, _LONGEST, 0)
+
+
+def _write(descriptor: int, content: dict[str, Any]) -> None:
+    """Write over what is there, and over all of it: spaces at the end mean nothing."""
+    text = json.dumps(content).encode()
+    os.pwrite(descriptor, text.ljust(min(os.fstat(descriptor).st_size, _LONGEST)), 0)
+
+
+def _parsed(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _generations(content: bytes) -> frozenset[int]:
+    found = _parsed(content).get("generations")
+    if not isinstance(found, list):
+        return frozenset()
+    return frozenset(number for number in found if type(number) is int and number > 0)
+
+
+def _sign_off(descriptor: int) -> None:
+    """Nobody holds the lock from now on; what a crash left is still there until the next save."""
+    with suppress(OSError):
+        _write(descriptor, {"pid": None, "generations": sorted(_generations(_read(descriptor)))})
