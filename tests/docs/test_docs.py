@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from places import ROOT
+
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(
     r"^(?P<shown><!-- not run: .*-->\n)?```python\n(?P<code>.*?)^```$|^<!-- python\n(?P<hidden>.*?)^-->$",

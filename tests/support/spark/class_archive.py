@@ -1,8 +1,8 @@
 """The classes of Spark in an archive that Java maps into memory: what tests start is there in half the time.
 
 Each of the dozen Java processes that tests start would load and verify thousands of classes. The archive lies in the
-cache beside the kernels; `python tests/spark/class_archive.py` makes it, once for a version of Spark and of Java.
-Where there is none, tests do without.
+cache beside the kernels. `python tests/support/spark/class_archive.py` makes it, once for each version of Spark and of
+Java. Where there is none, tests do without.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from crowd import CLASSES, INTERNAL, OPERATIONS, public_names
 from crowd_worker import ENVIRONMENT
+from places import worker
 from soaking import soak_seconds, tell
 
 SHARES = 6
@@ -19,16 +19,18 @@ SHARES = 6
 
 def test_the_table_holds_every_public_method() -> None:
     public = {f"{kind.__name__}.{name}" for kind in CLASSES for name in public_names(kind)}
-    assert public - INTERNAL == OPERATIONS.keys(), "each public method needs an operation in `tests/crowd.py`"
+    assert public - INTERNAL == OPERATIONS.keys(), (
+        "each public method needs an operation in `tests/support/scenes/crowd.py`"
+    )
 
 
 @pytest.mark.parametrize("share", [0] if soak_seconds() else range(SHARES))
 def test_every_pair_in_two_threads(share: int) -> None:
     seconds = soak_seconds()
     seed = time.time_ns() if seconds else 0
-    worker = [sys.executable, str(Path(__file__).with_name("crowd_worker.py")), str(share), str(SHARES)]
+    command = [sys.executable, worker("crowd_worker.py"), str(share), str(SHARES)]
     done = subprocess.run(
-        [*worker, str(seconds), str(seed)],
+        [*command, str(seconds), str(seed)],
         capture_output=True,
         text=True,
         env=os.environ | ENVIRONMENT,

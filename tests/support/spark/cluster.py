@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
-from class_archive import java_options
 
+from class_archive import java_options
 from tidelog.spark.session import find_java
 
 HOST = "127.0.0.1"

@@ -21,6 +21,7 @@ from audit import audit, explicit_facts, fingerprint
 from engine_util import ALGORITHMS, knowledge_base
 from generate import EVERYTHING, soak
 from naive import without_empty
+from places import worker
 from tidelog import IRI, DataError, KnowledgeBase, Literal, StorageError, StorageWarning, TidelogError
 from tidelog.api.persistence import image_of
 from tidelog.closures.closure import Closure
@@ -577,12 +578,9 @@ def test_a_backup_while_the_journal_is_open(home: Path, tmp_path: Path) -> None:
 
 def test_kill_9_at_every_step() -> None:
     """Old or new after a killed save; nothing acknowledged lost after a killed update."""
-    folder = Path(__file__).parent
-    path = os.pathsep.join((str(folder), *sys.path))
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
-    result = subprocess.run(
-        [sys.executable, str(folder / "crash_worker.py")], env=environment, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, worker("crash_worker.py")]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     saves, updates, random_ones = map(int, result.stdout.split())
     assert saves > 30

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from merged import Merged, Part
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 import courses
 from courses import FUNCTIONS, Course
+from merged import Merged, Part
 from naive import Database, State, Update, database, minus, normal, plain, without_empty
 from tidelog.language import parse_rules
 from tidelog.language.syntax import Constant, Rule

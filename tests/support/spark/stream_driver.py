@@ -15,7 +15,6 @@ from typing import Any
 
 from quick import QUICK
 from stream_files import run_stream
-
 from tidelog.spark import open_session
 from tidelog.spark.streams import keyed_engine as keyed
 from tidelog.spark.streams import memory_engine as memory

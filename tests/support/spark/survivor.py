@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from cluster import standalone
 from pyspark.sql import SparkSession
-from quick import QUICK
 
+from cluster import standalone
+from quick import QUICK
 from tidelog.language import parse_program
 from tidelog.spark import Materialisation, Options, SparkEngine, open_session
 from tidelog.spark.data.fact_records import records_of_atoms

@@ -1,6 +1,6 @@
 """Every message about a bad program, word for word: `golden/errors/NAME.dlog` and what is said about it, `NAME.txt`.
 
-`python tests/test_language_errors.py` writes the messages anew, to be read before they are kept.
+`python tests/language/test_language_errors.py` writes the messages anew, to be read before they are kept.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Arrays that grow and move, rows of many words, forms that change when they are large, tables that double, gaps that are
 closed: a handful of nodes sees none of it. Facts, changes (also those that are read late), answers, failed updates and
 stores are held against sets of bits and sorted keys (`large.py`). `make soak` goes on with fresh seeds, on kernels that
-check each access to memory; `python tests/test_sizes.py KIND SEED` runs a history again.
+check each access to memory; `python tests/whole/test_sizes.py KIND SEED` runs a history again.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from generate import Dice
 from large import Longs, Pairs, Rows, Table, bits_of
 from large_graphs import CLOSURES, Derived, Facts, GraphHistory, Step
 from large_tables import TableHistory
+from places import BY_HAND
 from soaking import seeds, soak_seconds
 from tidelog import KnowledgeBase, LimitError
 from tidelog.closures import directed
@@ -315,7 +316,7 @@ def check(kind: str, seed: int) -> None:
     try:
         run(kind, seed)
     except Exception as problem:
-        problem.add_note(f"`python tests/test_sizes.py '{kind}' {seed}`")
+        problem.add_note(f"`{BY_HAND} tests/whole/test_sizes.py '{kind}' {seed}`")
         raise
 
 

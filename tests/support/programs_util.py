@@ -1,11 +1,11 @@
-"""The example programs of `tests/programs`: a folder each, with `program.dlog`, facts, and what must come out.
+"""The example programs of `tests/whole/programs`: a folder each, with `program.dlog`, facts, and what must come out.
 
 `facts/PREDICATE.csv` gives facts, `expected/PREDICATE.csv` all facts of each derived predicate in ascending order, and
 `expected/answers.txt` what `tidelog run` prints for the queries. The text of a cell and of an answer is written down
 here once more, apart from `tidelog.formats`, so that a mistake there cannot hide in the expectation.
 
-`python tests/programs_util.py [NAME …]` writes the expected files anew from the oracle; read the difference before you
-believe it.
+`python tests/support/programs_util.py [NAME …]` writes the expected files anew from the oracle. Read the
+difference before you believe it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from urllib.parse import unquote
 
 from naive import Database, Row, answers, database, materialise, union
 from naive_functions import INTEGER, kind
+from places import ROOT
 from tidelog.language import display_predicate, parse_program, render, resolve_predicate
 from tidelog.language.syntax import Constant, Program, Query, Rule
 from tidelog.values import IRI, Value
 
-FOLDER = Path(__file__).parent / "programs"
+FOLDER = ROOT / "tests" / "whole" / "programs"
 NULLARY = "()"
 
 _CELL = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|$)')

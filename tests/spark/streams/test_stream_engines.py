@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from places import worker
+
 pytest.importorskip("pyspark")
 
 from generate import EVERYTHING, soak
@@ -210,8 +212,8 @@ def test_a_source_waits_while_too_many_batches_do(tmp_path: Path, monkeypatch: p
 
 def test_kill_9_at_every_step() -> None:
     """See `stream_crash_worker.py`: a process of its own, since only one without threads can be forked."""
-    worker = Path(__file__).with_name("stream_crash_worker.py")
-    done = subprocess.run([sys.executable, str(worker)], capture_output=True, text=True, timeout=600, check=False)
+    command = [sys.executable, worker("stream_crash_worker.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     memory, keyed = map(int, done.stdout.split())
     assert memory > 40

@@ -9,10 +9,10 @@ import random
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from places import worker
 from soaking import soak_seconds, tell
 
 CASES = 100
@@ -24,11 +24,9 @@ def test_changed_stores_are_refused_or_behave() -> None:
     first = random.randrange(10**9) if seconds else 0
     # Without the compiler all is slow.
     cases = CASES // 5 if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" else CASES
-    path = os.pathsep.join((str(Path(__file__).parent), *sys.path))
-    command = [sys.executable, str(Path(__file__).parent / "storage_fuzz.py"), str(first)]
+    command = [sys.executable, worker("storage_fuzz.py"), str(first)]
     command.append(f"{seconds}s" if seconds else str(cases))
-    environment = {**os.environ, "PYTHONPATH": path}
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     *seeds, last = result.stdout.split("\n")[:-1] or [""]
     assert result.returncode == 0, f"seed {last}, exit code {result.returncode}: {result.stderr}"
     counts = re.fullmatch(r"refused (\d+), opened (\d+)", last)

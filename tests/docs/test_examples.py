@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import runpy
-from pathlib import Path
 
 import pytest
 
+from places import ROOT
 from tidelog.cli.command_line import main
 
-FOLDER = Path(__file__).parent.parent / "examples"
+FOLDER = ROOT / "examples"
 ANSWERS = {
     "access": "U = ada, N = 3",
     "parts": "C = 245.0",

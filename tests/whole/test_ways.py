@@ -1,7 +1,7 @@
 """Every way to a state ends in the same state: random courses, by every way, against the oracle and so each other.
 
 `make soak` goes on with fresh courses for as long as one likes. What fails is made smaller and printed, and
-`python tests/test_ways.py SEED WAY` runs it again.
+`python tests/whole/test_ways.py SEED WAY` runs it again.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import tidelog.store.store
 from courses import Course, make_course, shrunk
 from generate import Dice
 from moments import Onlooker
+from places import BY_HAND
 from soaking import seeds, soak_seconds
 from tidelog.closures import directed
 from tidelog.program.maintenance import MAINTENANCE
@@ -113,7 +114,7 @@ def check(course: Course, way: str, seed: int, elsewhere: Elsewhere) -> None:
 
         small = shrunk(course, fails)
         found = traceback.format_exc()
-        raise AssertionError(f"`python tests/test_ways.py {seed} {way}`\n{small!r}\n\n{found}") from None
+        raise AssertionError(f"`{BY_HAND} tests/whole/test_ways.py {seed} {way}`\n{small!r}\n\n{found}") from None
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 Run by `test_storage_fuzz.py` in a process of its own, so that a crash is a failure and not the end of all tests. A case
 is a seed. The seeds that are tried go to standard output before they are, one a line; how many stores were refused and
-how many opened comes last. `python tests/storage_fuzz.py SEED 1` shows one case again.
+how many opened comes last. `python tests/support/scenes/storage_fuzz.py SEED 1` shows one case again.
 """
 
 from __future__ import annotations
