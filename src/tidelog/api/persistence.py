@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidelog.engine.outcome import Request
-from tidelog.engine.transaction import Limits
+from tidelog.engine.runner import Limits
 from tidelog.errors import StorageError, TidelogError
 from tidelog.facts.arguments import check_folder
 from tidelog.facts.encoding import check_arities_of

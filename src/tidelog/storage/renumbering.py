@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tidelog.engine.compiled import group_predicate
-from tidelog.engine.modules.closure_node import BASE
+from tidelog.engine.modules.closure_base import BASE
 from tidelog.engine.modules.cores import CORE, CORE_BASE
 from tidelog.storage.image import Image
 

@@ -20,8 +20,8 @@ def settle_doubts(transaction: Transaction, node: Node, without: frozenset[int] 
     """
     if not transaction.machine[M.DOUBTS]:
         return
-    transaction.queues_to_list(node, LIST_D)
+    transaction.lists.take_queues(node, LIST_D)
     HOLDING.install(transaction.machine)
-    transaction.run(rederive, *node.heads(without).arguments(), IN_DOUBT)
-    transaction.clear_list(LIST_D)
+    transaction.runner.run(rederive, *node.heads(without).arguments(), IN_DOUBT)
+    transaction.lists.clear(LIST_D)
     transaction.machine[M.DOUBTS] = 0

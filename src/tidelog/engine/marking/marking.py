@@ -72,6 +72,9 @@ class Marking:
         self._incoming = 0
         self.marked: dict[str, Cells] = {}  # the deletions of the next update, by predicate, as far as they are marked
         self.announced: set[int] = set()  # rules of which all heads that lose a derivation are expected
+
+    def reset(self) -> None:
+        """Let the machine hold no marks of this update."""
         self._machine[M.MARKING] = 0
         self._machine[M.SAVED] = 0
         self._machine[M.PASSING] = ALL_MARKS
@@ -150,7 +153,7 @@ class Marking:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""
         machine = self._machine
         while machine[EXPECTED + 1] and seed_expected(machine, relation.number, protect) != DONE:
-            self._transaction.reserve_log(int(machine[EXPECTED + 1]))
+            self._transaction.undo.reserve(int(machine[EXPECTED + 1]))
             relation.reserve_queue(int(machine[EXPECTED + 1]))
 
     def finish(self, copies: CopyTable) -> None:
@@ -162,7 +165,7 @@ class Marking:
             machine[M.COPY_MARK] = machine[M.COPY_COPY] = 0
             # It seldom needs anything, and then begins again.
             if copies.share(machine) != DONE:
-                self._transaction.run(copies.share)
+                self._transaction.runner.run(copies.share)
 
     def forget(self) -> None:
         """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""
