@@ -50,7 +50,7 @@ from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.runtime import signals as interrupts
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
-from tidelog.store.store import LIST_COUNT, Store
+from tidelog.store.store import Store
 
 # Candidates between two looks at the clock: some tens of milliseconds.
 BUDGET = 4_000_000
@@ -213,7 +213,7 @@ class Transaction:
         elif status == FULL_LOG:
             self.store.grow_log(int(machine[M.LOG_COUNT] + machine[M.STAGED]))
         elif status == FULL_LIST:
-            self.store.grow_list(int(machine[M.FULL]), int(machine[M.STAGED]))
+            self.store.lists.reserve(int(machine[M.FULL]), int(machine[M.STAGED]))
         elif status == FULL_FRAMES:
             self.store.grow_frames()
         elif status == PAUSED:
@@ -372,40 +372,18 @@ class Transaction:
                 relation.reserve_queue(len(facts))
                 queue_facts(self.machine, relation.number, address(np.ascontiguousarray(facts)), len(facts))
 
-    def queues_to_list(self, node: Node, number: int) -> None:
+    def queues_to_list(self, node: Node, which: int) -> None:
         """Move what waits in a component's relations to a work list."""
         waiting = sum(relation.queue_count for relation in node.relations)
-        self.clear_list(number)
-        self.reserve_list(number, waiting)
+        self.store.lists.clear(which)
+        self.store.lists.reserve(which, waiting)
         numbers = np.array([relation.number for relation in node.relations], np.int32)
-        queues_to_list(self.machine, address(numbers), len(numbers), number)
-
-    def reserve_list(self, number: int, entries: int) -> None:
-        """Make room for so many entries in a work list."""
-        if entries > self.machine[M.LISTS + 3 * number + 2]:
-            self.store.grow_list(number, entries)
-
-    def move_list(self, source: int, target: int) -> int:
-        """Let a work list be what another one is, and that one empty; how many entries there are."""
-        entries = self.store.list_entries(source)
-        self.clear_list(source)
-        self.clear_list(target)
-        self.reserve_list(target, len(entries))
-        self.machine[M.LISTS + 3 * target + 1] = len(entries)
-        self.store.list_entries(target)[:] = entries
-        return len(entries)
-
-    def list_count(self, number: int) -> int:
-        return int(self.machine[M.LISTS + 3 * number + 1])
+        queues_to_list(self.machine, address(numbers), len(numbers), which)
 
     def reserve_log(self, entries: int) -> None:
         needed = int(self.machine[M.LOG_COUNT]) + entries
         if needed > len(self.store.log()):
             self.store.grow_log(needed)
-
-    def clear_list(self, number: int) -> None:
-        assert number < LIST_COUNT
-        self.machine[M.LISTS + 3 * number + 1] = 0
 
     def jobs_from_below(
         self, node: Node, rules: RuleChange, deleted: bool, counters: Counters
