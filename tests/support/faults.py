@@ -18,6 +18,7 @@ import tidelog.store.terms
 from tidelog.engine.runner import Runner
 from tidelog.engine.transaction import Transaction
 from tidelog.machine.jit import _EntryPoint
+from tidelog.machine.work_lists import WorkLists
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.terms import Terms
@@ -31,7 +32,7 @@ GROWTH = [
     (Store, "new_relation"),
     (Store, "new_index"),
     (Store, "grow_log"),
-    (Store, "grow_list"),
+    (WorkLists, "_grow"),
     (Store, "grow_frames"),
     (Store, "grow_requests"),
     (Store, "ensure_rules"),

@@ -59,6 +59,7 @@ from tidelog.live.update_sources import UpdateMapping
 from tidelog.program.normal_form import unjoined_atoms
 from tidelog.runtime.base_lock import SettledLock
 from tidelog.runtime.signals import interruptible
+from tidelog.storage.journal_record import Record
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.values import Row
@@ -254,7 +255,8 @@ class KnowledgeBase:
             """All that may fail comes before the engine commits, and the journal comes last."""
             settled.append(self._change(outcome))
             if self._home is not None:
-                self._home.record(self._engine.store.terms, request, gone, self._prefixes, commit or {})
+                record = Record(request.add, request.delete, request.add_rules, gone, self._prefixes, commit or {})
+                self._home.record(record, self._engine.store.terms.table.decode)
 
         try:
             outcome = self._engine.update(request, settle)

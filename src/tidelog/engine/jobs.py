@@ -14,7 +14,7 @@ from tidelog.engine.algorithms.policy import Counters
 from tidelog.engine.compiled import CompiledRule, Node
 from tidelog.engine.deltas import Delta, Explicit, RuleChange
 from tidelog.engine.marking.marking import Marking
-from tidelog.engine.propagation.batches import TOP_RANK, queue_facts, seed
+from tidelog.engine.propagation.batches import TOP_RANK, queue_facts, queues_to_list, seed
 from tidelog.engine.propagation.derived_heads import COUNT_UP, INSERT, OVERDELETE
 from tidelog.engine.propagation.match_sets import Sets
 from tidelog.engine.propagation.propagate import JOB_FIELDS, run_jobs, run_rounds
@@ -116,6 +116,14 @@ class Jobs:
             if len(facts):
                 relation.reserve_queue(len(facts))
                 queue_facts(self._machine, relation.number, address(np.ascontiguousarray(facts)), len(facts))
+
+    def queues_to_list(self, node: Node, which: int) -> None:
+        """Move what waits in a component's relations to a work list."""
+        lists = self._store.lists
+        lists.clear(which)
+        lists.reserve(which, sum(relation.queue_count for relation in node.relations))
+        numbers = np.array([relation.number for relation in node.relations], np.int32)
+        queues_to_list(self._machine, address(numbers), len(numbers), which)
 
     # --- collecting ---------------------------------------------------------------------------------------------------
 

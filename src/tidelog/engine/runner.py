@@ -167,7 +167,7 @@ class Runner:
         elif status == FULL_LOG:
             store.grow_log(int(machine[M.LOG_COUNT] + machine[M.STAGED]))
         elif status == FULL_LIST:
-            store.grow_list(int(machine[M.FULL]), int(machine[M.STAGED]))
+            store.lists.reserve(int(machine[M.FULL]), int(machine[M.STAGED]))
         elif status == FULL_FRAMES:
             store.grow_frames()
         elif status == PAUSED:

@@ -18,7 +18,6 @@ from tidelog.engine.observer import CLOSED, Observer, Window
 from tidelog.engine.relation_growth import RelationGrowth
 from tidelog.engine.runner import Functions, Limits, Runner
 from tidelog.engine.undo import UndoLog
-from tidelog.engine.work_lists import WorkLists
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
 from tidelog.machine.growth import no_breath
@@ -47,7 +46,6 @@ class Transaction:
         self.growth = RelationGrowth(store, observer is not None, uses_bits=len(kept) == 0)
         budget = None if observer is None else observer.budget
         self.runner = Runner(store, limits, functions, rule_text, self.growth, self.window, budget, began)
-        self.lists = WorkLists(store)
         self.undo = UndoLog(store)
         self.marking = Marking(self, observer is not None and observer.streams)
         self.returning = Returning(self, kept)

@@ -16,22 +16,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tidelog.engine.outcome import Request
+from tidelog.engine.image import Image
 from tidelog.errors import StorageError, StorageWarning, warn
-from tidelog.language.syntax import Rule
 from tidelog.runtime.signals import interruptible
 from tidelog.storage import folder_lock as locks
 from tidelog.storage.checked_json import Item, to_text
 from tidelog.storage.durable_files import create_file, force_folder, is_own, read_file, storage_errors
 from tidelog.storage.folder_lock import FolderLock
-from tidelog.storage.image import Image
 from tidelog.storage.journal import Contents, Journal, create_journal, is_journal, read_journal
-from tidelog.storage.journal_record import Record, to_json
+from tidelog.storage.journal_record import Decode, Record, to_json
 from tidelog.storage.snapshot_files import is_snapshot_file, read_snapshot, write_snapshot
-from tidelog.store.terms import Terms
 
 CURRENT = "CURRENT"
 FORMAT = "tidelog knowledge base"
@@ -259,21 +256,14 @@ class Home:
         self._prefixes = dict(prefixes)
         self.payloads.clear()
 
-    def record(
-        self,
-        terms: Terms,
-        request: Request,
-        removed: tuple[Rule, ...],
-        prefixes: Mapping[str, str],
-        commit: Mapping[str, str],
-    ) -> None:
-        """Make an update durable, unless it asks for nothing. `removed` are the rules that the request takes out."""
+    def record(self, record: Record, decode: Decode) -> None:
+        """Make an update durable, unless it asks for nothing. `decode` gives the constants of its facts."""
         self._check()
-        declared = {} if prefixes == self._prefixes else dict(prefixes)
-        record = Record(request.add, request.delete, request.add_rules, removed, declared, commit)
+        if record.prefixes == self._prefixes:
+            record = replace(record, prefixes={})
         if record != Record():
-            self._journal.append(to_json(record, terms))
-            self._prefixes.update(declared)
+            self._journal.append(to_json(record, decode))
+            self._prefixes.update(record.prefixes)
 
     def save(self, image: Image) -> None:
         """A new snapshot, and an empty journal after it."""

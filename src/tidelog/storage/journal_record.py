@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidelog.engine.image import Cells
 from tidelog.language.syntax import Rule
-from tidelog.storage.checked_json import Item, to_text
-from tidelog.storage.stored_names import declared_prefixes, is_predicate, parsed_rules
-from tidelog.store.relation_parts import Cells
-from tidelog.store.terms import Terms
+from tidelog.storage.checked_json import Item, declared_prefixes, is_predicate, parsed_rules, to_text
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
 
 Facts = Mapping[str, Cells]
+Decode = Callable[[int], Value]
+"""The constant of a number."""
+Encode = Callable[[Sequence[Value]], Cells]
+"""The numbers of constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def _written(value: Value) -> list[Any]:
     return [type(value).__name__, value]
 
 
-def to_json(record: Record, terms: Terms) -> bytes:
+def to_json(record: Record, decode: Decode) -> bytes:
     """The record as UTF-8 text."""
     tables = [*record.add.values(), *record.delete.values()]
     used = np.unique(np.concatenate([rows.ravel() for rows in tables])) if tables else np.empty(0, np.int32)
@@ -63,7 +65,7 @@ def to_json(record: Record, terms: Terms) -> bytes:
         }
 
     content = {
-        "terms": [_written(terms.table.decode(int(term))) for term in used],
+        "terms": [_written(decode(int(term))) for term in used],
         "add": facts(record.add),
         "delete": facts(record.delete),
         "add_rules": list(map(str, record.add_rules)),
@@ -74,11 +76,11 @@ def to_json(record: Record, terms: Terms) -> bytes:
     return to_text(content, indent=None)
 
 
-def from_json(payload: bytes, terms: Terms, place: Path) -> Record:
-    """The record of such a text; its constants are numbered by `terms`. `place` is named where it is none."""
+def from_json(payload: bytes, encode: Encode, place: Path) -> Record:
+    """The record of such a text, its constants as numbers. Where it is none, the error names `place`."""
     content = Item.of_json(payload, place)
     values = [_value(item) for item in content["terms"].items()]
-    numbers = terms.encode_values(values) if values else np.empty(0, np.int32)
+    numbers = encode(values) if values else np.empty(0, np.int32)
     return Record(
         _facts(content["add"], numbers),
         _facts(content["delete"], numbers),

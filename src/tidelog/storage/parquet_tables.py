@@ -16,11 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.arrow_checks import text_offsets
+from tidelog.engine.image import Arrays, Cells, RelationImage
 from tidelog.errors import StorageError
 from tidelog.machine import term_kinds as K
 from tidelog.storage.durable_files import checksum_of, checksum_of_file, force, reading
-from tidelog.storage.image import Arrays, RelationImage
-from tidelog.store.relation_parts import Cells
 from tidelog.values import SEPARATOR
 
 TEXT_KINDS = (K.STRING, K.IRI, K.LITERAL)

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tidelog.engine.algorithms.policy import NO_COUNTER, RECURSIVE
+from tidelog.engine.image import COUNTERS, Image, RelationImage, RuleImage
 from tidelog.errors import TidelogError
 from tidelog.facts.arguments import check_limits
 from tidelog.language.checks import MOST_ARGUMENTS
 from tidelog.language.syntax import Rule
-from tidelog.storage.checked_json import Item, to_text
+from tidelog.storage.checked_json import Item, declared_prefixes, is_predicate, parsed_rules, to_text
 from tidelog.storage.durable_files import checksum, create_file, force_folder, read_file, storage_errors
-from tidelog.storage.image import Image, RelationImage, RuleImage
 from tidelog.storage.parquet_tables import (
     damaged,
     read_table,
@@ -28,7 +27,6 @@ from tidelog.storage.parquet_tables import (
     terms_of_table,
     write_table,
 )
-from tidelog.storage.stored_names import declared_prefixes, is_predicate, parsed_rules
 
 MANIFEST = "manifest.json"
 TERMS = "terms.parquet"
@@ -148,7 +146,7 @@ def _rules(item: Item, next_rule: int) -> tuple[RuleImage, ...]:
             RuleImage(
                 number,
                 _rule(rule["text"]),
-                None if counter.value is None else counter.integer(NO_COUNTER, RECURSIVE),
+                None if counter.value is None else counter.integer(*COUNTERS),
                 rule["applications"].integer(0),
             )
         )

@@ -15,6 +15,7 @@ from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.propagation.derived_heads import OVERDELETE
 from tidelog.engine.propagation.match_sets import DESTROYED_FROM_BELOW, DESTROYED_IN_ROUND, HELD, HOLDING
 from tidelog.engine.transaction import Transaction
+from tidelog.machine import work_lists as L
 
 
 def find_candidates(
@@ -24,7 +25,7 @@ def find_candidates(
 
     With counters, a fact with a non-recursive derivation left is no candidate.
     """
-    transaction.lists.clear(0)
+    transaction.store.lists.clear(L.D)
     jobs = transaction.jobs.from_below(node, rules, deleted=True, counters=counters)
     removed = transaction.jobs.of_rules(rules.removed, deleted=True, counters=counters)
     announced = any(rule.number in transaction.marking.announced for rule in node.rules)
@@ -53,7 +54,7 @@ def delete_and_rederive(
         # DR3: I := I ∖ D, A := D ∩ E.
         drop_deleted(transaction.machine)
         for relation in node.relations:
-            relation.reserve_queue(transaction.lists.count(0))
+            relation.reserve_queue(transaction.store.lists.count(L.D))
         # DR4: what has a derivation left comes back.
         HOLDING.install(transaction.machine)
         known_by = BY_COUNTERS if counters is Counters.ALL else BY_RULES

@@ -1,110 +1,79 @@
-"""All that a knowledge base is, as arrays and plain values: what a snapshot holds.
+"""An engine as an image, and an engine from an image.
 
-Indexes, hash tables, plans and what functions gave are not part of it: they are built again when they are needed.
-Derivation counters are.
+A saved image holds the terms that its facts use, and no others: nobody would miss the rest of the dictionary.
+
+Rules are numbered in the order of their arrival, and the number of a rule that goes is not used again. The engine has
+memory for every number below the next one. A knowledge base whose rules come and go for years, or a store that somebody
+has made up, would make each update expensive. So an image whose rules have used up a great many numbers gets new ones:
+rules keep their order, and the relations that are named after their numbers are renamed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tidelog.engine.algorithms.policy import NO_COUNTER, RECURSIVE, CountedRules
 from tidelog.engine.compiled import aggregates, group_predicate
 from tidelog.engine.engine import Engine
+from tidelog.engine.image import MOST_COUNTED, Arrays, Image, RelationImage, RuleImage
 from tidelog.engine.modules.closure_base import BASE
-from tidelog.engine.modules.cores import CORE
+from tidelog.engine.modules.cores import CORE, CORE_BASE
 from tidelog.errors import StorageError
 from tidelog.language.checks import check_arities, check_rule, foreign_functions
-from tidelog.language.syntax import Rule
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import term_kinds as K
 from tidelog.machine.jit import address
 from tidelog.program.graph import RuleGraph
 from tidelog.store.relation import Relation
-from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
-from tidelog.store.terms import Terms
+from tidelog.store.term_table import TermTable
 from tidelog.store.update_kernels import load_rows
 
-Arrays = Mapping[str, npt.NDArray[Any]]
+# So many numbers of rules cost nothing that anybody notices.
+FEW_NUMBERS = 1 << 20
+# Or so many for each rule that there is.
+SPARSE_NUMBERS = 16
 
-# What is counted for statistics has room to grow.
-MOST_COUNTED = 1 << 62
-
-
-@dataclass(frozen=True, slots=True)
-class RelationImage:
-    """The facts of a relation that are in I: rows, which are explicit, and the two counters where it keeps them."""
-
-    name: str
-    rows: Cells
-    explicit: npt.NDArray[np.bool_]
-    counters: Cells | None
-
-    @property
-    def arity(self) -> int:
-        return int(self.rows.shape[1])
-
-    @property
-    def is_internal(self) -> bool:
-        """Whether it is of no predicate, and serves rules or closures."""
-        return self.name.startswith("#")
+# The name of a predicate is a word or ends with `>`; what follows are numbers of rules.
+_DIGEST = re.compile(r".* [0-9a-f]{32}", re.DOTALL)  # in the place of very many numbers
+_NUMBERED_NAME = re.compile(rf"({CORE_BASE}|{CORE}|{BASE}) (.*?)((?: [0-9]+)*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class RuleImage:
-    """A rule under its number, the counter that its derivations stand in, and how often it was applied so far."""
-
-    number: int
-    rule: Rule
-    counter: int | None
-    applications: int
+# --- taking an image ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
-    """A knowledge base. `options` are the arguments of its constructor, `closures` the predicates kept as closures,
-    and where the cores of closures are shown."""
-
-    options: Mapping[str, Any]
-    prefixes: Mapping[str, str]
-    arities: Mapping[str, int]
-    errors: int
-    next_rule: int
-    rules: tuple[RuleImage, ...]
-    terms: Arrays
-    relations: tuple[RelationImage, ...]
-    closures: tuple[str, ...]
-    pairs: Mapping[str, int]  # how many each closure has; older snapshots do not tell
-    commit: Mapping[str, str]
-
-
-def _is_kept(relation: Relation) -> bool:
-    """Predicates, groups of aggregates and bases of closures are kept.
-
-    What serves within an update only is not, and a closure is built from its base.
-    """
-    return not relation.name.startswith("#touched") and relation.closure is None
-
-
-def image_of_relation(relation: Relation, all_counted: bool) -> RelationImage:
-    """A relation with its counters; the second is a rank unless derivations of recursive rules are counted there."""
-    records = relation.cells[relation.live()]
-    explicit = (records[:, relation.flags_column] & F.EXPLICIT) != 0
-    counters = records[:, list(relation.counter_columns)] if relation.has_counters else None
-    if counters is not None and not (relation.ranked or all_counted):
-        # Ranks that say nothing; see `_has_ranks`.
-        counters[:, 1] = 0
-    return RelationImage(relation.name, records[:, : relation.arity], explicit, counters)
+def image_of_engine(
+    engine: Engine,
+    options: Mapping[str, Any],
+    prefixes: Mapping[str, str],
+    arities: Mapping[str, int],
+    errors: int,
+    commit: Mapping[str, str],
+) -> Image:
+    """All that has to be saved: what the engine holds, and what its knowledge base knows besides."""
+    image = Image(
+        options=options,
+        prefixes=prefixes,
+        arities=arities,
+        errors=errors,
+        next_rule=engine.graph.next_number,
+        rules=_rules(engine),
+        terms=engine.store.terms.to_arrays(),
+        relations=_relations(engine),
+        closures=(*engine.closures.predicates, *engine.cores.names),
+        pairs=_pairs_of_closures(engine),
+        commit=commit,
+    )
+    return _without_unused_terms(image)
 
 
-def images_of_rules(engine: Engine) -> tuple[RuleImage, ...]:
+def _rules(engine: Engine) -> tuple[RuleImage, ...]:
     work = engine.store.rule_work
     return tuple(
         RuleImage(number, rule, engine.maintenance.counted.get(number), int(work[number]) if number < len(work) else 0)
@@ -112,21 +81,56 @@ def images_of_rules(engine: Engine) -> tuple[RuleImage, ...]:
     )
 
 
-def images_of_relations(engine: Engine) -> tuple[RelationImage, ...]:
+def _relations(engine: Engine) -> tuple[RelationImage, ...]:
+    """Predicates, groups of aggregates and bases of closures; not what serves within an update only, nor a closure,
+    which is built from its base.
+    """
     return tuple(
-        image_of_relation(relation, _counts_recursion(engine, relation.name))
+        _relation(relation, _counts_recursion(engine, relation.name))
         for relation in engine.store.named().values()
-        if _is_kept(relation)
+        if not relation.name.startswith("#touched") and relation.closure is None
     )
+
+
+def _relation(relation: Relation, all_counted: bool) -> RelationImage:
+    """A relation with its counters; the second is a rank unless derivations of recursive rules are counted there."""
+    records = relation.cells[relation.live()]
+    explicit = (records[:, relation.flags_column] & F.EXPLICIT) != 0
+    counters = records[:, list(relation.counter_columns)] if relation.has_counters else None
+    if counters is not None and not (relation.ranked or all_counted):
+        counters[:, 1] = 0  # ranks that mean nothing; see `_has_ranks`
+    return RelationImage(relation.name, records[:, : relation.arity], explicit, counters)
 
 
 def _counts_recursion(engine: Engine, predicate: str) -> bool:
     return any(engine.maintenance.counted.get(number) == RECURSIVE for number in engine.graph.producers(predicate))
 
 
-def pairs_of_closures(engine: Engine) -> dict[str, int]:
+def _pairs_of_closures(engine: Engine) -> dict[str, int]:
     names = (*engine.closures.predicates, *engine.cores.names)
     return {name: len(engine.store.relation(name, 2)) for name in names}
+
+
+def _without_unused_terms(image: Image) -> Image:
+    """The same knowledge base, with terms renumbered where some are in no fact."""
+    count = len(image.terms["kinds"])
+    used = np.zeros(count, np.bool_)
+    for relation in image.relations:
+        used[relation.rows] = True
+    used[K.FAILURE] = True
+    if used.all():
+        return image
+    (kept,) = used.nonzero()
+    table, text_used = TermTable(**image.terms).with_only(kept[K.FAILURE + 1 :], count)
+    terms: Arrays = {
+        "kinds": table.kinds[kept],
+        "payloads": table.payloads[kept],
+        "sizes": table.sizes[kept],
+        "text": table.text[:text_used],
+    }
+    numbers = (np.cumsum(used) - 1).astype(np.int32)
+    relations = tuple(replace(relation, rows=numbers[relation.rows]) for relation in image.relations)
+    return replace(image, terms=terms, relations=relations)
 
 
 # --- restoring ----------------------------------------------------------------------------------------------------
@@ -136,40 +140,25 @@ def restore_engine(engine: Engine, image: Image) -> dict[str, int]:
     """Fill an empty engine; the arities of all predicates. Nothing is derived: everything is in the image. It raises
     `TidelogError` where its parts do not fit together, before a kernel sees them.
     """
+    image = _with_few_numbers(image)
     graph = _graph(image)
     arities = check_arities(graph.rules.values(), image.arities, image.prefixes)
     for relation in image.relations:
         _check_relation(relation, graph, image, arities)
     engine.store.terms.restore(dict(image.terms))
-    _check_terms(engine.store.terms, image.terms)
+    if engine.store.terms.has_duplicates():
+        raise StorageError("the dictionary has a constant twice")
     engine.restore_rules(graph)
     engine.store.ensure_rules(max(graph.rules, default=0) + 1)
     for item in image.rules:
         engine.store.rule_work[item.number] = min(item.applications, MOST_COUNTED)
     for relation in image.relations:
-        # Those of rules and closures are there by themselves.
+        # Empty ones that serve rules and closures come with those.
         if len(relation.rows) or not relation.is_internal:
             _restore_relation(engine.store, relation)
     _restore_closures(engine, image)
     engine.maintenance.counted = CountedRules(_counted(engine, image))
     return arities
-
-
-def _check_terms(terms: Terms, arrays: Arrays) -> None:
-    """Refuse a dictionary that has a constant twice: facts with one of them could not be found by the other. Only those
-    whose hashes are equal are held against each other.
-    """
-    kinds, payloads, sizes, text = (arrays[name] for name in ("kinds", "payloads", "sizes", "text"))
-    keys = terms._hashes[: len(kinds)].astype(np.int64) << 32 | sizes
-    ordered = np.sort(keys)
-    suspects = np.flatnonzero(np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]]))
-    seen: set[tuple[int, int | bytes]] = set()
-    for number in suspects.tolist():
-        kind, payload = int(kinds[number]), int(payloads[number])
-        texts = kind in (K.STRING, K.IRI, K.LITERAL)
-        seen.add((kind, text[payload : payload + int(sizes[number])].tobytes() if texts else payload))
-    if len(seen) < len(suspects):
-        raise StorageError("the dictionary has a constant twice")
 
 
 def _graph(image: Image) -> RuleGraph:
@@ -193,7 +182,7 @@ def _check_relation(relation: RelationImage, graph: RuleGraph, image: Image, ari
 
 
 def _internal_arity(name: str, graph: RuleGraph) -> int | None:
-    """The arity of a relation that serves rules; None of one that does not."""
+    """The arity of a relation that serves rules; None for one that does not."""
     if name.startswith((f"{BASE} ", f"{CORE} ")):
         return 2
     aggregated = (number for number, rule in graph.rules.items() if aggregates(rule))
@@ -218,9 +207,19 @@ def _restore_relation(store: Store, image: RelationImage) -> None:
     relation.explicit_count = int(np.count_nonzero(image.explicit))
 
 
+def _has_ranks(image: RelationImage) -> bool:
+    """Whether every fact that needs a rank has one, see `ranks`. In a relation that keeps none, none needs one,
+    or none has one.
+    """
+    if image.counters is None:
+        return bool(image.explicit.all())
+    counted, ranks = image.counters.T
+    return bool((image.explicit | (counted > 0) | (ranks > 0)).all())
+
+
 def _restore_closures(engine: Engine, image: Image) -> None:
-    """Build the closures and the cores, and see that they are what was saved: from the bases that were, with as many
-    pairs as they had.
+    """Build the closures and the cores, and check that they are what was saved: from the same bases, with as many pairs
+    as they had.
     """
     cores = {name for name in image.closures if name.startswith(CORE)}
     predicates = [name for name in image.closures if name not in cores]
@@ -237,7 +236,7 @@ def _restore_closures(engine: Engine, image: Image) -> None:
     for relation in image.relations:
         if relation.name.startswith((BASE, CORE)) and relation.name not in bases and len(relation.rows):
             raise StorageError(f"`{relation.name}` has pairs, and no closure starts from them")
-    if image.pairs and pairs_of_closures(engine) != image.pairs:
+    if image.pairs and _pairs_of_closures(engine) != image.pairs:
         raise StorageError("the closures have not as many pairs as they had when they were saved")
 
 
@@ -250,11 +249,34 @@ def _counted(engine: Engine, image: Image) -> Iterator[tuple[int, int]]:
             yield item.number, item.counter
 
 
-def _has_ranks(image: RelationImage) -> bool:
-    """Whether every fact that needs a rank has one, see `ranks`. In a relation that keeps none, none needs one,
-    or none has one.
-    """
-    if image.counters is None:
-        return bool(image.explicit.all())
-    counted, ranks = image.counters.T
-    return bool((image.explicit | (counted > 0) | (ranks > 0)).all())
+# --- numbers of rules ---------------------------------------------------------------------------------------------
+
+
+def _with_few_numbers(image: Image) -> Image:
+    """The image, with other numbers for its rules where they have used up too many."""
+    few = max(FEW_NUMBERS, SPARSE_NUMBERS * len(image.rules))
+    if image.next_rule <= few or any(map(_DIGEST.fullmatch, image.closures)):
+        return image
+    numbers = {item.number: number for number, item in enumerate(image.rules, start=1)}
+    groups = {group_predicate(old): group_predicate(new) for old, new in numbers.items()}
+
+    def named(name: str) -> str:
+        return groups.get(name) or _renamed(name, numbers)
+
+    return replace(
+        image,
+        next_rule=len(image.rules) + 1,
+        rules=tuple(replace(item, number=numbers[item.number]) for item in image.rules),
+        relations=tuple(replace(relation, name=named(relation.name)) for relation in image.relations),
+        closures=tuple(map(named, image.closures)),
+        pairs={named(name): count for name, count in image.pairs.items()},
+    )
+
+
+def _renamed(name: str, numbers: Mapping[int, int]) -> str:
+    """The name of a relation that serves a closure, by the new numbers of rules; any other name stays."""
+    found = _NUMBERED_NAME.fullmatch(name)
+    if found is None:
+        return name
+    kind, predicate, copies = found.groups()
+    return " ".join((kind, predicate, *(str(numbers.get(int(copy), copy)) for copy in copies.split())))
