@@ -61,7 +61,7 @@ def _change(transaction: Transaction, relation: Relation, rows: Cells, adding: b
 
 
 def _apart(gone: Cells, come: Cells) -> tuple[Cells, Cells]:
-    """Facts that went and facts that came, each once, without those that did both."""
+    """Facts that went and facts that came, without those that did both."""
     both = np.intersect1d(gone, come, assume_unique=True)
     if not len(both):
         return gone, come
