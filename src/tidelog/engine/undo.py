@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelog.engine.deltas import Delta
+from tidelog.engine.deltas import NOTHING, Delta
 from tidelog.engine.modules.pair_sets import ClosurePairs
 from tidelog.engine.renewal import renewed_closure, renewed_records
 from tidelog.machine import flags as F
@@ -112,8 +112,7 @@ class UndoLog:
         relation.mark_unclean()
         self.keep_columns(relation)
         empty_relation(self._machine, relation.number)
-        flags = relation.cells[: relation.count, relation.flags_column]
-        return np.flatnonzero(flags & F.EXPLICIT).astype(np.int32)
+        return _explicit_facts(relation)
 
     def renew(self, relation: Relation, share: float) -> Cells:
         """The same by setting all records aside, see `engine.renewal`. The explicit facts get fresh ones, and there is
@@ -122,8 +121,9 @@ class UndoLog:
         if relation in self._columns:
             return self.take_all(relation)
         relation.clear_queues()
+        # As they are now: the records that are set aside are as of before the update.
+        rows = np.ascontiguousarray(relation.rows(_explicit_facts(relation)))
         former = self.set_aside(relation)
-        rows = np.ascontiguousarray(former.explicit_rows())
         relation.expect_as_many_as(former, share)
         relation.reserve(len(rows))
         load_rows(self._machine, relation.number, address(rows), len(rows), F.EXPLICIT)
@@ -214,3 +214,10 @@ class UndoLog:
         (grown,) = (table[:, R.COUNT] != table[:, R.START]).nonzero()
         memos = self._store.memo_functions
         return [self._store.relations[number] for number in grown if number not in memos]
+
+
+def _explicit_facts(relation: Relation) -> Cells:
+    if not relation.explicit_count:
+        return NOTHING
+    flags = relation.cells[: relation.count, relation.flags_column]
+    return np.flatnonzero(flags & F.EXPLICIT).astype(np.int32)

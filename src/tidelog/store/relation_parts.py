@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
 from tidelog.machine import relation_fields as R
 from tidelog.machine.jit import address
@@ -66,10 +65,6 @@ class Records:
         """The arguments of the facts that have a flag."""
         records = self.cells[: self.count]
         return records[(records[:, self.arity] & flag) != 0, : self.arity]
-
-    def explicit_rows(self) -> Cells:
-        """The arguments of the explicit facts."""
-        return self.rows(F.EXPLICIT) if self.explicit_count else np.empty((0, self.arity), np.int32)
 
     def restore(self, entries: Row) -> None:
         """Put facts back to what entries of the undo log say."""
