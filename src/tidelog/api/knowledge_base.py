@@ -14,10 +14,11 @@ import numpy as np
 from tidelog.api.prefixes import check_prefixes, held_by
 from tidelog.api.statistics import ListedRule, RuleStatistics, rule_statistics
 from tidelog.engine.engine import Engine
+from tidelog.engine.explicit import explicit_rows
 from tidelog.engine.outcome import Outcome, Request
-from tidelog.engine.passing_terms import PassingTerms
 from tidelog.engine.queries import run_query
-from tidelog.engine.transaction import Limits
+from tidelog.engine.reclaiming import PassingTerms
+from tidelog.engine.runner import Limits
 from tidelog.errors import (
     ArityError,
     BrokenError,
@@ -377,7 +378,7 @@ class KnowledgeBase:
         """Only the explicit facts of a predicate."""
         return self._view(
             predicate,
-            lambda relation: relation.rows(self._engine.explicit_facts(relation)),
+            explicit_rows,
             lambda relation: relation.explicit_count,
             explicit=True,
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tidelog.engine.image import MOST_COUNTED, Image
 from tidelog.engine.imaging import image_of_engine, restore_engine
 from tidelog.engine.outcome import Request
-from tidelog.engine.transaction import Limits
+from tidelog.engine.runner import Limits
 from tidelog.errors import StorageError, TidelogError
 from tidelog.facts.arguments import check_folder
 from tidelog.facts.encoding import check_arities_of
