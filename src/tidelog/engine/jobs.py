@@ -103,6 +103,14 @@ class Jobs:
 
     # --- queues -------------------------------------------------------------------------------------------------------
 
+    def queues_to_list(self, node: Node, which: int) -> None:
+        """Move what waits in the queues of a component's relations to a work list."""
+        lists = self._store.lists
+        lists.clear(which)
+        lists.reserve(which, sum(relation.queue_count for relation in node.relations))
+        numbers = np.array([relation.number for relation in node.relations], np.int32)
+        queues_to_list(self._machine, address(numbers), len(numbers), which)
+
     def seed(self, action: int, relation: Relation, facts: Cells, protect: bool = False) -> None:
         """Let facts wait in their relation's queue."""
         if len(facts):
@@ -116,14 +124,6 @@ class Jobs:
             if len(facts):
                 relation.reserve_queue(len(facts))
                 queue_facts(self._machine, relation.number, address(np.ascontiguousarray(facts)), len(facts))
-
-    def queues_to_list(self, node: Node, which: int) -> None:
-        """Move what waits in a component's relations to a work list."""
-        lists = self._store.lists
-        lists.clear(which)
-        lists.reserve(which, sum(relation.queue_count for relation in node.relations))
-        numbers = np.array([relation.number for relation in node.relations], np.int32)
-        queues_to_list(self._machine, address(numbers), len(numbers), which)
 
     # --- collecting ---------------------------------------------------------------------------------------------------
 

@@ -181,7 +181,7 @@ class Runner:
         answer_requests(self._store, self._functions)
 
     def pause(self) -> None:
-        """Check the limits, and let the observer in. The time that he waits does not count as time of the update."""
+        """Check the limits, and give the observer its turn, which does not count as time of the update."""
         self.check_limits()
         if self.on_pause is not None:
             before = working_time()

@@ -46,6 +46,7 @@ class Transaction:
         self.growth = RelationGrowth(store, observer is not None, uses_bits=len(kept) == 0)
         budget = None if observer is None else observer.budget
         self.runner = Runner(store, limits, functions, rule_text, self.growth, self.window, budget, began)
+        self.lists = store.lists
         self.undo = UndoLog(store)
         self.marking = Marking(self, observer is not None and observer.streams)
         self.returning = Returning(self, kept)
@@ -60,8 +61,8 @@ class Transaction:
         if self._observer is not None:
             self.runner.on_pause = partial(self._observer.observe, self)
             store.breathe = self._observer.between_pieces
-            store.alone = self.window.using_terms
-        store.look = self.runner.check_limits
+            store.using_terms = self.window.using_terms
+        store.check_limits = self.runner.check_limits
         self.machine[M.DOUBTS] = 0
         self.work_registers()[:] = 0
         self.runner.begin()
@@ -118,5 +119,5 @@ class Transaction:
         self.undo.let_go()
         self.store.spare.end_update()
         self.store.breathe = no_breath
-        self.store.alone = nullcontext
-        self.store.look = no_breath
+        self.store.using_terms = nullcontext
+        self.store.check_limits = no_breath

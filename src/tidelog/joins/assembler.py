@@ -212,7 +212,7 @@ class Assembler:
         return -1 - self._constant(term)
 
     def _constant(self, constant: Constant) -> int:
-        with self._store.alone():
+        with self._store.using_terms():
             term = self._store.terms.encode(constant.value)
         self._store.code.constants.add(term)
         return term

@@ -19,7 +19,7 @@ from tidelog.language.syntax import Rule
 
 _LARGEST = 2**63 - 1
 
-# Half of a surrogate pair, which JSON can spell and no text of ours has.
+# Half of a surrogate pair, which JSON can spell and none of our texts hold.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -39,7 +39,7 @@ class Item:
 
     @classmethod
     def of_json(cls, content: bytes, file: Path) -> Item:
-        """The object that a whole text is."""
+        """The object in a text."""
         try:
             value = json.loads(content)
             if _SURROGATE.search(content):
@@ -70,11 +70,11 @@ class Item:
         return self._inner(self.value[name], f".{name}")
 
     def get(self, name: str) -> Any:
-        """What a field holds, whatever that is; None where there is none."""
+        """The unchecked value of a field; None where there is none."""
         return self.value.get(name)
 
     def fields(self, *names: str) -> tuple[Item, ...]:
-        """The fields of an object that has these and no others."""
+        """The fields of an object with exactly these fields."""
         self._expect(isinstance(self.value, dict), "an object")
         unknown = sorted(self.value.keys() - set(names))
         if unknown:
@@ -82,7 +82,7 @@ class Item:
         return tuple(self[name] for name in names)
 
     def members(self) -> Iterator[tuple[str, Item]]:
-        """The names and values of an object that may have any."""
+        """The names and values of an object with any fields."""
         self._expect(isinstance(self.value, dict), "an object")
         return ((name, self._inner(value, f"[{name!r:.60}]")) for name, value in self.value.items())
 
@@ -123,7 +123,7 @@ def _shown(value: Any) -> str:
 
 
 def is_predicate(name: str) -> bool:
-    """Whether a name is one of a predicate as it is kept: a word, a prefixed name, or any IRI in angle brackets."""
+    """Whether a name is that of a predicate as we keep it: a word, a prefixed name, or any IRI in angle brackets."""
     if is_word(name):
         return name not in RESERVED
     return is_prefixed(name) or (len(name) > 1 and name[0] == "<" and name[-1] == ">")

@@ -1,4 +1,4 @@
-"""An update as JSON, for the journal: the constants that occur, each with its type, and facts as rows of their numbers.
+"""An update as JSON, for the journal: its constants, each with its type, and its facts as rows of their numbers.
 
 {"terms": [["str", "a"], ["int", 7], ["float", "0.5"]],
  "add": {"edge": {"arity": 2, "rows": 1, "cells": [0, 1]}}, "delete": {…},
@@ -30,8 +30,9 @@ Encode = Callable[[Sequence[Value]], Cells]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An update with its facts encoded, its rules parsed, the prefixes that were declared after it, and the note that
-    its user committed with it."""
+    """An update with its facts encoded, its rules parsed, the prefixes declared after it, and the note that its user
+    committed with it.
+    """
 
     add: Facts = field(default_factory=dict)
     delete: Facts = field(default_factory=dict)
@@ -133,12 +134,12 @@ def _rows(arity: int, count: int, item: Item, numbers: Cells) -> Cells:
         item.refuse(f"are {len(places)} cells, not {count} rows of {arity}")
     if places.min(initial=0) < 0 or places.max(initial=-1) >= len(numbers):
         item.refuse(f"name a constant that is not there: there are {len(numbers)}")
-    # The fact without arguments is one, however often it is given.
+    # There is one fact without arguments, however often it is given.
     return numbers[places].reshape(count if arity else min(count, 1), arity)
 
 
 def _places(item: Item) -> npt.NDArray[np.int64]:
-    """A list of whole numbers. There may be millions, which are not looked at one by one."""
+    """A list of whole numbers. There may be millions, so they are not checked one by one."""
     if not isinstance(item.value, list):
         item.refuse("are no list")
     try:

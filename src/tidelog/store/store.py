@@ -52,8 +52,8 @@ class Store:
         self._spare: list[int] = []
         self._spare_indexes: list[int] = []
         self.breathe: Breathe = no_breath  # while something long is done in one piece
-        self.alone: Callable[[], AbstractContextManager[None]] = nullcontext  # while terms are used within an update
-        self.look: Callable[[], None] = no_breath  # before each plan that an update makes; may raise, to end it
+        self.using_terms: Callable[[], AbstractContextManager[None]] = nullcontext  # around uses of terms in an update
+        self.check_limits: Callable[[], None] = no_breath  # before each plan that an update makes; may raise
         self.postponed: set[Relation] = set()  # those whose hash tables do not hold all facts
         self._memos: dict[tuple[str, int], Relation] = {}
         self.memo_functions: dict[int, str] = {}

@@ -146,7 +146,7 @@ def delete_by_proofs(
         return
     transaction.jobs.queues_to_list(node, L.D)
     for which in (L.C, L.P):
-        transaction.store.lists.clear(which)
+        transaction.lists.clear(which)
     for relation in node.relations:
         # What stays has a proof, but maybe none that ranks rise along; see `engine.algorithms.ranks`.
         transaction.undo.note_ranked(relation, False)

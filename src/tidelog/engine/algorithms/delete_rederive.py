@@ -25,7 +25,7 @@ def find_candidates(
 
     With counters, a fact with a non-recursive derivation left is no candidate.
     """
-    transaction.store.lists.clear(L.D)
+    transaction.lists.clear(L.D)
     jobs = transaction.jobs.from_below(node, rules, deleted=True, counters=counters)
     removed = transaction.jobs.of_rules(rules.removed, deleted=True, counters=counters)
     announced = any(rule.number in transaction.marking.announced for rule in node.rules)
@@ -54,7 +54,7 @@ def delete_and_rederive(
         # DR3: I := I ∖ D, A := D ∩ E.
         drop_deleted(transaction.machine)
         for relation in node.relations:
-            relation.reserve_queue(transaction.store.lists.count(L.D))
+            relation.reserve_queue(transaction.lists.count(L.D))
         # DR4: what has a derivation left comes back.
         HOLDING.install(transaction.machine)
         known_by = BY_COUNTERS if counters is Counters.ALL else BY_RULES

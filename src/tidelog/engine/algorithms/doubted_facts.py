@@ -23,5 +23,5 @@ def settle_doubts(transaction: Transaction, node: Node, without: frozenset[int] 
     transaction.jobs.queues_to_list(node, L.D)
     HOLDING.install(transaction.machine)
     transaction.runner.run(rederive, *node.heads(without).arguments(), IN_DOUBT)
-    transaction.store.lists.clear(L.D)
+    transaction.lists.clear(L.D)
     transaction.machine[M.DOUBTS] = 0

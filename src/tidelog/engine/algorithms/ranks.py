@@ -180,7 +180,7 @@ def delete_by_ranks(
     if found:
         # DR3 and DR4, as in Delete/Rederive.
         drop_deleted(transaction.machine)
-        returning = transaction.store.lists.move(L.P, L.D)
+        returning = transaction.lists.move(L.P, L.D)
         for relation in node.relations:
             relation.reserve_queue(returning)
         HOLDING.install(transaction.machine)
@@ -204,7 +204,7 @@ def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> 
 
 
 def _overdelete(transaction: Transaction, node: Node, rules: RuleChange, counters: Counters) -> None:
-    transaction.store.lists.clear(L.P)
+    transaction.lists.clear(L.P)
     table = node.rounds(counters, deleting=True, without=rules.added_numbers)
     let_candidates_look(transaction.machine, *table.relations())
     transaction.runner.run(overdelete_by_rank, *table.arguments(), *node.heads(rules.added_numbers).arguments())
