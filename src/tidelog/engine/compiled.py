@@ -51,7 +51,7 @@ class CompiledRule:
         return offset
 
     def forget_plans(self) -> None:
-        """What the rule reads lies elsewhere now, or the plans do."""
+        """Plans are out of date: what the rule reads has moved, or the code has."""
         self._offsets.clear()
         self.words = 0
         self.plans.clear()
@@ -165,7 +165,7 @@ class Node:
             relation.complete_table()
 
     def forget_plans(self) -> None:
-        """The plans of its rules lie elsewhere now."""
+        """The plans of its rules have moved."""
         self._rounds.clear()
         self._heads.clear()
 

@@ -172,10 +172,10 @@ class Engine:
         rules = RuleChanges(impact, gone, removed, tuple(self.nodes.aggregates_of(removed)))
         self._marks.forget()
         try:
-            # Kernels count what each rule does, whoever compiles it.
+            # Kernels count the work of each rule by its number.
             self.store.ensure_rules(self.graph.next_number)
-            # Nobody needs the former facts of predicates that are derived afresh as records, unless an observer knows
-            # them by their numbers.
+            # Predicates that are derived afresh do not need their former facts as records, unless an observer knows
+            # these by their numbers.
             afresh = set() if self.observer is not None else rules.unread_heads()
             self.closures.leave(self.graph, rules.heads, afresh, partial(self.limits.check_time, began))
         except BaseException:
@@ -329,7 +329,7 @@ class Engine:
                     self._marks.renumber(relation.number, alive)
 
     def forget_plans(self, predicate: str) -> None:
-        """The facts of a predicate lie elsewhere from now on: plan what reads or derives it again."""
+        """The facts of a predicate have moved: plan what reads or derives it again."""
         self.nodes.forget_plans(predicate)
         self._marks.forget()
 

@@ -119,7 +119,7 @@ class Jobs:
             seed(self._machine, action, relation.number, address(np.ascontiguousarray(facts)), len(facts), protect)
 
     def queue_for_settling(self, relation: Relation, explicit: Explicit) -> None:
-        """Let the facts that came into E or left it be looked at again."""
+        """Let the facts that came into E or left it be checked again."""
         for facts in (explicit.deleted[relation.number], explicit.added[relation.number]):
             if len(facts):
                 relation.reserve_queue(len(facts))
@@ -203,7 +203,7 @@ class Jobs:
         )
 
     def list_changes(self, rules: Iterable[NormalRule]) -> None:
-        """What held before is told from what holds now by the records of what changed: see that they are there."""
+        """Make records for all that changed: they tell what held before from what holds now."""
         for rule in rules:
             for atom in (*rule.positives, *rule.negatives):
                 delta = self._deltas.get(atom.predicate)

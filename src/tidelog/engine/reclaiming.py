@@ -31,7 +31,7 @@ from tidelog.store.store import Store
 if TYPE_CHECKING:
     from tidelog.engine.engine import Engine
 
-# Nobody looks before so many terms may be unused, and so many for each term and for each cell.
+# The search is worth it from this number of unused terms on, and from this number for each term and each cell.
 WORTH_FROM = 1 << 16
 WORTH_PER_TERM = 0.5
 WORTH_PER_CELL = 0.25

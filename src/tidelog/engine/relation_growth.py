@@ -1,7 +1,7 @@
 """How relations grow while facts come in: how much room they get, and what stands in for their hash tables.
 
-A dense relation of pairs is known by its bits for as long as facts are only inserted. As long as nobody looks for
-single facts it then needs no hash table, nor does an empty one into which facts come that are all different.
+A dense relation of pairs is known by its bits while facts are only inserted. It then needs no hash table until single
+facts are looked for. Nor does an empty relation need one for new facts that are all different.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RelationGrowth:
     # --- room ---------------------------------------------------------------------------------------------------------
 
     def make_room(self, relation: Relation, rows: int) -> None:
-        """A kernel has so many heads for a relation that is full."""
+        """A relation is full, and a kernel has `rows` heads for it."""
         if self._inserting:
             self.expect_many(relation)
             self._postpone_table(relation)
@@ -84,7 +84,7 @@ class RelationGrowth:
 
     @property
     def _needs_tables(self) -> bool:
-        """Whether somebody may look for single facts in the middle of the work."""
+        """Whether single facts may be looked for in the middle of the work."""
         return self._observed or bool(self._store.machine[M.MARKING])
 
     def _postpone_table(self, relation: Relation) -> None:

@@ -47,7 +47,7 @@ NO_RULE = "no rule had a part in it yet"
 Functions = Mapping[str, Callable[..., Any]]
 
 Outlook = Callable[[int], float]
-"""After so many candidates, how many more there will be at least."""
+"""From the number of candidates so far, how many more there will be at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Limits:
 
 
 class OutOfPatience(Exception):
-    """A deletion has looked at more candidates than it may; nothing is decided by then."""
+    """A deletion has looked at more candidates than it may, and nothing is decided yet."""
 
 
 class Runner:
@@ -123,14 +123,14 @@ class Runner:
             if status == DONE:
                 return
             if self._patience is not None and self._is_hopeless():
-                self.machine[M.REQUEST_COUNT] = 0  # nobody waits for the results of those calls any longer
+                self.machine[M.REQUEST_COUNT] = 0  # the results of those calls are not needed
                 raise OutOfPatience
             self._serve(status)
 
     @contextmanager
     def patience(self, most: int | None, outlook: Outlook | None = None) -> Iterator[None]:
-        """Within, kernels that have looked at about `most` candidates end by `OutOfPatience`; now and then `outlook` is
-        asked whether they will have to.
+        """Within, kernels may look at about `most` candidates, and then raise `OutOfPatience`. They do so early where
+        `outlook`, which is asked now and then, says that they will need more.
         """
         self._patience, self._outlook = most, outlook
         self._most = most or 0

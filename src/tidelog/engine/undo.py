@@ -55,7 +55,7 @@ class UndoLog:
     # --- noting what is about to change -------------------------------------------------------------------------------
 
     def reserve(self, entries: int) -> None:
-        """Make room for so many facts that kernels are about to touch."""
+        """Make room for facts that kernels are about to touch."""
         needed = int(self._machine[M.LOG_COUNT]) + entries
         if needed > len(self._store.log()):
             self._store.grow_log(needed)
@@ -65,7 +65,7 @@ class UndoLog:
         self._explicit_counts.setdefault(relation, relation.explicit_count)
 
     def note_ranked(self, relation: Relation, ranked: bool) -> None:
-        """From now on the ranks of a relation say what they should, or do not."""
+        """From now on the ranks of a relation can be trusted, or cannot."""
         self._ranked.setdefault(relation, relation.ranked)
         relation.ranked = ranked
 
