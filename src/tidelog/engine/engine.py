@@ -42,8 +42,8 @@ from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
 
 BROKEN = (
-    "memory was too short to take a failed update back, and this knowledge base is of no use any more; "
-    "open its folder again, where it is as before that update, or build it anew with more memory"
+    "there was not enough memory to take a failed update back, and this knowledge base can no longer be used; "
+    "open its folder again, where it is as it was before that update, or build it anew with more memory"
 )
 
 
