@@ -151,7 +151,7 @@ class Engine:
         """Do what an update must find done."""
         if self.observer is not None:
             # An observer may look for any fact.
-            self.store.breathe = self.observer.between_pieces
+            self.store.between_pieces = self.observer.between_pieces
             with self.observer.window:
                 self.store.complete_tables()
         self._unread.read()

@@ -20,7 +20,7 @@ from tidelog.engine.runner import Functions, Limits, Runner
 from tidelog.engine.undo import UndoLog
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
-from tidelog.machine.growth import no_breath
+from tidelog.machine.growth import do_nothing
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
@@ -60,7 +60,7 @@ class Transaction:
         store = self.store
         if self._observer is not None:
             self.runner.on_pause = partial(self._observer.observe, self)
-            store.breathe = self._observer.between_pieces
+            store.between_pieces = self._observer.between_pieces
             store.using_terms = self.window.using_terms
         store.check_limits = self.runner.check_limits
         self.machine[M.DOUBTS] = 0
@@ -118,6 +118,6 @@ class Transaction:
         self.deltas.clear()
         self.undo.let_go()
         self.store.spare.end_update()
-        self.store.breathe = no_breath
+        self.store.between_pieces = do_nothing
         self.store.using_terms = nullcontext
-        self.store.check_limits = no_breath
+        self.store.check_limits = do_nothing

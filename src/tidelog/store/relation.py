@@ -18,7 +18,7 @@ from tidelog.machine import array_memory as rooms
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
 from tidelog.machine import relation_fields as R
-from tidelog.machine.growth import grown, no_breath, pieces, stretch
+from tidelog.machine.growth import do_nothing, grown, pieces, stretch
 from tidelog.machine.jit import address
 from tidelog.store.pair_bits import PairBits
 from tidelog.store.relation_kernels import move_table, rebuild_index, rebuild_table
@@ -179,7 +179,7 @@ class Relation:
             return self.count
         flags = self.cells[: self.count, self.flags_column]
         # Piece by piece: what lies between is small enough to be used again for each.
-        return sum(int(np.count_nonzero(flags[first:last] & F.IN)) for first, last in pieces(self.count, no_breath))
+        return sum(int(np.count_nonzero(flags[first:last] & F.IN)) for first, last in pieces(self.count, do_nothing))
 
     # --- growth -------------------------------------------------------------------------------------------------------
 
@@ -242,13 +242,13 @@ class Relation:
             stretch(self.cells, (capacity, self.cells.shape[1]))
         else:
             length = max(needed, min(2 * self.cells.shape[0], MOST_FACTS))
-            self.cells = grown(self.cells, length, self.count, self.store.breathe, self.store.spare)
+            self.cells = grown(self.cells, length, self.count, self.store.between_pieces, self.store.spare)
         # At once: the memory may run out before the table and the indexes have grown as well.
         self._publish()
 
     def _pieces(self, count: int) -> Iterator[tuple[int, int]]:
         """What takes long and cannot be left half done, piece by piece."""
-        return pieces(count, self.store.breathe)
+        return pieces(count, self.store.between_pieces)
 
     def _room_for(self, records: int, width: int) -> Cells:
         return rooms.empty((records, width), np.int32, self.store.spare)

@@ -16,7 +16,7 @@ from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.array_memory import Spare
-from tidelog.machine.growth import Breathe, grown, no_breath
+from tidelog.machine.growth import BetweenPieces, do_nothing, grown
 from tidelog.machine.jit import address
 from tidelog.machine.work_lists import WorkLists
 from tidelog.program.plan import Plan
@@ -51,9 +51,9 @@ class Store:
         # Numbers of relations and of indexes that serve nobody any more.
         self._spare: list[int] = []
         self._spare_indexes: list[int] = []
-        self.breathe: Breathe = no_breath  # while something long is done in one piece
+        self.between_pieces: BetweenPieces = do_nothing  # in long work that cannot be left half done
         self.using_terms: Callable[[], AbstractContextManager[None]] = nullcontext  # around uses of terms in an update
-        self.check_limits: Callable[[], None] = no_breath  # before each plan that an update makes; may raise
+        self.check_limits: Callable[[], None] = do_nothing  # before each plan that an update makes; may raise
         self.postponed: set[Relation] = set()  # those whose hash tables do not hold all facts
         self._memos: dict[tuple[str, int], Relation] = {}
         self.memo_functions: dict[int, str] = {}
