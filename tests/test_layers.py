@@ -63,10 +63,7 @@ KNOWN_INSIDE = {
     ("engine/propagation", "engine"): "a type hint of a transaction",
     ("engine/propagation", "engine/algorithms"): "derived heads are counted as the policy says",
     ("engine/propagation", "engine/marking"): "what is derived takes marks along",
-    ("spark/data", "spark/small"): "facts are encoded by the records of small updates",
     ("spark/maintain", "spark/pipeline"): "facts that are given come from the sources of the pipeline",
-    ("spark/maintain", "spark/small"): "a small update is handed to its own path",
-    ("spark/materialise", "spark/small"): "the materialiser looks single constants up",
     ("spark/pipeline", "spark/streams"): "the configuration of a pipeline holds that of its stream",
 }
 
