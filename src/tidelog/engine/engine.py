@@ -187,7 +187,7 @@ class Engine:
         self._forget_marks()
         try:
             # Whoever compiles a rule, kernels count what it does.
-            self.store.ensure_rules(self.graph.next_number)
+            self.store.arrays.ensure_rules(self.graph.next_number)
             look = partial(self.limits.check_time, began)
             self._closures.leave(self.graph, exchange.heads, self._derived_afresh(gone), look)
         except BaseException:
@@ -402,12 +402,12 @@ class Engine:
 
     def _maintain_core(self, transaction: Transaction, core: Core, request: Request) -> None:
         """A core like any closure, for the component that reads it and is in work."""
-        errors, facts = int(transaction.machine[M.ERRORS]), self.store.rule_facts.copy()
+        errors, facts = int(transaction.machine[M.ERRORS]), self.store.arrays.rule_facts.copy()
         for base in core.bases:
             self._maintain_base(transaction, core, base, request)
         # The same instances count in the component itself.
         transaction.machine[M.ERRORS] = errors
-        self.store.rule_facts[:] = facts
+        self.store.arrays.rule_facts[:] = facts
         deltas = self._cores.maintain(transaction, core)
         transaction.deltas.update((name, delta) for name, delta in deltas.items() if delta)
 

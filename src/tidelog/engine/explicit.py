@@ -39,7 +39,7 @@ def apply_explicit(transaction: Transaction, node: Node, request: Request) -> Ex
 def _change(transaction: Transaction, relation: Relation, rows: Cells, adding: bool) -> Cells:
     rows = np.ascontiguousarray(rows, np.int32)
     transaction.reserve_log(len(rows))
-    relation.complete_table()
+    relation.table.complete()
     result = np.empty(len(rows), np.int32)
     kernel: Callable[..., int] = add_explicit if adding else remove_explicit
     if adding:

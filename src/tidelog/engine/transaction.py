@@ -123,7 +123,7 @@ class Transaction:
         self.before = Before(store)
         # Predicates of components in which it was dear to delete what took little with it.
         self.cyclic: tuple[str, ...] = ()
-        self._rule_work_before = store.rule_work.copy()
+        self._rule_work_before = store.arrays.rule_work.copy()
         self.machine[M.ERRORS] = 0
         self.machine[M.REQUEST_COUNT] = 0  # A query that was interrupted may have left some.
         self.machine[M.DOUBTS] = 0
@@ -134,12 +134,12 @@ class Transaction:
     def look_up(self, node: Node) -> None:
         """From now on single facts of a component are looked for."""
         for relation in node.relations:
-            relation.complete_table()
+            relation.table.complete()
 
     def forget_derived(self, relation: Relation, most_stays: bool, share_left: float) -> Cells:
         """Take all facts out of I, for the component to be materialised again; the explicit ones, which come first."""
         # Whoever looks in may know facts by their numbers. Facts that no table has are not quickly found again.
-        renews = self._attendant is None and not (most_stays and relation.has_table)
+        renews = self._attendant is None and not (most_stays and relation.table.is_usable)
         return self.before.forget_derived(relation, share_left if renews else None)
 
     def drop(self, relation: Relation) -> None:
@@ -211,15 +211,15 @@ class Transaction:
         if status == FULL:
             self._make_room(self.store.relations[machine[M.FULL]], int(machine[M.STAGED]))
         elif status == FULL_LOG:
-            self.store.grow_log(int(machine[M.LOG_COUNT] + machine[M.STAGED]))
+            self.store.arrays.grow_log(int(machine[M.LOG_COUNT] + machine[M.STAGED]))
         elif status == FULL_LIST:
             self.store.lists.reserve(int(machine[M.FULL]), int(machine[M.STAGED]))
         elif status == FULL_FRAMES:
-            self.store.grow_frames()
+            self.store.arrays.grow_frames()
         elif status == PAUSED:
             self._expect_long_work()
         elif status == NEED_TABLE:
-            self.store.relations[machine[M.FULL]].complete_table()
+            self.store.relations[machine[M.FULL]].table.complete()
 
     def look_around(self) -> None:
         """Watch the limits, and let the attendant look in; what he waits for does not count as time of the update."""
@@ -234,7 +234,7 @@ class Transaction:
             self.expect_many(relation)
             self._postpone_table(relation)
         if relation.has_room(rows):
-            relation.reserve_queue(rows)
+            relation.queues.reserve(rows)
             return
         # Ask for more than this batch needs, so that growth stays rare; at first for little more, since most heads may
         # be known, and a table of twice the size would be made smaller again in the end.
@@ -257,7 +257,7 @@ class Transaction:
             covered = None if pivots else self.store.code.covered(plan)
             if covered is not None:
                 target, scanned = (self.store.relations[number] for number in covered)
-                if target.count == 0 and not target.probed and not target.has_room(scanned.count):
+                if target.count == 0 and not target.table.probed and not target.has_room(scanned.count):
                     self._postponed.add(target)
                     target.expect_different(scanned.count)
 
@@ -293,7 +293,7 @@ class Transaction:
 
     def _call_functions(self) -> None:
         if self.machine[M.REQUEST_COUNT] == 0:
-            self.store.grow_requests()
+            self.store.arrays.grow_requests()
         answer_requests(self.store, self._functions)
 
     def check_limits(self, more: int = 0, rule: int | None = None) -> None:
@@ -315,7 +315,7 @@ class Transaction:
 
     def _busiest_rule(self) -> str:
         before = self._rule_work_before
-        grown = self.store.rule_work.copy()
+        grown = self.store.arrays.rule_work.copy()
         grown[: len(before)] -= before
         grown[AUXILIARY] = 0
         if not grown.any():
@@ -362,19 +362,19 @@ class Transaction:
         """Let facts wait in their relation's queue."""
         if len(facts):
             self.reserve_log(len(facts))
-            relation.reserve_queue(len(facts))
+            relation.queues.reserve(len(facts))
             seed(self.machine, action, relation.number, address(np.ascontiguousarray(facts)), len(facts), protect)
 
     def queue_for_settling(self, relation: Relation, explicit: Explicit) -> None:
         """Let the facts whose place in E changed be looked at again."""
         for facts in (explicit.deleted[relation.number], explicit.added[relation.number]):
             if len(facts):
-                relation.reserve_queue(len(facts))
+                relation.queues.reserve(len(facts))
                 queue_facts(self.machine, relation.number, address(np.ascontiguousarray(facts)), len(facts))
 
     def queues_to_list(self, node: Node, which: int) -> None:
         """Move what waits in a component's relations to a work list."""
-        waiting = sum(relation.queue_count for relation in node.relations)
+        waiting = sum(relation.queues.waiting for relation in node.relations)
         self.store.lists.clear(which)
         self.store.lists.reserve(which, waiting)
         numbers = np.array([relation.number for relation in node.relations], np.int32)
@@ -382,8 +382,8 @@ class Transaction:
 
     def reserve_log(self, entries: int) -> None:
         needed = int(self.machine[M.LOG_COUNT]) + entries
-        if needed > len(self.store.log()):
-            self.store.grow_log(needed)
+        if needed > len(self.store.arrays.log):
+            self.store.arrays.grow_log(needed)
 
     def jobs_from_below(
         self, node: Node, rules: RuleChange, deleted: bool, counters: Counters

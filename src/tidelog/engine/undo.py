@@ -75,10 +75,10 @@ class Before:
         """Take all facts out of I, for the component to be materialised again; the explicit ones, which come first.
         Facts keep their numbers, unless their records may be renewed, and so many times as many are expected.
         """
-        relation.clear_queues()
+        relation.queues.clear()
         if renewed is not None and relation not in self._kept:
             return self._renew(relation, renewed)
-        relation.complete_table()
+        relation.table.complete()
         relation.mark_unclean()
         self.keep_whole(relation)
         empty_relation(self._machine, relation.number)
@@ -92,7 +92,7 @@ class Before:
         self._renewed[relation] = (former, start)
         rows = np.ascontiguousarray(former.explicit_rows())
         self._put_back(relation, former)
-        relation.expect_as_many_as(former, share)
+        relation.table.expect(len(former.keys), former.count, share)
         relation.reserve(len(rows))
         load_rows(self._machine, relation.number, address(rows), len(rows), F.EXPLICIT)
         relation.explicit_count = len(rows)
@@ -102,7 +102,7 @@ class Before:
         """Let records that have been set aside be as they were when the update began, and the log forget them: their
         numbers mean other facts from now on.
         """
-        log = self._store.log()
+        log = self._store.arrays.log
         count = int(self._machine[M.LOG_COUNT])
         own = log[:count, 0] == relation.number
         if not own.any():
@@ -165,7 +165,7 @@ class Before:
         commit_log(self._machine)
         for relation in changed:
             commit_relation(self._machine, relation.number)
-            relation.release_queues()
+            relation.queues.release()
 
     def roll_back(self) -> None:
         for relation, (records, start) in self._renewed.items():
@@ -185,7 +185,7 @@ class Before:
             relation.note_dead(relation.count - int(relation.fields[R.START]))
             roll_back_relation(self._machine, relation.number)
         for relation in self._store.relations:
-            relation.clear_queues()
+            relation.queues.clear()
 
     def let_go(self) -> None:
         """It is over: the memory of what is kept here is free at once. A transaction and its parts know each other, so

@@ -137,7 +137,7 @@ class Assembler:
         count = len(self._slots)
         short = self._short_form()
         header = [len(offsets), count, self._target, head, self._rule_number, len(self._head), short]
-        self._store.ensure_frame(8 * (P.FRAME_VARIABLES + count + 2 * len(offsets)))
+        self._store.arrays.ensure_frame(8 * (P.FRAME_VARIABLES + count + 2 * len(offsets)))
         offset = self._put(header + offsets)
         self._store.code.append(self._words)
         return offset
@@ -255,7 +255,7 @@ class Assembler:
     ) -> list[int]:
         relation = self._store.relation(atom.predicate, atom.arity)
         if len(bound) == atom.arity:
-            relation.serve_probes()
+            relation.table.serve_probes()
         keys = [self._source(atom.arguments[column]) for column in bound]
         outputs: list[int] = []
         checks: list[int] = []
@@ -295,7 +295,7 @@ class Assembler:
         return [P.STEP_CALL, memo.number, index.number, len(sources), target, *sources]
 
     def _expression(self, expression: Expression) -> int:
-        self._store.ensure_scratch(len(variables(expression)) + 8)
+        self._store.arrays.ensure_scratch(len(variables(expression)) + 8)
         return self._put([*self._postfix(expression), P.E_END, 0])
 
     def _postfix(self, expression: Expression) -> list[int]:

@@ -105,7 +105,7 @@ def image_of_relation(relation: Relation, all_counted: bool) -> RelationImage:
 
 
 def images_of_rules(engine: Engine) -> tuple[RuleImage, ...]:
-    work = engine.store.rule_work
+    work = engine.store.arrays.rule_work
     return tuple(
         RuleImage(number, rule, engine.counted.get(number), int(work[number]) if number < len(work) else 0)
         for number, rule in engine.graph.rules.items()
@@ -143,9 +143,9 @@ def restore_engine(engine: Engine, image: Image) -> dict[str, int]:
     engine.store.terms.restore(dict(image.terms))
     _check_terms(engine.store.terms, image.terms)
     engine.restore_rules(graph)
-    engine.store.ensure_rules(max(graph.rules, default=0) + 1)
+    engine.store.arrays.ensure_rules(max(graph.rules, default=0) + 1)
     for item in image.rules:
-        engine.store.rule_work[item.number] = min(item.applications, MOST_COUNTED)
+        engine.store.arrays.rule_work[item.number] = min(item.applications, MOST_COUNTED)
     for relation in image.relations:
         # Those of rules and closures are there by themselves.
         if len(relation.rows) or not relation.is_internal:
