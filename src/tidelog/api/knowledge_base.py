@@ -14,10 +14,11 @@ import numpy as np
 from tidelog.api.prefixes import check_prefixes, held_by
 from tidelog.api.statistics import ListedRule, RuleStatistics, rule_statistics
 from tidelog.engine.engine import Engine
+from tidelog.engine.explicit import explicit_rows
 from tidelog.engine.outcome import Outcome, Request
-from tidelog.engine.passing_terms import PassingTerms
 from tidelog.engine.queries import run_query
-from tidelog.engine.transaction import Limits
+from tidelog.engine.reclaiming import PassingTerms
+from tidelog.engine.runner import Limits
 from tidelog.errors import (
     ArityError,
     BrokenError,
@@ -58,6 +59,7 @@ from tidelog.live.update_sources import UpdateMapping
 from tidelog.program.normal_form import unjoined_atoms
 from tidelog.runtime.base_lock import SettledLock
 from tidelog.runtime.signals import interruptible
+from tidelog.storage.journal_record import Record
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.values import Row
@@ -253,7 +255,8 @@ class KnowledgeBase:
             """All that may fail comes before the engine commits, and the journal comes last."""
             settled.append(self._change(outcome))
             if self._home is not None:
-                self._home.record(self._engine.store.terms, request, gone, self._prefixes, commit or {})
+                record = Record(request.add, request.delete, request.add_rules, gone, self._prefixes, commit or {})
+                self._home.record(record, self._engine.store.terms.table.decode)
 
         try:
             outcome = self._engine.update(request, settle)
@@ -375,7 +378,7 @@ class KnowledgeBase:
         """Only the explicit facts of a predicate."""
         return self._view(
             predicate,
-            lambda relation: relation.rows(self._engine.explicit_facts(relation)),
+            explicit_rows,
             lambda relation: relation.explicit_count,
             explicit=True,
         )

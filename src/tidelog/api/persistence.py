@@ -10,25 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidelog.engine.image import MOST_COUNTED, Image
+from tidelog.engine.imaging import image_of_engine, restore_engine
 from tidelog.engine.outcome import Request
-from tidelog.engine.transaction import Limits
+from tidelog.engine.runner import Limits
 from tidelog.errors import StorageError, TidelogError
 from tidelog.facts.arguments import check_folder
 from tidelog.facts.encoding import check_arities_of
 from tidelog.facts.results import Change
 from tidelog.language.checks import check_arities, check_rule, foreign_functions
 from tidelog.storage.home import Home, read_image, save_image, warn_of_functions
-from tidelog.storage.image import (
-    MOST_COUNTED,
-    Image,
-    images_of_relations,
-    images_of_rules,
-    pairs_of_closures,
-    restore_engine,
-)
 from tidelog.storage.journal_record import Record, from_json
-from tidelog.storage.renumbering import with_few_numbers
-from tidelog.storage.unused_terms import without_unused_terms
 
 if TYPE_CHECKING:
     from tidelog.api.knowledge_base import KnowledgeBase
@@ -74,32 +66,19 @@ def open_folder(
 def image_of(kb: KnowledgeBase) -> Image:
     """All that has to be saved."""
     limits = kb._engine.limits
-    image = Image(
-        options={
-            "maintenance": kb._maintenance,
-            "modules": kb._modules,
-            "max_facts": limits.max_facts,
-            "timeout": limits.timeout,
-        },
-        prefixes=kb._prefixes,
-        arities=kb._arities,
-        errors=kb._errors,
-        next_rule=kb._engine.graph.next_number,
-        rules=images_of_rules(kb._engine),
-        terms=kb._engine.store.terms.to_arrays(),
-        relations=images_of_relations(kb._engine),
-        closures=(*kb._engine.closures.predicates, *kb._engine.cores.names),
-        pairs=pairs_of_closures(kb._engine),
-        commit=kb._commit,
-    )
-    return without_unused_terms(image)
+    options = {
+        "maintenance": kb._maintenance,
+        "modules": kb._modules,
+        "max_facts": limits.max_facts,
+        "timeout": limits.timeout,
+    }
+    return image_of_engine(kb._engine, options, kb._prefixes, kb._arities, kb._errors, kb._commit)
 
 
 def _restored(
     kind: type[KnowledgeBase], folder: Path, image: Image, functions: Mapping[str, Callable[..., Any]]
 ) -> KnowledgeBase:
     """A knowledge base as an image says, with functions registered."""
-    image = with_few_numbers(image)
     with _misfits(folder):
         kb = kind(**image.options)
     for name, function in functions.items():
@@ -129,7 +108,9 @@ def _replay(kb: KnowledgeBase, payloads: Iterable[bytes], folder: Path, on_repla
     limits, kb._engine.limits = kb._engine.limits, Limits()
     for number, payload in enumerate(payloads, start=1):
         try:
-            record = from_json(payload, kb._engine.store.terms, Path(f"update {number} of the journal in {folder}"))
+            record = from_json(
+                payload, kb._engine.store.terms.encode_values, Path(f"update {number} of the journal in {folder}")
+            )
             change = _apply_again(kb, record)
         except StorageError:
             raise

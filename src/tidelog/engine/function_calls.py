@@ -1,9 +1,9 @@
 """Functions that kernels cannot compute: the string functions of the language, and functions registered from Python.
 
-Kernels look results up in a memo, a relation from arguments to result. What is missing there they request; here the
-requests are answered, all of one function in a batch, and remembered. A function is thus called once for each
-combination of arguments, and is taken to give the same result every time. A call that raises fails the rule instance;
-so does a result that no fact can hold.
+Kernels look results up in a memo, a relation from arguments to result. They request what is missing there; here the
+requests are answered, all of one function in a batch, and remembered. So a function is called once for each combination
+of arguments, and is taken to give the same result every time. A call that raises fails the rule instance; so does a
+result that no fact can hold.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _str(value: Value) -> str:
     return str(value)
 
 
-# Python reads more than that as numbers: underscores, blanks around, digits of other scripts, `nan`.
+# Python accepts more than that as a number: underscores, blanks around it, digits of other scripts, `nan`.
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _FLOAT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 

@@ -338,11 +338,11 @@ class Live:
 
     def _complete(self, work: Batch | Submission) -> None:
         engine = self._kb._engine
-        engine.attendant = self
+        engine.observer = self
         try:
             change = self._apply(work)
         finally:
-            engine.attendant = None
+            engine.observer = None
         if change is not None:
             self._changes.append(change)
             if len(self._changes) > KEPT_CHANGES:
@@ -403,13 +403,13 @@ class Live:
     def budget(self) -> int:
         return SLICE
 
-    def attend(self, transaction: Transaction) -> None:
+    def observe(self, transaction: Transaction) -> None:
         """Take in what came, start again where that is better, and rest where nobody asked for more."""
         problem, self._problem = self._problem, None
         if problem is not None:
             raise problem
         if isinstance(self._in_work, Batch) and (self._incoming or self._news):
-            with self.window.alone():
+            with self.window.using_terms():
                 self._take_in()
             self._start_again_if_undone(self._in_work)
         self._spend()
@@ -425,11 +425,11 @@ class Live:
             if isinstance(later, Batch) and work.is_undone_by(later):
                 raise _StartAgain
 
-    def breathe(self) -> None:
+    def between_pieces(self) -> None:
         """Take in what came, in the middle of what cannot be left: a problem is raised when that is done."""
         if self._incoming and isinstance(self._in_work, Batch) and self._problem is None:
             try:
-                with self.window.alone():
+                with self.window.using_terms():
                     self._take_in()
             except BaseException as problem:
                 self._problem = problem

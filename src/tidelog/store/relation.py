@@ -227,11 +227,16 @@ class Relation(RecordArray):
         cells = np.zeros((LEFT_ROOM, self._width), np.int32)
         indexes = tuple((index, np.full(8, R.EMPTY, np.int32), 0) for index in self.indexes)
         keys, facts = self.table.empty(LEFT_ROOM)
-        self.take_back(Records(cells, keys, facts, indexes, None, 0, self.arity, self.has_counters, True, 0, 0))
+        self._hold(Records(cells, keys, facts, indexes, None, 0, self.arity, self.has_counters, True, 0, 0))
         return found
 
     def take_back(self, records: Records) -> None:
-        """Let these be the records, instead of those that lie here now."""
+        """Let these be the records again, instead of those that lie here now, or of a closure."""
+        self.closure = None
+        self.fields[R.CLOSURE] = 0
+        self._hold(records)
+
+    def _hold(self, records: Records) -> None:
         self.cells = records.cells
         self.has_counters = records.has_counters
         self._links = len(records.indexes)

@@ -133,7 +133,7 @@ def backward_forward(
 
     With `patience` the deletion gives up after about so many candidates, by `OutOfPatience`.
     """
-    with transaction.patience(patience):
+    with transaction.runner.patience(patience):
         delete_by_proofs(transaction, node, explicit, rules, counters)
     insert(transaction, node, explicit, rules, counters)
 
@@ -144,17 +144,17 @@ def delete_by_proofs(
     """B/F on one component."""
     if not find_candidates(transaction, node, explicit, rules, counters):
         return
-    transaction.queues_to_list(node, L.D)
+    transaction.jobs.queues_to_list(node, L.D)
     for which in (L.C, L.P):
-        transaction.store.lists.clear(which)
+        transaction.lists.clear(which)
     for relation in node.relations:
         # What stays has a proof, but maybe none that ranks rise along; see `engine.algorithms.ranks`.
-        transaction.before.note_ranked(relation, False)
+        transaction.undo.note_ranked(relation, False)
     without = rules.added_numbers
     spreading = node.rounds(counters, deleting=True, without=without)
     keeps_counters = int(counters is not Counters.NONE)
     arguments = (*spreading.places(), *node.heads(without).arguments(), keeps_counters)
     transaction.machine[M.EXPLICIT_FIRST] = any(relation.explicit_count for relation in node.relations)
-    transaction.run(backward_forward_delete, *arguments)
+    transaction.runner.run(backward_forward_delete, *arguments)
     # 11: for each F ∈ D ∖ P do I.delete(F)
     drop_deleted(transaction.machine)

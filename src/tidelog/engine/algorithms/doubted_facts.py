@@ -20,8 +20,8 @@ def settle_doubts(transaction: Transaction, node: Node, without: frozenset[int] 
     """
     if not transaction.machine[M.DOUBTS]:
         return
-    transaction.queues_to_list(node, L.D)
+    transaction.jobs.queues_to_list(node, L.D)
     HOLDING.install(transaction.machine)
-    transaction.run(rederive, *node.heads(without).arguments(), IN_DOUBT)
-    transaction.store.lists.clear(L.D)
+    transaction.runner.run(rederive, *node.heads(without).arguments(), IN_DOUBT)
+    transaction.lists.clear(L.D)
     transaction.machine[M.DOUBTS] = 0

@@ -173,18 +173,18 @@ def delete_by_ranks(
     or will: the facts that wait are taken to cost what those before them did.
     """
     checked = int(transaction.machine[M.WORK + W.CHECKED])
-    with transaction.patience(most, lambda spent: _outlook(transaction, node, checked, spent)):
+    with transaction.runner.patience(most, lambda spent: _outlook(transaction, node, checked, spent)):
         found = find_candidates(transaction, node, explicit, rules, counters)
         if found:
             _overdelete(transaction, node, rules, counters)
     if found:
         # DR3 and DR4, as in Delete/Rederive.
         drop_deleted(transaction.machine)
-        returning = transaction.store.lists.move(L.P, L.D)
+        returning = transaction.lists.move(L.P, L.D)
         for relation in node.relations:
             relation.queues.reserve(returning)
         HOLDING.install(transaction.machine)
-        transaction.run(rederive, *node.heads(rules.added_numbers).arguments(), BY_RULES)
+        transaction.runner.run(rederive, *node.heads(rules.added_numbers).arguments(), BY_RULES)
 
 
 def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> float:
@@ -204,7 +204,7 @@ def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> 
 
 
 def _overdelete(transaction: Transaction, node: Node, rules: RuleChange, counters: Counters) -> None:
-    transaction.store.lists.clear(L.P)
+    transaction.lists.clear(L.P)
     table = node.rounds(counters, deleting=True, without=rules.added_numbers)
     let_candidates_look(transaction.machine, *table.relations())
-    transaction.run(overdelete_by_rank, *table.arguments(), *node.heads(rules.added_numbers).arguments())
+    transaction.runner.run(overdelete_by_rank, *table.arguments(), *node.heads(rules.added_numbers).arguments())

@@ -66,6 +66,9 @@ class Marking:
         self._incoming = 0
         self.marked: dict[str, Cells] = {}  # the deletions of the next update, by predicate, as far as they are marked
         self.announced: set[int] = set()  # rules of which all heads that lose a derivation are expected
+
+    def reset(self) -> None:
+        """Let the machine hold no marks of this update."""
         self._machine[M.MARKING] = 0
         self._machine[M.SAVED] = 0
         self._machine[M.PASSING] = ALL_MARKS
@@ -144,7 +147,7 @@ class Marking:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""
         expected = self._lists.count(L.EXPECTED)
         while expected and seed_expected(self._machine, relation.number, protect) != DONE:
-            self._transaction.reserve_log(expected)
+            self._transaction.undo.reserve(expected)
             relation.queues.reserve(expected)
 
     def finish(self, copies: CopyTable) -> None:
@@ -156,7 +159,7 @@ class Marking:
             machine[M.COPY_MARK] = machine[M.COPY_COPY] = 0
             # It seldom needs anything, and then begins again.
             if copies.share(machine) != DONE:
-                self._transaction.run(copies.share)
+                self._transaction.runner.run(copies.share)
 
     def forget(self) -> None:
         """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""

@@ -42,6 +42,9 @@ class Returning:
         self._machine = transaction.machine
         self._lists = transaction.store.lists
         self._kept = kept
+
+    def reset(self) -> None:
+        """Let the machine hold no positive marks of this update."""
         self._lists.clear(L.RETURNS)
         self._machine[M.RETURNING] = 0
         self._machine[M.RESTORED] = 0
@@ -68,7 +71,7 @@ class Returning:
     def restore(self, relation: Relation) -> None:
         """Let the facts of a relation that came back wait for insertion."""
         if self.brings_back:
-            self._transaction.reserve_log(len(self._kept))
+            self._transaction.undo.reserve(len(self._kept))
             relation.queues.reserve(len(self._kept))
             restore(self._machine, relation.number, address(self._kept), len(self._kept))
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from tidelog.api.prefixes import Held, name_of
 from tidelog.program.graph import RuleGraph
-from tidelog.spark.maintain.version_history import Version
-from tidelog.spark.small.constant_lookup import values_that_name
-from tidelog.spark.small.keyed_files import Files, TooMuch
-from tidelog.spark.small.parquet_columns import Columns
+from tidelog.spark.data.term_lookup import values_that_name
+from tidelog.spark.stored.keyed_files import Columns, Files, TooMuch
+from tidelog.spark.stored.version_history import Version
 
 # A name that so many facts have is in use, whether or not some of them were deleted since.
 _MANY = 1_000_000
