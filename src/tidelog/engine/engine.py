@@ -39,7 +39,7 @@ from tidelog.machine.jit import working_time
 from tidelog.program.graph import RuleGraph
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
-from tidelog.store.store import Store
+from tidelog.store.store import Store, UpdateHooks
 
 BROKEN = (
     "memory was too short to take a failed update back, and this knowledge base is of no use any more; "
@@ -151,7 +151,7 @@ class Engine:
         """Do what an update must find done."""
         if self.observer is not None:
             # An observer may look for any fact.
-            self.store.breathe = self.observer.between_pieces
+            self.store.hooks = UpdateHooks(self.observer.between_pieces)
             with self.observer.window:
                 self.store.complete_tables()
         self._unread.read()

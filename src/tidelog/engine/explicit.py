@@ -52,7 +52,7 @@ def _change(transaction: Transaction, relation: Relation, rows: Cells, adding: b
     if adding:
         relation.reserve(len(rows))
     count, at_rows, at_result = 0, address(rows), address(result)
-    for first, last in pieces(len(rows), transaction.store.breathe):
+    for first, last in pieces(len(rows), transaction.store.hooks.between_pieces):
         at = at_rows + 4 * relation.arity * first
         count += kernel(transaction.machine, relation.number, at, last - first, at_result + 4 * count)
     transaction.undo.note_explicit_count(relation)

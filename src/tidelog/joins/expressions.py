@@ -28,7 +28,7 @@ from tidelog.machine.jit import (
     store_u8,
 )
 
-# Functions of kernels by number; `joins.assembler` translates their names.
+# Functions of kernels by number; `store.assembler` translates their names.
 OPERATORS = ("+", "-", "*", "/", "%", "neg", "abs", "min2", "max2", "floor", "ceil", "round", "sqrt", "log", "exp")
 O_ADD, O_SUBTRACT, O_MULTIPLY, O_DIVIDE, O_MODULO, O_NEGATE, O_ABS, O_MIN, O_MAX = 0, 1, 2, 3, 4, 5, 6, 7, 8
 O_FLOOR, O_CEIL, O_ROUND, O_SQRT, O_LOG, O_EXP = 9, 10, 11, 12, 13, 14

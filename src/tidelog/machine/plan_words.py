@@ -1,6 +1,6 @@
 """Words of plans, their steps, short forms, frames and expressions. Kernels import it as `P`.
 
-`joins.assembler` writes plans as flat 32-bit words, and `joins.executor` runs them.
+`store.assembler` writes plans as flat 32-bit words, and `joins.executor` runs them.
 """
 
 from __future__ import annotations

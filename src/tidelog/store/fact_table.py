@@ -68,7 +68,7 @@ class FactTable:
     def _empty_groups(self, groups: int) -> tuple[Keys, Cells]:
         store = self._relation.store
         keys: Keys = rooms.empty(8 * groups, np.int64, store.spare)
-        for first, last in pieces(len(keys), store.breathe):
+        for first, last in pieces(len(keys), store.hooks.between_pieces):
             keys[first:last] = R.EMPTY
         return keys, rooms.empty(8 * groups, np.int32, store.spare)
 
@@ -89,7 +89,7 @@ class FactTable:
         self.publish()
         at_keys, at_facts = address(keys), address(facts)
         machine, number = self._relation.store.machine, self._relation.number
-        for first, last in pieces(len(keys), self._relation.store.breathe):
+        for first, last in pieces(len(keys), self._relation.store.hooks.between_pieces):
             move_table(machine, number, at_keys + 8 * first, at_facts + 4 * first, last - first)
 
     def expect(self, former_slots: int, former_facts: int, share: float) -> None:
@@ -109,7 +109,7 @@ class FactTable:
     def enter_all(self) -> None:
         """Enter every record into the empty table."""
         relation = self._relation
-        for first, last in pieces(relation.count, relation.store.breathe):
+        for first, last in pieces(relation.count, relation.store.hooks.between_pieces):
             rebuild_table(relation.store.machine, relation.number, first, last)
 
     def clear(self) -> None:

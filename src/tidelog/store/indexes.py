@@ -112,7 +112,7 @@ class Indexes:
     def _chain(self, index: Index) -> bool:
         """Chain every record into an empty index; whether its table is large enough."""
         store = self._relation.store
-        ranges = pieces(self._relation.count, store.breathe)
+        ranges = pieces(self._relation.count, store.hooks.between_pieces)
         return all(rebuild_index(store.machine, index.number, *piece) >= 0 for piece in ranges)
 
     def empty_slots(self, count: int) -> Cells:

@@ -11,7 +11,7 @@ from tidelog.errors import LimitError
 from tidelog.machine import array_memory as rooms
 from tidelog.machine import flags as F
 from tidelog.machine import relation_fields as R
-from tidelog.machine.growth import grown, no_breath, pieces, stretch
+from tidelog.machine.growth import grown, no_pause, pieces, stretch
 from tidelog.machine.jit import address
 from tidelog.store.relation_parts import Cells, Row
 
@@ -112,7 +112,7 @@ class RecordArray:
             return self.count
         flags = self.flags
         # Piece by piece: the arrays in between are small enough for their memory to be used again.
-        return sum(int(np.count_nonzero(flags[first:last] & F.IN)) for first, last in pieces(self.count, no_breath))
+        return sum(int(np.count_nonzero(flags[first:last] & F.IN)) for first, last in pieces(self.count, no_pause))
 
     def settle_start(self) -> None:
         """All records count as older than the next update."""
@@ -145,13 +145,13 @@ class RecordArray:
             stretch(self.cells, (capacity, self.cells.shape[1]))
         else:
             length = max(needed, min(2 * self.cells.shape[0], MOST_FACTS))
-            self.cells = grown(self.cells, length, self.count, self.store.breathe, self.store.spare)
+            self.cells = grown(self.cells, length, self.count, self.store.hooks.between_pieces, self.store.spare)
         # At once: the memory may run out before the table and the indexes have grown as well.
         self._publish_records()
 
     def _pieces(self, count: int) -> Iterator[tuple[int, int]]:
         """Long work that cannot be left half done, piece by piece."""
-        return pieces(count, self.store.breathe)
+        return pieces(count, self.store.hooks.between_pieces)
 
     @property
     def _width(self) -> int:

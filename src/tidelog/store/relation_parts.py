@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from tidelog.machine import array_memory as rooms
 from tidelog.machine import flags as F
 
 if TYPE_CHECKING:
     from tidelog.store.indexes import Index
 
-Cells = npt.NDArray[np.int32]
-Row = npt.NDArray[np.int64]
+Cells = rooms.Cells
+Row = rooms.Longs
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Records:
     """The records of a relation, taken out of it, with the arrays by which they are found."""
 
     cells: Cells
-    keys: npt.NDArray[np.int64]
+    keys: Row
     facts: Cells
     indexes: tuple[tuple[Index, Cells, int], ...]
     tabled: int | None

@@ -6,21 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import NamedTuple
 
 import numpy as np
 
-from tidelog.joins.assembler import Assembler, Code
+from tidelog.joins.code import Code
 from tidelog.language.syntax import Atom, Term
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.array_memory import Spare
-from tidelog.machine.growth import Breathe, no_breath
+from tidelog.machine.growth import no_pause
 from tidelog.machine.jit import address, new_registers
 from tidelog.machine.work_lists import WorkLists
 from tidelog.program.plan import Plan
 from tidelog.runtime.thread_locks import Readers
+from tidelog.store.assembler import Assembler
 from tidelog.store.indexes import Index
 from tidelog.store.kernel_arrays import KernelArrays
 from tidelog.store.relation import Relation
@@ -33,6 +35,20 @@ from tidelog.store.update_kernels import load_rows
 INITIAL_CAPACITY = 256
 # A batch of heads small enough for the cache, large enough that the call costs nothing.
 HEAD_CELLS = 16384
+
+
+class UpdateHooks(NamedTuple):
+    """What the update in work wants to be called for; it installs them when it begins."""
+
+    between_pieces: Callable[[], None] = no_pause
+    """In long work that cannot be left half done: may take new updates in, and must not raise."""
+    using_terms: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Around each use of terms within the update."""
+    before_plan: Callable[[], None] = no_pause
+    """Before each plan that is made; may raise to end the update."""
+
+
+NO_HOOKS = UpdateHooks()
 
 
 def _twice_as_long(table: Row) -> Row:
@@ -60,9 +76,7 @@ class Store:
         # Numbers of relations and of indexes that serve nobody any more.
         self._spare: list[int] = []
         self._spare_indexes: list[int] = []
-        self.breathe: Breathe = no_breath  # while something long is done in one piece
-        self.alone: Callable[[], AbstractContextManager[None]] = nullcontext  # while terms are used within an update
-        self.look: Callable[[], None] = no_breath  # before each plan that an update makes; may raise, to end it
+        self.hooks = NO_HOOKS
         self.postponed: set[Relation] = set()  # those whose hash tables do not hold all facts
         self._memos: dict[tuple[str, int], Relation] = {}
         self.memo_functions: dict[int, str] = {}
