@@ -319,7 +319,7 @@ class KnowledgeBase:
         encoded: dict[str, Cells] = {}
         for name, rows in facts.items():
             if encoded:
-                self._engine.store.terms.breathe()
+                self._engine.store.terms.between_blocks()
             predicate, cells = self._resolve(name), self._encode_rows(name, rows)
             if cells is None:
                 continue

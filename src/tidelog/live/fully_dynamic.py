@@ -33,7 +33,7 @@ from tidelog.live.intake import Window
 from tidelog.live.settled_view import Snapshot
 from tidelog.live.streams import check_update
 from tidelog.live.update_sources import UpdateMapping
-from tidelog.machine.growth import no_breath
+from tidelog.machine.growth import no_pause
 from tidelog.runtime.signals import check, comes_from_signal, deferred
 from tidelog.store.relation_parts import Cells
 from tidelog.store.terms import Terms
@@ -511,13 +511,13 @@ class Live:
         """Encode the facts of a submission; while that takes long, those that come after it are read as well."""
         kb, update = self._kb, submission.update
         terms = kb._engine.store.terms
-        before = terms.breathe
-        terms.breathe = self._read_next if before is no_breath else no_breath
+        before = terms.between_blocks
+        terms.between_blocks = self._read_next if before is no_pause else no_pause
         try:
             delete = kb._encode(update.get("delete") or {}, arities)
             return Part(submission.number, delete, kb._encode(update.get("add") or {}, arities))
         finally:
-            terms.breathe = before
+            terms.between_blocks = before
 
     def _read_next(self) -> None:
         """Read what came after the update that is being read, as far as it is small and rules do not change before it;

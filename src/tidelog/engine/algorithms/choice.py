@@ -29,7 +29,7 @@ Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
 
 def _applications(transaction: Transaction, rule: CompiledRule) -> int:
     """About how many instances a rule has: those that were ever found, and for a recursion at least one a fact."""
-    found = int(transaction.store.rule_work[rule.number])
+    found = int(transaction.store.arrays.rule_work[rule.number])
     return max(found, len(rule.head)) if rule.recursive else found
 
 

@@ -112,7 +112,7 @@ class ClosureNode:
         return closure
 
     def _between_pieces(self) -> None:
-        self._store.breathe()
+        self._store.hooks.between_pieces()
 
     @property
     def module(self) -> Module:
