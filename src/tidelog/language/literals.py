@@ -1,6 +1,6 @@
-"""Constants between text and value: numbers, quoted strings with their escapes, RDF literals.
+"""Constants as text and as values: numbers, quoted strings with their escapes, RDF literals.
 
-What cannot be read raises ValueError with the reason, for the parser to put in its place.
+Text that is no constant raises ValueError with the reason; the parser adds the place.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tidelog.errors import DataError
 from tidelog.language.names import bracketed, code_point, is_variable_name, is_word, unescape_iri
 from tidelog.values import IRI, LANGUAGE_TAG, XSD, Literal, Value, canonical, double_name, integer_of
 
-# Words that are read as something else, somewhere, when they stand without quotes.
+# Words that mean something else in some places when they are not quoted.
 _NO_BARE_STRINGS = frozenset({"not", "true", "false", "distinct"})
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
@@ -34,7 +34,7 @@ def number(text: str) -> int | float:
 
 
 def integer(text: str) -> int:
-    """An integer of 64 bits; Python would take any."""
+    """An integer of 64 bits."""
     value = integer_of(text)
     if value is None:
         raise ValueError(f"the integer {_shortened(text)} does not fit into 64 bits")
@@ -48,7 +48,7 @@ def unquote(text: str) -> str:
 
 
 def literal(text: str, datatype: str = "", language: str = "") -> Value:
-    """The value of an RDF literal, its datatype given as a full IRI; `""` says that it has none."""
+    """The value of an RDF literal; `datatype` is a full IRI, or empty where there is none."""
     try:
         return canonical(Literal(text, datatype, language))
     except DataError as problem:
@@ -78,7 +78,7 @@ def literal_text(value: Literal) -> str:
 
 
 def parse_literal(text: str) -> Literal:
-    """The literal that `literal_text` wrote, and nothing plainer, whatever its datatype."""
+    """The literal that `literal_text` wrote; never a plain value, whatever the datatype."""
     match = _LITERAL.fullmatch(text)
     if match is None:
         raise ValueError(f'{_shortened(text)} is no literal such as "text"@language or "text"^^<datatype>')
