@@ -31,11 +31,11 @@ from large_tables import TableHistory
 from soaking import seeds, soak_seconds
 from tidelog import KnowledgeBase, LimitError
 from tidelog.closures import directed
+from tidelog.engine.maintenance import MAINTENANCE
 from tidelog.engine.transaction import Limits
 from tidelog.facts.results import Change
 from tidelog.live.settled_view import Snapshot
 from tidelog.machine.jit import JIT_DISABLED
-from tidelog.program.maintenance import MAINTENANCE
 
 # A soak goes as far as the oracle can; other runs have half a minute, in which plain Python does not come far.
 MOST_NODES = 5_000 if soak_seconds() else 75 if JIT_DISABLED else 1_500

@@ -30,7 +30,7 @@ from generate import Dice
 from moments import Onlooker
 from soaking import seeds, soak_seconds
 from tidelog.closures import directed
-from tidelog.program.maintenance import MAINTENANCE
+from tidelog.engine.maintenance import MAINTENANCE
 from ways import WAYS, Setting
 from ways_elsewhere import Elsewhere
 

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidelog.cli.output import OutputError, open_closed_streams, output_told
+from tidelog.engine.maintenance import MAINTENANCE
 from tidelog.errors import TidelogError
-from tidelog.program.maintenance import MAINTENANCE
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]

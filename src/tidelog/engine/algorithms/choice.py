@@ -16,11 +16,11 @@ from tidelog.engine.algorithms.ranks import LOOK_COST, delete_by_ranks
 from tidelog.engine.algorithms.recomputation import recompute
 from tidelog.engine.compiled import CompiledRule, Node
 from tidelog.engine.deltas import Explicit, RuleChange
+from tidelog.engine.maintenance import MAINTENANCE, Maintenance
 from tidelog.engine.marking.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.engine.propagation.derived_heads import STEP_COST
 from tidelog.engine.transaction import OutOfPatience, Transaction
 from tidelog.errors import TidelogError
-from tidelog.program.maintenance import MAINTENANCE, Maintenance
 from tidelog.store.relation import Relation
 
 Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
