@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, TypeVar
 
-from tidelog.errors import ParseError
+from tidelog.errors import DataError, ParseError
 from tidelog.language import literals
 from tidelog.language.names import RESERVED, bracketed, expand, is_variable_name, unescape_iri
 from tidelog.language.parse_messages import Source
@@ -32,7 +32,7 @@ from tidelog.language.syntax import (
     Variable,
     children,
 )
-from tidelog.values import IRI, XSD
+from tidelog.values import IRI, XSD, Literal, canonical
 
 AGGREGATES = frozenset({"count", "sum", "min", "max", "avg", "median"})
 
@@ -288,7 +288,7 @@ class Actions:
             return Constant(self._checked(literals.unquote, token, token), _place(token))
         text = self._checked(literals.unquote, match[1], token)
         datatype = self._datatype(match[3], _place(token)) if match[3] else ""
-        value = self._checked(lambda text: literals.literal(text, datatype, match[2] or ""), text, token)
+        value = self._checked(lambda text: canonical(Literal(text, datatype, match[2] or "")), text, token)
         return Constant(value, _place(token))
 
     def prefixed(self, children: list[Any]) -> Constant:
@@ -367,10 +367,10 @@ class Actions:
         return self.source.error(at.line, at.column, what, hint)
 
     def _checked(self, convert: Callable[[str], _Result], text: str, at: Any) -> _Result:
-        """A conversion whose ValueError becomes an error of the text."""
+        """A conversion whose DataError becomes an error of the text."""
         try:
             return convert(text)
-        except ValueError as problem:
+        except DataError as problem:
             raise self._error(at, str(problem)) from None
 
     def _matching(self, opening: Any, closing: Any) -> None:

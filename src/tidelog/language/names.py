@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 
-from tidelog.errors import ParseError, TidelogError
+from tidelog.errors import DataError, ParseError, TidelogError
 from tidelog.values import is_unicode
 
 RESERVED = frozenset({"not", "true", "false"})
@@ -54,7 +54,7 @@ def shorten(iri: str, prefixes: Mapping[str, str]) -> str | None:
 
 
 def unescape_iri(text: str) -> str:
-    """The IRI whose text is between `<` and `>`. Raises ValueError for an escape that names no character."""
+    """The IRI whose text is between `<` and `>`. Raises DataError for an escape that names no character."""
     return _NUMERIC_ESCAPE.sub(lambda match: code_point(match[1] or match[2]), text) if "\\" in text else text
 
 
@@ -69,10 +69,10 @@ def bracketed(iri: str) -> str:
 
 
 def code_point(digits: str) -> str:
-    """The character that hexadecimal digits name. Raises ValueError where there is none (a surrogate, or too large)."""
+    """The character that hexadecimal digits name. Raises DataError where there is none (a surrogate, or too large)."""
     number = int(digits, 16)
     if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF:
-        raise ValueError(f"there is no character U+{digits.upper()}")
+        raise DataError(f"there is no character U+{digits.upper()}")
     return chr(number)
 
 
@@ -91,7 +91,7 @@ def resolve_predicate(name: str, prefixes: Mapping[str, str]) -> str:
         iri = expand(name, prefixes)
         return name if iri is None else bracketed(iri)
     if _BRACKETED.fullmatch(name) and is_unicode(name):
-        with suppress(ValueError):
+        with suppress(DataError):
             return bracketed(unescape_iri(name[1:-1]))
     shown = name if is_unicode(name) else name.encode(errors="backslashreplace").decode()
     raise ParseError(f"`{shown}` is not the name of a predicate{_name_hint(shown)}", 1, 1)
