@@ -1,4 +1,4 @@
-"""Update streams: JSON Lines, one update per line, and changes in the same form; folders of Prolog files, an update each.
+"""Update streams: JSON Lines with an update per line, changes in the same form, and folders of Prolog files.
 
     {"add": {"edge": [["a", "b"]]}, "delete": {…}, "add_rules": "…", "remove_rules": "…"}
     {"added": {"edge": [["a", "b"]]}, "removed": {…}, "work": {…}}
