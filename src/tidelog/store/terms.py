@@ -333,10 +333,7 @@ class Terms:
             return self._encode_arrow_texts(texts, K.IRI)
         from tidelog.language import parse_literal
 
-        try:
-            return self.encode_values([parse_literal(text) for text in texts.to_pylist()])
-        except ValueError as problem:
-            raise DataError(str(problem)) from None
+        return self.encode_values([parse_literal(text) for text in texts.to_pylist()])
 
     # --- saving -------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+from tidelog.engine.algorithm_names import MAINTENANCE, Maintenance
 from tidelog.engine.algorithms.backward_forward import backward_forward
 from tidelog.engine.algorithms.counting import count
 from tidelog.engine.algorithms.delete_rederive import delete_and_rederive
@@ -21,7 +22,6 @@ from tidelog.engine.propagation.derived_heads import STEP_COST
 from tidelog.engine.runner import OutOfPatience
 from tidelog.engine.transaction import Transaction
 from tidelog.errors import TidelogError
-from tidelog.program.maintenance import MAINTENANCE, Maintenance
 from tidelog.store.relation import Relation
 
 Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
