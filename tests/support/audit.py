@@ -28,6 +28,7 @@ from tidelog.machine import index_fields as X
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.jit import address
+from tidelog.program.catalogue import numbers_by_key
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Kind, recognise_cores, recognise_whole
 from tidelog.program.plan import Plan, make_plan
@@ -51,9 +52,9 @@ def fingerprint(kb: KnowledgeBase) -> dict[str, Any]:
         "rules": {number: str(rule) for number, rule in engine.graph.rules.items()},
         "next rule": engine.graph.next_number,
         "prefixes": dict(kb.prefixes),
-        "arities": dict(kb._arities),
+        "arities": dict(kb._catalogue.arities),
         "errors": kb._errors,
-        "keys": dict(kb._keys),
+        "keys": dict(kb._catalogue.rule_numbers),
     }
 
 
@@ -252,10 +253,10 @@ def _steps(plan: Plan) -> list[str]:
 
 def _audit_names(kb: KnowledgeBase) -> None:
     engine = kb._engine
-    assert kb._keys == kb._rule_keys()
+    assert kb._catalogue.rule_numbers == numbers_by_key(kb._engine.graph.rules)
     for name, relation in engine.store.named().items():
         assert engine.store.relations[relation.number] is relation
-        assert name.startswith("#") or relation.count == 0 or kb._arities[name] == relation.arity
+        assert name.startswith("#") or relation.count == 0 or kb._catalogue.arities[name] == relation.arity
 
 
 # Against the oracle
@@ -263,12 +264,12 @@ def _audit_names(kb: KnowledgeBase) -> None:
 
 def explicit_facts(kb: KnowledgeBase) -> Database:
     """E, by resolved predicate."""
-    return without_empty(database({name: list(kb.explicit(name)) for name in kb._arities}))
+    return without_empty(database({name: list(kb.explicit(name)) for name in kb._catalogue.arities}))
 
 
 def all_facts(kb: KnowledgeBase) -> Database:
     """I, by resolved predicate."""
-    return without_empty(database({name: list(kb.facts(name)) for name in kb._arities}))
+    return without_empty(database({name: list(kb.facts(name)) for name in kb._catalogue.arities}))
 
 
 def _audit_facts(kb: KnowledgeBase) -> None:
