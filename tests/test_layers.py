@@ -49,8 +49,6 @@ HIDDEN_FROM_SPARK = {"machine", "closures", "joins", "store", "engine", "explain
 
 # Imports that break the order, by the folders at their two ends, and why they are there.
 KNOWN = {
-    ("closures", "store"): "a change of a closure is typed by the cells of a relation",
-    ("joins", "store"): "a type hint: the assembler is handed the store that it writes plans for",
     ("live", "api"): "type hints: a stream and a live session drive the knowledge base that made them",
     ("spark", "engine"): "calls of Python functions are guarded in the same way on the workers of Spark",
 }

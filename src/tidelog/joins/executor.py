@@ -17,7 +17,8 @@ from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
-from tidelog.machine.fact_kernels import SEED, field, find, index_row, mix, record_of, relation_row
+from tidelog.machine.fact_kernels import field, find, index_row, record_of, relation_row
+from tidelog.machine.hash_tables import SEED, mix, probe_number
 from tidelog.machine.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL_TERMS, MATCH, NEED_CALLS, PAUSED
 
@@ -73,38 +74,36 @@ def matched_fact(m, frame, step):
     return load_i64(frame + 8 * place)
 
 
+@inlined
+def has_values(fact, sought):
+    """Whether the indexed columns of a fact hold the values of some sources."""
+    cells, width, columns, column_count, sources, variables = sought
+    record = cells + fact * width
+    for position in range(column_count):
+        cell = load_i32(record + 4 * load_i32(columns + 4 * position))
+        if cell != value_of(load_i32(sources + 4 * position), variables):
+            return False
+    return True
+
+
 @device
-def first_in_index(m, step, variables):
-    """The newest fact whose indexed columns hold the step's key, or -1."""
-    index = index_row(m, load_i32(step + 4 * P.S_INDEX))
-    row = relation_row(m, load_i32(step + 4 * P.S_RELATION))
-    cells = field(row, R.CELLS)
-    width = field(row, R.WIDTH)
+def first_with_values(m, index_number, sources, variables):
+    """The newest fact whose indexed columns hold the values of these sources, or -1."""
+    index = index_row(m, index_number)
+    row = relation_row(m, field(index, X.RELATION))
     column_count = field(index, X.COLUMN_COUNT)
-    columns = field(index, X.COLUMNS)
-    sources = step + 4 * P.S_LISTS
     hashed = SEED
     for position in range(column_count):
         hashed = mix(hashed, value_of(load_i32(sources + 4 * position), variables))
-    slot_count = field(index, X.SLOT_COUNT)
+    sought = (field(row, R.CELLS), field(row, R.WIDTH), field(index, X.COLUMNS), column_count, sources, variables)
     slots = field(index, X.SLOTS)
-    slot = (hashed * slot_count) >> 32
-    while True:
-        fact = load_i32(slots + 4 * slot)
-        if fact == R.EMPTY:
-            return -1
-        record = cells + fact * width
-        same = True
-        for position in range(column_count):
-            cell = load_i32(record + 4 * load_i32(columns + 4 * position))
-            if cell != value_of(load_i32(sources + 4 * position), variables):
-                same = False
-                break
-        if same:
-            return fact
-        slot += 1
-        if slot == slot_count:
-            slot = 0
+    return load_i32(slots + 4 * probe_number(slots, field(index, X.SLOT_COUNT), hashed, has_values, sought))
+
+
+@inlined
+def first_in_index(m, step, variables):
+    """The newest fact whose indexed columns hold the step's key, or -1."""
+    return first_with_values(m, load_i32(step + 4 * P.S_INDEX), step + 4 * P.S_LISTS, variables)
 
 
 @device
@@ -327,49 +326,36 @@ def absent_from_closure(m, step, kind, variables):
     return True
 
 
+@inlined
+def assign(variables, target, term):
+    """Bind a variable, or compare with it where it is bound already (-1 - variable)."""
+    if target >= 0:
+        store_i64(variables + 8 * target, term)
+        return PASSED
+    return PASSED if load_i64(variables + 8 * (-1 - target)) == term else FAILED
+
+
 @device
 def call_function(m, step, variables):
     """Look a function's result up in its memo; ask Python for it where it is missing."""
-    index = index_row(m, load_i32(step + 4 * 2))
-    row = relation_row(m, load_i32(step + 4))
-    count = load_i32(step + 4 * 3)
-    target = load_i32(step + 4 * 4)
-    sources = step + 4 * 5
-    hashed = SEED
-    for position in range(count):
-        hashed = mix(hashed, value_of(load_i32(sources + 4 * position), variables))
-    slot_count = field(index, X.SLOT_COUNT)
-    slot = (hashed * slot_count) >> 32
-    fact = load_i32(field(index, X.SLOTS) + 4 * slot)
-    while fact != R.EMPTY:
-        record = field(row, R.CELLS) + fact * field(row, R.WIDTH)
-        same = True
-        for position in range(count):
-            if load_i32(record + 4 * position) != value_of(load_i32(sources + 4 * position), variables):
-                same = False
-                break
-        if same:
-            result = load_i32(record + 4 * count)
-            if result == K.FAILURE:
-                m[M.ERRORS] += 1
-                return FAILED
-            if target >= 0:
-                store_i64(variables + 8 * target, result)
-                return PASSED
-            return PASSED if load_i64(variables + 8 * (-1 - target)) == result else FAILED
-        slot += 1
-        if slot == slot_count:
-            slot = 0
-        fact = load_i32(field(index, X.SLOTS) + 4 * slot)
+    memo = load_i32(step + 4 * P.CALL_MEMO)
+    count = load_i32(step + 4 * P.CALL_ARGUMENTS)
+    sources = step + 4 * P.CALL_SOURCES
+    fact = first_with_values(m, load_i32(step + 4 * P.CALL_INDEX), sources, variables)
+    if fact >= 0:
+        result = load_i32(record_of(relation_row(m, memo), fact) + 4 * count)
+        if result == K.FAILURE:
+            m[M.ERRORS] += 1
+            return FAILED
+        return assign(variables, load_i32(step + 4 * P.CALL_TARGET), result)
     size = count + 2
-    if m[M.REQUEST_COUNT] + size > m[M.REQUEST_CAPACITY]:
-        return NEED_CALLS
-    request = m[M.REQUESTS] + 4 * m[M.REQUEST_COUNT]
-    store_i32(request, load_i32(step + 4))
-    store_i32(request + 4, count)
-    for position in range(count):
-        store_i32(request + 8 + 4 * position, value_of(load_i32(sources + 4 * position), variables))
-    m[M.REQUEST_COUNT] += size
+    if m[M.REQUEST_COUNT] + size <= m[M.REQUEST_CAPACITY]:
+        request = m[M.REQUESTS] + 4 * m[M.REQUEST_COUNT]
+        store_i32(request, memo)
+        store_i32(request + 4, count)
+        for position in range(count):
+            store_i32(request + 8 + 4 * position, value_of(load_i32(sources + 4 * position), variables))
+        m[M.REQUEST_COUNT] += size
     return NEED_CALLS
 
 
@@ -393,11 +379,7 @@ def run_condition(m, step, kind, variables):
         term = intern_number(m, result_kind, bits) if is_number(result_kind) else bits
         if term < 0:
             return FULL_TERMS
-        target = load_i32(step + 4)
-        if target >= 0:
-            store_i64(variables + 8 * target, term)
-            return PASSED
-        return PASSED if load_i64(variables + 8 * (-1 - target)) == term else FAILED
+        return assign(variables, load_i32(step + 4), term)
     if kind == P.STEP_CALL:
         return call_function(m, step, variables)
     if kind >= P.STEP_ABSENT_CLOSURE_PROBE:

@@ -14,7 +14,7 @@ from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
-from tidelog.machine.fact_kernels import MASK_32, SEED, mix
+from tidelog.machine.hash_tables import MASK_32, SEED, mix, probe_number
 from tidelog.machine.jit import (
     bits_of_float,
     device,
@@ -28,7 +28,7 @@ from tidelog.machine.jit import (
     store_u8,
 )
 
-# Functions of kernels by number; `joins.assembler` translates their names.
+# Functions of kernels by number; `store.assembler` translates their names.
 OPERATORS = ("+", "-", "*", "/", "%", "neg", "abs", "min2", "max2", "floor", "ceil", "round", "sqrt", "log", "exp")
 O_ADD, O_SUBTRACT, O_MULTIPLY, O_DIVIDE, O_MODULO, O_NEGATE, O_ABS, O_MIN, O_MAX = 0, 1, 2, 3, 4, 5, 6, 7, 8
 O_FLOOR, O_CEIL, O_ROUND, O_SQRT, O_LOG, O_EXP = 9, 10, 11, 12, 13, 14
@@ -153,6 +153,16 @@ def finite(value):
 
 
 @device
+def put_float(slot, value):
+    """Put a float on the stack; False where it is not finite."""
+    if not finite(value):
+        return False
+    store_i64(slot, K.FLOAT)
+    store_i64(slot + 8, bits_of_float(value))
+    return True
+
+
+@device
 def integer_product_overflows(left, right):
     if left == 0 or right == 0:
         return False
@@ -269,11 +279,7 @@ def binary_operation(operator, slot, other):
         value = integer_quotient(left, right)
     else:
         value = float_operation(operator, as_float(left_kind, left), as_float(right_kind, right))
-    if not finite(value):
-        return False
-    store_i64(slot, K.FLOAT)
-    store_i64(slot + 8, bits_of_float(value))
-    return True
+    return put_float(slot, value)
 
 
 @device
@@ -333,11 +339,7 @@ def unary_operation(operator, slot):
         if number > 709.782712893384:
             return False
         value = math.exp(number)
-    if not finite(value):
-        return False
-    store_i64(slot, K.FLOAT)
-    store_i64(slot + 8, bits_of_float(value))
-    return True
+    return put_float(slot, value)
 
 
 @device
@@ -388,29 +390,32 @@ def new_term(m):
 
 
 @device
+def enter_term(m, slot, kind, payload, size, hashed):
+    """Enter a new term at its slot; its number, or -1 where the dictionary must grow first."""
+    term = new_term(m)
+    if term >= 0:
+        store_i32(m[M.TERM_SLOTS] + 4 * slot, term)
+        store_u8(m[M.TERM_KINDS] + term, kind)
+        store_i64(m[M.TERM_PAYLOADS] + 8 * term, payload)
+        store_i32(m[M.TERM_SIZES] + 4 * term, size)
+        store_i32(m[M.TERM_HASHES] + 4 * term, hashed)
+    return term
+
+
+@inlined
+def is_number_term(term, sought):
+    """Whether a term is a number of a kind with these bits."""
+    m, kind, bits = sought
+    return term_payload(m, term) == bits and term_kind(m, term) == kind
+
+
+@device
 def intern_number(m, kind, bits):
     """The term of a number, a new one where needed; -1 where the dictionary must grow first."""
     if kind == K.FLOAT and float_of_bits(bits) == 0.0:
         bits = 0
     hashed = number_hash(kind, bits)
-    slot_count = m[M.TERM_SLOT_COUNT]
-    slot = (hashed * slot_count) >> 32
     slots = m[M.TERM_SLOTS]
-    while True:
-        term = load_i32(slots + 4 * slot)
-        if term == R.EMPTY:
-            break
-        if term_kind(m, term) == kind and term_payload(m, term) == bits:
-            return term
-        slot += 1
-        if slot == slot_count:
-            slot = 0
-    term = new_term(m)
-    if term < 0:
-        return -1
-    store_i32(slots + 4 * slot, term)
-    store_u8(m[M.TERM_KINDS] + term, kind)
-    store_i64(m[M.TERM_PAYLOADS] + 8 * term, bits)
-    store_i32(m[M.TERM_SIZES] + 4 * term, 0)
-    store_i32(m[M.TERM_HASHES] + 4 * term, hashed)
-    return term
+    slot = probe_number(slots, m[M.TERM_SLOT_COUNT], hashed, is_number_term, (m, kind, bits))
+    term = load_i32(slots + 4 * slot)
+    return term if term != R.EMPTY else enter_term(m, slot, kind, bits, 0, hashed)

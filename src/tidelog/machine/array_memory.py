@@ -21,6 +21,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+Cells = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+
 T = TypeVar("T", bound=np.generic)
 Shape = int | tuple[int, ...]
 

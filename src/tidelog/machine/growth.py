@@ -21,20 +21,20 @@ T = TypeVar("T", bound=np.generic)
 # Records, slots or rows that are gone through in well under a millisecond.
 PIECE = 1 << 15
 
-Breathe = Callable[[], None]
-"""Called between two pieces of what takes long and cannot be left half done: may take new work in, but changes nothing
-that the pieces are about, and does not raise."""
+Pause = Callable[[], None]
+"""Called between two pieces of long work that cannot be left half done: may take new work in, but must neither change
+what the pieces are about nor raise."""
 
 
-def no_breath() -> None:
+def no_pause() -> None:
     """Nobody waits."""
 
 
-def pieces(count: int, breathe: Breathe) -> Iterator[tuple[int, int]]:
+def pieces(count: int, pause: Pause) -> Iterator[tuple[int, int]]:
     """From where to where each piece goes; one at least."""
     yield 0, min(PIECE, count)
     for first in range(PIECE, count, PIECE):
-        breathe()
+        pause()
         yield first, min(first + PIECE, count)
 
 
@@ -48,7 +48,7 @@ def grown(
     array: npt.NDArray[T],
     length: int,
     used: int | None = None,
-    breathe: Breathe = no_breath,
+    pause: Pause = no_pause,
     spare: rooms.Spare | None = None,
 ) -> npt.NDArray[T]:
     """An array with room for `length` elements, or rows, to take the place of another: it has all of the old ones or
@@ -58,6 +58,6 @@ def grown(
     if in_place is not None:
         return in_place
     longer = rooms.empty((length, *array.shape[1:]), array.dtype, spare, grows=True)
-    for first, last in pieces(len(array) if used is None else used, breathe):
+    for first, last in pieces(len(array) if used is None else used, pause):
         longer[first:last] = array[first:last]
     return longer

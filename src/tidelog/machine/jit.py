@@ -27,11 +27,12 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+import numpy.typing as npt
 from numba import types
 from numba.core import config as numba_config
 from numba.extending import intrinsic
 
-from tidelog.machine.ownership import CHECKED, OWNED, MemoryFault, first_address
+from tidelog.machine.ownership import CHECKED, OWNED, CheckedRegisters, MemoryFault, first_address
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -188,6 +189,14 @@ def entry_point(function: Function) -> Function:
 
 # The address of an array's first element. Whoever stores it keeps the array alive.
 address: Callable[[np.ndarray[Any, Any]], int] = OWNED.register if CHECKED or JIT_DISABLED else first_address
+
+
+def new_registers(count: int) -> npt.NDArray[np.int64]:
+    """So many registers, all zero. Their numbers are checked with `TIDELOG_CHECKED=1`, also in plain Python, where each
+    access then takes four times as long.
+    """
+    registers = np.zeros(count, np.int64)
+    return registers.view(CheckedRegisters) if CHECKED and JIT_DISABLED else registers
 
 
 if CHECKED and not JIT_DISABLED:

@@ -51,6 +51,20 @@ class MemoryFault(AssertionError):
     """A kernel has tried to touch memory that nobody owns. This is always a defect of tidelog itself."""
 
 
+class CheckedRegisters(npt.NDArray[np.int64]):
+    """Registers in plain Python: a negative number is no register, though NumPy would count it from the end."""
+
+    def __getitem__(self, at: Any) -> Any:
+        if at.__class__ is int and at < 0:
+            raise MemoryFault(f"a kernel reads register {at}")
+        return super().__getitem__(at)
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        if at.__class__ is int and at < 0:
+            raise MemoryFault(f"a kernel writes register {at}")
+        super().__setitem__(at, value)
+
+
 def _nobody() -> None:
     """The owner of memory that was let go."""
 

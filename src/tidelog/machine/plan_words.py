@@ -1,6 +1,6 @@
 """Words of plans, their steps, short forms, frames and expressions. Kernels import it as `P`.
 
-`joins.assembler` writes plans as flat 32-bit words, and `joins.executor` runs them.
+`store.assembler` writes plans as flat 32-bit words, and `joins.executor` runs them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,14 @@ STEP_ABSENT_INDEX = 5
 STEP_ABSENT_SCAN = 6
 STEP_COMPARE = 7  # operator, offset of the left expression, offset of the right one
 STEP_ASSIGN = 8  # variable or -1-variable to compare with, offset of the expression
-STEP_CALL = 9  # memo relation, index, number of arguments, variable or -1-variable to compare with, sources
+STEP_CALL = 9  # see CALL_…
+
+# Words of a function call.
+CALL_MEMO = 1  # the relation that remembers results
+CALL_INDEX = 2
+CALL_ARGUMENTS = 3  # how many
+CALL_TARGET = 4  # a variable, or -1 - a variable to compare with
+CALL_SOURCES = 5
 
 # The same steps on a relation that is a closure.
 STEP_CLOSURE_PROBE = 10

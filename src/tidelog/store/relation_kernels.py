@@ -19,6 +19,7 @@ from tidelog.machine.fact_kernels import (
     relation_row,
     row_key,
 )
+from tidelog.machine.hash_tables import probe_key
 from tidelog.machine.jit import entry_point, load_i32, load_i64, prefetch, store_i32, store_i64
 
 
@@ -54,11 +55,7 @@ def move_table(m, relation, old_keys, old_facts, old_slots):
         key = load_i64(old_keys + 8 * old)
         if key == R.EMPTY:
             continue
-        slot = home_slot(key, groups)
-        while load_i64(keys + 8 * slot) != R.EMPTY:
-            slot += 1
-            if slot == groups * 8:
-                slot = 0
+        slot = probe_key(keys, groups * 8, home_slot(key, groups), R.EMPTY)
         store_i64(keys + 8 * slot, key)
         store_i32(facts + 4 * slot, load_i32(old_facts + 4 * old))
 
@@ -110,11 +107,11 @@ def find_old(m, relation, records, width, count, result):
     known = field(row, R.PAIRS), field(row, R.PAIR_ROWS), field(row, R.PAIR_COLUMNS)
     for position in range(count):
         record = records + width * position
-        if known[0] != 0 and not has_pair(known, load_i32(record), load_i32(record + 4)):
-            store_i32(result + 4 * position, -1 if load_i32(record + 4 * arity) & F.OLD else -2)
+        if not load_i32(record + 4 * arity) & F.OLD:
+            store_i32(result + 4 * position, -2)
             continue
-        if empty or not load_i32(record + 4 * arity) & F.OLD:
-            store_i32(result + 4 * position, -1 if load_i32(record + 4 * arity) & F.OLD else -2)
+        if empty or (known[0] != 0 and not has_pair(known, load_i32(record), load_i32(record + 4))):
+            store_i32(result + 4 * position, -1)
             continue
         later = row_key(records + width * min(position + LOOK_AHEAD, count - 1), arity)
         prefetch(field(row, R.KEYS) + 8 * home_slot(later, groups))

@@ -6,24 +6,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tidelog.joins.assembler import Assembler, Code
+from tidelog.joins.code import Code
 from tidelog.language.syntax import Atom, Term
 from tidelog.machine import flags as F
+from tidelog.machine import index_fields as X
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.array_memory import Spare
-from tidelog.machine.growth import Breathe, grown, no_breath
-from tidelog.machine.jit import address
+from tidelog.machine.growth import no_pause
+from tidelog.machine.jit import address, new_registers
 from tidelog.machine.work_lists import WorkLists
 from tidelog.program.plan import Plan
 from tidelog.runtime.thread_locks import Readers
-from tidelog.store.relation import Relation, index_fields, relation_fields
+from tidelog.store.assembler import Assembler
+from tidelog.store.indexes import Index
+from tidelog.store.kernel_arrays import KernelArrays
+from tidelog.store.relation import Relation
 from tidelog.store.relation_kernels import find_old, find_rows
-from tidelog.store.relation_parts import Cells, Index, Records
+from tidelog.store.relation_parts import Cells, Records, Row
 from tidelog.store.terms import Terms
 from tidelog.store.update_kernels import load_rows
 
@@ -33,17 +37,38 @@ INITIAL_CAPACITY = 256
 HEAD_CELLS = 16384
 
 
+class UpdateHooks(NamedTuple):
+    """What the update in work wants to be called for; it installs them when it begins."""
+
+    between_pieces: Callable[[], None] = no_pause
+    """In long work that cannot be left half done: may take new updates in, and must not raise."""
+    using_terms: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Around each use of terms within the update."""
+    before_plan: Callable[[], None] = no_pause
+    """Before each plan that is made; may raise to end the update."""
+
+
+NO_HOOKS = UpdateHooks()
+
+
+def _twice_as_long(table: Row) -> Row:
+    """The same table with as many more rows, of zeros."""
+    longer = np.zeros((2 * len(table), table.shape[1]), np.int64)
+    longer[: len(table)] = table
+    return longer
+
+
 class Store:
     """Everything that kernels reach."""
 
     def __init__(self) -> None:
         capacity = INITIAL_CAPACITY
-        self.machine: npt.NDArray[np.int64] = np.zeros(M.SIZE, np.int64)
+        self.machine = new_registers(M.SIZE)
         self._capacity = capacity
         self.spare = Spare()
         self.readers = Readers()  # of what updates change, without the lock of the knowledge base
-        self.relation_table = relation_fields(8)
-        self._index_table = index_fields(8)
+        self.relation_table: Row = np.zeros((8, R.FIELDS), np.int64)
+        self._index_table: Row = np.zeros((8, X.FIELDS), np.int64)
         self.relations: list[Relation] = []
         self._indexes: list[Index] = []
         self._by_name: dict[str, Relation] = {}
@@ -51,43 +76,19 @@ class Store:
         # Numbers of relations and of indexes that serve nobody any more.
         self._spare: list[int] = []
         self._spare_indexes: list[int] = []
-        self.breathe: Breathe = no_breath  # while something long is done in one piece
-        self.alone: Callable[[], AbstractContextManager[None]] = nullcontext  # while terms are used within an update
-        self.look: Callable[[], None] = no_breath  # before each plan that an update makes; may raise, to end it
+        self.hooks = NO_HOOKS
         self.postponed: set[Relation] = set()  # those whose hash tables do not hold all facts
         self._memos: dict[tuple[str, int], Relation] = {}
         self.memo_functions: dict[int, str] = {}
         self.terms = Terms(self.machine, capacity, capacity)
         self.code = Code(self.machine)
-        self._scratch = np.zeros(256, np.int64)
-        self._frames = np.zeros(1024, np.int64)
-        self._heads = np.zeros(HEAD_CELLS, np.int32)
-        self._log = np.zeros((max(capacity, 4), R.LOG_FIELDS), np.int64)
-        self.requests = np.zeros(max(4 * capacity, 64), np.int32)
+        self.arrays = KernelArrays(self.machine, capacity, HEAD_CELLS, self.spare)
         self.lists = WorkLists(self.machine, max(capacity, 4), self.spare)
-        self.rule_work = np.zeros(64, np.int64)
-        self.rule_facts = np.zeros(64, np.int64)
-        self.rule_time = np.zeros(64, np.int64)
-        self._buckets = np.zeros(M.SORT_BUCKETS + 1, np.int64)
         self._publish()
 
     def _publish(self) -> None:
-        machine = self.machine
-        machine[M.RELATIONS] = address(self.relation_table)
-        machine[M.INDEXES] = address(self._index_table)
-        machine[M.SCRATCH] = address(self._scratch)
-        machine[M.FRAMES] = address(self._frames)
-        machine[M.FRAMES_SIZE] = self._frames.nbytes
-        machine[M.HEADS] = address(self._heads)
-        machine[M.HEADS_CAPACITY] = len(self._heads)
-        machine[M.LOG] = address(self._log)
-        machine[M.LOG_CAPACITY] = len(self._log)
-        machine[M.REQUESTS] = address(self.requests)
-        machine[M.REQUEST_CAPACITY] = len(self.requests)
-        machine[M.RULE_WORK] = address(self.rule_work)
-        machine[M.RULE_FACTS] = address(self.rule_facts)
-        machine[M.RULE_TIME] = address(self.rule_time)
-        machine[M.BUCKETS] = address(self._buckets)
+        self.machine[M.RELATIONS] = address(self.relation_table)
+        self.machine[M.INDEXES] = address(self._index_table)
 
     # --- relations ----------------------------------------------------------------------------------------------------
 
@@ -95,7 +96,7 @@ class Store:
         """The relation of a predicate; an empty one where it is new."""
         found = self._by_name.get(name)
         if found is None:
-            self.ensure_row(arity)
+            self.arrays.ensure_row(arity)
             found = self.new_relation(name, arity)
             self._by_name[name] = found
         return found
@@ -134,9 +135,7 @@ class Store:
     def _next_number(self) -> int:
         number = len(self.relations)
         if number == len(self.relation_table):
-            wider = relation_fields(2 * number)
-            wider[:number] = self.relation_table
-            self.relation_table = wider
+            self.relation_table = _twice_as_long(self.relation_table)
             self._publish()
         return number
 
@@ -181,11 +180,9 @@ class Store:
             return self._indexes[number]
         number = len(self._indexes)
         if number == len(self._index_table):
-            wider = index_fields(2 * number)
-            wider[:number] = self._index_table
-            self._index_table = wider
+            self._index_table = _twice_as_long(self._index_table)
             for index in self._indexes:
-                index.fields = wider[index.number]
+                index.fields = self._index_table[index.number]
             self._publish()
         index = Index(number, columns, self._index_table[number])
         self._indexes.append(index)
@@ -205,7 +202,7 @@ class Store:
         """Drop what is remembered of a function: it has been registered anew."""
         for (name, _), memo in self._memos.items():
             if name == function:
-                memo.cells[: memo.count, memo.flags_column] = 0
+                memo.flags[:] = 0
                 memo.compact()
 
     # --- plans --------------------------------------------------------------------------------------------------------
@@ -230,61 +227,16 @@ class Store:
         # No index yet: each bound column is taken to cut as a square root would.
         return float(count) ** (1.0 - len(bound) / max(1, relation.arity))
 
-    # --- room ---------------------------------------------------------------------------------------------------------
-
-    def ensure_frame(self, size: int) -> None:
-        """Make room for a frame of that many bytes at the bottom of the stack of frames."""
-        self.machine[M.FRAME_BASE] = max(int(self.machine[M.FRAME_BASE]), size)
-        if 2 * size > self._frames.nbytes:
-            self.grow_frames(2 * size)
-
-    def grow_frames(self, size: int = 0) -> None:
-        self._frames = grown(self._frames, max(2 * len(self._frames), size // 8 + 1), spare=self.spare)
-        self._publish()
-
-    def ensure_scratch(self, operands: int) -> None:
-        if 2 * operands + 16 > len(self._scratch):
-            self._scratch = np.zeros(4 * operands + 16, np.int64)
-            self._publish()
-
-    def ensure_row(self, arity: int) -> None:
-        """Rows are put together in scratch memory and in the buffer of heads: both hold at least a few."""
-        if arity > len(self._scratch):
-            self._scratch = np.zeros(2 * arity, np.int64)
-        if 4 * arity > len(self._heads):
-            self._heads = np.zeros(8 * arity, np.int32)
-        self._publish()
-
-    def grow_log(self, needed: int) -> None:
-        self._log = grown(self._log, max(needed, 2 * len(self._log)), spare=self.spare)
-        self._publish()
-
-    def grow_requests(self) -> None:
-        self.requests = grown(self.requests, 2 * len(self.requests), spare=self.spare)
-        self._publish()
-
-    def ensure_rules(self, count: int) -> None:
-        if count > len(self.rule_work):
-            # All or none: the memory may run out in between. What is not written to costs none.
-            wider = [np.zeros(2 * count, np.int64) for _ in range(3)]
-            for array, former in zip(wider, (self.rule_work, self.rule_facts, self.rule_time), strict=True):
-                array[: len(former)] = former
-            self.rule_work, self.rule_facts, self.rule_time = wider
-            self._publish()
-
-    def log(self) -> npt.NDArray[np.int64]:
-        return self._log
-
     def complete_tables(self) -> None:
         """From now on single facts are looked for anywhere."""
         for relation in tuple(self.postponed):
-            relation.complete_table()
+            relation.table.complete()
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def find_facts(self, relation: Relation, rows: Cells) -> Cells:
         """The fact numbers of rows, -1 where there is none."""
-        relation.complete_table()
+        relation.table.complete()
         rows = np.ascontiguousarray(rows, np.int32)
         result = np.empty(len(rows), np.int32)
         find_rows(self.machine, relation.number, address(rows), len(rows), address(result))
@@ -297,7 +249,7 @@ class Store:
         try:
             # Many of them are looked for in vain, which takes long in a full table and next to nothing by bits.
             relation.bits.keep()
-            relation.complete_table(0 if relation.bits.kept else former.count)
+            relation.table.complete(0 if relation.bits.kept else former.count)
             find_old(self.machine, relation.number, address(cells), 4 * cells.shape[1], former.count, address(result))
         finally:
             relation.bits.forget()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from tidelog.joins.expressions import intern_number, new_term, number_hash, term_kind, term_payload
+from tidelog.joins.expressions import enter_term, intern_number, is_number_term, number_hash, term_kind, term_payload
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
-from tidelog.machine.fact_kernels import MASK_32, SECOND_SEED, SEED, mix
+from tidelog.machine.hash_tables import MASK_32, SECOND_SEED, SEED, is_never, mix, probe_number, slot_of_hash
 from tidelog.machine.jit import (
     device,
     entry_point,
+    inlined,
     load_i32,
     load_i64,
     load_u8,
@@ -80,15 +81,15 @@ def hash_block(m, data, offsets, begin, end, kind, result):
     for position in range(begin, end):
         hashed = text_hash(data + load_i64(offsets + 8 * position), size_at(offsets, position), kind)
         store_i32(result + 4 * position, hashed)
-        prefetch(slots + 4 * ((hashed * slot_count) >> 32))
+        prefetch(slots + 4 * slot_of_hash(hashed, slot_count))
     for position in range(begin, end):
-        term = load_i32(slots + 4 * (((load_i32(result + 4 * position) & MASK_32) * slot_count) >> 32))
+        term = load_i32(slots + 4 * slot_of_hash(load_i32(result + 4 * position) & MASK_32, slot_count))
         if term != R.EMPTY:
             prefetch(m[M.TERM_HASHES] + 4 * term)
             prefetch(m[M.TERM_SIZES] + 4 * term)
             prefetch(m[M.TERM_PAYLOADS] + 8 * term)
     for position in range(begin, end):
-        term = load_i32(slots + 4 * (((load_i32(result + 4 * position) & MASK_32) * slot_count) >> 32))
+        term = load_i32(slots + 4 * slot_of_hash(load_i32(result + 4 * position) & MASK_32, slot_count))
         if term != R.EMPTY:
             prefetch(m[M.TERM_TEXT] + term_payload(m, term))
 
@@ -102,29 +103,22 @@ def is_text(m, term, kind, at, size):
     )
 
 
+@inlined
+def is_sought_text(term, sought):
+    m, kind, at, size, hashed = sought
+    return (load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32) == hashed and is_text(m, term, kind, at, size)
+
+
 @device
 def intern_text(m, kind, at, size, hashed, text_used):
     """The number of a text with this hash, a new one if need be, and the bytes then used of the text heap."""
     slots = m[M.TERM_SLOTS]
-    slot_count = m[M.TERM_SLOT_COUNT]
-    slot = (hashed * slot_count) >> 32
-    while True:
-        term = load_i32(slots + 4 * slot)
-        if term == R.EMPTY:
-            break
-        if (load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32) == hashed and is_text(m, term, kind, at, size):
-            return term, text_used
-        slot += 1
-        if slot == slot_count:
-            slot = 0
-    term = new_term(m)
-    store_i32(slots + 4 * slot, term)
-    store_u8(m[M.TERM_KINDS] + term, kind)
-    store_i64(m[M.TERM_PAYLOADS] + 8 * term, text_used)
-    store_i32(m[M.TERM_SIZES] + 4 * term, size)
-    store_i32(m[M.TERM_HASHES] + 4 * term, hashed)
+    slot = probe_number(slots, m[M.TERM_SLOT_COUNT], hashed, is_sought_text, (m, kind, at, size, hashed))
+    term = load_i32(slots + 4 * slot)
+    if term != R.EMPTY:
+        return term, text_used
     copy_text(at, m[M.TERM_TEXT] + text_used, size)
-    return term, text_used + size
+    return enter_term(m, slot, kind, text_used, size, hashed), text_used + size
 
 
 @device
@@ -165,11 +159,6 @@ def encode_texts(m, data, offsets, begin, end, kind, result, text_used):
     return text_used
 
 
-@device
-def is_number(m, term, kind, bits):
-    return term_payload(m, term) == bits and term_kind(m, term) == kind
-
-
 @entry_point
 def encode_numbers(m, bits, begin, end, kind, result):
     """Number the payloads `begin` to `end`; there is room for all of them. As with texts, the same number again or the
@@ -178,9 +167,9 @@ def encode_numbers(m, bits, begin, end, kind, result):
     term = K.FAILURE
     for position in range(begin, end):
         payload = load_i64(bits + 8 * position)
-        if not is_number(m, term, kind, payload):
+        if not is_number_term(term, (m, kind, payload)):
             term += 1
-            if term == m[M.TERM_COUNT] or not is_number(m, term, kind, payload):
+            if term == m[M.TERM_COUNT] or not is_number_term(term, (m, kind, payload)):
                 term = intern_number(m, kind, payload)
         store_i32(result + 4 * position, term)
 
@@ -220,9 +209,5 @@ def rebuild_term_slots(m):
     for term in range(K.FAILURE + 1, m[M.TERM_COUNT]):
         if term_kind(m, term) == K.NONE:
             continue
-        slot = ((load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32) * slot_count) >> 32
-        while load_i32(slots + 4 * slot) != R.EMPTY:
-            slot += 1
-            if slot == slot_count:
-                slot = 0
-        store_i32(slots + 4 * slot, term)
+        hashed = load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32
+        store_i32(slots + 4 * probe_number(slots, slot_count, hashed, is_never, 0), term)

@@ -24,7 +24,7 @@ from tidelog.machine import array_memory as rooms
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
-from tidelog.machine.growth import Breathe, grown, no_breath
+from tidelog.machine.growth import Pause, grown, no_pause
 from tidelog.machine.jit import address
 from tidelog.store.term_kernels import encode_numbers, encode_texts, hash_terms, rebuild_term_slots
 from tidelog.store.term_table import Ids, TermTable
@@ -62,7 +62,7 @@ class Terms:
         # A value that comes alone, and the number that it gets.
         self._value: npt.NDArray[np.int64] = np.zeros(1, np.int64)
         self._number: Ids = np.zeros(1, np.int32)
-        self.breathe: Breathe = no_breath  # between two blocks of values, when other values may be encoded
+        self.between_blocks: Pause = no_pause  # between two blocks of values, when other values may be encoded
         machine[M.TERM_COUNT] = K.FAILURE + 1  # term 0 is reserved
         machine[M.TERM_FREE_COUNT] = 0
         self.table.kinds[K.FAILURE] = K.NONE
@@ -245,7 +245,7 @@ class Terms:
             )
             done = end
             if done < count:
-                self.breathe()
+                self.between_blocks()
         return result
 
     def _encode_bits(self, bits: npt.NDArray[np.int64], kind: int) -> Ids:
@@ -258,7 +258,7 @@ class Terms:
             encode_numbers(self._machine, address(bits), done, end, kind, address(result))
             done = end
             if done < len(bits):
-                self.breathe()
+                self.between_blocks()
         return result
 
     def _encode_floats(self, values: npt.NDArray[np.float64]) -> Ids:
@@ -333,10 +333,7 @@ class Terms:
             return self._encode_arrow_texts(texts, K.IRI)
         from tidelog.language import parse_literal
 
-        try:
-            return self.encode_values([parse_literal(text) for text in texts.to_pylist()])
-        except ValueError as problem:
-            raise DataError(str(problem)) from None
+        return self.encode_values([parse_literal(text) for text in texts.to_pylist()])
 
     # --- saving -------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.fact_kernels import (
     LOOK_AHEAD,
+    clear_counters,
     field,
     find,
     find_or_append,
@@ -16,13 +17,31 @@ from tidelog.machine.fact_kernels import (
     relation_row,
     touch,
 )
-from tidelog.machine.jit import entry_point, inlined, load_i32, load_i64, store_i32, store_i64
+from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 
 
 @inlined
 def settle_flags(place):
     flags = load_i32(place) & F.PERSISTENT
     store_i32(place, flags | F.OLD if flags & F.IN else flags & ~F.OLD)
+
+
+@inlined
+def set_in(place, inside):
+    """Put a fact into I or take it out."""
+    flags = load_i32(place)
+    store_i32(place, flags | F.IN if inside else flags & ~F.IN)
+
+
+@device
+def set_explicit(m, relation, row, fact, explicit):
+    """Put a fact into E or take it out; whether that changed anything."""
+    place = flags_at(row, fact)
+    if (load_i32(place) & F.EXPLICIT != 0) == explicit:
+        return False
+    touch(m, relation, row, fact)
+    store_i32(place, load_i32(place) ^ F.EXPLICIT)
+    return True
 
 
 @entry_point
@@ -46,13 +65,9 @@ def add_explicit(m, relation, rows, count, result):
     for position in range(count):
         prefetch_row(row, rows, min(position + LOOK_AHEAD, count - 1))
         fact = find_or_append(m, relation, rows + 4 * arity * position, 0)
-        if load_i32(flags_at(row, fact)) & F.EXPLICIT:
-            continue
-        touch(m, relation, row, fact)
-        place = flags_at(row, fact)
-        store_i32(place, load_i32(place) | F.EXPLICIT)
-        store_i32(result + 4 * fresh, fact)
-        fresh += 1
+        if set_explicit(m, relation, row, fact, True):
+            store_i32(result + 4 * fresh, fact)
+            fresh += 1
     return fresh
 
 
@@ -64,13 +79,9 @@ def remove_explicit(m, relation, rows, count, result):
     gone = 0
     for position in range(count):
         fact = find(m, relation, rows + 4 * arity * position)
-        if fact < 0 or not load_i32(flags_at(row, fact)) & F.EXPLICIT:
-            continue
-        touch(m, relation, row, fact)
-        place = flags_at(row, fact)
-        store_i32(place, load_i32(place) & ~F.EXPLICIT)
-        store_i32(result + 4 * gone, fact)
-        gone += 1
+        if fact >= 0 and set_explicit(m, relation, row, fact, False):
+            store_i32(result + 4 * gone, fact)
+            gone += 1
     return gone
 
 
@@ -82,9 +93,7 @@ def set_membership(m, relation, rows, count, inside):
     for position in range(count):
         fact = find_or_append(m, relation, rows + 4 * arity * position, 0)
         touch(m, relation, row, fact)
-        place = flags_at(row, fact)
-        flags = load_i32(place)
-        store_i32(place, flags | F.IN if inside else flags & ~F.IN)
+        set_in(flags_at(row, fact), inside)
 
 
 @entry_point
@@ -92,9 +101,7 @@ def set_facts(m, relation, facts, count, inside):
     """The same for facts that are there, touched already."""
     row = relation_row(m, relation)
     for position in range(count):
-        place = flags_at(row, load_i32(facts + 4 * position))
-        flags = load_i32(place)
-        store_i32(place, flags | F.IN if inside else flags & ~F.IN)
+        set_in(flags_at(row, load_i32(facts + 4 * position)), inside)
 
 
 @entry_point
@@ -109,10 +116,7 @@ def empty_relation(m, relation):
         touch(m, relation, row, fact)
         place = flags_at(row, fact)
         store_i32(place, load_i32(place) & ~(F.IN | F.CURRENT | F.PENDING))
-        if counters != 0:
-            record = record_of(row, fact)
-            store_i32(record + counters, 0)
-            store_i32(record + counters + 4, 0)
+        clear_counters(record_of(row, fact), counters)
 
 
 @entry_point
@@ -156,9 +160,7 @@ def roll_back_relation(m, relation):
     for fact in range(field(row, R.START), field(row, R.COUNT)):
         record = record_of(row, fact)
         store_i32(record + field(row, R.FLAGS), 0)
-        if counters != 0:
-            store_i32(record + counters, 0)
-            store_i32(record + counters + 4, 0)
+        clear_counters(record, counters)
     store_i64(row + 8 * R.START, field(row, R.COUNT))
 
 

@@ -6,19 +6,11 @@ question; new rules cost no compilation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
 
 from tidelog.joins.expressions import COMPARISONS, OPERATORS
 from tidelog.language.syntax import Atom, Call, Constant, Expression, Term, Variable, variables
 from tidelog.machine import plan_words as P
-from tidelog.machine import registers as M
-from tidelog.machine.growth import grown
-from tidelog.machine.jit import address
 from tidelog.program.normal_form import is_foreign
 from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Side, Start, Step, Take
 
@@ -52,71 +44,6 @@ def _distinct_columns(atom: Atom, without: tuple[int, ...] = ()) -> dict[Variabl
     return columns
 
 
-# Words from which on the plans of rules that went are looked for: a quarter of a megabyte.
-CROWDED_FROM = 1 << 16
-
-
-class Code:
-    """The memory that holds all plans."""
-
-    def __init__(self, machine: npt.NDArray[np.int64]) -> None:
-        self._machine = machine
-        self._words = np.zeros(1024, np.int32)
-        self._used = 1
-        self._limit = CROWDED_FROM
-        self.generation = 0  # another number when all plans have been forgotten
-        self.constants: set[int] = set()  # the terms that plans name
-        machine[M.CODE] = address(self._words)
-
-    @property
-    def size(self) -> int:
-        """The words in use, those of plans that nobody needs any more among them."""
-        return self._used
-
-    @property
-    def crowded(self) -> bool:
-        """Whether so much has been added that it is worth to count what is still needed."""
-        return self._used > self._limit
-
-    def make_room(self, needed: int) -> bool:
-        """If plans of no more than so many words are needed, forget all, to be made again: whether that was done."""
-        self._limit = max(CROWDED_FROM, 4 * needed)
-        if self._used <= self._limit:
-            return False
-        self._used = 1
-        self.generation += 1
-        self.constants.clear()
-        return True
-
-    def append(self, words: list[int]) -> None:
-        """Add words, from `size` on."""
-        start = self._used
-        if start + len(words) > len(self._words):
-            self._words = grown(self._words, max(2 * len(self._words), start + len(words)))
-            self._machine[M.CODE] = address(self._words)
-        self._words[start : start + len(words)] = words
-        self._used += len(words)
-
-    def covered(self, plan: int) -> tuple[int, int] | None:
-        """For a plan that scans a relation of which each fact has a head of its own: the relation of the heads, and the
-        one that is scanned.
-        """
-        short = int(self._words[plan + P.SHORT])
-        if short == 0 or not self._words[short + P.SHORT_COVERS]:
-            return None
-        return int(self._words[plan + P.HEAD_RELATION]), int(self._words[short + P.SHORT_SCANNED])
-
-    @contextmanager
-    def borrowed(self) -> Iterator[None]:
-        """Plans that are made within serve only there: their memory is used again."""
-        before, constants = self._used, self.constants
-        self.constants = set()
-        try:
-            yield
-        finally:
-            self._used, self.constants = before, constants
-
-
 class Assembler:
     """Translates one plan. `head` are the terms to deliver for each match, into relation `target`."""
 
@@ -137,7 +64,7 @@ class Assembler:
         count = len(self._slots)
         short = self._short_form()
         header = [len(offsets), count, self._target, head, self._rule_number, len(self._head), short]
-        self._store.ensure_frame(8 * (P.FRAME_VARIABLES + count + 2 * len(offsets)))
+        self._store.arrays.ensure_frame(8 * (P.FRAME_VARIABLES + count + 2 * len(offsets)))
         offset = self._put(header + offsets)
         self._store.code.append(self._words)
         return offset
@@ -212,7 +139,7 @@ class Assembler:
         return -1 - self._constant(term)
 
     def _constant(self, constant: Constant) -> int:
-        with self._store.alone():
+        with self._store.hooks.using_terms():
             term = self._store.terms.encode(constant.value)
         self._store.code.constants.add(term)
         return term
@@ -255,7 +182,7 @@ class Assembler:
     ) -> list[int]:
         relation = self._store.relation(atom.predicate, atom.arity)
         if len(bound) == atom.arity:
-            relation.serve_probes()
+            relation.table.serve_probes()
         keys = [self._source(atom.arguments[column]) for column in bound]
         outputs: list[int] = []
         checks: list[int] = []
@@ -295,7 +222,7 @@ class Assembler:
         return [P.STEP_CALL, memo.number, index.number, len(sources), target, *sources]
 
     def _expression(self, expression: Expression) -> int:
-        self._store.ensure_scratch(len(variables(expression)) + 8)
+        self._store.arrays.ensure_scratch(len(variables(expression)) + 8)
         return self._put([*self._postfix(expression), P.E_END, 0])
 
     def _postfix(self, expression: Expression) -> list[int]:
