@@ -32,7 +32,7 @@ demo: $(READY)
 # worker has one session.
 test: $(READY)
 	@$(BIN)/python tests/warm_up.py
-	@$(BIN)/python tests/spark/class_archive.py
+	@$(BIN)/python tests/support/spark/class_archive.py
 	$(BIN)/python -m pytest -n $(JOBS) -m "not spark"
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m spark
 	@$(MAKE) --no-print-directory test-plain
@@ -43,7 +43,7 @@ test-plain: $(READY)
 # Every test that obeys TIDELOG_SOAK goes on for its share of the time, one after the other, on kernels that check each
 # access to memory. What fails says how to see it again; after a crash, the last line of soak.log names the seed. In the
 # end it says how many cases were done.
-SOAKED = $(shell grep -l '^from soaking' tests/test_*.py tests/spark/test_*.py)
+SOAKED = $(shell grep -lr --include='test_*.py' '^from soaking' tests)
 soak: $(READY)
 	@rm -f soak.log
 	TIDELOG_CHECKED=1 TIDELOG_SOAK=$$(( $(SECONDS) / $(words $(SOAKED)) )) $(BIN)/python -m pytest $(SOAKED)

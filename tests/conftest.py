@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from places import FOLDERS
+
 settings.register_profile("tidelog", deadline=None, print_blob=True)
 settings.load_profile("tidelog")
+
+# Workers in processes of their own find the helpers, too.
+os.environ["PYTHONPATH"] = os.pathsep.join((*map(str, FOLDERS), os.environ.get("PYTHONPATH", ""))).rstrip(os.pathsep)
 
 # Their tests share what a fixture takes many seconds to make.
 TOGETHER = ("test_spark_pipeline.py", "test_spark_versions.py")

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
 pytest.importorskip("pyspark")
 
 from pyspark.sql import SparkSession
-from quick import QUICK
 
+from quick import QUICK
 from tidelog.spark.session import open_session
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder; those with processes of their own come first, and those without Spark, which are
-    short, come last, so that no worker has much left when others are done."""
+    """Mark the tests of this folder itself. Those with processes of their own come first, and short ones without Spark
+    last, so that no worker has much left when the others are done."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if Path(__file__).parent == item.path.parent:
             item.add_marker(pytest.mark.spark)
     items.sort(key=_turn)
 

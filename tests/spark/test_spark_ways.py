@@ -13,14 +13,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from merged_stream import MergedStream
 from pyspark.sql import SparkSession
-from quick import QUICK
 
 from courses import FUNCTIONS, Course, make_course
 from generate import Dice
+from merged_stream import MergedStream
 from moments import Onlooker
 from naive import State, Update, minus
+from places import BY_HAND
+from quick import QUICK
 from soaking import seeds, soak_seconds
 from tidelog import KnowledgeBase
 from tidelog.formats import read_file
@@ -106,7 +107,7 @@ def go(spark: SparkSession, folder: Path, seed: int, way: str) -> None:
     try:
         WAYS[way][0](spark, folder / f"{way}-{seed}", seed)
     except Exception as problem:
-        problem.add_note(f"`PYTHONPATH=tests python tests/spark/test_spark_ways.py {seed} {way}`")
+        problem.add_note(f"`{BY_HAND} tests/spark/test_spark_ways.py {seed} {way}`")
         raise
 
 

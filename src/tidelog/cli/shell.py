@@ -19,7 +19,7 @@ from tidelog.formats import read_facts, read_file, sorted_rows
 from tidelog.formats.byte_files import failures_told
 from tidelog.formats.display import counted
 from tidelog.language import is_unfinished, parse_program, render
-from tidelog.language.syntax import Atom, Constant, Program
+from tidelog.language.syntax import Atom, Program
 from tidelog.values import Row
 
 if TYPE_CHECKING:
@@ -142,8 +142,7 @@ _COMMANDS = sorted(name.removeprefix("_do_") for name in vars(Shell) if name.sta
 def _rows(facts: Iterable[Atom]) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {}
     for atom in facts:
-        row = tuple(argument.value for argument in atom.arguments if isinstance(argument, Constant))
-        rows.setdefault(render(Atom(atom.predicate)).removesuffix("()"), []).append(row)
+        rows.setdefault(render(Atom(atom.predicate)).removesuffix("()"), []).append(atom.row)
     return rows
 
 

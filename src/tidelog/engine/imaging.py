@@ -21,7 +21,7 @@ from tidelog.engine.algorithms.policy import NO_COUNTER, RECURSIVE, CountedRules
 from tidelog.engine.compiled import aggregates, group_predicate
 from tidelog.engine.engine import Engine
 from tidelog.engine.image import MOST_COUNTED, Arrays, Image, RelationImage, RuleImage
-from tidelog.engine.modules.closure_node import BASE
+from tidelog.engine.modules.closure_base import BASE
 from tidelog.engine.modules.cores import CORE, CORE_BASE
 from tidelog.errors import StorageError
 from tidelog.language.checks import check_arities, check_rule, foreign_functions
@@ -74,9 +74,9 @@ def image_of_engine(
 
 
 def _rules(engine: Engine) -> tuple[RuleImage, ...]:
-    work = engine.store.rule_work
+    work = engine.store.arrays.rule_work
     return tuple(
-        RuleImage(number, rule, engine.counted.get(number), int(work[number]) if number < len(work) else 0)
+        RuleImage(number, rule, engine.maintenance.counted.get(number), int(work[number]) if number < len(work) else 0)
         for number, rule in engine.graph.rules.items()
     )
 
@@ -103,7 +103,7 @@ def _relation(relation: Relation, all_counted: bool) -> RelationImage:
 
 
 def _counts_recursion(engine: Engine, predicate: str) -> bool:
-    return any(engine.counted.get(number) == RECURSIVE for number in engine.graph.producers(predicate))
+    return any(engine.maintenance.counted.get(number) == RECURSIVE for number in engine.graph.producers(predicate))
 
 
 def _pairs_of_closures(engine: Engine) -> dict[str, int]:
@@ -149,15 +149,15 @@ def restore_engine(engine: Engine, image: Image) -> dict[str, int]:
     if engine.store.terms.has_duplicates():
         raise StorageError("the dictionary has a constant twice")
     engine.restore_rules(graph)
-    engine.store.ensure_rules(max(graph.rules, default=0) + 1)
+    engine.store.arrays.ensure_rules(max(graph.rules, default=0) + 1)
     for item in image.rules:
-        engine.store.rule_work[item.number] = min(item.applications, MOST_COUNTED)
+        engine.store.arrays.rule_work[item.number] = min(item.applications, MOST_COUNTED)
     for relation in image.relations:
         # Empty ones that serve rules and closures come with those.
         if len(relation.rows) or not relation.is_internal:
             _restore_relation(engine.store, relation)
     _restore_closures(engine, image)
-    engine.counted = CountedRules(_counted(engine, image))
+    engine.maintenance.counted = CountedRules(_counted(engine, image))
     return arities
 
 

@@ -16,7 +16,7 @@ from tidelog.language import display_predicate, parse_program
 from tidelog.language.literals import render_value
 from tidelog.language.names import is_prefixed
 from tidelog.language.syntax import Atom, Constant, Program
-from tidelog.values import IRI, Row
+from tidelog.values import IRI
 
 _RENDERERS = {
     **CONSTANT_RENDERERS,
@@ -38,7 +38,7 @@ def read_dlog(stream: Readable, source: str) -> Iterator[FactBatch]:
             facts[atom.predicate, atom.arity].append(atom)
         for (predicate, _), atoms in facts.items():
             lines = [first_line - 1 + (atom.place.line if atom.place else 1) for atom in atoms]
-            columns = columns_of_rows([_row(atom) for atom in atoms], partial(place, source, lines))
+            columns = columns_of_rows([atom.row for atom in atoms], partial(place, source, lines))
             if columns is not None:
                 yield FactBatch(predicate, columns, source, lines[0])
 
@@ -105,10 +105,6 @@ def _prefixes_used(program: Program) -> set[str]:
     terms = (term for atom in program.facts for term in atom.arguments)
     names.update(term.value.value for term in terms if isinstance(term, Constant) and isinstance(term.value, IRI))
     return {name.partition(":")[0] for name in names if is_prefixed(name)}
-
-
-def _row(atom: Atom) -> Row:
-    return tuple(argument.value for argument in atom.arguments if isinstance(argument, Constant))
 
 
 def dlog_lines(predicate: str, batches: Iterable[Columns]) -> Iterator[bytes]:

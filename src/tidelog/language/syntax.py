@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidelog.values import Value, canonical, identity
+from tidelog.values import Row, Value, canonical, identity
 
 
 class Node:
@@ -102,6 +102,11 @@ class Atom(Node):
     def arity(self) -> int:
         return len(self.arguments)
 
+    @property
+    def row(self) -> Row:
+        """The values of a fact."""
+        return tuple(term.value for term in self.arguments if isinstance(term, Constant))
+
 
 @dataclass(frozen=True, slots=True)
 class Negation(Node):
@@ -150,6 +155,14 @@ class Program(Node):
     facts: tuple[Atom, ...] = ()
     rules: tuple[Rule, ...] = ()
     queries: tuple[Query, ...] = ()
+
+    @property
+    def rows(self) -> dict[str, list[Row]]:
+        """The facts, as rows by predicate."""
+        rows: dict[str, list[Row]] = {}
+        for fact in self.facts:
+            rows.setdefault(fact.predicate, []).append(fact.row)
+        return rows
 
 
 def body_atoms(item: Rule | Query) -> Iterator[Atom]:

@@ -1,0 +1,400 @@
+"""An audit of a knowledge base: all that must hold between two updates, down to flags, tables, chains and counters.
+
+`audit` holds the arrays against each other and against the oracle; `fingerprint` is all that an update may change, so
+that a failed update can be shown to have changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from naive import Database, Update, database, derivations, materialise, without_empty
+from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.closures.readable import ReadableClosure
+from tidelog.engine.algorithms.policy import NO_COUNTER
+from tidelog.engine.compiled import AUXILIARY, normal_form
+from tidelog.engine.engine import Engine
+from tidelog.engine.modules.closure_node import ClosureNode
+from tidelog.facts.results import row_identity
+from tidelog.language.syntax import Aggregate, Constant, body_atoms
+from tidelog.machine import counters as counting
+from tidelog.machine import flags as F
+from tidelog.machine import index_fields as X
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine.jit import address
+from tidelog.program.catalogue import numbers_by_key
+from tidelog.program.graph import RuleGraph
+from tidelog.program.modules import Kind, recognise_cores, recognise_whole
+from tidelog.program.plan import Plan, make_plan
+from tidelog.store.indexes import Index
+from tidelog.store.relation import Relation
+
+Counts = dict[tuple[Constant, ...], tuple[int, int]]
+
+
+# Everything that an update may change
+
+
+def fingerprint(kb: KnowledgeBase) -> dict[str, Any]:
+    """I, E and counters, rules under their numbers, prefixes, arities: whatever does not depend on how it is stored."""
+    engine = kb._engine
+    predicates = [relation for relation in _lasting(engine) if not relation.name.startswith("#") and len(relation)]
+    return {
+        "facts": {relation.name: _rows(engine, relation) for relation in predicates},
+        "explicit": {relation.name: set(map(row_identity, kb.explicit(relation.name))) for relation in predicates},
+        "counters": {r.name: _counts(engine, r) for r in predicates if _has_live_counters(engine, r)},
+        "rules": {number: str(rule) for number, rule in engine.graph.rules.items()},
+        "next rule": engine.graph.next_number,
+        "prefixes": dict(kb.prefixes),
+        "arities": dict(kb._catalogue.arities),
+        "errors": kb._errors,
+        "keys": dict(kb._catalogue.rule_numbers),
+    }
+
+
+def _lasting(engine: Engine) -> Iterator[Relation]:
+    return (relation for name, relation in engine.store.named().items() if not name.startswith("#touched"))
+
+
+def _rows(engine: Engine, relation: Relation) -> set[object]:
+    return {row_identity(map(engine.store.terms.table.decode, map(int, row))) for row in relation.rows()}
+
+
+def is_closure(engine: Engine, relation: Relation) -> bool:
+    return engine.store.is_closure(relation.name)
+
+
+# The audit
+
+
+def audit(kb: KnowledgeBase, oracle: bool = True, may_be_opened: bool = False) -> None:
+    """Raise `AssertionError` at the first thing that is not as it must be between two updates. A knowledge base that
+    was opened does not know which closures had met values that they cannot take.
+    """
+    engine = kb._engine
+    assert engine.store.machine[M.LOG_COUNT] == 0, "the undo log is not empty"
+    assert engine.store.machine[M.REQUEST_COUNT] == 0, "function calls wait"
+    for relation in engine.store.relations:
+        _audit_arrays(relation)
+        _audit_table(engine, relation)
+        for index in relation.indexes:
+            _audit_index(relation, index)
+    for relation in _lasting(engine):
+        if not is_closure(engine, relation):
+            _audit_flags(engine, relation)
+    _audit_graph(engine.graph)
+    _audit_modules(engine, may_be_opened)
+    _audit_plans(engine)
+    _audit_names(kb)
+    if oracle:
+        _audit_facts(kb)
+        _audit_counters(kb)
+        _audit_ranks(kb)
+
+
+def check_refused(kb: KnowledgeBase, update: Update, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update that fails at its very end leaves everything as it was."""
+    before = fingerprint(kb)
+    with monkeypatch.context() as patch:
+        patch.setattr(KnowledgeBase, "_change", _refuse)
+        with pytest.raises(RuntimeError, match="refused"):
+            kb.update(**update.mapping())  # type: ignore[arg-type]
+    assert fingerprint(kb) == before
+    audit(kb)
+
+
+def _refuse(*_: object) -> None:
+    raise RuntimeError("refused")
+
+
+def _audit_arrays(relation: Relation) -> None:
+    fields = relation.fields
+    assert fields[R.CELLS] == address(relation.cells), relation.name
+    assert fields[R.CAPACITY] == len(relation.cells), relation.name
+    assert fields[R.KEYS] == address(relation.table.keys), relation.name
+    assert fields[R.FACTS] == address(relation.table.facts), relation.name
+    assert 0 <= fields[R.COUNT] <= len(relation.cells), relation.name
+    assert fields[R.QUEUE_COUNT] == fields[R.BATCH_COUNT] == 0, f"facts wait in {relation.name}"
+    assert all(index.fields[X.SLOTS] == address(index.slots) for index in relation.indexes), relation.name
+
+
+def _audit_flags(engine: Engine, relation: Relation) -> None:
+    records = relation.cells[: relation.count]
+    flags = records[:, relation.flags_column]
+    assert not (flags & ~F.PERSISTENT).any(), f"{relation.name}: flags of an update in work"
+    assert (((flags & F.IN) != 0) == ((flags & F.OLD) != 0)).all(), f"{relation.name}: in I, but not as of before"
+    dead = (flags & F.IN) == 0
+    assert not (flags[dead] & F.EXPLICIT).any(), f"{relation.name}: explicit, but not in I"
+    assert not (relation.clean and dead.any()), f"{relation.name}: clean, with a dead fact"
+    assert relation.explicit_count == np.count_nonzero(flags & F.EXPLICIT), f"{relation.name}: count of explicit facts"
+    if _has_live_counters(engine, relation):
+        kept = 1 if _keeps_ranks(engine, relation) else 2
+        counters = records[:, list(relation.counter_columns[:kept])]
+        assert not counters[dead].any(), f"{relation.name}: a dead fact has derivations"
+        assert (counters >= 0).all(), f"{relation.name}: a negative count"
+
+
+def _audit_table(engine: Engine, relation: Relation) -> None:
+    rows = np.ascontiguousarray(relation.cells[: relation.count, : relation.arity])
+    assert (engine.store.find_facts(relation, rows) == np.arange(relation.count)).all(), f"{relation.name}: hash table"
+    assert np.count_nonzero(relation.table.keys != R.EMPTY) == relation.count, f"{relation.name}: keys without facts"
+
+
+def _audit_index(relation: Relation, index: Index) -> None:
+    """Every record is in exactly one chain, among records with the same key, and each key has one chain."""
+    link = relation.first_link_column + list(relation.indexes).index(index)
+    columns = list(index.columns)
+    seen: set[int] = set()
+    keys: set[tuple[int, ...]] = set()
+    for fact in index.slots[index.slots != R.EMPTY].tolist():
+        key = tuple(relation.cells[fact, columns].tolist())
+        assert key not in keys, f"{relation.name}{columns}: two chains of one key"
+        keys.add(key)
+        while fact != R.EMPTY:
+            assert tuple(relation.cells[fact, columns].tolist()) == key, f"{relation.name}{columns}: a foreign fact"
+            assert fact not in seen, f"{relation.name}{columns}: a fact twice"
+            seen.add(fact)
+            fact = int(relation.cells[fact, link])
+    assert len(seen) == relation.count, f"{relation.name}{columns}: facts are missing"
+    assert index.fields[X.USED] == len(keys), f"{relation.name}{columns}: count of keys"
+
+
+def _audit_graph(graph: RuleGraph) -> None:
+    fresh = RuleGraph.of_numbered(graph.rules, graph.next_number)
+    assert set(graph.predicates) == set(fresh.predicates)
+    assert {graph.component(name) for name in graph.predicates} == {fresh.component(name) for name in fresh.predicates}
+    assert set(graph.hyper_nodes) == set(fresh.hyper_nodes)
+    assert graph.hyper_edges() == fresh.hyper_edges()
+    for name in graph.predicates:
+        assert set(graph.readers(name)) == set(fresh.readers(name)), name
+        assert set(graph.producers(name)) == set(fresh.producers(name)), name
+    for number in graph.rules:
+        place = graph.position(graph.rule(number).head.predicate)
+        reads = graph.reads(number)
+        assert reads == fresh.reads(number)
+        assert all(graph.position(name) <= place for name in reads.positive), "the order of components"
+        assert all(graph.position(name) < place for name in reads.strict), "the order of strata"
+
+
+def _audit_modules(engine: Engine, may_be_opened: bool) -> None:
+    """The closures are those that the rules have, over the rules that they have, with the pairs of their bases."""
+    closures = engine.closures
+    for predicate in engine.graph.predicates:
+        component = engine.graph.component(predicate)
+        rules = {number: engine.graph.rule(number) for number in component.rules}
+        module = recognise_whole(component, rules)
+        rest = set(rules) - set(module.rules if module else ())
+        whole = module is not None and not any(
+            isinstance(term, Aggregate) for number in rest for term in rules[number].head.arguments
+        )
+        node = closures.get(predicate)
+        if node is None:
+            # A linear pair that had explicit facts when its rules came stays with the general algorithms.
+            unfit = not closures._unfit.isdisjoint(component.predicates) or (
+                may_be_opened and module is not None and module.needs_distinct_values
+            )
+            assert not whole or not closures._enabled or unfit or (module and module.kind is Kind.LINEAR)
+            continue
+        assert whole
+        assert (node.module, node.rules) == (module, rules)
+        assert all(closures.get(twin) is node for twin in component.predicates)
+        fresh = ClosureNode(engine.store, node.module, rules)
+        fresh.closure.apply(([], []), fresh.base.edges(node.base.rows()))
+        for name, view in fresh.views():
+            shown = engine.store.relation(name, 2).closure
+            assert shown is not None
+            assert set(_pairs(view)) == set(_pairs(shown)), f"{name}: pairs of the closure"
+    for core in engine.cores.each():
+        component = engine.graph.component(core.module.predicate)
+        assert core.module in recognise_cores(component, engine.graph.rules)
+        assert core.rules == engine.cores._rules(engine.graph, core.module)
+        fresh = type(core)(engine.store, core.module, core.rules)
+        fresh.closure.apply(([], []), fresh.base.edges(core.base.rows()))
+        for (name, view), (_, shown) in zip(fresh.views(), core.views(), strict=True):
+            assert set(_pairs(view)) == set(_pairs(shown)), f"{name}: pairs of the core"
+            assert engine.store.relation(name, 2).count == 0, name
+
+
+def _pairs(closure: ReadableClosure) -> list[tuple[int, int]]:
+    return [pair for source, target in closure.pairs() for pair in zip(source.tolist(), target.tolist(), strict=True)]
+
+
+def _audit_plans(engine: Engine) -> None:
+    """What has been compiled is, but for the order of joins, what would be compiled now."""
+    for number, compiled in engine.nodes._rules.items():
+        rule = engine.graph.rule(number)
+        component = engine.graph.component(rule.head.predicate)
+        stale = (compiled.own, compiled.recursive) != (
+            frozenset(component.predicates),
+            number in component.recursive_rules,
+        )
+        assert compiled.normal == normal_form(rule, number)[0]
+        for pivot, plan in compiled.plans.items() if not stale else ():
+            fresh = make_plan(compiled.normal, pivot, compiled.own, engine.store.estimate)
+            assert _steps(plan) == _steps(fresh), f"{rule}, from {pivot}"
+    for component, node in engine.nodes._nodes.values():
+        if engine.graph.component(component.predicates[0]) is component:
+            own = [rule for rule in node.rules if rule.number != AUXILIARY]
+            assert [rule.number for rule in own] == list(component.rules)
+            assert all(engine.nodes._rules[rule.number] is rule for rule in own), component
+            cores = engine.cores.of(component.predicates)
+            assert len(node.rules) - len(own) == sum(len(core.members) for core in cores), component
+
+
+def _steps(plan: Plan) -> list[str]:
+    return sorted(f"{type(step).__name__} {str(step).split(' by ')[0]}" for step in plan.steps)
+
+
+def _audit_names(kb: KnowledgeBase) -> None:
+    engine = kb._engine
+    assert kb._catalogue.rule_numbers == numbers_by_key(kb._engine.graph.rules)
+    for name, relation in engine.store.named().items():
+        assert engine.store.relations[relation.number] is relation
+        assert name.startswith("#") or relation.count == 0 or kb._catalogue.arities[name] == relation.arity
+
+
+# Against the oracle
+
+
+def explicit_facts(kb: KnowledgeBase) -> Database:
+    """E, by resolved predicate."""
+    return without_empty(database({name: list(kb.explicit(name)) for name in kb._catalogue.arities}))
+
+
+def all_facts(kb: KnowledgeBase) -> Database:
+    """I, by resolved predicate."""
+    return without_empty(database({name: list(kb.facts(name)) for name in kb._catalogue.arities}))
+
+
+def _audit_facts(kb: KnowledgeBase) -> None:
+    rules = list(kb._engine.graph.rules.values())
+    assert all_facts(kb) == without_empty(materialise(rules, explicit_facts(kb), kb._functions))
+
+
+def _audit_counters(kb: KnowledgeBase) -> None:
+    """Counters are what counting all derivations by the definition gives."""
+    engine = kb._engine
+    facts = all_facts(kb)
+    expected: dict[str, Counter[tuple[tuple[Constant, ...], int]]] = {}
+    for number, counter in engine.maintenance.counted.items():
+        rule = engine.graph.rule(number)
+        if engine.closures.get(rule.head.predicate) is None:
+            for derivation in derivations(rule, facts, kb._functions):
+                if derivation is not None and counter >= 0:
+                    name, row = derivation.head
+                    expected.setdefault(name, Counter())[row, counter] += 1
+    for core in engine.cores.each():
+        for predicate, (_, view) in zip(core.module.predicates, core.views(), strict=True):
+            for pair in _pairs(view):
+                expected.setdefault(predicate, Counter())[_decoded(engine, pair), 0] += 1
+    for closure in (*engine.closures.each(), *engine.cores.each()):
+        _audit_bases(kb, closure, facts)
+    for relation in _lasting(engine):
+        if _has_live_counters(engine, relation):
+            wanted = expected.get(relation.name, Counter())
+            for row, counts in _counts(engine, relation).items():
+                assert _agrees(counts[0], wanted[row, 0]), (relation.name, row, counts)
+                # Of a recursive counter that is full nothing is known.
+                assert counts[1] in (wanted[row, 1], counting.FULL_COUNT), (relation.name, row, counts)
+
+
+def _agrees(count: int, derivations: int) -> bool:
+    """A counter that is full has seen that many derivations once, and knows that there is one."""
+    return derivations > 0 if count == counting.FULL_COUNT else count == derivations
+
+
+def _audit_bases(kb: KnowledgeBase, closure: ClosureNode, facts: Database) -> None:
+    """A base holds what is given, each pair with the number of its derivations where these are counted."""
+    engine = kb._engine
+    for base in closure.base.nodes:
+        (predicate,), (relation,) = base.predicates, base.relations
+        wanted: Counter[tuple[Constant, ...]] = Counter()
+        for number, rule in closure.rules.items():
+            if number not in closure.module.rules and rule.head.predicate == predicate:
+                for derivation in derivations(rule, facts, kb._functions):
+                    if derivation is not None:
+                        wanted[derivation.head[1]] += 1
+        for twin in closure.module.twins:
+            rule = closure.rules[twin.copy]
+            if rule.head.predicate == predicate:
+                turns = rule.head.arguments != next(body_atoms(rule)).arguments
+                for row in closure.base.explicit_relation(twin.predicate).rows().tolist():
+                    wanted[_decoded(engine, row[::-1] if turns else row)] += 1
+        explicit = {_decoded(engine, row) for row in closure.base.explicit_rows(predicate).tolist()}
+        assert explicit == explicit_facts(kb).get(predicate, set()), relation.name
+        assert {_decoded(engine, row) for row in relation.rows().tolist()} == explicit | set(wanted), relation.name
+        if (
+            relation.has_counters
+            and (number := min(closure.rules, default=0))
+            and engine.maintenance.counted.get(number) is not None
+        ):
+            counted = {row: counts[0] for row, counts in _counts(engine, relation).items() if counts[0]}
+            assert counted.keys() == wanted.keys(), relation.name
+            assert all(_agrees(count, wanted[row]) for row, count in counted.items()), relation.name
+
+
+def _decoded(engine: Engine, row: Sequence[int]) -> tuple[Constant, ...]:
+    return tuple(Constant(engine.store.terms.table.decode(cell)) for cell in row)
+
+
+def _audit_ranks(kb: KnowledgeBase) -> None:
+    """Every fact of a recursion is explicit, or counted, or has a derivation from facts of lower ranks."""
+    engine = kb._engine
+    facts = all_facts(kb)
+    for component in {engine.graph.component(name) for name in engine.graph.predicates}:
+        relations = [found for name in component.predicates if (found := engine.store.find(name)) is not None]
+        if not all(relation.ranked and _keeps_ranks(engine, relation) for relation in relations):
+            continue
+        ranks = {(r.name, row): rank for r in relations for row, (rank, _) in _ranks(engine, r).items()}
+        needy = {(r.name, row) for r in relations for row, (_, needs) in _ranks(engine, r).items() if needs}
+        # A rule that has come out of a recursion is counted only when its component is next in work.
+        for number in [number for number in component.rules if engine.maintenance.counted.get(number) == NO_COUNTER]:
+            for derivation in derivations(engine.graph.rule(number), facts, kb._functions):
+                if derivation is not None and derivation.head in needy:
+                    rank = ranks[derivation.head]
+                    if all(ranks[fact] < rank for fact in derivation.premises if fact in ranks):
+                        needy.remove(derivation.head)
+        assert not needy, f"without a derivation from lower ranks: {needy}"
+
+
+def _ranks(engine: Engine, relation: Relation) -> dict[tuple[Constant, ...], tuple[int, bool]]:
+    """The rank of each fact, and whether it needs one."""
+    result: dict[tuple[Constant, ...], tuple[int, bool]] = {}
+    for record in relation.cells[relation.live()].tolist():
+        row = tuple(Constant(engine.store.terms.table.decode(cell)) for cell in record[: relation.arity])
+        counted, rank = (record[column] for column in relation.counter_columns)
+        result[row] = rank, not (counted or record[relation.flags_column] & F.EXPLICIT)
+    return result
+
+
+def _keeps_ranks(engine: Engine, relation: Relation) -> bool:
+    """Whether ranks lie where the recursive counter would: the derivations of recursive rules are not counted."""
+    rules = engine.graph.producers(relation.name)
+    return relation.has_counters and any(engine.maintenance.counted.get(number) == NO_COUNTER for number in rules)
+
+
+def _has_live_counters(engine: Engine, relation: Relation) -> bool:
+    """Whether an algorithm keeps the counters: rules may have been counted once, and be counted anew when needed."""
+    producers = engine.graph.producers(relation.name)
+    counters = [engine.maintenance.counted.get(number) for number in producers]
+    counted = any(counter is not None and counter >= 0 for counter in counters)
+    return relation.has_counters and counted and not is_closure(engine, relation)
+
+
+def _counts(engine: Engine, relation: Relation) -> Counts:
+    records = relation.cells[relation.live()]
+    result: Counts = {}
+    for record in records.tolist():
+        row = tuple(Constant(engine.store.terms.table.decode(cell)) for cell in record[: relation.arity])
+        nonrecursive, recursive = (record[column] for column in relation.counter_columns)
+        result[row] = (nonrecursive, 0 if _keeps_ranks(engine, relation) else recursive)
+    return result
+
+
+__all__ = ["all_facts", "audit", "check_refused", "explicit_facts", "fingerprint"]

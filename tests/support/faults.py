@@ -1,0 +1,151 @@
+"""Faults at chosen places: the n-th call of any of some functions, or the n-th allocation of an array, raises."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidelog.machine.growth
+import tidelog.store.fact_table
+import tidelog.store.indexes
+import tidelog.store.kernel_arrays
+import tidelog.store.queues
+import tidelog.store.records
+import tidelog.store.relation
+import tidelog.store.store
+import tidelog.store.terms
+from tidelog.engine.runner import Runner
+from tidelog.engine.transaction import Transaction
+from tidelog.machine.jit import _EntryPoint
+from tidelog.machine.work_lists import WorkLists
+from tidelog.store.kernel_arrays import KernelArrays
+from tidelog.store.queues import Queues
+from tidelog.store.relation import Relation
+from tidelog.store.store import Store
+from tidelog.store.terms import Terms
+
+GROWTH = [
+    (Relation, "reserve"),
+    (Relation, "expect_different"),
+    (Relation, "index_on"),
+    (Relation, "add_counters"),
+    (Queues, "reserve"),
+    (Store, "new_relation"),
+    (Store, "new_index"),
+    (KernelArrays, "grow_log"),
+    (WorkLists, "_grow"),
+    (KernelArrays, "grow_frames"),
+    (KernelArrays, "grow_requests"),
+    (KernelArrays, "ensure_rules"),
+    (Terms, "reserve"),
+]
+PHASES = [(Runner, "run"), (Transaction, "collect"), (Runner, "check_limits"), (Runner, "_serve")]
+
+# What only happens when arrays are moved, committed or put back cannot fail by itself: it allocates nothing.
+_NEVER_FAIL = {
+    *("commit_log", "commit_relation", "roll_back_log", "roll_back_relation", "forget_marks", "take_returns"),
+    *("move_table", "rebuild_table", "rebuild_index", "rebuild_term_slots", "hash_terms"),
+}
+_ALLOCATING = ("zeros", "empty", "full", "resize")
+# What else asks for memory, in the modules that Python runs between kernels.
+_ALLOCATING_TOO = ("arange", "array", "concatenate", "stack", "flatnonzero", "unique", "where", "ascontiguousarray")
+
+
+class Trigger:
+    """Counts, and raises when its number comes up; once."""
+
+    def __init__(self, number: int, error: type[BaseException]) -> None:
+        self._error = error
+        self._number = number
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+        if self.count == self._number:
+            raise self._error(f"injected fault number {self._number}")
+
+
+def _triggering(function: Callable[..., Any], trigger: Trigger) -> Callable[..., Any]:
+    def call(*arguments: Any, **options: Any) -> Any:
+        trigger()
+        return function(*arguments, **options)
+
+    return call
+
+
+@contextmanager
+def faulty_calls(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
+    """The n-th growth or phase of an update fails."""
+    trigger = Trigger(number, error)
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in (*GROWTH, *PHASES):
+            patch.setattr(owner, name, _triggering(getattr(owner, name), trigger))
+        yield trigger
+
+
+@contextmanager
+def faulty_kernels(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
+    """The n-th call of a kernel fails, before it has done anything."""
+    trigger = Trigger(number, error)
+    original = _EntryPoint.__call__
+
+    def call(self: _EntryPoint, *arguments: Any) -> Any:
+        if self.__name__ not in _NEVER_FAIL:
+            trigger()
+        return original(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_EntryPoint, "__call__", call)
+        yield trigger
+
+
+class _Numpy:
+    """numpy, whose allocations may fail."""
+
+    def __init__(self, trigger: Trigger, names: tuple[str, ...] = _ALLOCATING) -> None:
+        for name in names:
+            setattr(self, name, _triggering(getattr(np, name), trigger))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+@contextmanager
+def faulty_memory(
+    number: int, error: type[BaseException] = MemoryError, also: tuple[ModuleType, ...] = ()
+) -> Iterator[Trigger]:
+    """The n-th array that the store asks for is refused, also in some other modules."""
+    trigger = Trigger(number, error)
+    modules: tuple[ModuleType, ...] = (
+        tidelog.machine.growth,
+        tidelog.store.fact_table,
+        tidelog.store.indexes,
+        tidelog.store.kernel_arrays,
+        tidelog.store.queues,
+        tidelog.store.records,
+        tidelog.store.relation,
+        tidelog.store.store,
+        tidelog.store.terms,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (*modules, *also):
+            patch.setattr(module, "np", _Numpy(trigger))
+        yield trigger
+
+
+@contextmanager
+def faulty_memory_anywhere(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
+    """The n-th array that any module of tidelog asks for is refused."""
+    trigger = Trigger(number, error)
+    faulty = _Numpy(trigger, (*_ALLOCATING, *_ALLOCATING_TOO))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("tidelog.") and getattr(module, "np", None) is np:
+                patch.setattr(module, "np", faulty)
+        yield trigger
