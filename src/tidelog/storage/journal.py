@@ -101,14 +101,20 @@ def is_journal(path: Path) -> bool:
 class Journal:
     """A journal to append to. The caller holds the folder's lock."""
 
-    def __init__(self, path: Path, contents: Contents) -> None:
+    def __init__(self, path: Path, file: files.OpenFile, contents: Contents) -> None:
         self._path = path
+        self._file = file
         self._count = len(contents.payloads)
         self._end = contents.end
         self._broken = ""
+
+    @classmethod
+    def open(cls, path: Path, contents: Contents) -> Journal:
+        """Open a journal that has been read, and cut off a torn record."""
         with files.storage_errors("open", path):
-            self._file = files.OpenFile(path, files.open_own(path))
-            self._cut()
+            journal = cls(path, files.OpenFile(path, files.open_own(path)), contents)
+            journal._cut()
+        return journal
 
     def append(self, payload: bytes) -> None:
         """Add a record and force it to disk. Where that fails, the journal is as before, or refuses further records."""
