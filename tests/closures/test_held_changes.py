@@ -247,8 +247,8 @@ def test_a_change_is_readable_where_the_closure_could_not_be_put_back(monkeypatc
 def test_a_closure_cannot_be_read_halfway(monkeypatch: pytest.MonkeyPatch) -> None:
     closure = DirectedClosure()
     change = closure.apply(([], []), ([1, 2], [2, 3]))
-    closure.between_pieces = change.added
+    closure.breathe = change.added
     with pytest.raises(TidelogError, match="within the update"):
         closure.apply(([], []), ([3], [4]))
-    closure.between_pieces = lambda: None
+    closure.breathe = lambda: None
     assert len(change.added()[0]) == 3

@@ -23,7 +23,7 @@ from tidelog.closures.history import History, Moment, Past, packed, unpacked
 from tidelog.closures.memory import Ints, Memory
 from tidelog.closures.readable import ReadableClosure, as_edges, located
 from tidelog.errors import TidelogError
-from tidelog.machine.growth import BetweenPieces, do_nothing
+from tidelog.machine.growth import Pause, no_pause
 from tidelog.machine.jit import address
 from tidelog.runtime.thread_locks import ThreadLock
 
@@ -60,7 +60,7 @@ class Closure(ReadableClosure):
         self._history = History(self._version)
         self._can_undo = False
         self._crowded = False
-        self.between_pieces: BetweenPieces = do_nothing  # between two kernels
+        self.breathe: Pause = no_pause  # between two kernels
         # Whoever changes the closure has it, and whoever reads what an earlier change did.
         self._lock = ThreadLock()
         self._changing = False
@@ -187,7 +187,7 @@ class Closure(ReadableClosure):
         return self._history.now
 
     @contextmanager
-    def at(self, moment: Moment, look: BetweenPieces = do_nothing) -> Iterator[Self]:
+    def at(self, moment: Moment, look: Pause = no_pause) -> Iterator[Self]:
         """The closure as it was at a moment, the change that led there being its last: itself, which nobody changes
         meanwhile, or a copy of what it was. While the copy is made, `look` may raise.
         """
@@ -326,7 +326,7 @@ class Closure(ReadableClosure):
         """Run a kernel, making room whenever it asks, until it is done or gives up. Returns how far it came."""
         begin = 0
         while True:
-            self.between_pieces()
+            self.breathe()
             begin = kernel(self._memory.m, *arguments, begin)
             status = self._memory[C.STATUS]
             if status in (C.DONE, C.TOO_MUCH):

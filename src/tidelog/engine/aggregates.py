@@ -169,7 +169,7 @@ class AggregateRule:
             counts += step * np.bincount(facts, minlength=len(counts))
         left = np.flatnonzero(counts)
         groups = self._touched.rows(left.astype(np.int32))
-        with self._store.using_terms():
+        with self._store.hooks.using_terms():
             values = terms.encode_numbers(counts[left])
         return self._head_rows(groups, [values] * len(self.normal.aggregates))
 
@@ -220,7 +220,7 @@ class AggregateRule:
         return self._head_rows(rows[starts, :width], values)[~failed]
 
     def _folded(self, term: Aggregate, column: Cells, starts: Integers) -> Cells:
-        with self._store.using_terms():
+        with self._store.hooks.using_terms():
             return fold(term.function, self._store.terms, column, starts, term.distinct)
 
     def _head_rows(self, groups: Cells, values: list[Cells]) -> Cells:
@@ -233,7 +233,7 @@ class AggregateRule:
             elif isinstance(term, Variable):
                 result[:, column] = groups[:, self._group.index(term)]
             else:
-                with self._store.using_terms():
+                with self._store.hooks.using_terms():
                     result[:, column] = self._store.terms.encode(term.value)  # type: ignore[union-attr]
         return result
 

@@ -39,7 +39,7 @@ from tidelog.machine.jit import working_time
 from tidelog.program.graph import RuleGraph
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
-from tidelog.store.store import Store
+from tidelog.store.store import Store, UpdateHooks
 
 BROKEN = (
     "there was not enough memory to take a failed update back, and this knowledge base can no longer be used; "
@@ -151,7 +151,7 @@ class Engine:
         """Do what an update must find done."""
         if self.observer is not None:
             # An observer may look for any fact.
-            self.store.between_pieces = self.observer.between_pieces
+            self.store.hooks = UpdateHooks(self.observer.between_pieces)
             with self.observer.window:
                 self.store.complete_tables()
         self._unread.read()
@@ -173,7 +173,7 @@ class Engine:
         self._marks.forget()
         try:
             # Kernels count the work of each rule by its number.
-            self.store.ensure_rules(self.graph.next_number)
+            self.store.arrays.ensure_rules(self.graph.next_number)
             # Predicates that are derived afresh do not need their former facts as records, unless an observer knows
             # these by their numbers.
             afresh = set() if self.observer is not None else rules.unread_heads()

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.machine import relation_fields as R
-from tidelog.machine.growth import do_nothing, pieces
+from tidelog.machine.growth import no_pause, pieces
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
@@ -114,7 +114,7 @@ class Reclaiming:
 
 
 def _mark(relation: Relation, used: Used) -> None:
-    for first, last in pieces(relation.count, do_nothing):
+    for first, last in pieces(relation.count, no_pause):
         used[relation.cells[first:last, : relation.arity]] = True
 
 

@@ -58,7 +58,7 @@ class RelationGrowth:
             self.expect_many(relation)
             self._postpone_table(relation)
         if relation.has_room(rows):
-            relation.reserve_queue(rows)
+            relation.queues.reserve(rows)
             return
         # Ask for more than this batch needs, so that growth stays rare; at first for little more, since most heads may
         # be known, and a table of twice the size would be made smaller again in the end.
@@ -102,6 +102,6 @@ class RelationGrowth:
             covered = None if pivots else self._store.code.covered(plan)
             if covered is not None:
                 target, scanned = (self._store.relations[number] for number in covered)
-                if target.count == 0 and not target.probed and not target.has_room(scanned.count):
+                if target.count == 0 and not target.table.probed and not target.has_room(scanned.count):
                     self._postponed.add(target)
                     target.expect_different(scanned.count)

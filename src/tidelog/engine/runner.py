@@ -97,13 +97,13 @@ class Runner:
         self._patience: int | None = None
         self._most = self._slice = 0  # the whole patience, and after how much of it to ask for the outlook
         self._outlook: Outlook | None = None
-        self._rule_work_before = store.rule_work
+        self._rule_work_before = store.arrays.rule_work
 
     def begin(self) -> None:
         """Let the machine forget errors and requests of whatever ran before, which may have been interrupted."""
         self.machine[M.ERRORS] = 0
         self.machine[M.REQUEST_COUNT] = 0
-        self._rule_work_before = self._store.rule_work.copy()
+        self._rule_work_before = self._store.arrays.rule_work.copy()
 
     def run(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Run a kernel to its end."""
@@ -165,19 +165,19 @@ class Runner:
         if status == FULL:
             self._growth.make_room(store.relations[machine[M.FULL]], int(machine[M.STAGED]))
         elif status == FULL_LOG:
-            store.grow_log(int(machine[M.LOG_COUNT] + machine[M.STAGED]))
+            store.arrays.grow_log(int(machine[M.LOG_COUNT] + machine[M.STAGED]))
         elif status == FULL_LIST:
             store.lists.reserve(int(machine[M.FULL]), int(machine[M.STAGED]))
         elif status == FULL_FRAMES:
-            store.grow_frames()
+            store.arrays.grow_frames()
         elif status == PAUSED:
             self._growth.expect_long_work()
         elif status == NEED_TABLE:
-            store.relations[machine[M.FULL]].complete_table()
+            store.relations[machine[M.FULL]].table.complete()
 
     def _call_functions(self) -> None:
         if self.machine[M.REQUEST_COUNT] == 0:
-            self._store.grow_requests()
+            self._store.arrays.grow_requests()
         answer_requests(self._store, self._functions)
 
     def pause(self) -> None:
@@ -210,7 +210,7 @@ class Runner:
 
     def _busiest_rule(self) -> str:
         before = self._rule_work_before
-        grown = self._store.rule_work.copy()
+        grown = self._store.arrays.rule_work.copy()
         grown[: len(before)] -= before
         grown[AUXILIARY] = 0
         if not grown.any():

@@ -108,11 +108,11 @@ class ClosureNode:
     def _empty_closure(self) -> Closure:
         kind = SymmetricClosure if self.module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedClosure
         closure = kind("closure" if self.module.diagonal is Diagonal.CLOSURE else "given")
-        closure.between_pieces = self._between_pieces
+        closure.breathe = self._between_pieces
         return closure
 
     def _between_pieces(self) -> None:
-        self._store.between_pieces()
+        self._store.hooks.between_pieces()
 
     @property
     def module(self) -> Module:
