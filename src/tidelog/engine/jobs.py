@@ -7,6 +7,7 @@ jobs; what they bring into the component itself then spreads in rounds.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,25 +31,20 @@ from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
 
 
-class JobBatch:
-    """Jobs as `run_jobs` takes them, with the arrays whose addresses stand in them."""
+class Job(NamedTuple):
+    """A plan and the facts of a relation that it starts from, or None for all instances of its rule."""
 
-    def __init__(self) -> None:
-        self.words: list[tuple[int, ...]] = []
-        self._pivots: list[Cells] = []
+    plan: int
+    counter: int  # that an instance moves
+    facts: Cells | None = None
+    relation: int = 0
+    negative: bool = False  # whether the facts match a negated atom
 
-    def __bool__(self) -> bool:
-        return bool(self.words)
-
-    def add_whole(self, rule: CompiledRule, counter: int) -> None:
-        """All instances of a rule."""
-        self.words.append((rule.offset(ALL), 0, 1, 0, counter, 0))
-
-    def add(self, rule: CompiledRule, pivot: Pivot, relation: Relation, facts: Cells, counter: int) -> None:
-        """The instances of a rule with one of these facts at the pivot."""
-        self._pivots.append(facts)
-        negative = int(pivot.start is Start.NEGATIVE)
-        self.words.append((rule.offset(pivot), address(facts), len(facts), negative, counter, relation.number))
+    def words(self) -> tuple[int, ...]:
+        """As `run_jobs` takes it; the facts have to live for as long as it runs."""
+        if self.facts is None:
+            return self.plan, 0, 1, 0, self.counter, 0
+        return self.plan, address(self.facts), len(self.facts), int(self.negative), self.counter, self.relation
 
 
 class Jobs:
@@ -73,16 +69,16 @@ class Jobs:
 
     # --- running ------------------------------------------------------------------------------------------------------
 
-    def spread(self, action: int, sets: Sets, jobs: JobBatch) -> None:
+    def spread(self, action: int, sets: Sets, jobs: list[Job]) -> None:
         """Run jobs, and do this with the heads of what they find."""
         if not jobs:
             return
         if action == COUNT_UP:
-            self._growth.postpone_covered(jobs.words)
+            self._growth.postpone_covered(job.plan for job in jobs if job.facts is None)
         self._growth.begin(action)
         sets.install(self._machine)
-        table = np.array(jobs.words, np.int64).reshape(len(jobs.words), JOB_FIELDS)
-        self._runner.run(run_jobs, action, address(table), len(jobs.words))
+        table = np.array([job.words() for job in jobs], np.int64).reshape(len(jobs), JOB_FIELDS)
+        self._runner.run(run_jobs, action, address(table), len(jobs))
         self._growth.end()
 
     def rounds(self, action: int, sets: Sets, node: Node, counters: Counters, without: frozenset[int]) -> None:
@@ -127,18 +123,19 @@ class Jobs:
 
     # --- collecting ---------------------------------------------------------------------------------------------------
 
-    def from_below(self, node: Node, rules: RuleChange, deleted: bool, counters: Counters) -> JobBatch:
+    def from_below(self, node: Node, rules: RuleChange, deleted: bool, counters: Counters) -> list[Job]:
         """Jobs for what changed below: they start from facts that are gone (from new ones where the atom is negated) in
         deletion, from new ones in insertion.
         """
-        jobs = JobBatch()
         # Heads that marks announced need not be derived, unless that moves their counters.
         announced = self._marking.announced if deleted and counters is Counters.NONE else ()
         readers = [(self._deltas[name], node.readers[name]) for name in node.readers if name in self._deltas]
         whole = set() if deleted else self._wholly_new(node)
-        for rule in whole:
-            if rule.number not in rules.added_numbers:
-                jobs.add_whole(rule, counters.of(False, deleted))
+        jobs = [
+            Job(rule.offset(ALL), counters.of(False, deleted))
+            for rule in whole
+            if rule.number not in rules.added_numbers
+        ]
         moved = [
             (delta, rule, pivot, deleted == (pivot.start is Start.POSITIVE))
             for delta, pivots in readers
@@ -153,14 +150,14 @@ class Jobs:
             for delta, rule, pivot, gone in moved:
                 facts = delta.removed if gone else delta.added
                 if len(facts):
-                    relation = self._relation_at(rule, pivot)
-                    jobs.add(rule, pivot, relation, facts, counters.of(rule.recursive, deleted))
+                    jobs.append(self._job(rule, pivot, facts, counters.of(rule.recursive, deleted)))
         return jobs
 
-    def _relation_at(self, rule: CompiledRule, pivot: Pivot) -> Relation:
-        atoms = rule.normal.negatives if pivot.start is Start.NEGATIVE else rule.normal.positives
-        atom = atoms[pivot.position]
-        return self._store.relation(atom.predicate, atom.arity)
+    def _job(self, rule: CompiledRule, pivot: Pivot, facts: Cells, counter: int) -> Job:
+        negative = pivot.start is Start.NEGATIVE
+        atom = (rule.normal.negatives if negative else rule.normal.positives)[pivot.position]
+        relation = self._store.relation(atom.predicate, atom.arity)
+        return Job(rule.offset(pivot), counter, facts, relation.number, negative)
 
     def _is_idle(self, rule: CompiledRule) -> bool:
         """Whether some relation of the rule's own component is still empty: then rounds find all of its instances."""
@@ -182,17 +179,17 @@ class Jobs:
 
     def of_rules(
         self, rules: Collection[CompiledRule], deleted: bool, counters: Counters, held: bool = False
-    ) -> JobBatch:
+    ) -> list[Job]:
         """Jobs for all instances of rules, or for all that held before the update, as those that are deleted did. A
         rule that reads an empty relation has none, and needs no plan yet.
         """
         if deleted:
             self.list_changes(rule.normal for rule in rules)
-        jobs = JobBatch()
-        for rule in rules:
-            if not self._reads_nothing(rule, held or deleted):
-                jobs.add_whole(rule, counters.of(rule.recursive, deleted))
-        return jobs
+        return [
+            Job(rule.offset(ALL), counters.of(rule.recursive, deleted))
+            for rule in rules
+            if not self._reads_nothing(rule, held or deleted)
+        ]
 
     def _reads_nothing(self, rule: CompiledRule, held: bool) -> bool:
         """Whether some relation that a rule reads is empty, or was before the update."""

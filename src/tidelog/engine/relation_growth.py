@@ -6,6 +6,8 @@ facts are looked for. Nor does an empty relation need one for new facts that are
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tidelog.engine.propagation.derived_heads import COUNT_DOWN, INSERT, OVERDELETE
 from tidelog.machine import registers as M
 from tidelog.store.relation import Relation
@@ -94,12 +96,12 @@ class RelationGrowth:
         if relation.postpone_table(int(self._store.machine[M.AT_BUFFERED])):
             self._postponed.add(relation)
 
-    def postpone_covered(self, jobs: list[tuple[int, ...]]) -> None:
+    def postpone_covered(self, plans: Iterable[int]) -> None:
         """The first facts of a relation need no table where no two of them can be equal: see `distinct_heads`."""
         if self._needs_tables:
             return
-        for plan, pivots, *_ in jobs:
-            covered = None if pivots else self._store.code.covered(plan)
+        for plan in plans:
+            covered = self._store.code.covered(plan)
             if covered is not None:
                 target, scanned = (self._store.relations[number] for number in covered)
                 if target.count == 0 and not target.table.probed and not target.has_room(scanned.count):
