@@ -40,7 +40,7 @@ class Code:
         return self._used > self._limit
 
     def make_room(self, needed: int) -> bool:
-        """If plans of no more than so many words are needed, forget all, to be made again: whether that was done."""
+        """Forget all plans, to be made again, if few of all words are needed; whether that was done."""
         self._limit = max(CROWDED_FROM, 4 * needed)
         if self._used <= self._limit:
             return False
@@ -59,8 +59,8 @@ class Code:
         self._used += len(words)
 
     def covered(self, plan: int) -> tuple[int, int] | None:
-        """For a plan that scans a relation of which each fact has a head of its own: the relation of the heads, and the
-        one that is scanned.
+        """For a plan that scans a relation and yields a different head for each fact: the relation of the heads, and
+        the one that is scanned.
         """
         short = int(self._words[plan + P.SHORT])
         if short == 0 or not self._words[short + P.SHORT_COVERS]:
@@ -69,7 +69,7 @@ class Code:
 
     @contextmanager
     def borrowed(self) -> Iterator[None]:
-        """Plans that are made within serve only there: their memory is used again."""
+        """Plans that are made within serve only there: their memory is reused."""
         before, constants = self._used, self.constants
         self.constants = set()
         try:

@@ -1,7 +1,7 @@
-"""The assembler: plans as dataclasses become flat 32-bit words that the executor reads.
+"""The assembler: translates plans from dataclasses into flat 32-bit words that the executor reads.
 
-Words are appended, so a plan keeps its offset for as long as the store lives, unless it was only borrowed for a
-question; new rules cost no compilation.
+Words are appended, so a plan keeps its offset until all plans are forgotten, unless it was only borrowed for a query.
+New rules cost no compilation.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _ROLES = {
 
 
 def _kinds(closure: bool, stored: int, virtual: int) -> tuple[int, int, int]:
-    """The kinds of a step that probes, follows an index, or scans; they are numbered in that order."""
+    """The kinds of steps that probe, follow an index and scan; they are numbered in that order."""
     first = virtual if closure else stored
     return first, first + 1, first + 2
 
 
 def _distinct_columns(atom: Atom, without: tuple[int, ...] = ()) -> dict[Variable, int] | None:
-    """The column of each variable, where there is nothing else to check: no constants, no variable twice."""
+    """The column of each variable, or None if there is more to check: a constant, or a variable twice."""
     columns: dict[Variable, int] = {}
     for column, term in enumerate(atom.arguments):
         if column in without:
@@ -45,7 +45,7 @@ def _distinct_columns(atom: Atom, without: tuple[int, ...] = ()) -> dict[Variabl
 
 
 class Assembler:
-    """Translates one plan. `head` are the terms to deliver for each match, into relation `target`."""
+    """Translates one plan. `head` are the terms that each match yields, into relation `target`."""
 
     def __init__(self, store: Store, plan: Plan, target: int, head: tuple[Term, ...], rule_number: int) -> None:
         self._store = store
@@ -70,13 +70,13 @@ class Assembler:
         return offset
 
     def _put(self, words: list[int]) -> int:
-        """Let words be part of the plan; their offset in the code."""
+        """Add words to the plan; their offset in the code."""
         offset = self._first + len(self._words)
         self._words += words
         return offset
 
     def _short_form(self) -> int:
-        """The offset of the plan's short form, or 0 where it has none."""
+        """The offset of the plan's short form, or 0 if it has none."""
         if self._plan.pivot.start not in (Start.POSITIVE, Start.ALL) or not 1 <= len(self._plan.steps) <= 3:
             return 0
         first, *others = self._plan.steps
@@ -101,7 +101,7 @@ class Assembler:
         return self._put(words)
 
     def _taken_or_scanned(self, step: Step) -> dict[Variable, int] | None:
-        """The columns of the variables of a first step that takes every fact as it is, pivots or a whole relation."""
+        """The columns of the variables of a first step that takes all pivots, or all facts of a relation."""
         if isinstance(step, Match) and not step.bound and not self._store.is_closure(step.atom.predicate):
             return _distinct_columns(step.atom)
         return _distinct_columns(step.atom) if isinstance(step, Take) else None
@@ -195,7 +195,7 @@ class Assembler:
                 if binds:
                     outputs += [column, self._slot(term)]
             else:
-                # A variable of a negated atom alone has no slot: its columns are compared with each other.
+                # A variable that occurs only in a negated atom has no slot: its columns are compared.
                 checks += [column, self._slot(term) if binds else first[term]]
         probe, indexed, scan = kinds
         index = 0

@@ -1,4 +1,4 @@
-"""Kernels that Python calls on one relation: rebuild its table and indexes, load rows, look rows up."""
+"""Kernels that Python calls on one relation: rebuild its table and indexes, look rows up, set its bits."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tidelog.machine.jit import entry_point, load_i32, load_i64, prefetch, store
 
 @entry_point
 def rebuild_table(m, relation, first, count):
-    """Enter the records from the first of some up to the last of so many into a hash table that has none of them."""
+    """Enter the records from `first` up to `count` into a hash table that has none of them."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
     groups = field(row, R.GROUPS)
     for fact in range(first, count):
-        # The cache line of a later record's slot is on its way while this one is entered.
+        # Prefetch the slot of a later record while this one is entered.
         later = row_key(record_of(row, min(fact + LOOK_AHEAD, count - 1)), arity)
         prefetch(field(row, R.KEYS) + 8 * home_slot(later, groups))
         record = record_of(row, fact)
@@ -62,8 +62,8 @@ def move_table(m, relation, old_keys, old_facts, old_slots):
 
 @entry_point
 def rebuild_index(m, index_number, first, count):
-    """Chain the records from the first of some up to the last of so many into an index that has those before them; its
-    distinct keys, or -1 where its table is too small.
+    """Chain the records from `first` up to `count` into an index that has those before; its distinct keys, or -1 if its
+    table is too small.
     """
     index = index_row(m, index_number)
     row = relation_row(m, field(index, X.RELATION))
@@ -89,7 +89,7 @@ def rebuild_index(m, index_number, first, count):
 
 @entry_point
 def find_rows(m, relation, rows, count, result):
-    """The fact numbers of many rows, -1 where there is none."""
+    """The fact numbers of many rows, -1 for those that are not there."""
     arity = field(relation_row(m, relation), R.ARITY)
     for position in range(count):
         store_i32(result + 4 * position, find(m, relation, rows + 4 * arity * position))
@@ -97,8 +97,8 @@ def find_rows(m, relation, rows, count, result):
 
 @entry_point
 def find_old(m, relation, records, width, count, result):
-    """For each of some records that lie elsewhere, the fact of the relation with the same arguments: -1 where there is
-    none, -2 for a record that was not in I before the update.
+    """For each of some records outside the relation, the fact with the same arguments: -1 if there is none, -2 for a
+    record that was not in I before the update.
     """
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)

@@ -1,6 +1,4 @@
-"""The store: the machine with its registers, the terms, the relations and the code, and what keeps their addresses
-true.
-"""
+"""The store: all that kernels reach. It has the registers, terms, relations and indexes, plans and work lists."""
 
 from __future__ import annotations
 
@@ -31,9 +29,9 @@ from tidelog.store.relation_parts import Cells, Records, Row
 from tidelog.store.terms import Terms
 from tidelog.store.update_kernels import load_rows
 
-# Where arrays begin. Tests make both sizes tiny, so that everything has to grow.
+# Initial sizes. Tests make both tiny, so that everything has to grow.
 INITIAL_CAPACITY = 256
-# A batch of heads small enough for the cache, large enough that the call costs nothing.
+# Heads are absorbed in batches of this size: they fit the cache, and calls cost nothing.
 HEAD_CELLS = 16384
 
 
@@ -72,8 +70,8 @@ class Store:
         self.relations: list[Relation] = []
         self._indexes: list[Index] = []
         self._by_name: dict[str, Relation] = {}
-        self._made: list[Relation] = []  # those that are new, since somebody wished to know
-        # Numbers of relations and of indexes that serve nobody any more.
+        self._made: list[Relation] = []  # since `begin_relations`
+        # Numbers of relations and of indexes that are free.
         self._spare: list[int] = []
         self._spare_indexes: list[int] = []
         self.hooks = NO_HOOKS
@@ -93,7 +91,7 @@ class Store:
     # --- relations ----------------------------------------------------------------------------------------------------
 
     def relation(self, name: str, arity: int) -> Relation:
-        """The relation of a predicate; an empty one where it is new."""
+        """The relation of a predicate; an empty one if it is new."""
         found = self._by_name.get(name)
         if found is None:
             self.arrays.ensure_row(arity)
@@ -102,27 +100,27 @@ class Store:
         return found
 
     def fact_count(self) -> int:
-        """All facts of predicates."""
+        """How many facts all predicates have."""
         return sum(len(relation) for name, relation in self._by_name.items() if not name.startswith("#"))
 
     def pair_count(self) -> int:
-        """All pairs of closures, which lie in no records."""
+        """How many pairs all closures have, which are in no records."""
         return sum(len(relation.closure) for relation in self.relations if relation.closure is not None)
 
     def find(self, name: str) -> Relation | None:
         return self._by_name.get(name)
 
     def is_closure(self, name: str) -> bool:
-        """Whether a predicate's facts follow from a closure instead of lying in records."""
+        """Whether the facts of a predicate are those of a closure instead of records."""
         relation = self._by_name.get(name)
         return relation is not None and relation.closure is not None
 
     def named(self) -> dict[str, Relation]:
-        """The relations of predicates, without the internal ones."""
+        """The relations that have a name, by name."""
         return self._by_name
 
     def new_relation(self, name: str, arity: int, counters: bool = False) -> Relation:
-        """A relation that no predicate names; for groups of aggregates and the like."""
+        """A relation that is not found by its name; for groups of aggregates and the like."""
         number = self._spare[-1] if self._spare else self._next_number()
         created = Relation(self, number, name, arity, counters, self._capacity)
         if self._spare:
@@ -140,22 +138,22 @@ class Store:
         return number
 
     def retire(self, relation: Relation) -> None:
-        """Give a relation's memory back, and its number to the next one. No plan that is still used may refer to it."""
+        """Free a relation's memory and its number. No plan that is still used may refer to it."""
         self._by_name.pop(relation.name, None)
         self.memo_functions.pop(relation.number, None)
         self.postponed.discard(relation)
         relation.clear()
-        with suppress(MemoryError):  # Without memory for an empty one it stays as it is, and nobody uses it.
+        with suppress(MemoryError):  # Without memory for an empty one it stays, unused.
             self.relations[relation.number] = Relation(self, relation.number, "#unused", 0, False, 0)
             self._spare.append(relation.number)
             self._spare_indexes.extend(index.give_back() for index in relation.indexes)
 
     def begin_relations(self) -> None:
-        """From now on it is remembered which relations are new."""
+        """Remember which relations are new from now on."""
         self._made.clear()
 
     def retire_new_relations(self) -> None:
-        """What they were made for has failed, or is done. No plan that is still used may refer to them."""
+        """Retire them: their purpose has failed, or is done. No plan that is still used may refer to them."""
         made, self._made = self._made, []
         self._memos = {key: memo for key, memo in self._memos.items() if memo not in made}
         for relation in made:
@@ -163,7 +161,7 @@ class Store:
 
     @contextmanager
     def borrowed(self) -> Iterator[None]:
-        """Plans and relations that are made within serve only there."""
+        """Plans and relations that are made within are used only there."""
         outer, self._made = self._made, []
         with self.code.borrowed():
             try:
@@ -189,7 +187,7 @@ class Store:
         return index
 
     def memo(self, function: str, arguments: int) -> Relation:
-        """The relation that remembers what a function gave: its arguments and its result."""
+        """The relation that remembers the results of a function: its arguments and its result."""
         key = (function, arguments)
         if key not in self._memos:
             memo = self.new_relation(f"{function}/{arguments}", arguments + 1)
@@ -199,7 +197,7 @@ class Store:
         return self._memos[key]
 
     def forget_function(self, function: str) -> None:
-        """Drop what is remembered of a function: it has been registered anew."""
+        """Forget the results of a function that has been registered again."""
         for (name, _), memo in self._memos.items():
             if name == function:
                 memo.flags[:] = 0
@@ -208,15 +206,15 @@ class Store:
     # --- plans --------------------------------------------------------------------------------------------------------
 
     def assemble(self, plan: Plan, target: Relation | None, head: tuple[Term, ...], rule_number: int) -> int:
-        """Put a plan into the code; `head` is what each match delivers into `target`. Its offset."""
+        """Put a plan into the code; `head` is what each match yields into `target`. Returns its offset."""
         return Assembler(self, plan, -1 if target is None else target.number, head, rule_number).assemble()
 
     def estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
-        """How many facts match an atom when the given columns are bound, by what the indexes know."""
+        """About how many facts match an atom when the given columns are bound, according to the indexes."""
         relation = self._by_name.get(atom.predicate)
         if relation is None:
             return 0.0
-        # The pairs of a closure lie in no records, and no index knows them.
+        # The pairs of a closure are in no records, and in no index.
         virtual = relation.closure is not None
         count = len(relation) if virtual else relation.count
         if not bound:
@@ -224,18 +222,18 @@ class Store:
         for index in relation.indexes:
             if index.columns == bound and not virtual:
                 return count / max(1, index.distinct)
-        # No index yet: each bound column is taken to cut as a square root would.
+        # No index yet: each bound column is assumed to reduce the facts by an equal factor.
         return float(count) ** (1.0 - len(bound) / max(1, relation.arity))
 
     def complete_tables(self) -> None:
-        """From now on single facts are looked for anywhere."""
+        """Make every fact findable by its hash table."""
         for relation in tuple(self.postponed):
             relation.table.complete()
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def find_facts(self, relation: Relation, rows: Cells) -> Cells:
-        """The fact numbers of rows, -1 where there is none."""
+        """The fact numbers of rows, -1 for those that are not there."""
         relation.table.complete()
         rows = np.ascontiguousarray(rows, np.int32)
         result = np.empty(len(rows), np.int32)
@@ -243,11 +241,11 @@ class Store:
         return result
 
     def find_old(self, relation: Relation, former: Records) -> Cells:
-        """For each former record of a relation its fact now: -1 where there is none, -2 where it was none before."""
+        """For each former record its fact now: -1 if there is none, -2 if it was not in I before the update."""
         cells = former.cells
         result = np.empty(former.count, np.int32)
         try:
-            # Many of them are looked for in vain, which takes long in a full table and next to nothing by bits.
+            # Many lookups fail, which takes long in a full table and almost nothing with bits.
             relation.bits.keep()
             relation.table.complete(0 if relation.bits.kept else former.count)
             find_old(self.machine, relation.number, address(cells), 4 * cells.shape[1], former.count, address(result))
@@ -256,7 +254,7 @@ class Store:
         return result
 
     def remember(self, memo: Relation, rows: Cells) -> None:
-        """Add rows to a memo; they are there for good."""
+        """Add rows to a memo, permanently."""
         memo.reserve(len(rows))
         load_rows(self.machine, memo.number, address(np.ascontiguousarray(rows)), len(rows), F.IN | F.OLD)
 

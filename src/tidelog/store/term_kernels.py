@@ -20,13 +20,13 @@ from tidelog.machine.jit import (
     store_u8,
 )
 
-# Texts are looked up by blocks of so many: while one is compared, the cache lines of the others are on their way.
+# Texts are looked up in blocks: while one is compared, the others are prefetched.
 BLOCK = 32
 
 
 @device
 def text_hash(at, size, kind):
-    # Two chains: the processor works on both at a time.
+    # Two chains, which the processor computes in parallel.
     hashed = mix(SEED, kind ^ (size << 3))
     other = SECOND_SEED
     position = 0
@@ -73,8 +73,8 @@ def size_at(offsets, position):
 
 @device
 def hash_block(m, data, offsets, begin, end, kind, result):
-    """Write the hashes of texts to where their numbers will stand, and ask for all that will be compared: the slots,
-    what is known of the terms there, and their texts.
+    """Write the hashes of texts where their numbers will be, and prefetch all that will be compared: slots, terms and
+    their texts.
     """
     slots = m[M.TERM_SLOTS]
     slot_count = m[M.TERM_SLOT_COUNT]
@@ -123,10 +123,10 @@ def intern_text(m, kind, at, size, hashed, text_used):
 
 @device
 def follow_texts(m, data, offsets, begin, end, kind, result, term):
-    """Number texts for as long as each is the one before, here `term`, or the one that was numbered after it.
+    """Number texts while each is the same as the last, initially `term`, or was numbered right after it.
 
-    Tables that list the same things in the same order are the rule, and comparing with what lies next in memory is
-    much quicker than looking for it.
+    Most tables list the same things in the same order, and comparing with the next in memory is much faster than a
+    lookup.
     """
     position = begin
     while term >= 0 and position < end:
@@ -161,8 +161,8 @@ def encode_texts(m, data, offsets, begin, end, kind, result, text_used):
 
 @entry_point
 def encode_numbers(m, bits, begin, end, kind, result):
-    """Number the payloads `begin` to `end`; there is room for all of them. As with texts, the same number again or the
-    next one need not be looked for.
+    """Number the payloads `begin` to `end`; there is room for all of them. As with texts, the last number or the next
+    one needs no lookup.
     """
     term = K.FAILURE
     for position in range(begin, end):
@@ -176,8 +176,8 @@ def encode_numbers(m, bits, begin, end, kind, result):
 
 @entry_point
 def gather_texts(heap, payloads, sizes, ids, count, data, offsets):
-    """Copy the texts of many terms into one Arrow-like heap. What is read from is not looked up in the machine: other
-    threads may grow the dictionary meanwhile, and whoever reads holds on to the arrays of before.
+    """Copy the texts of many terms into one Arrow-like heap. The arrays are arguments, not registers: other threads may
+    grow the dictionary meanwhile, and a reader keeps the arrays that it began with.
     """
     for position in range(count):
         term = load_i32(ids + 4 * position)
@@ -188,7 +188,7 @@ def gather_texts(heap, payloads, sizes, ids, count, data, offsets):
 
 @entry_point
 def hash_terms(m):
-    """Compute the hash of every term: files do not keep them."""
+    """Compute the hash of every term: hashes are not saved in files."""
     for term in range(K.FAILURE + 1, m[M.TERM_COUNT]):
         kind = term_kind(m, term)
         if kind == K.NONE:

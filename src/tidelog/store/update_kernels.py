@@ -1,4 +1,4 @@
-"""Kernels around an update: load explicit rows, and afterwards commit, roll back or list what changed."""
+"""Kernels around an update: change explicit facts, and afterwards commit, roll back or list what changed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def set_explicit(m, relation, row, fact, explicit):
 
 @entry_point
 def load_rows(m, relation, rows, count, flags):
-    """Add rows with these flags where they are not there yet. There is room for all of them."""
+    """Add the rows that are not there yet, with these flags. There is room for all of them."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
     for position in range(count):
@@ -56,9 +56,7 @@ def load_rows(m, relation, rows, count, flags):
 
 @entry_point
 def add_explicit(m, relation, rows, count, result):
-    """Make rows explicit; the facts that were not go to `result`, and their number is returned. There is room for
-    all.
-    """
+    """Make rows explicit; those that were not are written to `result`, and counted. There is room for all."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
     fresh = 0
@@ -73,7 +71,7 @@ def add_explicit(m, relation, rows, count, result):
 
 @entry_point
 def remove_explicit(m, relation, rows, count, result):
-    """Take rows out of E; the facts that were there go to `result`, and their number is returned."""
+    """Take rows out of E; those that were in it are written to `result`, and counted."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
     gone = 0
@@ -98,7 +96,7 @@ def set_membership(m, relation, rows, count, inside):
 
 @entry_point
 def set_facts(m, relation, facts, count, inside):
-    """The same for facts that are there, touched already."""
+    """The same for known facts that were touched already."""
     row = relation_row(m, relation)
     for position in range(count):
         set_in(flags_at(row, load_i32(facts + 4 * position)), inside)
@@ -106,9 +104,9 @@ def set_facts(m, relation, facts, count, inside):
 
 @entry_point
 def empty_relation(m, relation):
-    """Take every fact out of I and set its counters to zero. There is room in the log for all that are there.
+    """Take every fact out of I and set its counters to zero. There is room in the log for all of them.
 
-    Of dead facts too: a rank may lie in the place of a counter.
+    Dead facts too, since they may have a rank in place of a counter.
     """
     row = relation_row(m, relation)
     counters = field(row, R.COUNTERS)
@@ -121,7 +119,7 @@ def empty_relation(m, relation):
 
 @entry_point
 def commit_relation(m, relation):
-    """Facts that the update appended to a relation: what is in I now is what was there before the next update."""
+    """Settle the facts that the update appended to a relation: those in I were there before the next update."""
     row = relation_row(m, relation)
     for fact in range(field(row, R.START), field(row, R.COUNT)):
         settle_flags(flags_at(row, fact))
@@ -139,7 +137,7 @@ def commit_log(m):
 
 @entry_point
 def roll_back_log(m):
-    """Put every touched fact back to what it was."""
+    """Restore every touched fact."""
     for position in range(m[M.LOG_COUNT]):
         entry = m[M.LOG] + position * R.LOG_STRIDE
         row = relation_row(m, load_i64(entry))
@@ -154,7 +152,7 @@ def roll_back_log(m):
 
 @entry_point
 def roll_back_relation(m, relation):
-    """Facts that the update appended become dead records; compaction removes them in time."""
+    """Turn the facts that the update appended into dead records, which compaction will remove."""
     row = relation_row(m, relation)
     counters = field(row, R.COUNTERS)
     for fact in range(field(row, R.START), field(row, R.COUNT)):
@@ -166,7 +164,7 @@ def roll_back_relation(m, relation):
 
 @entry_point
 def changed_facts(m, relation, since, appended_since, removed, added, counts):
-    """The facts of a relation whose place in I changed, from log entry `since` and record `appended_since` on."""
+    """The facts of a relation that left or entered I, from log entry `since` and record `appended_since` on."""
     row = relation_row(m, relation)
     gone = 0
     new = 0
