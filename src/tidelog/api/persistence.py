@@ -47,9 +47,8 @@ def open_folder(
 ) -> KnowledgeBase:
     """A knowledge base as it was saved, and all updates of its journal after that."""
     check_folder(folder)
-    home = Home(folder) if journal else None
+    home, image, payloads = Home.open(folder) if journal else (None, *read_image(folder))
     try:
-        image, payloads = (home.image, home.payloads) if home else read_image(folder)
         kb = _restored(kind, folder, image, functions)
         _replay(kb, payloads, folder, on_replay)
     except BaseException:
