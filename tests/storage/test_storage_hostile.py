@@ -111,7 +111,7 @@ LIES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("relations", 0, "name", value="path"), "closure|missing"),
     (put("relations", 0, "file", value="../CURRENT"), "no file of a relation"),
     (put("relations", 0, "file", value="terms.parquet"), "no file of a relation"),
-    (put("relations", 0, "extra", value=1), "nobody knows"),
+    (put("relations", 0, "extra", value=1), "has an unknown field"),
     (put("files", value={}), "does not name"),
     # Closures
     (put("closures", value=["path", "same", "edge"]), "`edge` is said to be a closure"),
@@ -123,7 +123,7 @@ LIES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("options", "modules", value=False), "by its rules it is none"),
     # All else
     (put("options", "maintenance", value="magic"), "unknown maintenance"),
-    (put("options", "rules_text", value="p(a)."), "nobody knows"),
+    (put("options", "rules_text", value="p(a)."), "has an unknown field"),
     (put("options", "max_facts", value=-1), "max_facts"),
     (put("options", "timeout", value="long"), "timeout"),
     (put("options", value=None), "options"),

@@ -78,7 +78,7 @@ class Item:
         self._expect(isinstance(self.value, dict), "an object")
         unknown = sorted(self.value.keys() - set(names))
         if unknown:
-            self.refuse(f"has a field {_shown(unknown[0])} that nobody knows")
+            self.refuse(f"has an unknown field, {_shown(unknown[0])}")
         return tuple(self[name] for name in names)
 
     def members(self) -> Iterator[tuple[str, Item]]:
