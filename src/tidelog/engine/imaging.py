@@ -237,7 +237,7 @@ def _restore_closures(engine: Engine, image: Image) -> None:
         if relation.name.startswith((BASE, CORE)) and relation.name not in bases and len(relation.rows):
             raise StorageError(f"`{relation.name}` has pairs, and no closure starts from them")
     if image.pairs and _pairs_of_closures(engine) != image.pairs:
-        raise StorageError("the closures have not as many pairs as they had when they were saved")
+        raise StorageError("the closures do not have as many pairs as when they were saved")
 
 
 def _counted(engine: Engine, image: Image) -> Iterator[tuple[int, int]]:
