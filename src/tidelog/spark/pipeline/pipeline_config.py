@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from tidelog.errors import DataError
-from tidelog.formats.byte_files import failures_told
+from tidelog.formats.byte_files import io_errors
 from tidelog.spark.options import Options
 from tidelog.spark.pipeline.fact_sources import Source
 from tidelog.spark.streams.stream_config import StreamConfig, stream_config
@@ -55,7 +55,7 @@ class PipelineConfig:
 
 def read_config(path: str) -> PipelineConfig:
     """Read and check a configuration file."""
-    with failures_told(path):
+    with io_errors(path):
         text = Path(path).read_text(encoding="utf-8")
     try:
         found = tomllib.loads(text)
@@ -64,7 +64,7 @@ def read_config(path: str) -> PipelineConfig:
     _refuse_unknown(path, "the file", found, _TOP)
     folder = Path(path).parent
     program = folder / _wanted(path, found, "program", str)
-    with failures_told(str(program)):
+    with io_errors(str(program)):
         program_text = program.read_text(encoding="utf-8")
     spark = _table(path, found, "spark")
     limit = found.get("max_bad_rows", 1000)
