@@ -21,11 +21,11 @@ from tidelog.language.parser import parse_rules
 from tidelog.language.syntax import Constant, Rule
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.spark.data.dictionary import Dictionary, Fields, fields_of, value_of
+from tidelog.spark.data.driver_files import read_together
 from tidelog.spark.data.fact_records import ARROW_RECORD, record_batch
-from tidelog.spark.data.parquet_reading import read_together
 from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of, key_of
-from tidelog.spark.materialise.materialiser import constants_of
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
+from tidelog.spark.plan.schedule import constants_of
 from tidelog.spark.small.small_update import Outcome, SmallUpdate, carry_out
 from tidelog.spark.small.touched_facts import Row, rows_table
 from tidelog.spark.stored.keyed_files import ColumnCache, Files, TooManyFacts

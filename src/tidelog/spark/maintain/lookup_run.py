@@ -10,7 +10,8 @@ import pyarrow as pa
 from tidelog.program.graph import Component
 from tidelog.program.normal_form import NormalRule
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.plan.rule_changes import RuleChanges, within_budget
+from tidelog.spark.plan.rule_changes import RuleChanges
+from tidelog.spark.plan.schedule import within_budget
 from tidelog.spark.small.small_update import Outcome, SmallUpdate, carry_out
 from tidelog.spark.small.touched_facts import rows_table
 from tidelog.spark.stored.keyed_files import ColumnCache

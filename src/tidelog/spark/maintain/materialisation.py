@@ -30,9 +30,9 @@ from tidelog.spark.maintain.maintenance_run import Maintenance
 from tidelog.spark.maintain.staging import Staging
 from tidelog.spark.maintain.update_work import Work
 from tidelog.spark.maintain.version_names import names_in_version
-from tidelog.spark.materialise.materialiser import constants_of
 from tidelog.spark.options import OnProgress, Options
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
+from tidelog.spark.plan.schedule import constants_of
 from tidelog.spark.stored.compaction import compacted
 from tidelog.spark.stored.keyed_files import ColumnCache
 from tidelog.spark.stored.layers import Stored

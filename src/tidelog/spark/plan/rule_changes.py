@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tidelog.language.syntax import Atom, Rule, Variable, variables
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.normal_form import NormalRule, normalise
+from tidelog.spark.plan.schedule import reads
 
 GROUPS = "#groups"
 """The predicate that guards a rule with aggregates: its facts are the groups to compute."""
@@ -68,39 +69,8 @@ def changed_rules(graph: RuleGraph, add: Iterable[Rule], remove: Iterable[int]) 
     )
 
 
-def reads(graph: RuleGraph, component: Component) -> set[str]:
-    """The predicates that a component reads, and its own."""
-    read = {name for number in component.rules for names in graph.reads(number) for name in names}
-    return read | set(component.predicates)
-
-
 def predicates_of(components: Iterable[Component]) -> list[str]:
     return [name for component in components for name in component.predicates]
-
-
-def within_budget(
-    graph: RuleGraph,
-    components: Iterable[Component],
-    count: Callable[[str], int],
-    budget: int,
-    at_least: Callable[[Component], int] = lambda _: 0,
-) -> list[Component]:
-    """The components, each after those it reads, that together read few enough facts, and no component left out.
-
-    A component that reads no more than `at_least` allows fits in any case."""
-    chosen: list[Component] = []
-    left_out: set[str] = set()
-    counted: set[str] = set()
-    for component in components:
-        read = reads(graph, component)
-        size = sum(map(count, read - counted))
-        if read & left_out or size > max(budget, at_least(component)):
-            left_out.update(component.predicates)
-        else:
-            chosen.append(component)
-            budget -= size
-            counted |= read
-    return chosen
 
 
 class Recounted(NamedTuple):

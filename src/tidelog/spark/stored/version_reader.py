@@ -13,7 +13,7 @@ from tidelog.errors import StorageError
 from tidelog.formats.updates import Facts
 from tidelog.program.catalogue import Catalogue
 from tidelog.spark.data.dictionary import Dictionary
-from tidelog.spark.data.parquet_reading import read_together
+from tidelog.spark.data.driver_files import read_together
 from tidelog.spark.data.part_files import native_columns
 from tidelog.spark.data.term_lookup import Ids, values_of_ids
 from tidelog.spark.stored.layers import CAME, WENT, Snapshot
