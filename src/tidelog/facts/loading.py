@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tidelog.engine.engine import Engine
 from tidelog.errors import LimitError
-from tidelog.formats.byte_files import look
+from tidelog.formats.byte_files import after_block
 from tidelog.machine.jit import working_time
 from tidelog.store.relation_parts import Cells
 
@@ -40,11 +40,11 @@ class Deadline:
             yield item
 
     def _next(self, iterator: Iterator[Item]) -> Item | None:
-        looked = look.set(self.check)
+        former = after_block.set(self.check)
         try:
             item = next(iterator, None)
         finally:
-            look.reset(looked)
+            after_block.reset(former)
         self.check()
         return item
 

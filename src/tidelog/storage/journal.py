@@ -8,9 +8,9 @@ incomplete record at the end is cut off. Anything wrong before another record is
 from __future__ import annotations
 
 import os
+import re
 import struct
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tidelog.storage import durable_files as files
 MAGIC = b"tidelog journal 1\n"
 MARK = b"\x9eREC"
 
+_MARKS = re.compile(re.escape(MARK))
 _HEADER = struct.Struct("<4sQII")
 _LONGEST = (1 << 32) - 1
 
@@ -60,13 +61,6 @@ def _more_behind(data: bytes, at: int) -> bool:
     return mark == MARK and at + _HEADER.size + length < len(data)
 
 
-def _offsets_of_marks(data: bytes, at: int) -> Iterator[int]:
-    found = data.find(MARK, at)
-    while found >= 0:
-        yield found
-        found = data.find(MARK, found + 1)
-
-
 def read_journal(path: Path) -> Contents:
     """Everything in a journal, up to a torn tail."""
     data = files.read_file(path)
@@ -77,7 +71,8 @@ def read_journal(path: Path) -> Contents:
     while (record := _record_at(data, at)) is not None and record[0] == len(payloads) + 1:
         payloads.append(record[1])
         at += _HEADER.size + len(record[1])
-    if _more_behind(data, at) or any(_record_at(data, place) is not None for place in _offsets_of_marks(data, at)):
+    marks = _MARKS.finditer(data, at)
+    if _more_behind(data, at) or any(_record_at(data, mark.start()) is not None for mark in marks):
         raise StorageError(
             f"{path} is damaged after update {len(payloads)} (byte {at}), with more updates behind; restore a copy"
         )
@@ -119,7 +114,9 @@ class Journal:
     def append(self, payload: bytes) -> None:
         """Add a record and force it to disk. Where that fails, the journal is as before, or refuses further records."""
         if self._broken:
-            raise StorageError(f"{self._path} takes no updates since an earlier failure ({self._broken}); open it anew")
+            raise StorageError(
+                f"{self._path} takes no updates since an earlier failure ({self._broken}); open it again"
+            )
         if len(payload) > _LONGEST:
             raise StorageError(f"an update is too large for {self._path} ({len(payload)} bytes); take it in parts")
         record = encode_record(self._count + 1, payload)
@@ -142,7 +139,7 @@ class Journal:
         found, here = os.stat(self._path), os.fstat(self._file.descriptor)
         if not os.path.samestat(found, here) or here.st_size != self._end:
             raise StorageError(
-                f"{self._path} was changed or replaced by somebody else; save elsewhere, or open the folder anew"
+                f"{self._path} was changed or replaced by somebody else; save elsewhere, or open the folder again"
             )
 
     def _write(self, record: bytes) -> None:
