@@ -34,7 +34,7 @@ from tidelog import KnowledgeBase, LimitError
 from tidelog.closures import directed
 from tidelog.engine.transaction import Limits
 from tidelog.facts.results import Change
-from tidelog.live.settled_view import Snapshot
+from tidelog.live.snapshot import Snapshot
 from tidelog.machine.jit import JIT_DISABLED
 from tidelog.program.maintenance import MAINTENANCE
 

@@ -52,9 +52,13 @@ class Catalogue:
         arities: Mapping[str, int] | None = None,
         rules: Mapping[int, Rule] | None = None,
     ) -> None:
-        self.prefixes = dict(prefixes or {})
-        self.arities = dict(arities or {})
-        self.rule_numbers = numbers_by_key(rules or {})
+        self.restore(prefixes or {}, arities or {}, rules or {})
+
+    def restore(self, prefixes: Mapping[str, str], arities: Mapping[str, int], rules: Mapping[int, Rule]) -> None:
+        """Describe another program."""
+        self.prefixes = dict(prefixes)
+        self.arities = dict(arities)
+        self.rule_numbers = numbers_by_key(rules)
 
     def resolve(self, name: str) -> str:
         """The predicate that a name stands for."""

@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from crowd_scene import RULES, SUBMITTED, UPDATED, Scene
 from tidelog import Change, KnowledgeBase
-from tidelog.facts.results import Answers, Facts, FactSet
+from tidelog.facts.reading import Facts
+from tidelog.facts.results import Answers, FactSet
 from tidelog.formats.batch import FactBatch
 from tidelog.live.fully_dynamic import Live
-from tidelog.live.settled_view import Snapshot
+from tidelog.live.snapshot import Snapshot
 from tidelog.live.streams import AsyncStream, Stream
 
 Operation = Callable[[Scene, int], None]

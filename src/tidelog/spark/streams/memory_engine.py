@@ -19,7 +19,6 @@ from tidelog.errors import TidelogError
 from tidelog.facts.netting import net_change
 from tidelog.facts.results import Change
 from tidelog.formats import Update
-from tidelog.live.streams import Stream
 from tidelog.live.update_sources import UpdateMapping
 from tidelog.spark.streams.inbox import Inbox
 from tidelog.spark.streams.sink import Quarantine, Sink, changed_facts
@@ -129,7 +128,7 @@ class MemoryEngine:
 
     def _work_off(self) -> None:
         pieces = _Pieces(self._arrivals)
-        changes = Stream(self.kb, pieces, marking=True)
+        changes = self.kb.stream(pieces)
         finished = 0
         while True:
             try:
