@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-import tidelog.engine.transaction
+import tidelog.engine.jobs
 import tidelog.facts.encoding
 import tidelog.live.backlog
 import tidelog.live.worker
@@ -528,15 +528,15 @@ def test_updates_are_taken_in_while_arrays_grow_and_closures_are_built(monkeypat
     """Growth cannot be left half done, but what comes meanwhile need not wait for its end."""
     monkeypatch.setattr(growth, "PIECE", 4)
     waiting: list[int] = []
-    breathe = Worker.breathe
+    between_pieces = Worker.between_pieces
 
-    def submit_and_breathe(worker: Worker) -> None:
+    def submit_and_go_on(worker: Worker) -> None:
         if not waiting:
             live.submit(add={"edge": [(1000, 0)]})
-        breathe(worker)
+        between_pieces(worker)
         waiting.append(len(worker._intake.incoming))
 
-    monkeypatch.setattr(Worker, "breathe", submit_and_breathe)
+    monkeypatch.setattr(Worker, "between_pieces", submit_and_go_on)
     for modules in (False, True):
         waiting.clear()
         kb = KnowledgeBase("path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), path(Y, Z).", modules=modules)
@@ -561,8 +561,8 @@ def test_a_window_that_is_shut_lets_nothing_in() -> None:
     with window:
         assert taken == [2, 1]
         waiting.append(3)
-        with window.alone():
-            with window, window.alone():
+        with window.using_terms():
+            with window, window.using_terms():
                 window.use()
             window.use()
             assert waiting == [3]
@@ -590,7 +590,7 @@ def test_a_window_that_is_shut_lets_nothing_in() -> None:
 )
 def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, left = 0, []
-    run_rounds = tidelog.engine.transaction.run_rounds
+    run_rounds = tidelog.engine.jobs.run_rounds
 
     def submit_and_run(*arguments: object) -> int:
         nonlocal calls
@@ -604,7 +604,7 @@ def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, mon
 
     kb = KnowledgeBase(rules, modules=False)
     live = kb.live()
-    monkeypatch.setattr(tidelog.engine.transaction, "run_rounds", submit_and_run)
+    monkeypatch.setattr(tidelog.engine.jobs, "run_rounds", submit_and_run)
     live.submit(add=chain(5))
     live.settle()
     live.settle()

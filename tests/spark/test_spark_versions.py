@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import ArityError, ParseError, StorageError, StratificationError, UnknownRuleError
 from tidelog.spark import Materialisation, Options
-from tidelog.spark.maintain import compaction
-from tidelog.spark.maintain.compaction import FEW_ROWS, MOST_LAYERS
-from tidelog.spark.maintain.version_history import MANIFEST, History
+from tidelog.spark.stored import compaction
+from tidelog.spark.stored.compaction import FEW_ROWS, MOST_LAYERS
+from tidelog.spark.stored.version_history import MANIFEST, History
 from tidelog.storage.folder_lock import FolderLock
 from tidelog.values import IRI, Literal
 

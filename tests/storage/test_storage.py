@@ -26,7 +26,7 @@ from tidelog import IRI, DataError, KnowledgeBase, Literal, StorageError, Storag
 from tidelog.api.persistence import image_of
 from tidelog.closures.closure import Closure
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.runner import Runner
 from tidelog.errors import BrokenError
 from tidelog.storage.folder_lock import FolderLock
 from tidelog.storage.home import Home
@@ -91,7 +91,7 @@ def test_what_is_opened_is_what_was_saved(maintenance: str, modules: bool, tmp_p
 def open_without_reasoning(folder: Path) -> KnowledgeBase:
     """Open, while nothing can be derived."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delattr(Transaction, "run")
+        patch.delattr(Runner, "run")
         return KnowledgeBase.open(folder)
 
 

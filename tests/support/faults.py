@@ -15,8 +15,10 @@ import tidelog.machine.growth
 import tidelog.store.relation
 import tidelog.store.store
 import tidelog.store.terms
+from tidelog.engine.runner import Runner
 from tidelog.engine.transaction import Transaction
 from tidelog.machine.jit import _EntryPoint
+from tidelog.machine.work_lists import WorkLists
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.terms import Terms
@@ -30,13 +32,13 @@ GROWTH = [
     (Store, "new_relation"),
     (Store, "new_index"),
     (Store, "grow_log"),
-    (Store, "grow_list"),
+    (WorkLists, "_grow"),
     (Store, "grow_frames"),
     (Store, "grow_requests"),
     (Store, "ensure_rules"),
     (Terms, "reserve"),
 ]
-PHASES = [(Transaction, "run"), (Transaction, "collect"), (Transaction, "check_limits"), (Transaction, "_attend")]
+PHASES = [(Runner, "run"), (Transaction, "collect"), (Runner, "check_limits"), (Runner, "_serve")]
 
 # What only happens when arrays are moved, committed or put back cannot fail by itself: it allocates nothing.
 _NEVER_FAIL = {

@@ -32,7 +32,7 @@ from places import BY_HAND
 from soaking import seeds, soak_seconds
 from tidelog import KnowledgeBase, LimitError
 from tidelog.closures import directed
-from tidelog.engine.transaction import Limits
+from tidelog.engine.runner import Limits
 from tidelog.facts.results import Change
 from tidelog.live.snapshot import Snapshot
 from tidelog.machine.jit import JIT_DISABLED

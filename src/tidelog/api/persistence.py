@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tidelog.engine.image import MOST_COUNTED, Image
+from tidelog.engine.imaging import image_of_engine, restore_engine
 from tidelog.engine.outcome import Request
-from tidelog.engine.transaction import Limits
+from tidelog.engine.runner import Limits
 from tidelog.errors import StorageError, TidelogError
 from tidelog.facts.arguments import check_folder
 from tidelog.facts.encoding import check_arities_of
@@ -19,17 +21,7 @@ from tidelog.facts.results import Change
 from tidelog.language.checks import foreign_functions
 from tidelog.live.knowledge import Knowledge
 from tidelog.storage.home import Home, read_image, save_image, warn_of_functions
-from tidelog.storage.image import (
-    MOST_COUNTED,
-    Image,
-    images_of_relations,
-    images_of_rules,
-    pairs_of_closures,
-    restore_engine,
-)
 from tidelog.storage.journal_record import Record, from_json
-from tidelog.storage.renumbering import with_few_numbers
-from tidelog.storage.unused_terms import without_unused_terms
 
 OnReplay = Callable[[Mapping[str, str], Change], None]
 
@@ -46,26 +38,16 @@ def save(knowledge: Knowledge, folder: Path) -> None:
 
 def image_of(knowledge: Knowledge) -> Image:
     """All that has to be saved."""
-    engine = knowledge.engine
-    image = Image(
-        options={
-            "maintenance": knowledge.maintenance,
-            "modules": knowledge.modules,
-            "max_facts": engine.limits.max_facts,
-            "timeout": engine.limits.timeout,
-        },
-        prefixes=knowledge.catalogue.prefixes,
-        arities=knowledge.catalogue.arities,
-        errors=knowledge.errors,
-        next_rule=engine.graph.next_number,
-        rules=images_of_rules(engine),
-        terms=engine.store.terms.to_arrays(),
-        relations=images_of_relations(engine),
-        closures=(*engine.closures.predicates, *engine.cores.names),
-        pairs=pairs_of_closures(engine),
-        commit=knowledge.commit_info,
+    limits, catalogue = knowledge.engine.limits, knowledge.catalogue
+    options = {
+        "maintenance": knowledge.maintenance,
+        "modules": knowledge.modules,
+        "max_facts": limits.max_facts,
+        "timeout": limits.timeout,
+    }
+    return image_of_engine(
+        knowledge.engine, options, catalogue.prefixes, catalogue.arities, knowledge.errors, knowledge.commit_info
     )
-    return without_unused_terms(image)
 
 
 @contextmanager
@@ -112,7 +94,7 @@ class SavedFolder:
 
     def restore(self, knowledge: Knowledge) -> None:
         """Fill an empty knowledge base with the snapshot."""
-        image = with_few_numbers(self._image)
+        image = self._image
         with self.fitting():
             arities = restore_engine(knowledge.engine, image)
         knowledge.catalogue.restore(image.prefixes, arities, knowledge.engine.graph.rules)
@@ -126,7 +108,7 @@ class SavedFolder:
         for number, payload in enumerate(self._payloads, start=1):
             place = f"update {number} of the journal in {self._folder}"
             try:
-                record = from_json(payload, engine.store.terms, Path(place))
+                record = from_json(payload, engine.store.terms.encode_values, Path(place))
                 change = _apply_again(knowledge, record)
             except StorageError:
                 raise

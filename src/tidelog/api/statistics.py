@@ -94,7 +94,7 @@ def _facts(engine: Engine, component: Component, predicate: str, number: int) ->
 
 def _pairs(engine: Engine, closure: ClosureNode, component: Component, number: int) -> int:
     """The pairs that a rule of a closure module stands for: those of the base, or those that recursion adds."""
-    base = engine.store.find(closure.base_predicate)
+    base = engine.store.find(closure.base.predicate)
     given = 0 if base is None else len(base)
     if number not in component.recursive_rules:
         return given

@@ -13,7 +13,7 @@ import numpy as np
 
 from tidelog.engine.aggregate_functions import Integers, fold
 from tidelog.engine.compiled import group_predicate
-from tidelog.engine.deltas import Changed
+from tidelog.engine.deltas import Delta
 from tidelog.engine.propagation.match_rows import matches
 from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING, Sets
 from tidelog.engine.transaction import Transaction
@@ -67,13 +67,28 @@ class AggregateRule:
 
     # --- maintenance --------------------------------------------------------------------------------------------------
 
-    def maintain(self, transaction: Transaction) -> None:
-        """Let the groups follow what changed below."""
+    def maintain(self, transaction: Transaction, is_new: bool) -> None:
+        """Let the groups follow what changed below, or find all of them where the rule is new."""
+        transaction.runner.computes = self.normal.computes
+        if is_new or self._all_new(transaction):
+            self._evaluate(transaction)
+        else:
+            self._follow(transaction)
+        transaction.collect([self.relation])
+
+    def _all_new(self, transaction: Transaction) -> bool:
+        return len(self.relation) == 0 and any(
+            atom.predicate in transaction.deltas
+            and transaction.undo.is_new(self._store.relation(atom.predicate, atom.arity))
+            for atom in self.normal.positives
+        )
+
+    def _follow(self, transaction: Transaction) -> None:
         changed = list(self._changes(transaction))
         if any(self._is_large(atom, delta) for atom, delta in changed):
-            self.evaluate(transaction)
+            self._evaluate(transaction)
             return
-        transaction.list_changes([self.normal])
+        transaction.jobs.list_changes([self.normal])
         gone, come = self._changed_groups(transaction)
         if not len(gone) and not len(come):
             return
@@ -84,35 +99,33 @@ class AggregateRule:
         else:
             self._replace(transaction, self._fold(transaction, self._rows_of_groups(transaction)), before)
 
-    def _changes(self, transaction: Transaction) -> Iterator[tuple[Atom, Changed]]:
+    def _changes(self, transaction: Transaction) -> Iterator[tuple[Atom, Delta]]:
         for atom in (*self.normal.positives, *self.normal.negatives):
             delta = transaction.deltas.get(atom.predicate)
             if delta is not None:
                 yield atom, delta
 
-    def _is_large(self, atom: Atom, delta: Changed) -> bool:
+    def _is_large(self, atom: Atom, delta: Delta) -> bool:
         """Whether so much of a relation changed that looking for the groups that it touches saves nothing."""
         changed = delta.removed_count + delta.added_count
         return changed > LEAST_CHANGE and changed > LARGE_SHARE * len(self._store.relation(atom.predicate, 0))
 
-    def evaluate(self, transaction: Transaction) -> None:
-        """Compute all groups: the rule is new, or everything below it is."""
+    def _evaluate(self, transaction: Transaction) -> None:
+        """Compute all groups."""
         width = len(self._group) + len(self._inputs)
         plan = self._offset("all", self.normal, ALL, self._group + self._inputs)
-        rows = matches(transaction, HOLDING, plan, width)
-        self._replace(transaction, self._fold(transaction, rows), self._all_values())
+        rows = matches(transaction.runner, HOLDING, plan, width)
+        self._replace(transaction, self._fold(transaction, rows), self.relation.rows())
 
     def withdraw(self, transaction: Transaction) -> None:
         """The rule is gone: so are its groups."""
-        self._apply(transaction, self._all_values(), inside=False)
+        self._apply(transaction, self.relation.rows(), inside=False)
+        transaction.collect([self.relation])
 
     def retire(self) -> None:
         """Give the memory of its relations back: the rule is gone for good."""
         self._store.retire(self.relation)
         self._store.retire(self._touched)
-
-    def _all_values(self) -> Cells:
-        return self.relation.rows()
 
     def _changed_groups(self, transaction: Transaction) -> tuple[Cells, Cells]:
         """The groups of the matches that went and of those that came, once for each match."""
@@ -135,7 +148,7 @@ class AggregateRule:
         if not len(pivots):
             return self._no_groups()
         plan = self._offset("touched", self.normal, pivot, self._group)
-        return matches(transaction, sets, plan, len(self._group), pivots)
+        return matches(transaction.runner, sets, plan, len(self._group), pivots)
 
     def _put_groups(self, *touched: Cells) -> None:
         """Let `#touched` hold these groups, each once."""
@@ -169,7 +182,7 @@ class AggregateRule:
 
     def _from_touched(self, transaction: Transaction, sets: Sets, plan: int, width: int) -> Cells:
         pivots = np.arange(self._touched.count, dtype=np.int32)
-        return matches(transaction, sets, plan, width, pivots)
+        return matches(transaction.runner, sets, plan, width, pivots)
 
     def _rows_of_groups(self, transaction: Transaction) -> Cells:
         """The matches of the touched groups: group and aggregated values."""
@@ -192,7 +205,7 @@ class AggregateRule:
         if len(rows):
             if inside:
                 self.relation.reserve(len(rows))
-            transaction.reserve_log(len(rows))
+            transaction.undo.reserve(len(rows))
             rows = np.ascontiguousarray(rows, np.int32)
             set_membership(self._store.machine, self.relation.number, address(rows), len(rows), inside)
 

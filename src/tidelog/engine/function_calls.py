@@ -1,9 +1,9 @@
 """Functions that kernels cannot compute: the string functions of the language, and functions registered from Python.
 
-Kernels look results up in a memo, a relation from arguments to result. What is missing there they request; here the
-requests are answered, all of one function in a batch, and remembered. A function is thus called once for each
-combination of arguments, and is taken to give the same result every time. A call that raises fails the rule instance;
-so does a result that no fact can hold.
+Kernels look results up in a memo, a relation from arguments to result. They request what is missing there; here the
+requests are answered, all of one function in a batch, and remembered. So a function is called once for each combination
+of arguments, and is taken to give the same result every time. A call that raises fails the rule instance; so does a
+result that no fact can hold.
 """
 
 from __future__ import annotations

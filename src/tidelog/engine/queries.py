@@ -9,7 +9,6 @@ import numpy as np
 
 from tidelog.engine.propagation.match_rows import matches
 from tidelog.engine.propagation.match_sets import HOLDING
-from tidelog.engine.transaction import Transaction
 from tidelog.language.syntax import Atom, Negation, Query, Rule, Variable, variables
 from tidelog.machine import registers as M
 from tidelog.program.normal_form import normalise
@@ -41,9 +40,9 @@ def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells, int]:
     found = answer_variables(query)
     rule = normalise(Rule(Atom("#query", found), query.body))
     plan = make_plan(rule, ALL, (), engine.store.estimate)
-    transaction = Transaction(engine.store, engine.limits, engine.functions, engine.rule_text)
+    runner = engine.runner()
     with engine.store.borrowed():
         offset = engine.store.assemble(plan, None, rule.head.arguments, 0)
-        rows = matches(transaction, HOLDING, offset, len(found))
-    errors = int(transaction.machine[M.ERRORS])
+        rows = matches(runner, HOLDING, offset, len(found))
+    errors = int(runner.machine[M.ERRORS])
     return answer_names(found), np.unique(rows, axis=0) if found else rows[:1], errors

@@ -104,7 +104,7 @@ class Backwards:
         its rules offer as many stops as there are next nodes; and so is one whose rules lead several ways, or mix
         twins."""
         closure = self.engine.closures.get(predicate)
-        if closure is None or not closure.has_bases or len(closure.relation) <= SEARCHED_PAIRS:
+        if closure is None or not closure.base.is_own or len(closure.relation) <= SEARCHED_PAIRS:
             return None
         rules = self.rules_of(closure)
         if closure.module.twins and (closure.module.kind is not Kind.TRANSITIVE or not can_copy_first(rules)):
@@ -120,7 +120,7 @@ class Backwards:
         closed = closed_predicate(predicate)
         closure = self.engine.closures.get(closed)
         return (
-            closure if closure is not None and closure.has_bases and base_name(closure, closed) == predicate else None
+            closure if closure is not None and closure.base.is_own and base_name(closure, closed) == predicate else None
         )
 
     # --- rules as they stand ----------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def _of_own_base(closure: ClosureNode, atom: Atom) -> Atom:
 def _started_from(closure: ClosureNode, atom: Atom) -> Atom:
     """The same of the relation that holds all of these pairs: the base of the leader."""
     turned = is_turned(closure, atom.predicate)
-    return Atom(closure.base_predicate, atom.arguments[::-1] if turned else atom.arguments)
+    return Atom(closure.base.predicate, atom.arguments[::-1] if turned else atom.arguments)
 
 
 def _first_step(normal: NormalRule) -> int:

@@ -16,7 +16,6 @@ from tidelog.engine.compiled import group_predicate, normal_form
 from tidelog.engine.propagation.match_rows import collect_rows
 from tidelog.engine.propagation.match_sets import HOLDING
 from tidelog.engine.queries import run_query
-from tidelog.engine.transaction import Transaction
 from tidelog.explain.backwards import Backwards, values_in_place_of_aggregates
 from tidelog.explain.wording import Binding, Wording
 from tidelog.language import display_predicate, render
@@ -106,19 +105,17 @@ class Inquest:
         bound = tuple(dict.fromkeys(variable for step in steps for variable in _bound_by(step)))
         offset = self._engine.store.assemble(Plan(plan.rule, plan.pivot, steps), shadow, bound, number)
         self._engine.store.complete_tables()
-        transaction = Transaction(
-            self._engine.store, self._engine.limits, self._engine.functions, self._engine.rule_text
-        )
-        HOLDING.install(transaction.machine)
+        runner = self._engine.runner()
+        HOLDING.install(runner.machine)
         pivots: Cells = np.zeros(1, np.int32)
         found: Cells = np.zeros((1, max(1, len(bound))), np.int32)
 
         def step(m: object) -> int:
             status = collect_rows(m, offset, address(pivots), 1, address(found), 1)
-            return DONE if transaction.machine[M.ROWS_ROWS] == 1 else int(status)
+            return DONE if runner.machine[M.ROWS_ROWS] == 1 else int(status)
 
-        transaction.run(step)
-        if transaction.machine[M.ROWS_ROWS] == 0:
+        runner.run(step)
+        if runner.machine[M.ROWS_ROWS] == 0:
             return None
         return dict(zip(bound, found[0].tolist(), strict=False))
 

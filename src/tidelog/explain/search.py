@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.propagation.match_sets import HOLDING
-from tidelog.engine.transaction import Transaction
 from tidelog.errors import LimitError
 from tidelog.explain.backwards import Backward, Backwards
 from tidelog.explain.closed import ClosedPairs
@@ -121,9 +120,7 @@ class Cone:
         self._plan_table = Table(5)
         self._premise_table = Table(1)
         self._engine.store.complete_tables()
-        self._transaction = Transaction(
-            self._engine.store, self._engine.limits, self._engine.functions, self._engine.rule_text
-        )
+        self._runner = self._engine.runner()
         place = self._place(predicate, rows.shape[1])
         self._publish()
         backwards.shadow(predicate, rows.shape[1]).reserve(self.goals)
@@ -219,8 +216,8 @@ class Cone:
 
     def _expand(self) -> None:
         while True:
-            HOLDING.install(self._transaction.machine)
-            self._transaction.run(self._step)
+            HOLDING.install(self._runner.machine)
+            self._runner.run(self._step)
             if not self._needs_height:
                 return
             # Between two runs, since another search may be needed for it.

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.passing_terms import PassingTerms
+from tidelog.engine.explicit import explicit_rows
 from tidelog.engine.queries import run_query
+from tidelog.engine.reclaiming import PassingTerms
 from tidelog.errors import DataError
 from tidelog.facts.results import Answers, Encoded, FactTable
 from tidelog.language.checks import check_arities
@@ -58,7 +59,7 @@ class Reader:
             # A closure may have far more pairs than anybody wants to see.
             pairs = next(iter(relation.closure.pairs(most)), None)
             return np.empty((0, 2), np.int32) if pairs is None else np.stack(pairs, axis=1)
-        return relation.rows(self._engine.explicit_facts(relation) if explicit else None)[:most]
+        return (explicit_rows(relation) if explicit else relation.rows())[:most]
 
     def count(self, predicate: str, explicit: bool = False) -> int:
         """How many facts a predicate has."""

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.observer import Attendant
+from tidelog.engine.observer import Observer
 from tidelog.engine.outcome import Outcome, Request
-from tidelog.engine.passing_terms import PassingTerms
-from tidelog.engine.transaction import Limits
+from tidelog.engine.reclaiming import PassingTerms
+from tidelog.engine.runner import Limits
 from tidelog.errors import ArityError, BrokenError, CrossProductWarning, warn
 from tidelog.facts.arguments import check_limits, checked_commit, checked_facts, checked_text
 from tidelog.facts.encoding import check_arities_of, check_arity, encode_columns, encode_rows
@@ -33,6 +33,7 @@ from tidelog.program.catalogue import Catalogue, RuleUpdate
 from tidelog.program.normal_form import unjoined_atoms
 from tidelog.runtime.knowledge_lock import KnowledgeLock
 from tidelog.runtime.signals import interruptible
+from tidelog.storage.journal_record import Record
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
@@ -159,7 +160,9 @@ class Knowledge:
         def before_commit(outcome: Outcome) -> None:
             changes.append(self._change(outcome))
             if self.home is not None:
-                self.home.record(self.engine.store.terms, request, removed, self.catalogue.prefixes, commit or {})
+                prefixes = self.catalogue.prefixes
+                record = Record(request.add, request.delete, request.add_rules, removed, prefixes, commit or {})
+                self.home.record(record, self.engine.store.terms.table.decode)
 
         try:
             outcome = self.engine.update(request, before_commit)
@@ -178,13 +181,13 @@ class Knowledge:
         return Change(added, removed, outcome.work, outcome.errors)
 
     @contextmanager
-    def attended(self, attendant: Attendant | None) -> Iterator[None]:
-        """Let somebody look in while an update is in work."""
-        self.engine.attendant = attendant
+    def observed(self, observer: Observer | None) -> Iterator[None]:
+        """Let somebody observe the updates within."""
+        self.engine.observer = observer
         try:
             yield
         finally:
-            self.engine.attendant = None
+            self.engine.observer = None
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
         """Let rules and queries call a function."""

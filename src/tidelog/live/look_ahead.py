@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidelog.engine.observer import SHUT, Attendant
-from tidelog.engine.outcome import Request, Rows
-from tidelog.engine.transaction import BUDGET, Transaction
+from tidelog.engine.observer import CLOSED, Observer
+from tidelog.engine.outcome import EncodedFacts, Request
+from tidelog.engine.runner import BUDGET
+from tidelog.engine.transaction import Transaction
 from tidelog.errors import DataError
 from tidelog.facts.results import Change
 from tidelog.live.knowledge import Knowledge
@@ -20,11 +21,11 @@ Peek = Callable[[], UpdateMapping | None]
 
 
 class LookAhead:
-    """The attendant of one update: looks for the next one until it is there, then marks what that one deletes."""
+    """Observes one update: looks for the next one until it is there, then marks what that one deletes."""
 
     budget = BUDGET
     streams = True
-    window = SHUT
+    window = CLOSED
 
     def __init__(self, knowledge: Knowledge, peek: Peek) -> None:
         self._knowledge = knowledge
@@ -33,7 +34,7 @@ class LookAhead:
         self._ready: Request | None = None
         self._terms: TermTable | None = None  # that `_ready` is encoded by
 
-    def attend(self, transaction: Transaction) -> None:
+    def observe(self, transaction: Transaction) -> None:
         if self._seen is not None:
             return
         update = self._peek()
@@ -45,7 +46,7 @@ class LookAhead:
             if self._ready is not None:
                 transaction.marking.look(self._ready.delete, self._ready.add, engine.explicit_relation)
 
-    def breathe(self) -> None:
+    def between_pieces(self) -> None:
         """The next update can wait until the records in which its facts are to be marked are in order."""
 
     def _encode(self, update: object) -> Request | None:
@@ -65,7 +66,7 @@ class LookAhead:
         except Exception:  # Rows may raise anything.
             return None
 
-    def _encode_facts(self, facts: Mapping[str, Any] | None, arities: dict[str, int]) -> Rows:
+    def _encode_facts(self, facts: Mapping[str, Any] | None, arities: dict[str, int]) -> EncodedFacts:
         if not facts:
             return {}
         for name, rows in facts.items():
@@ -79,13 +80,13 @@ class LookAhead:
         return self._ready if valid else None
 
 
-def apply_attended(
-    knowledge: Knowledge, update: UpdateMapping, attendant: Attendant | None, before: LookAhead | None = None
+def apply_observed(
+    knowledge: Knowledge, update: UpdateMapping, observer: Observer | None, before: LookAhead | None = None
 ) -> Change:
-    """Apply an update with an attendant. One that was looked at `before` is not checked and read again."""
+    """Apply an update with an observer. One that was looked at `before` is not checked and read again."""
     with knowledge.lock.reserved():
         ready = None if before is None else before.ready(update)
-        with knowledge.attended(attendant):
+        with knowledge.observed(observer):
             if ready is None:
                 return knowledge.update(**check_update(update))
             return knowledge.update_encoded(ready, update.get("commit"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from tidelog.engine.outcome import NO_ROWS, StoredRows
+from tidelog.engine.rows import NO_ROWS, Rows
 from tidelog.facts.reading import Reader
 from tidelog.facts.results import Answers, FactSet
 from tidelog.language import display_predicate, resolve_predicate
@@ -83,5 +83,5 @@ def _all_facts(knowledge: Knowledge) -> dict[str, FactSet]:
     facts = {}
     for name in map(catalogue.resolve, reader.predicates()):
         cells, terms = reader.rows(name)
-        facts[name] = FactSet(terms, StoredRows(cells))
+        facts[name] = FactSet(terms, Rows.of(cells))
     return facts

@@ -16,7 +16,7 @@ from typing import Any
 
 from tidelog.facts.results import Change
 from tidelog.live.knowledge import Knowledge
-from tidelog.live.look_ahead import LookAhead, Peek, apply_attended
+from tidelog.live.look_ahead import LookAhead, Peek, apply_observed
 from tidelog.live.update_sources import Source, UpdateMapping, source_of
 from tidelog.runtime.signals import comes_from_signal, deferred, wait_until
 from tidelog.runtime.thread_locks import ThreadLock
@@ -62,7 +62,7 @@ class Stream(Iterator[Change]):
         # After a failure, prefixes are as before, and names in what was looked at may mean something else.
         self._ahead = None
         try:
-            change = apply_attended(self._knowledge, update, ahead, before)
+            change = apply_observed(self._knowledge, update, ahead, before)
         except BaseException as problem:
             if comes_from_signal(problem):
                 self._interrupted.append(update)
@@ -117,7 +117,7 @@ class AsyncStream(AsyncIterator[Change]):
             peek = _when_done(self._pull)
         before, ahead, self._ahead = self._ahead, LookAhead(self._knowledge, peek), None
         run = copy_context().run
-        return self._thread.submit(run, apply_attended, self._knowledge, update, ahead, before), ahead
+        return self._thread.submit(run, apply_observed, self._knowledge, update, ahead, before), ahead
 
 
 async def _done(work: Future[Change]) -> None:

@@ -58,7 +58,7 @@ class Demand:
 
 class Worker:
     """The thread that works: one in the background, or the one that wants the work done. While an update is in work,
-    it is the engine's attendant.
+    it observes the engine.
     """
 
     streams = False
@@ -183,7 +183,7 @@ class Worker:
                 self._lock.condition.notify_all()
 
     def _complete(self, work: Batch | Submission) -> None:
-        with self._knowledge.attended(self):
+        with self._knowledge.observed(self):
             change = self._apply(work)
         self._settlement.note(work.last, change)
 
@@ -237,7 +237,7 @@ class Worker:
             finally:
                 self.demand.finishing -= 1
 
-    # --- between two slices: the engine's attendant ---
+    # --- between two slices: the observer of the engine ---
 
     @property
     def budget(self) -> int:
@@ -247,14 +247,14 @@ class Worker:
     def window(self) -> Window:
         return self._intake.window
 
-    def attend(self, transaction: Transaction) -> None:
+    def observe(self, transaction: Transaction) -> None:
         """Take in what came, start again where that is better, and rest where nobody asked for more."""
         problem, self._problem = self._problem, None
         if problem is not None:
             raise problem
         intake = self._intake
         if isinstance(intake.in_work, Batch) and (intake.incoming or intake.news):
-            with self.window.alone():
+            with self.window.using_terms():
                 intake.take_in()
             self._start_again_if_undone(intake.in_work)
         self.demand.spend()
@@ -270,11 +270,11 @@ class Worker:
             if isinstance(later, Batch) and work.is_undone_by(later):
                 raise _StartAgain
 
-    def breathe(self) -> None:
+    def between_pieces(self) -> None:
         """Take in what came, in the middle of what cannot be left half done. A problem is raised afterwards."""
         if self._intake.incoming and isinstance(self._intake.in_work, Batch) and self._problem is None:
             try:
-                with self.window.alone():
+                with self.window.using_terms():
                     self._intake.take_in()
             except BaseException as problem:
                 self._problem = problem

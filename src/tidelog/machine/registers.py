@@ -102,10 +102,11 @@ RETURNING = _cell()  # 1: facts come back with the next update, and overdeleted 
 RESTORED = _cell()  # instances that lead to a fact that was brought back
 
 # --- work lists: address, count and capacity of each, see `work_lists` ------------------------------------------------
-LISTS = _cells(3 * 8)
+LIST_REGISTERS = 3
+LISTS = _cells(7 * LIST_REGISTERS)
 
 # --- where a paused kernel goes on: all of these are zero when it begins ----------------------------------------------
-STATE = Register(LISTS + 3 * 8)
+STATE = Register(LISTS + 7 * LIST_REGISTERS)
 
 # Propagation.
 AT_PHASE = _cell()  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans

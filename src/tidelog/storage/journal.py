@@ -1,8 +1,8 @@
-"""The journal: an append-only log of the updates since a snapshot. Each is on the disk before its update returns.
+"""The journal: an append-only log of the updates since a snapshot. Each is on disk before its update returns.
 
 A record is 20 bytes of header (a mark, its number from 1 on, the length of its payload and a checksum of all that) and
-the payload. A crash can tear only the last record, since each is forced to the disk before the next is written: a tail
-that is no whole record is cut. Anything wrong before another record is damage, and nothing is cut then.
+the payload. A crash can tear only the last record, since each is forced to disk before the next is written: an
+incomplete record at the end is cut off. Anything wrong before another record is damage, and then nothing is cut.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LONGEST = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The payloads of a journal, and where its last whole record ends; `torn` where something follows that is none."""
+    """The payloads of a journal, and where its last complete record ends; `torn` where an incomplete one follows."""
 
     payloads: list[bytes]
     end: int
@@ -50,7 +50,7 @@ def encode_record(number: int, payload: bytes) -> bytes:
 
 
 def _record_at(data: bytes, at: int) -> tuple[int, bytes] | None:
-    """The number and the payload of the record at an offset, if a whole one stands there."""
+    """The number and the payload of the record at an offset, if there is a complete one."""
     if at + _HEADER.size > len(data):
         return None
     mark, number, length, expected = _HEADER.unpack_from(data, at)
@@ -61,7 +61,7 @@ def _record_at(data: bytes, at: int) -> tuple[int, bytes] | None:
 
 
 def _more_behind(data: bytes, at: int) -> bool:
-    """Whether something follows the record that begins at an offset: then it was whole once, whatever it is now."""
+    """Whether something follows the record that begins at an offset: then it was complete once."""
     if at + _HEADER.size > len(data):
         return False
     mark, _, length, _ = _HEADER.unpack_from(data, at)
@@ -93,14 +93,14 @@ def read_journal(path: Path) -> Contents:
 
 
 def create_journal(path: Path) -> None:
-    """An empty journal."""
+    """Create an empty journal."""
     with storage_errors("write", path):
         create_file(path, MAGIC)
         force_folder(path.parent)
 
 
 def is_journal(path: Path) -> bool:
-    """Whether a file begins as a journal does, or was about to."""
+    """Whether a file begins as a journal does, as far as it goes."""
     with reading(path) as file:
         beginning = file.read(len(MAGIC)).rstrip(b"\0")
     return MAGIC.startswith(beginning)
@@ -119,7 +119,7 @@ class Journal:
             self._cut()
 
     def append(self, payload: bytes) -> None:
-        """Add a record and force it to the disk. Where that fails, the journal is as before or takes nothing more."""
+        """Add a record and force it to disk. Where that fails, the journal is as before, or refuses further records."""
         if self._broken:
             raise StorageError(f"{self._path} takes no updates since an earlier failure ({self._broken}); open it anew")
         if len(payload) > _LONGEST:
@@ -140,7 +140,7 @@ class Journal:
         self._end += len(record)
 
     def _check_place(self) -> None:
-        """Whoever puts another file in its place, or writes to it, takes no notice of locks: a record would be lost."""
+        """Refuse a file that somebody has replaced or written to in spite of the lock: a record would be lost."""
         found, here = os.stat(self._path), os.fstat(self._file.descriptor)
         if not os.path.samestat(found, here) or here.st_size != self._end:
             raise StorageError(
@@ -153,7 +153,7 @@ class Journal:
             written += os.pwrite(self._file.descriptor, record[written:], self._end + written)
 
     def _take_back(self, problem: BaseException) -> None:
-        """Cut what a failed append left. If not even that works, nobody knows what the disk holds."""
+        """Cut off what a failed append left. If even that fails, the content of the disk is unknown."""
         try:
             self._cut()
         except (OSError, StorageError):

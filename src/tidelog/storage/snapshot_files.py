@@ -1,7 +1,8 @@
 """An image of a knowledge base as files in a folder: `manifest.json`, the terms and each relation as Parquet.
 
-The manifest holds everything that is not a table, and the checksum of every table. Whoever names the folder keeps the
-checksum of the manifest. A checksum finds damage, not malice: what is read is checked as if anybody had written it.
+The manifest holds everything that is not a table, and the checksum of every table; the checksum of the manifest is kept
+by the file that names the folder. A checksum finds damage, not malice: all input is checked as if a stranger had
+written it.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tidelog.engine.algorithms.policy import NO_COUNTER, RECURSIVE
+from tidelog.engine.image import COUNTERS, Image, RelationImage, RuleImage
 from tidelog.errors import TidelogError
 from tidelog.facts.arguments import check_limits
 from tidelog.language.checks import MOST_ARGUMENTS
 from tidelog.language.syntax import Rule
-from tidelog.storage.checked_json import Item, to_text
+from tidelog.storage.checked_json import Item, declared_prefixes, is_predicate, parsed_rules, to_text
 from tidelog.storage.durable_files import checksum, create_file, force_folder, read_file, storage_errors
-from tidelog.storage.image import Image, RelationImage, RuleImage
 from tidelog.storage.parquet_tables import (
     damaged,
     read_table,
@@ -28,7 +28,6 @@ from tidelog.storage.parquet_tables import (
     terms_of_table,
     write_table,
 )
-from tidelog.storage.stored_names import declared_prefixes, is_predicate, parsed_rules
 
 MANIFEST = "manifest.json"
 TERMS = "terms.parquet"
@@ -40,7 +39,7 @@ _MOST_RULES = 2**31 - 1
 
 
 def is_snapshot_file(name: str) -> bool:
-    """Whether a file of this name in the folder of a snapshot is a part of it."""
+    """Whether a file of this name in the folder of a snapshot is part of it."""
     return name in (MANIFEST, TERMS) or _RELATION.fullmatch(name) is not None
 
 
@@ -48,7 +47,7 @@ def is_snapshot_file(name: str) -> bool:
 
 
 def write_snapshot(folder: Path, image: Image) -> str:
-    """Write an image into a new folder, all of it on the disk afterwards; the checksum of its manifest."""
+    """Write an image into a new folder, force it to disk, and return the checksum of its manifest."""
     with storage_errors("write", folder):
         folder.mkdir()
         files = {TERMS: write_table(folder / TERMS, table_of_terms(image.terms))}
@@ -87,7 +86,7 @@ def _manifest(image: Image, relations: list[dict[str, Any]], files: Mapping[str,
 
 
 def read_snapshot(folder: Path, expected: str) -> Image:
-    """The image in a folder; `StorageError` where anything is missing or is not what was written."""
+    """The image in a folder; `StorageError` where anything is missing or differs from what was written."""
     path = folder / MANIFEST
     content = read_file(path)
     if checksum(content) != expected:
@@ -148,7 +147,7 @@ def _rules(item: Item, next_rule: int) -> tuple[RuleImage, ...]:
             RuleImage(
                 number,
                 _rule(rule["text"]),
-                None if counter.value is None else counter.integer(NO_COUNTER, RECURSIVE),
+                None if counter.value is None else counter.integer(*COUNTERS),
                 rule["applications"].integer(0),
             )
         )

@@ -519,7 +519,9 @@ class Relation:
         self._new_table(max(1, int(share * max(len(former.keys) // 8, _groups_for(former.count)))))
 
     def take_back(self, records: Records) -> None:
-        """Let these be the records again, instead of what lies here now."""
+        """Let these be the records again, instead of what lies here now, or of a closure."""
+        self.closure = None
+        self.fields[R.CLOSURE] = 0
         self.cells, self._keys, self._facts = records.cells, records.keys, records.facts
         self.has_counters = records.has_counters
         self.indexes = [index for index, _, _ in records.indexes]

@@ -18,6 +18,7 @@ from tidelog.machine import relation_fields as R
 from tidelog.machine.array_memory import Spare
 from tidelog.machine.growth import Breathe, grown, no_breath
 from tidelog.machine.jit import address
+from tidelog.machine.work_lists import WorkLists
 from tidelog.program.plan import Plan
 from tidelog.runtime.thread_locks import Readers
 from tidelog.store.relation import Relation, index_fields, relation_fields
@@ -30,9 +31,6 @@ from tidelog.store.update_kernels import load_rows
 INITIAL_CAPACITY = 256
 # A batch of heads small enough for the cache, large enough that the call costs nothing.
 HEAD_CELLS = 16384
-
-# Work lists of the algorithms, by number; three registers each from M.LISTS on.
-LIST_COUNT = 8
 
 
 class Store:
@@ -66,7 +64,7 @@ class Store:
         self._heads = np.zeros(HEAD_CELLS, np.int32)
         self._log = np.zeros((max(capacity, 4), R.LOG_FIELDS), np.int64)
         self.requests = np.zeros(max(4 * capacity, 64), np.int32)
-        self._lists = [np.zeros(max(capacity, 4), np.int64) for _ in range(LIST_COUNT)]
+        self.lists = WorkLists(self.machine, max(capacity, 4), self.spare)
         self.rule_work = np.zeros(64, np.int64)
         self.rule_facts = np.zeros(64, np.int64)
         self.rule_time = np.zeros(64, np.int64)
@@ -90,13 +88,6 @@ class Store:
         machine[M.RULE_FACTS] = address(self.rule_facts)
         machine[M.RULE_TIME] = address(self.rule_time)
         machine[M.BUCKETS] = address(self._buckets)
-        for number in range(LIST_COUNT):
-            self._publish_list(number)
-
-    def _publish_list(self, number: int) -> None:
-        entries = self._lists[number]
-        self.machine[M.LISTS + 3 * number] = address(entries)
-        self.machine[M.LISTS + 3 * number + 2] = len(entries)
 
     # --- relations ----------------------------------------------------------------------------------------------------
 
@@ -268,13 +259,6 @@ class Store:
         self._log = grown(self._log, max(needed, 2 * len(self._log)), spare=self.spare)
         self._publish()
 
-    def grow_list(self, number: int, needed: int = 0) -> None:
-        length = 2 * len(self._lists[number])
-        while length < needed:
-            length *= 2
-        self._lists[number] = grown(self._lists[number], length, spare=self.spare)
-        self._publish_list(number)
-
     def grow_requests(self) -> None:
         self.requests = grown(self.requests, 2 * len(self.requests), spare=self.spare)
         self._publish()
@@ -290,10 +274,6 @@ class Store:
 
     def log(self) -> npt.NDArray[np.int64]:
         return self._log
-
-    def list_entries(self, number: int) -> npt.NDArray[np.int64]:
-        """The entries of a work list."""
-        return self._lists[number][: self.machine[M.LISTS + 3 * number + 1]]
 
     def complete_tables(self) -> None:
         """From now on single facts are looked for anywhere."""

@@ -364,3 +364,19 @@ class Terms:
         self._machine[M.TERM_COUNT] = count
         hash_terms(self._machine)
         rebuild_term_slots(self._machine)
+
+    def has_duplicates(self) -> bool:
+        """Whether a constant has two numbers, so that facts with one of them could not be found by the other. Only
+        constants with equal hashes are compared.
+        """
+        count, table = len(self), self.table
+        keys = self._hashes[:count].astype(np.int64) << 32 | table.sizes[:count]
+        ordered = np.sort(keys)
+        suspects = np.flatnonzero(np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]]))
+        seen: set[tuple[int, int | bytes]] = set()
+        for number in suspects.tolist():
+            kind, payload = int(table.kinds[number]), int(table.payloads[number])
+            is_text = kind in (K.STRING, K.IRI, K.LITERAL)
+            text = table.text[payload : payload + int(table.sizes[number])].tobytes() if is_text else payload
+            seen.add((kind, text))
+        return len(seen) < len(suspects)

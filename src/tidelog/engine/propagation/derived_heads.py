@@ -8,12 +8,13 @@ a fact) and counting.
 from __future__ import annotations
 
 from tidelog.engine.algorithms.policy import NON_RECURSIVE, RECURSIVE
-from tidelog.engine.marking.mark_kernels import MARKED_PLACES, mark_head, noted_places, room_for_marks
+from tidelog.engine.marking.mark_kernels import mark_head, noted_places
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
+from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of, move_counter
 from tidelog.machine.fact_kernels import (
     append,
@@ -255,7 +256,7 @@ def absorb(m, action, target, buffered, counter):
     if m[M.LOG_COUNT] + buffered > m[M.LOG_CAPACITY]:
         m[M.STAGED] = buffered
         return FULL_LOG
-    if m[MARKED_PLACES + 1] > 0 and room_for_marks(m, buffered) != DONE:
+    if L.count(m, L.MARKED_PLACES) > 0 and L.room(m, L.MARKED, buffered) != DONE:
         return FULL_LIST
     arity = field(row, R.ARITY)
     rows = m[M.HEADS]
@@ -269,11 +270,11 @@ def absorb(m, action, target, buffered, counter):
     prefetch_rows(m, target, rows, buffered, slots)
     keys = field(row, R.KEYS)
     fact_numbers = field(row, R.FACTS)
-    if action == INSERT and counter < 0 and field(row, R.CLEAN) == 1 and 0 < arity <= 2 and m[MARKED_PLACES + 1] == 0:
-        insert_new_pairs(m, row, rows, buffered, slots)
-        return DONE
     # The hot path of materialisation: most heads are known, and then nothing but the key has to be read.
     known_is_enough = action == INSERT and counter < 0 and field(row, R.CLEAN) == 1
+    if known_is_enough and 0 < arity <= 2 and L.count(m, L.MARKED_PLACES) == 0:
+        insert_new_pairs(m, row, rows, buffered, slots)
+        return DONE
     ranks = ranks_of_heads(m, room_for_heads(m, arity))
     noted = 0
     marked, unmarked = noted_places(m, noted)
@@ -304,7 +305,7 @@ def absorb(m, action, target, buffered, counter):
             if position == unmarked - 1:
                 noted += 2
                 marked, unmarked = noted_places(m, noted)
-    m[MARKED_PLACES + 1] = 0
+    L.cut(m, L.MARKED_PLACES, 0)
     return DONE
 
 

@@ -17,7 +17,7 @@ from tidelog.machine.status import DONE, MATCH, PAUSED
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
-    from tidelog.engine.transaction import Transaction
+    from tidelog.engine.runner import Runner
 
 FIRST_ROWS = 4096
 
@@ -53,9 +53,9 @@ def collect_rows(m, plan, pivots, count, rows, capacity):
     return status
 
 
-def matches(transaction: Transaction, sets: Sets, plan: int, width: int, pivots: Cells | None = None) -> Cells:
+def matches(runner: Runner, sets: Sets, plan: int, width: int, pivots: Cells | None = None) -> Cells:
     """The heads of all matches of a plan, from the given pivots or from nothing."""
-    machine = transaction.machine
+    machine = runner.machine
     sets.install(machine)
     count = 1 if pivots is None else len(pivots)
     at = 0 if pivots is None else address(pivots)
@@ -68,5 +68,5 @@ def matches(transaction: Transaction, sets: Sets, plan: int, width: int, pivots:
             rows = grown(rows, 2 * len(rows))
         return int(status)
 
-    transaction.run(step)
+    runner.run(step)
     return rows[: machine[M.ROWS_ROWS]].copy()

@@ -25,21 +25,21 @@ from tidelog.program.catalogue import Catalogue
 from tidelog.program.graph import RuleGraph
 from tidelog.spark.data.dictionary import Dictionary
 from tidelog.spark.data.part_files import native_columns
-from tidelog.spark.maintain.compaction import compacted
+from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of_constants
+from tidelog.spark.maintain.fact_transition import Transition
 from tidelog.spark.maintain.given_facts import Given, Records
-from tidelog.spark.maintain.layers import CAME, WENT, Snapshot, Stored
 from tidelog.spark.maintain.maintenance_run import Maintenance
-from tidelog.spark.maintain.rule_versions import RuleChanges, changed_rules
-from tidelog.spark.maintain.spark_change import Collected, Decoded, SparkChange
+from tidelog.spark.maintain.staging import Staging
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.maintain.version_history import History, Version, relative
 from tidelog.spark.materialise.materialiser import constants_of
 from tidelog.spark.options import OnProgress, Options
-from tidelog.spark.small.changed_facts import changed_facts
-from tidelog.spark.small.constant_lookup import ids_of_constants
-from tidelog.spark.small.parquet_columns import Columns
-from tidelog.spark.small.record_encoding import GIVE, TAKE
+from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
 from tidelog.spark.small.version_names import names_in_version
+from tidelog.spark.stored.compaction import compacted
+from tidelog.spark.stored.keyed_files import Columns
+from tidelog.spark.stored.layers import CAME, WENT, Snapshot, Stored
+from tidelog.spark.stored.spark_change import Collected, Decoded, SparkChange, changed_facts
+from tidelog.spark.stored.version_history import History, Version, relative
 from tidelog.storage.folder_lock import FolderLock
 
 RuleTexts = str | Iterable[str]
@@ -215,9 +215,9 @@ class Materialisation:
         rules = changed_rules(self._graph.copy(), update.added.values(), update.removed)
         with self._writing() as folder:
             work = self._work(folder, records.arities, rules)
-            Maintenance(work, rules, records, self._on_progress).run()
+            Maintenance(work, rules, records, self._columns, self._on_progress).run()
             self._commit(self._next_version(work, rules, folder, catalogue.prefixes, commit))
-        self._graph, self._ids = rules.graph, work.ids
+        self._graph, self._ids = rules.graph, dict(work.ids)
         self._catalogue = self._draft()
         return self.change
 
@@ -249,8 +249,9 @@ class Materialisation:
         dictionary = self._dictionary(self._version)
         wanted = set(constants_of([*rules.normal.values(), *rules.removed.values()]))
         ids = self._ids | ids_of_constants(dictionary, wanted - self._ids.keys())
-        root = self._history.folder
-        return Work(self._spark, root, folder, self._columns, stored, dictionary, ids, self._functions, self._options)
+        staging = Staging(self._spark, folder)
+        facts = Transition(staging, self._history.folder, stored)
+        return Work(self._spark, staging, facts, dictionary, ids, self._functions, self._options)
 
     def _next_version(
         self, work: Work, rules: RuleChanges, folder: Path, prefixes: Mapping[str, str], commit: Mapping[str, str]
@@ -259,8 +260,8 @@ class Materialisation:
             self.version + 1,
             tuple(map(str, rules.graph.rules.values())),
             prefixes,
-            compacted(self._spark, self._history.folder, folder, work.stored),
-            work.changed,
+            compacted(self._spark, self._history.folder, folder, work.facts.stored),
+            work.facts.changed,
             work.told(),
             relative(work.dictionary.parts, self._history.folder),
             work.dictionary.size,

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from tidelog.program.catalogue import NamesInUse, name_of
 from tidelog.program.graph import RuleGraph
-from tidelog.spark.maintain.version_history import Version
-from tidelog.spark.small.constant_lookup import values_that_name
-from tidelog.spark.small.keyed_files import Files, TooMuch
-from tidelog.spark.small.parquet_columns import Columns
+from tidelog.spark.data.term_lookup import values_that_name
+from tidelog.spark.stored.keyed_files import Columns, Files, TooMuch
+from tidelog.spark.stored.version_history import Version
 
 # A name that so many facts have counts as in use, even if some of them have been deleted since.
 _MANY = 1_000_000

@@ -1,9 +1,9 @@
-"""The versions of a materialisation: a manifest for each, never changed, and one that says which version holds.
+"""The versions of a materialisation: an immutable manifest for each, and one for the current version.
 
 A version is committed by the rename that puts its manifest in the place of `manifest.json`. Readers that follow it see
-a whole version, whatever happens to a writer; what a writer that died has left is not referred to, and goes with the
-next update. All of a version is in its manifest: rules, files, dictionary, what changed, and whatever the
-caller wants to commit together with it, so that the version and, say, the number of a batch are one step.
+a whole version, whatever happens to a writer; nothing refers to what a writer that died has left, and the next update
+removes it. A manifest describes all of its version: rules, files, dictionary, what changed, and whatever the caller
+commits with it, so that the version and, say, the number of a batch are committed in one step.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tidelog.errors import StorageError
-from tidelog.spark.maintain.layers import Layer, Stored
+from tidelog.spark.stored.layers import Layer, Stored
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
@@ -25,7 +25,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Changed:
-    """Where the facts that an update touched lie, and how many came and went."""
+    """The path of the facts that an update touched, and how many of them came and went."""
 
     path: str
     come: int
@@ -34,7 +34,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class Version:
-    """One version; all paths are below the folder of the materialisation."""
+    """One version; all paths are relative to the folder of the materialisation."""
 
     number: int = 0
     rules: tuple[str, ...] = ()
@@ -61,11 +61,11 @@ class History:
         self.folder = folder
 
     def current(self) -> Version | None:
-        """The version that holds; None where there is none yet."""
+        """The current version; None if there is none yet."""
         return self._read(self.folder / MANIFEST)
 
     def version(self, number: int) -> Version:
-        """A version by its number, as long as it has not been vacuumed."""
+        """A version by its number, unless it has been vacuumed."""
         current = self.current()
         if current and current.number == number:
             return current
@@ -86,21 +86,21 @@ class History:
         return self.folder / "data" / f"{number:08d}"
 
     def begin(self, number: int) -> Path:
-        """The empty folder for the files of a version; what a writer that died left there goes."""
+        """An empty folder for the files of a version; anything that a dead writer left there is removed."""
         folder = self.data_folder(number)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         return folder
 
     def commit(self, version: Version) -> None:
-        """Make a version the one that holds, in one step."""
+        """Make a version the current one, in one step."""
         text = json.dumps({"format": _FORMAT, **asdict(version)}, ensure_ascii=False)
         (self.folder / "versions").mkdir(exist_ok=True)
         _replace(self._manifest(version.number), text)
         _replace(self.folder / MANIFEST, text)
 
     def vacuum(self, keep: int) -> list[int]:
-        """Remove all versions but the newest ones, and the files that no other needs; the numbers of those gone."""
+        """Remove all versions but the newest ones, and the files that only they needed; returns their numbers."""
         numbers = self.numbers()
         gone = numbers[: -max(1, keep)]
         needed = {path for number in numbers[len(gone) :] for path in self.version(number).paths}
@@ -110,7 +110,7 @@ class History:
         return gone
 
     def _remove_unneeded(self, needed: set[str], newest: int) -> None:
-        """Remove the folders, one for each predicate that a job wrote, that no version refers to."""
+        """Remove the folders that no version refers to; each job wrote one for each predicate."""
         for path in self.folder.glob("data/*/*/*"):
             version = path.relative_to(self.folder).parts[1]
             if version.isdigit() and int(version) <= newest and str(path.relative_to(self.folder)) not in needed:
@@ -148,7 +148,7 @@ def _stored(entry: dict[str, Any]) -> Stored:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Put a text in the place of a file by one rename, once it is on the disk."""
+    """Replace a file by one rename, once the text is on the disk."""
     unfinished = path.with_name(f".{path.name}-{os.getpid()}")
     with unfinished.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -163,5 +163,5 @@ def _replace(path: Path, text: str) -> None:
 
 
 def relative(paths: Iterable[str], folder: Path) -> tuple[str, ...]:
-    """Paths below a folder without it."""
+    """Paths relative to a folder."""
     return tuple(str(Path(path).relative_to(folder)) for path in paths)

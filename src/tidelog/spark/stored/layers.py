@@ -1,12 +1,12 @@
-"""What a version consists of: for each predicate a base of rows, and above it layers of rows that changed since.
+"""The facts of a version: for each predicate a base of rows, and above it layers of rows that have changed since.
 
-A row is a fact with its state: `e`, whether it is explicit; `n`, how many derivations it has by the rules of its
+A row is a fact with its state: `e`, whether it is explicit; `n`, its number of derivations by those rules of its
 component that are not recursive; `h`, whether it holds. A layer holds the new state of each fact that an update
-touched, also of those that no longer hold; the newest layer that has a fact is right about it. So an update writes what
-it touched and nothing else, and all older files are shared with the versions before. Layers are few: merging them, and
-folding them into the base when they have grown, is `compaction.py`.
+touched, including facts that no longer hold; the newest layer that has a fact decides. So an update writes only what it
+touched, and shares all older files with the versions before. `compaction.py` keeps the layers few: it merges them, and
+folds them into the base when they have grown.
 
-Every row also carries the number of its predicate, `q`: the rows of many predicates are read by one scan.
+Every row also carries the number of its predicate, `q`, so that one scan reads the rows of many predicates.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -28,7 +29,7 @@ _STATE_TYPE = "e boolean, n bigint, h boolean"
 
 @dataclass(frozen=True)
 class Layer:
-    """Rows of one predicate in a folder of their own, by its path below the folder of the materialisation."""
+    """Rows of one predicate in a folder, whose path is relative to the folder of the materialisation."""
 
     path: str
     rows: int
@@ -36,7 +37,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Stored:
-    """The files of one predicate. `counted` tells whether `n` is kept; it is not where a task solved the component."""
+    """The files of one predicate. `counted` tells whether `n` is kept: not if a task solved the component."""
 
     number: int
     arity: int
@@ -56,7 +57,7 @@ class Stored:
 
     @property
     def folders(self) -> tuple[Layer, ...]:
-        """Base and layers, the newest last."""
+        """The base and the layers, the newest last."""
         return (*((self.base,) if self.base else ()), *self.layers)
 
 
@@ -84,13 +85,13 @@ class Snapshot:
         return self._facts[predicate]
 
     def changed(self, predicate: str, path: str, which: str) -> DataFrame:
-        """Those facts of a predicate, in the file of what an update touched, that came or went."""
+        """The facts of a predicate that came or went (`which`), from the file of what an update touched."""
         stored = self.stored[predicate]
         rows = self.read([path], stored.width, "h0 boolean, ")
         return rows.where(which).select(*stored.columns)
 
     def rows(self, predicates: Iterable[str]) -> DataFrame:
-        """The rows of all that holds of some predicates, in one frame: number `p`, columns for the widest, state."""
+        """The rows of all facts of some predicates, in one frame: number `p`, columns for the widest, state."""
         names = tuple(predicates)
         if names not in self._rows:
             merged = self._merged([self.stored[name].folders for name in names], self.width(names))
@@ -98,12 +99,12 @@ class Snapshot:
         return self._rows[names]
 
     def forget(self) -> None:
-        """Look at the files again: facts are written elsewhere now."""
+        """Read the files anew: facts have moved to other files."""
         self._rows.clear()
         self._facts.clear()
 
     def layers(self, predicates: Iterable[str]) -> DataFrame:
-        """What the layers of some predicates say together, also of facts that do not hold."""
+        """The merged layers of some predicates, including facts that do not hold."""
         names = list(predicates)
         return self._merged([self.stored[name].layers for name in names], self.width(names))
 
@@ -130,19 +131,33 @@ def _columns(width: int) -> str:
 
 
 def _covered(below: DataFrame, above: DataFrame, width: int) -> DataFrame:
-    """What two levels say together: the upper one is right."""
+    """Two levels as one: the upper one decides."""
     columns = ["p", *keys(width)]
     return below.join(above.select(*columns), columns, "left_anti").unionByName(above)
 
 
+class RowCounts:
+    """How many rows of each predicate fit each test, counted when `rows` are written."""
+
+    def __init__(self, rows: DataFrame, numbers: Mapping[str, int], tests: Iterable[str] = ("true",)) -> None:
+        self._observation = Observation()
+        self._aliases = {key: f"n{place}" for place, key in enumerate(product(numbers, tests))}
+        counts = [
+            F.count_if(F.expr(f"p = {numbers[name]} AND ({test})")).alias(alias)
+            for (name, test), alias in self._aliases.items()
+        ]
+        self.rows = rows.observe(self._observation, *counts)
+
+    def get(self) -> dict[tuple[str, str], int]:
+        """The counts by predicate and test."""
+        return {key: observed(self._observation, alias) for key, alias in self._aliases.items()}
+
+
 def write_rows(rows: DataFrame, stored: Mapping[str, Stored], root: Path, path: Path) -> dict[str, Layer]:
-    """Write rows with their state by predicate; where they lie, for those predicates that have any."""
-    counting = Observation()
-    numbers = {name: found.number for name, found in stored.items()}
-    counts = [F.count_if(F.col("p") == number).alias(f"n{number}") for number in numbers.values()]
+    """Write rows with their state by predicate; returns the layers of those predicates that have any."""
     cells = keys(max(found.width for found in stored.values()))
     laid_out = rows.select("p", F.col("p").alias("q"), *cells, "e", "n", "h")
-    laid_out.observe(counting, *counts).write.partitionBy("p").parquet(str(path))
+    counts = RowCounts(laid_out, {name: found.number for name, found in stored.items()})
+    counts.rows.write.partitionBy("p").parquet(str(path))
     place = path.relative_to(root)
-    found = {name: Layer(f"{place}/p={number}", observed(counting, f"n{number}")) for name, number in numbers.items()}
-    return {name: layer for name, layer in found.items() if layer.rows}
+    return {name: Layer(f"{place}/p={stored[name].number}", rows) for (name, _), rows in counts.get().items() if rows}

@@ -1,6 +1,6 @@
-"""Layers put together: into one where they are many, and into the base where they have grown to a part of it.
+"""Compaction: many layers are merged into one, and layers that have grown large are folded into the base.
 
-Layers of few rows, as small updates leave them, are merged by the driver: a job would cost more than the update did.
+The driver merges layers of few rows, as small updates leave them: a job would cost more than the update did.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from tidelog.spark.data.parquet_reading import read_together
-from tidelog.spark.maintain.layers import Layer, Snapshot, Stored, write_rows
+from tidelog.spark.stored.layers import Layer, Snapshot, Stored, write_rows
 
 # More layers than this are merged into one.
 MOST_LAYERS = 4
-# Layers of this share of the base, and of so many rows, become part of it.
+# Layers with more rows than this share of the base, and than this number, become part of it.
 LARGE_SHARE = 0.25
 FEW_ROWS = 50_000
 
@@ -26,7 +26,7 @@ FEW_ROWS = 50_000
 def compacted(
     spark: SparkSession, root: Path, folder: Path, stored: Mapping[str, Stored], everything: bool = False
 ) -> dict[str, Stored]:
-    """The same facts in fewer files, where there are too many; with `everything`, in one base for each predicate."""
+    """The same facts in fewer files, if there are too many; with `everything`, in one base for each predicate."""
     snapshot = Snapshot(spark, root, stored)
     folded = [name for name, found in stored.items() if found.layers and (everything or _has_grown(found))]
     merged = [name for name, found in stored.items() if len(found.layers) > MOST_LAYERS and name not in folded]
@@ -45,7 +45,7 @@ def compacted(
 
 
 def _merged(stored: Stored, root: Path, folder: Path) -> Layer:
-    """All layers as one: of each fact the row of the newest layer that has it."""
+    """All layers as one: for each fact, the row of the newest layer that has it."""
     columns = ["q", *stored.columns, "e", "n", "h"]
     paths = [path for layer in stored.layers for path in sorted((root / layer.path).glob("*.parquet"))]
     whole = read_together(paths, columns)
