@@ -1,8 +1,10 @@
-"""Reading the facts of an engine: by predicate, one by one, and by queries; and the view of a predicate."""
+"""Reading the facts of an engine: by predicate, one by one, by queries, and by the names that they use."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from tidelog.errors import DataError
 from tidelog.facts.results import Answers, Encoded, FactTable
 from tidelog.language.checks import check_arities
 from tidelog.language.syntax import Query
-from tidelog.program.catalogue import Catalogue
+from tidelog.program.catalogue import Catalogue, NamesInUse, name_of
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.values import Row
@@ -122,3 +124,23 @@ class Facts(FactTable):
             return False
         with self._lock:
             return self._reader.holds(self._predicate, tuple(row), self._explicit)
+
+
+def names_in_use(engine: Engine) -> NamesInUse:
+    """The names that facts and rules use, for the check of prefixes that are declared late."""
+    with_facts = (name for name, relation in engine.store.named().items() if len(relation))
+    predicates = (*engine.graph.predicates, *with_facts)
+    return NamesInUse(predicates, engine.graph.rules.values(), partial(_names_in_facts, engine))
+
+
+def _names_in_facts(engine: Engine, start: str) -> Iterator[str]:
+    """The names of constants that begin so and that facts hold now: the dictionary may hold others, too."""
+    terms = engine.store.terms
+    candidates = terms.table.names_from(start, len(terms))
+    if not candidates.size:
+        return
+    for relation in engine.store.named().values():
+        if relation.closure is None:  # the pairs of a closure follow from another relation, its base
+            rows = relation.rows()
+            for term in rows[np.isin(rows, candidates)]:
+                yield name_of(terms.table.decode(int(term)))

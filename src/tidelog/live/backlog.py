@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.engine import Engine
 from tidelog.engine.outcome import Request
+from tidelog.facts.loading import row_keys
 from tidelog.live.update_sources import UpdateMapping
 from tidelog.machine import flags as F
 from tidelog.store.relation_parts import Cells
@@ -166,7 +168,7 @@ def _last_ones(pieces: list[tuple[Cells, bool]]) -> Operations:
     if len(rows) <= FEW_ROWS:
         last = list({tuple(row): place for place, row in enumerate(rows.tolist())}.values())
         return Operations(rows[last], wanted[last])
-    _, places = np.unique(_packed(rows)[::-1], return_index=True)
+    _, places = np.unique(_keys(rows)[::-1], return_index=True)
     places = len(rows) - 1 - places
     return Operations(rows[places], wanted[places])
 
@@ -184,17 +186,12 @@ def _agreeing(before: Operations, after: Operations) -> int:
 def _common(before: Operations, after: Operations) -> int:
     """How many facts both are about."""
     rows = np.concatenate((before.rows, after.rows))
-    return len(rows) - len(np.unique(_packed(rows)))
+    return len(rows) - len(np.unique(_keys(rows)))
 
 
-def _packed(rows: Cells) -> npt.NDArray[np.int64]:
-    """A number for each row; equal rows have equal numbers."""
-    packed = np.zeros(len(rows), np.int64)
-    for column in range(rows.shape[1]):
-        if column > 1:
-            packed = np.unique(packed, return_inverse=True)[1]
-        packed = packed << 32 | rows[:, column]
-    return packed
+def _keys(rows: Cells) -> npt.NDArray[Any]:
+    """A value for each row; equal rows have equal values."""
+    return row_keys(rows) if rows.shape[1] else np.zeros(len(rows), np.int32)
 
 
 def _effective(engine: Engine, predicate: str, net: Operations) -> Operations:

@@ -1,7 +1,7 @@
-"""A program with its facts, as everybody sees it who works on it: engine, catalogue and lock, and the way of an update.
+"""A program with its facts: engine, catalogue and lock together, and how an update passes through them.
 
 Whatever is wrong with an update is found before the engine sees it: texts are parsed, rules checked and facts encoded
-first. All that may still fail then comes before the engine commits, and the journal comes last.
+first. Whatever may still fail comes before the engine commits, and the journal comes last.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidelog.errors import ArityError, BrokenError, CrossProductWarning, warn
 from tidelog.facts.arguments import check_limits, checked_commit, checked_facts, checked_text
 from tidelog.facts.encoding import check_arities_of, check_arity, encode_columns, encode_rows
 from tidelog.facts.loading import Deadline, LoadedRows
-from tidelog.facts.names import names_in_use
+from tidelog.facts.reading import names_in_use
 from tidelog.facts.results import Change, FactSet
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.display import counted

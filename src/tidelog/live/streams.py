@@ -8,7 +8,7 @@ place, what was done before it stays done, and asking for the next change goes o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -26,7 +26,7 @@ def open_stream(knowledge: Knowledge, updates: Any, marking: bool) -> Stream | A
     """The stream that fits the kind of source."""
     if hasattr(updates, "__aiter__"):
         return AsyncStream(knowledge, aiter(updates), marking)
-    return Stream(knowledge, source_of(updates, marking), marking)
+    return Stream(knowledge, source_of(updates), marking)
 
 
 class Stream(Iterator[Change]):
@@ -103,7 +103,7 @@ class AsyncStream(AsyncIterator[Change]):
     async def _next_update(self) -> UpdateMapping:
         if self._pull is not None and _has_ended_with_its_loop(self._pull):
             self._pull = None
-        pull = self._pull = self._pull or _started(anext(self._updates))
+        pull = self._pull = self._pull or asyncio.ensure_future(anext(self._updates))
         if not pull.done():
             await asyncio.wait([pull])
         self._pull = None
@@ -113,7 +113,7 @@ class AsyncStream(AsyncIterator[Change]):
         """Let the thread apply an update; the next one is awaited meanwhile."""
         peek = _nothing_ahead
         if self._marking:
-            self._pull = _started(anext(self._updates))
+            self._pull = asyncio.ensure_future(anext(self._updates))
             peek = _when_done(self._pull)
         before, ahead, self._ahead = self._ahead, LookAhead(self._knowledge, peek), None
         run = copy_context().run
@@ -134,10 +134,6 @@ async def _done(work: Future[Change]) -> None:
 
 def _nothing_ahead() -> UpdateMapping | None:
     return None
-
-
-def _started(update: Awaitable[UpdateMapping]) -> asyncio.Future[UpdateMapping]:
-    return asyncio.ensure_future(update)
 
 
 def _has_ended_with_its_loop(pull: asyncio.Future[UpdateMapping]) -> bool:

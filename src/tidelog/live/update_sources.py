@@ -106,21 +106,7 @@ class QueueSource:
 
 
 class IteratorSource:
-    """Updates of an iterator in the order in which it gives them, taken only when they are needed."""
-
-    def __init__(self, updates: Iterator[UpdateMapping]) -> None:
-        self._updates = updates
-        self._given: list[Any] = []
-
-    def take(self) -> UpdateMapping | None:
-        return _next(self._updates, self._given)
-
-    def peek(self) -> UpdateMapping | None:
-        return None
-
-
-class PulledSource:
-    """Updates of an iterator, of which a thread takes the next one while the current one is in work."""
+    """Updates of an iterator. If somebody looks ahead, a thread takes the next one while the current one is in work."""
 
     def __init__(self, updates: Iterator[UpdateMapping]) -> None:
         self._updates = updates
@@ -152,12 +138,10 @@ class PulledSource:
             pull.set_exception(problem)
 
 
-def source_of(updates: Iterable[UpdateMapping] | Queue[Any] | Source, ahead: bool) -> Source:
-    """How to read a list, a queue, or any other iterable of updates; `ahead` says whether anybody will peek."""
+def source_of(updates: Iterable[UpdateMapping] | Queue[Any] | Source) -> Source:
+    """How to read a list, a queue, or any other iterable of updates."""
     if isinstance(updates, Source):
         return updates
     if isinstance(updates, Queue):
         return QueueSource(updates)
-    if isinstance(updates, Sequence):
-        return ReadySource(updates)
-    return PulledSource(iter(updates)) if ahead else IteratorSource(iter(updates))
+    return ReadySource(updates) if isinstance(updates, Sequence) else IteratorSource(iter(updates))

@@ -85,7 +85,9 @@ class Catalogue:
 
     def declare(self, prefixes: Iterable[tuple[str, str]]) -> None:
         """Add prefixes. The mapping of before stays as it is, for whoever has to restore it."""
-        self.prefixes = self.prefixes | dict(prefixes)
+        declared = dict(prefixes)
+        if declared:
+            self.prefixes = self.prefixes | declared
 
     def check(self, added: Iterable[Rule], removed: Iterable[Rule], functions: Set[str]) -> RuleUpdate:
         """What an update does to the rules, if it can be done. `functions` are the registered ones."""

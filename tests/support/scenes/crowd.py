@@ -45,12 +45,6 @@ def public_names(kind: type) -> set[str]:
     return {name for name in names if not name.startswith("_")} | special | (names & {"_repr_html_"})
 
 
-# For the worker and the thread that attends it, and no part of the interface.
-INTERNAL = {
-    *("Live.attend", "Live.breathe", "Live.budget", "Live.held_rows", "Live.streams"),
-    "Snapshot.of",
-}
-
 OPERATIONS: dict[str, Operation] = {}
 
 # Which change something, or take what others use away.
