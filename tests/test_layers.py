@@ -49,8 +49,6 @@ HIDDEN_FROM_SPARK = {"machine", "closures", "joins", "store", "engine", "explain
 
 # Imports that break the order, by the folders at their two ends, and why they are there.
 KNOWN = {
-    ("closures", "store"): "a change of a closure is typed by the cells of a relation",
-    ("joins", "store"): "a type hint: the assembler is handed the store that it writes plans for",
     ("live", "api"): "type hints: a stream and a live session drive the knowledge base that made them",
     ("spark", "engine"): "calls of Python functions are guarded in the same way on the workers of Spark",
 }
@@ -63,10 +61,7 @@ KNOWN_INSIDE = {
     ("engine/propagation", "engine"): "a type hint of a transaction",
     ("engine/propagation", "engine/algorithms"): "derived heads are counted as the policy says",
     ("engine/propagation", "engine/marking"): "what is derived takes marks along",
-    ("spark/data", "spark/small"): "facts are encoded by the records of small updates",
     ("spark/maintain", "spark/pipeline"): "facts that are given come from the sources of the pipeline",
-    ("spark/maintain", "spark/small"): "a small update is handed to its own path",
-    ("spark/materialise", "spark/small"): "the materialiser looks single constants up",
     ("spark/pipeline", "spark/streams"): "the configuration of a pipeline holds that of its stream",
 }
 

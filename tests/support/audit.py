@@ -32,8 +32,8 @@ from tidelog.program.catalogue import numbers_by_key
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Kind, recognise_cores, recognise_whole
 from tidelog.program.plan import Plan, make_plan
+from tidelog.store.indexes import Index
 from tidelog.store.relation import Relation
-from tidelog.store.relation_parts import Index
 
 Counts = dict[tuple[Constant, ...], tuple[int, int]]
 
@@ -117,8 +117,8 @@ def _audit_arrays(relation: Relation) -> None:
     fields = relation.fields
     assert fields[R.CELLS] == address(relation.cells), relation.name
     assert fields[R.CAPACITY] == len(relation.cells), relation.name
-    assert fields[R.KEYS] == address(relation._keys), relation.name
-    assert fields[R.FACTS] == address(relation._facts), relation.name
+    assert fields[R.KEYS] == address(relation.table.keys), relation.name
+    assert fields[R.FACTS] == address(relation.table.facts), relation.name
     assert 0 <= fields[R.COUNT] <= len(relation.cells), relation.name
     assert fields[R.QUEUE_COUNT] == fields[R.BATCH_COUNT] == 0, f"facts wait in {relation.name}"
     assert all(index.fields[X.SLOTS] == address(index.slots) for index in relation.indexes), relation.name
@@ -143,12 +143,12 @@ def _audit_flags(engine: Engine, relation: Relation) -> None:
 def _audit_table(engine: Engine, relation: Relation) -> None:
     rows = np.ascontiguousarray(relation.cells[: relation.count, : relation.arity])
     assert (engine.store.find_facts(relation, rows) == np.arange(relation.count)).all(), f"{relation.name}: hash table"
-    assert np.count_nonzero(relation._keys != R.EMPTY) == relation.count, f"{relation.name}: keys without facts"
+    assert np.count_nonzero(relation.table.keys != R.EMPTY) == relation.count, f"{relation.name}: keys without facts"
 
 
 def _audit_index(relation: Relation, index: Index) -> None:
     """Every record is in exactly one chain, among records with the same key, and each key has one chain."""
-    link = relation._first_link_column() + relation.indexes.index(index)
+    link = relation.first_link_column + list(relation.indexes).index(index)
     columns = list(index.columns)
     seen: set[int] = set()
     keys: set[tuple[int, ...]] = set()

@@ -1,7 +1,7 @@
 """`tidelog shell`: facts, rules and queries as they are typed, and what follows from them.
 
 A statement may span lines and ends with its dot. A line that begins with a colon and a word is a command. An error is
-told and changes nothing; the shell goes on.
+shown and changes nothing; the shell goes on.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _COMMAND = re.compile(r"\s*:(\w+)(?:\s+(.*?))?\s*", re.DOTALL)
 
 
 class Leave(Exception):
-    """The user has had enough."""
+    """The user leaves the shell."""
 
 
 class Shell:
-    """Executes what is typed on a knowledge base, and yields the lines to print."""
+    """Executes statements and commands on a knowledge base, and yields the lines to print."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self.kb = kb
@@ -64,7 +64,7 @@ class Shell:
         return self.kb.prefixes
 
     def execute(self, text: str) -> Iterator[str]:
-        """Do what a statement or a command says; raises `TidelogError` where it cannot, and `Leave` at the end."""
+        """Execute a statement or a command; raises `TidelogError` where it fails, and `Leave` at the end."""
         command = _COMMAND.fullmatch(text)
         if command is None:
             yield from self._take(parse_program(text, "<shell>", self.prefixes))
@@ -167,11 +167,11 @@ def _with_dot(text: str) -> str:
 
 
 def is_complete(text: str) -> bool:
-    """Whether a text can be executed: it is a command, or the language waits for no more of it."""
+    """Whether a text can be executed: it is a command, or holds complete statements."""
     return _COMMAND.fullmatch(text.split("\n", 1)[0]) is not None or not is_unfinished(text)
 
 
-# ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the session ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def interact(shell: Shell) -> int:
@@ -237,7 +237,7 @@ def _prompt(shell: Shell) -> Callable[[str], str]:
 
 
 def _history() -> Any:
-    """The history of earlier conversations; of this one alone where none can be kept."""
+    """The history of all sessions; of this one alone where no file can be kept."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tidelog"

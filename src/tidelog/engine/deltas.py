@@ -62,8 +62,8 @@ class Delta:
     @classmethod
     def of_facts(cls, relation: Relation, removed: Cells, added: Cells) -> Delta:
         """Facts that lie in records of the relation."""
-        delta = cls(rows_of(relation, removed), rows_of(relation, added), _never)
-        delta._facts = removed, added
+        delta = cls(rows_of(relation, removed), rows_of(relation, added), lambda: (removed, added))
+        delta.listed()
         return delta
 
     @classmethod
@@ -105,7 +105,3 @@ class Delta:
         if self._facts is None:
             self._facts = self._list_facts()
         return self._facts
-
-
-def _never() -> Facts:
-    raise AssertionError("the facts are known")

@@ -39,11 +39,11 @@ from tidelog.machine.jit import working_time
 from tidelog.program.graph import RuleGraph
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
-from tidelog.store.store import Store
+from tidelog.store.store import Store, UpdateHooks
 
 BROKEN = (
-    "memory was too short to take a failed update back, and this knowledge base is of no use any more; "
-    "open its folder again, where it is as before that update, or build it anew with more memory"
+    "there was not enough memory to take a failed update back, and this knowledge base can no longer be used; "
+    "open its folder again, where it is as it was before that update, or build it anew with more memory"
 )
 
 
@@ -151,7 +151,7 @@ class Engine:
         """Do what an update must find done."""
         if self.observer is not None:
             # An observer may look for any fact.
-            self.store.breathe = self.observer.between_pieces
+            self.store.hooks = UpdateHooks(self.observer.between_pieces)
             with self.observer.window:
                 self.store.complete_tables()
         self._unread.read()
@@ -172,10 +172,10 @@ class Engine:
         rules = RuleChanges(impact, gone, removed, tuple(self.nodes.aggregates_of(removed)))
         self._marks.forget()
         try:
-            # Kernels count what each rule does, whoever compiles it.
-            self.store.ensure_rules(self.graph.next_number)
-            # Nobody needs the former facts of predicates that are derived afresh as records, unless an observer knows
-            # them by their numbers.
+            # Kernels count the work of each rule by its number.
+            self.store.arrays.ensure_rules(self.graph.next_number)
+            # Predicates that are derived afresh do not need their former facts as records, unless an observer knows
+            # these by their numbers.
             afresh = set() if self.observer is not None else rules.unread_heads()
             self.closures.leave(self.graph, rules.heads, afresh, partial(self.limits.check_time, began))
         except BaseException:
@@ -329,7 +329,7 @@ class Engine:
                     self._marks.renumber(relation.number, alive)
 
     def forget_plans(self, predicate: str) -> None:
-        """The facts of a predicate lie elsewhere from now on: plan what reads or derives it again."""
+        """The facts of a predicate have moved: plan what reads or derives it again."""
         self.nodes.forget_plans(predicate)
         self._marks.forget()
 

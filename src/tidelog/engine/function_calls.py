@@ -25,7 +25,7 @@ from tidelog.values import IRI, Literal, Value
 def answer_requests(store: Store, functions: Mapping[str, Callable[..., Any]]) -> None:
     """Call every function that kernels asked for, and remember the results."""
     count = int(store.machine[M.REQUEST_COUNT])
-    requests = store.requests[:count].tolist()
+    requests = store.arrays.requests[:count].tolist()
     store.machine[M.REQUEST_COUNT] = 0
     wanted: dict[int, dict[tuple[int, ...], None]] = {}
     place = 0

@@ -12,14 +12,14 @@ from tidelog.runtime.thread_locks import Readers, ThreadLock
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 
-# Changes of more rows than this are read only when somebody asks for them.
+# A change of more rows than this is copied only when it is read.
 LAZY_FROM = 10_000
 
 # For rows whose source no update changes.
 NO_READERS = Readers()
 
 Source = Callable[[int], Cells]
-"""Gives the first so many rows; there are at least that many."""
+"""Gives the first rows, as many as it is asked for; there are at least that many."""
 
 
 class Rows:
@@ -51,7 +51,7 @@ class Rows:
         return self._read(self.count) if rows is None else rows
 
     def first(self, most: int) -> Cells:
-        """At most so many rows, without looking at the others where that is expensive."""
+        """At most this many rows, without looking at the others where that is expensive."""
         rows = self._rows
         return self._read(min(most, self.count)) if rows is None else rows[:most]
 
@@ -84,14 +84,14 @@ NO_ROWS = Rows.of(np.empty((0, 0), np.int32))
 
 
 def rows_of(relation: Relation, facts: Cells) -> Rows:
-    """The rows of some facts of a relation, for as long as its records stay as they are."""
+    """The rows of some facts of a relation, while its records stay as they are."""
     if not len(facts):
         return NO_ROWS
     return Rows(len(facts), lambda most: relation.rows(facts[:most]), relation.store.readers, in_records=True)
 
 
 class Unread:
-    """Rows that nobody has read yet, and whose source is about to change."""
+    """Rows that may not have been read yet, and whose source is about to change."""
 
     def __init__(self) -> None:
         self._rows: list[weakref.ref[Rows]] = []
@@ -103,7 +103,7 @@ class Unread:
         self._rows.clear()
 
     def read(self, most: int | None = None) -> None:
-        """Read those that somebody still holds, unless they are more than `most`."""
+        """Read those that are still referred to, unless they are more than `most`."""
         for rows in (held() for held in self._rows):
             if rows is not None and (most is None or rows.count <= most):
                 rows.read()

@@ -1,8 +1,7 @@
-"""Fact folders: one file per predicate, named after it, in any format; and the same out.
+"""Fact folders, read and written: one file per predicate, named after it, in any format.
 
-A predicate's name becomes a file's name by percent-encoding, so that `<http://example.org/p>` and `ex:p` have files
-and no name can lead out of the folder. A folder named like a file (`edge.csv/`) holds parts of one, as Spark writes
-them.
+File names are predicate names, percent-encoded where necessary, so that `<http://example.org/p>` and `ex:p` have files
+and no name can lead out of the folder. A folder named like a file (`edge.csv/`) holds part files, as Spark writes them.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from tidelog.language import resolve_predicate
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".facts": "\t"}
 READ_SUFFIXES = (*SEPARATORS, ".jsonl", ".nt", ".ttl", ".dlog", ".parquet")
 WRITE_FORMATS = ("csv", "tsv", "parquet", "jsonl", "nt", "dlog")
-# These files name the predicates of their facts themselves.
+# In these formats the facts name their predicates.
 _NAMES_WITHIN = {".nt", ".ttl", ".dlog"}
 _NOT_IN_FILE_NAMES = re.compile(r'^\.|[%/\\<>"|?*\x00-\x1f\x7f]')
 
 
 def read_facts(folder: str | Path, header: bool = False, on_bytes: OnBytes = ignore_bytes) -> Iterator[FactBatch]:
-    """The facts of every file of a folder, in batches of bounded size; `on_bytes` hears of each piece that is read."""
+    """The facts of every file of a folder, in batches of bounded size; `on_bytes` is told of each piece read."""
     for path in fact_files(folder):
         yield from read_file(path, header=header, on_bytes=on_bytes)
 
@@ -51,7 +50,7 @@ def read_facts(folder: str | Path, header: bool = False, on_bytes: OnBytes = ign
 def read_file(
     path: str | Path, predicate: str | None = None, header: bool = False, on_bytes: OnBytes = ignore_bytes
 ) -> Iterator[FactBatch]:
-    """The facts of one file (or folder of part files); the predicate is that of the file's name unless one is given."""
+    """The facts of a file (or folder of part files); unless one is given, the predicate is that of the file's name."""
     path = Path(path)
     suffix = _suffix(path)
     if suffix is None:
@@ -83,7 +82,7 @@ def _rows(stream: Readable, suffix: str, source: str, header: bool) -> Iterable[
 
 
 def fact_files(folder: str | Path) -> list[Path]:
-    """The files of a folder that hold facts, in the order of their names; others are warned about."""
+    """The files of a folder that hold facts, by name; there is a warning for each of the others."""
     found, others = _entries(Path(folder))
     for entry in others:
         warn(f"{entry}: skipped, because its name does not end in {', '.join(READ_SUFFIXES)}", UserWarning)
@@ -91,7 +90,7 @@ def fact_files(folder: str | Path) -> list[Path]:
 
 
 def _entries(root: Path) -> tuple[list[Path], list[Path]]:
-    """What lies in a folder: the files with facts, and all else that is not hidden."""
+    """The entries of a folder: the files with facts, and all others that are not hidden."""
     with failures_told(str(root)):
         if not root.is_dir():
             what = "a file; give the folder it lies in" if root.exists() else "no such folder; check the path"
@@ -104,7 +103,7 @@ def _entries(root: Path) -> tuple[list[Path], list[Path]]:
 
 
 def total_bytes(folder: str | Path) -> int:
-    """The size of all that `read_facts` will read, as a measure for its progress."""
+    """The size of all that `read_facts` will read, to show its progress."""
     with failures_told(str(folder)):
         return sum(part.stat().st_size for path in _entries(Path(folder))[0] for part in _parts(path))
 
@@ -143,7 +142,7 @@ def predicate_of_file(path: Path) -> str:
 
 
 def file_of_predicate(predicate: str, format: str) -> str:
-    """The name of a predicate's file: the name as it reads, but for characters that file names cannot hold."""
+    """The name of a predicate's file: the predicate as written, except for characters that file names cannot hold."""
     return _NOT_IN_FILE_NAMES.sub(lambda found: f"%{ord(found[0]):02X}", predicate) + "." + format
 
 
@@ -160,10 +159,7 @@ def write_facts(
     return path
 
 
-Writer = Callable[[IO[bytes], str, Iterable[Columns]], object]
-
-
-_WRITERS: Mapping[str, Writer] = {
+_WRITERS: Mapping[str, Callable[[IO[bytes], str, Iterable[Columns]], object]] = {
     "csv": lambda file, _, batches: file.writelines(delimited_format(",").lines(batches)),
     "tsv": lambda file, _, batches: file.writelines(delimited_format("\t").lines(batches)),
     "jsonl": lambda file, _, batches: file.writelines(json_format().lines(batches)),

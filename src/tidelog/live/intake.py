@@ -12,7 +12,7 @@ from tidelog.live.backlog import Batch, Part, Submission
 from tidelog.live.knowledge import Knowledge
 from tidelog.live.update_sources import UpdateMapping
 from tidelog.live.window import Window
-from tidelog.machine.growth import no_breath
+from tidelog.machine.growth import no_pause
 from tidelog.store.relation_parts import Cells
 from tidelog.store.terms import Terms
 
@@ -122,13 +122,13 @@ class Intake:
     def read(self, submission: Submission, arities: dict[str, int]) -> Part:
         """Encode the facts of a submission. While that takes long, those that come after it are read as well."""
         terms, encode, update = self._knowledge.engine.store.terms, self._knowledge.encode, submission.update
-        before = terms.breathe
-        terms.breathe = self._read_next if before is no_breath else no_breath
+        before = terms.between_blocks
+        terms.between_blocks = self._read_next if before is no_pause else no_pause
         try:
             delete = encode(update.get("delete") or {}, arities)
             return Part(submission.number, delete, encode(update.get("add") or {}, arities))
         finally:
-            terms.breathe = before
+            terms.between_blocks = before
 
     def _read_next(self) -> None:
         """Read the small updates that came after the one that is being read, up to the next change of rules. A bad one

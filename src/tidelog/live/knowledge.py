@@ -206,7 +206,7 @@ class Knowledge:
         encoded: dict[str, Cells] = {}
         for name, rows in facts.items():
             if encoded:
-                self.engine.store.terms.breathe()
+                self.engine.store.terms.between_blocks()
             predicate, cells = self.catalogue.resolve(name), self._encode_rows(name, rows)
             if cells is None:
                 continue

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+from tidelog.engine.algorithm_names import MAINTENANCE, Maintenance
 from tidelog.engine.algorithms.backward_forward import backward_forward
 from tidelog.engine.algorithms.counting import count
 from tidelog.engine.algorithms.delete_rederive import delete_and_rederive
@@ -21,7 +22,6 @@ from tidelog.engine.propagation.derived_heads import STEP_COST
 from tidelog.engine.runner import OutOfPatience
 from tidelog.engine.transaction import Transaction
 from tidelog.errors import TidelogError
-from tidelog.program.maintenance import MAINTENANCE, Maintenance
 from tidelog.store.relation import Relation
 
 Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
@@ -29,7 +29,7 @@ Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
 
 def _applications(transaction: Transaction, rule: CompiledRule) -> int:
     """About how many instances a rule has: those that were ever found, and for a recursion at least one a fact."""
-    found = int(transaction.store.rule_work[rule.number])
+    found = int(transaction.store.arrays.rule_work[rule.number])
     return max(found, len(rule.head)) if rule.recursive else found
 
 

@@ -41,7 +41,7 @@ def find_candidates(
     for relation in node.relations:
         facts = explicit.deleted[relation.number]
         transaction.jobs.seed(OVERDELETE, relation, facts, protect=counters is not Counters.NONE)
-    return sum(relation.queue_count for relation in node.relations)
+    return sum(relation.queues.waiting for relation in node.relations)
 
 
 def delete_and_rederive(
@@ -54,7 +54,7 @@ def delete_and_rederive(
         # DR3: I := I ∖ D, A := D ∩ E.
         drop_deleted(transaction.machine)
         for relation in node.relations:
-            relation.reserve_queue(transaction.lists.count(L.D))
+            relation.queues.reserve(transaction.lists.count(L.D))
         # DR4: what has a derivation left comes back.
         HOLDING.install(transaction.machine)
         known_by = BY_COUNTERS if counters is Counters.ALL else BY_RULES

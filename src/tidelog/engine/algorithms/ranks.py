@@ -182,7 +182,7 @@ def delete_by_ranks(
         drop_deleted(transaction.machine)
         returning = transaction.lists.move(L.P, L.D)
         for relation in node.relations:
-            relation.reserve_queue(returning)
+            relation.queues.reserve(returning)
         HOLDING.install(transaction.machine)
         transaction.runner.run(rederive, *node.heads(rules.added_numbers).arguments(), BY_RULES)
 
@@ -200,7 +200,7 @@ def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> 
         looked = int(machine[M.LOOK_PIVOT])
     elif machine[M.AT_PHASE] == 0:
         return 0.0  # Those that wait have looked, and are about to spread, which was counted.
-    return spent / done * (sum(relation.queue_count for relation in waiting_in) - looked)
+    return spent / done * (sum(relation.queues.waiting for relation in waiting_in) - looked)
 
 
 def _overdelete(transaction: Transaction, node: Node, rules: RuleChange, counters: Counters) -> None:

@@ -42,7 +42,7 @@ class Registry(Generic[N]):
         return (name for node in self.each() for name in node.base.relation_names())
 
     def forget_plans(self) -> None:
-        """Plans lie elsewhere now."""
+        """The code has moved."""
         for node in self.each():
             node.base.forget_plans()
 

@@ -127,7 +127,7 @@ def _arrows(picture: Picture, layout: Layout) -> Iterator[str]:
 
 
 def _ports(wishes: Sequence[tuple[int, float]], picture: Picture, layout: Layout, side: int) -> list[Point]:
-    """Where arrows touch the side of a frame: spread over it, in the order of the heights that they come from."""
+    """Where arrows touch the side of a frame: spread over it, ordered by the heights that they come from."""
     by_box: dict[int, list[int]] = defaultdict(list)
     for index, (box, _) in enumerate(wishes):
         by_box[box].append(index)
@@ -157,7 +157,7 @@ def _arrow(arrow: Arrow, points: Sequence[Point]) -> str:
 
 
 def _label(arrow: Arrow, tip: Point) -> Iterator[str]:
-    """The predicates of an arrow, before its tip and on a white ground."""
+    """The predicates of an arrow, before its tip and on a white background."""
     names = ", ".join(arrow.predicates)
     short = escape(names if len(names) <= _LONGEST_LABEL else names[: _LONGEST_LABEL - 1] + "…")
     place = f'x="{tip[0] - 10:.1f}" y="{tip[1] - 4:.1f}"'

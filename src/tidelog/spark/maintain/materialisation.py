@@ -39,7 +39,7 @@ from tidelog.spark.stored.compaction import compacted
 from tidelog.spark.stored.keyed_files import Columns
 from tidelog.spark.stored.layers import CAME, WENT, Snapshot, Stored
 from tidelog.spark.stored.spark_change import Collected, Decoded, SparkChange, changed_facts
-from tidelog.spark.stored.version_history import History, Version, relative
+from tidelog.spark.stored.version_history import History, Version
 from tidelog.storage.folder_lock import FolderLock
 
 RuleTexts = str | Iterable[str]
@@ -263,7 +263,7 @@ class Materialisation:
             compacted(self._spark, self._history.folder, folder, work.facts.stored),
             work.facts.changed,
             work.told(),
-            relative(work.dictionary.parts, self._history.folder),
+            tuple(str(Path(part).relative_to(self._history.folder)) for part in work.dictionary.parts),
             work.dictionary.size,
             work.dictionary.floats,
             dict(commit),

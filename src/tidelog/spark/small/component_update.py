@@ -19,8 +19,7 @@ from tidelog.spark.plan.rule_changes import Roles, RuleChanges
 from tidelog.spark.small.backward_forward import Proofs
 from tidelog.spark.small.matching import Facts, facts_of
 from tidelog.spark.small.pending_facts import Choose, InMemory, PendingFacts, View, by_predicate
-from tidelog.spark.small.touched_facts import Row, Touched
-from tidelog.spark.small.touched_groups import Groups
+from tidelog.spark.small.touched_facts import Groups, Row, Touched
 
 
 class ComponentUpdate:
