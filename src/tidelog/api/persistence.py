@@ -54,9 +54,8 @@ def image_of(knowledge: Knowledge) -> Image:
 def opened(folder: Path, journal: bool) -> Iterator[SavedFolder]:
     """A folder to restore a knowledge base from. It is closed again if that fails."""
     check_folder(folder)
-    home = Home(folder) if journal else None
+    home, image, payloads = Home.open(folder) if journal else (None, *read_image(folder))
     try:
-        image, payloads = (home.image, home.payloads) if home else read_image(folder)
         yield SavedFolder(folder, home, image, payloads)
     except BaseException:
         if home is not None:

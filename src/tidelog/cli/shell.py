@@ -72,7 +72,7 @@ class Shell:
         name, argument = command[1], command[2] or ""
         if name not in _COMMANDS:
             raise TidelogError(f"there is no command :{name}; :help lists them")
-        yield from _COMMANDS[name](self, argument)
+        yield from getattr(self, f"_do_{name}")(argument)
 
     def _take(self, program: Program) -> Iterator[str]:
         rules = [f"@prefix {name}: <{namespace}> ." for name, namespace in program.prefixes]
@@ -87,7 +87,7 @@ class Shell:
         if change.errors:
             yield f"{counted(change.errors, 'rule instance')} failed because an expression had no value"
 
-    def _delete(self, text: str) -> Iterator[str]:
+    def _do_delete(self, text: str) -> Iterator[str]:
         program = parse_program(_with_dot(text), "<shell>", self.prefixes)
         if program.rules:
             raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`; rules go with :remove")
@@ -95,14 +95,14 @@ class Shell:
             raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`")
         return self._changed(self.kb.update(delete=_rows(program.facts)))
 
-    def _remove(self, text: str) -> Iterator[str]:
+    def _do_remove(self, text: str) -> Iterator[str]:
         return self._changed(self.kb.remove_rules(_with_dot(text)))
 
-    def _explain(self, text: str) -> Iterator[str]:
+    def _do_explain(self, text: str) -> Iterator[str]:
         proof = self.kb.explain(text.removesuffix("."))
         yield str(proof if proof is not None else self.kb.why_not(text.removesuffix(".")))
 
-    def _load(self, argument: str) -> Iterator[str]:
+    def _do_load(self, argument: str) -> Iterator[str]:
         path = _path("load", argument, "FILE")
         if path.suffix == ".dlog":
             from tidelog.cli.commands import read_program
@@ -110,43 +110,33 @@ class Shell:
             return self._take(read_program(str(path))[1])
         return self._changed(self.kb.load(read_facts(path) if path.is_dir() else read_file(path)))
 
-    def _rules(self, _: str) -> Iterator[str]:
+    def _do_rules(self, _: str) -> Iterator[str]:
         return iter([str(rule) for rule in self.kb.rules])
 
-    def _facts(self, argument: str) -> Iterator[str]:
+    def _do_facts(self, argument: str) -> Iterator[str]:
         for predicate in [argument] if argument else sorted(self.kb.predicates):
             for row in sorted_rows(self.kb.facts(predicate)):
                 yield fact_text(predicate, row, self.prefixes) + "."
 
-    def _predicates(self, _: str) -> Iterator[str]:
+    def _do_predicates(self, _: str) -> Iterator[str]:
         for predicate in sorted(self.kb.predicates):
             yield f"{predicate}  {len(self.kb.facts(predicate)):,}"
 
-    def _save(self, argument: str) -> Iterator[str]:
+    def _do_save(self, argument: str) -> Iterator[str]:
         path = _path("save", argument, "FOLDER")
         self.kb.save(path)
         yield f"saved in {path}"
 
-    def _help(self, _: str) -> Iterator[str]:
+    def _do_help(self, _: str) -> Iterator[str]:
         return iter(HELP.splitlines())
 
-    def _quit(self, _: str) -> Iterator[str]:
+    def _do_quit(self, _: str) -> Iterator[str]:
         raise Leave
 
+    _do_exit = _do_quit
 
-_COMMANDS: Mapping[str, Callable[[Shell, str], Iterator[str]]] = {
-    "delete": Shell._delete,
-    "exit": Shell._quit,
-    "explain": Shell._explain,
-    "facts": Shell._facts,
-    "help": Shell._help,
-    "load": Shell._load,
-    "predicates": Shell._predicates,
-    "quit": Shell._quit,
-    "remove": Shell._remove,
-    "rules": Shell._rules,
-    "save": Shell._save,
-}
+
+_COMMANDS = sorted(name.removeprefix("_do_") for name in vars(Shell) if name.startswith("_do_"))
 
 
 def _rows(facts: Iterable[Atom]) -> dict[str, list[Row]]:

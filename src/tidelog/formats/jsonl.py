@@ -125,15 +125,14 @@ class JsonLinesReader:
                 row = row_from_json(parse_json(row_text))
             except DataError as error:
                 raise data_error(self._source, line, str(error)) from None
-            self._check_arity(len(row), line)
+            if self._arity is None:
+                check_columns(len(row), self._source, line)
+                self._arity = len(row)
+            if len(row) != self._arity:
+                reason = f"{counted(len(row), 'value')} where the rows before have {self._arity}"
+                raise data_error(
+                    self._source, line, f"{reason}; every row of a predicate has the same number of values"
+                )
             rows.append(row)
             lines.append(line)
         return rows, lines
-
-    def _check_arity(self, length: int, line: int) -> None:
-        if self._arity is None:
-            check_columns(length, self._source, line)
-            self._arity = length
-        if length != self._arity:
-            reason = f"{counted(length, 'value')} where the rows before have {self._arity}"
-            raise data_error(self._source, line, f"{reason}; every row of a predicate has the same number of values")

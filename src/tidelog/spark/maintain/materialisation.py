@@ -200,7 +200,7 @@ class Materialisation:
 
     def vacuum(self, keep: int = 2) -> list[int]:
         """Remove all versions but the newest ones, and the files that only they needed; returns their numbers."""
-        with FolderLock(self._history.folder, exclusive=True):
+        with FolderLock.for_writing(self._history.folder):
             return self._history.vacuum(keep)
 
     def _apply(
@@ -231,7 +231,7 @@ class Materialisation:
         """A folder for the files of the next version, while nobody else writes; empty again where something raises."""
         if self._pinned:
             raise StorageError(f"version {self.version} is here to be read; open the materialisation to update it")
-        with FolderLock(self._history.folder, exclusive=True):
+        with FolderLock.for_writing(self._history.folder):
             current = self._history.current()
             if current is not None and current.number != self.version:
                 raise StorageError(f"version {current.number} was committed by another writer; open it again")
