@@ -51,11 +51,10 @@ HIDDEN_FROM_SPARK = {"machine", "closures", "joins", "store", "engine", "explain
 KNOWN_INSIDE = {
     ("engine/algorithms", "engine"): "the algorithms use compiled rules, deltas and transactions",
     ("engine/marking", "engine"): "marking uses compiled rules and transactions",
+    ("engine/marking", "engine/propagation"): "marks are copied along the atoms of short plans",
     ("engine/modules", "engine"): "closures and cores use compiled rules and transactions",
     ("engine/propagation", "engine"): "a type hint of a transaction",
     ("engine/propagation", "engine/algorithms"): "derived heads are counted as the policy says",
-    ("engine/propagation", "engine/marking"): "what is derived takes marks along",
-    ("spark/maintain", "spark/pipeline"): "facts that are given come from the sources of the pipeline",
     ("spark/pipeline", "spark/streams"): "the configuration of a pipeline holds that of its stream",
 }
 

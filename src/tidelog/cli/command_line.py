@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 SUCCESS, FAILURE, INTERRUPTED = 0, 2, 130
+_COMMANDS = "tidelog.cli.commands"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             with checked_output():
                 options = _parser().parse_args(argv)
-                return _command(options.command)(options)
+                command: Callable[[argparse.Namespace], int] = getattr(import_module(_COMMANDS), options.command)
+                return command(options)
         except (TidelogError, OutputError) as error:
             return _fail(str(error))
         except KeyboardInterrupt:
@@ -41,11 +43,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             return SUCCESS  # The reader has left.
         except MemoryError:
             return _fail("out of memory; give --max-facts to stop a rule that runs away, or use --engine spark")
-
-
-def _command(name: str) -> Callable[[argparse.Namespace], int]:
-    command: Callable[[argparse.Namespace], int] = getattr(import_module("tidelog.cli.commands"), name)
-    return command
 
 
 def _fail(message: str) -> int:

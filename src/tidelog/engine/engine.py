@@ -7,7 +7,7 @@ changed below for the components that read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -218,16 +218,22 @@ class Engine:
 
     def _agenda(self, transaction: Transaction, request: Request, rules: RuleChanges) -> Agenda:
         """The components that the update itself concerns."""
-        closures = self.closures.begin(rules.heads)
-        cores = self.cores.follow_rules((*rules.heads, *self.closures.ended)) if rules else self.cores.begin()
+        agenda = Agenda(self.graph)
+        for predicate in (*request.delete, *request.add):
+            agenda.push(predicate)
+        for predicate in self._follow_rules(transaction, rules) if rules else self.cores.begin():
+            agenda.push(predicate)
+        return agenda
+
+    def _follow_rules(self, transaction: Transaction, rules: RuleChanges) -> Iterator[str]:
+        """Let closures, cores and aggregates begin or end with their rules; the predicates that may change."""
+        yield from self.closures.begin(rules.heads)
+        yield from self.cores.follow_rules((*rules.heads, *self.closures.ended))
         for predicate, pairs in self.closures.former_pairs().items():
             transaction.undo.note_former_closure(self.nodes.relation(predicate), pairs)
         for aggregate in rules.removed_aggregates:
             aggregate.withdraw(transaction)
-        agenda = Agenda(self.graph)
-        for predicate in (*request.delete, *request.add, *closures, *cores, *rules.touched(self.graph)):
-            agenda.push(predicate)
-        return agenda
+        yield from rules.touched(self.graph)
 
     def _maintain_component(
         self, transaction: Transaction, predicate: str, request: Request, rules: RuleChanges

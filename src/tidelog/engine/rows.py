@@ -41,8 +41,8 @@ class Rows:
     @classmethod
     def of(cls, cells: Cells) -> Rows:
         """Rows that are there already."""
-        rows = cls(len(cells), cells.__getitem__)
-        rows._keep(cells)
+        rows = cls(len(cells), lambda _: cells)
+        rows.copy_now()
         return rows
 
     def read(self) -> Cells:
@@ -62,7 +62,7 @@ class Rows:
     def copy_now(self) -> None:
         """Read all rows inside the update that made them, while no other thread knows them."""
         if self._source is not None:
-            self._keep(self._source(self.count))
+            self._rows, self._source = self._source(self.count), None
 
     def _read(self, most: int) -> Cells:
         # Signals wait, so that no handler can raise while the lock is held: sources let them in between two pieces.
@@ -72,12 +72,8 @@ class Rows:
             assert self._source is not None
             rows = self._source(most)
             if most == self.count:
-                self._keep(rows)
+                self._rows, self._source = rows, None
             return rows
-
-    def _keep(self, rows: Cells) -> None:
-        self._rows = rows
-        self._source = None
 
 
 NO_ROWS = Rows.of(np.empty((0, 0), np.int32))

@@ -81,7 +81,7 @@ class Transaction:
         # Facts that no table has are not quickly found again.
         if most_stays and relation.table.is_usable:
             return self.undo.take_all(relation)
-        return self.undo.renew(relation, share_left)
+        return self.undo.renew(relation, share_left if node.rules else 0.0)
 
     def collect(self, relations: Iterable[Relation]) -> None:
         """Note how the relations of a component changed, now that it is done."""

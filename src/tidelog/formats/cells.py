@@ -73,7 +73,9 @@ def type_cells(texts: pa.Array, known: Kinds | None = None) -> pa.Array:
     _type_candidates(texts, candidates, kinds)
     try:
         texts = _with_plain_literals(texts, kinds)
-        return column_of_kinds(kinds, lambda kind, mask: _values(texts, kind, mask))
+        return column_of_kinds(
+            kinds, lambda kind, mask: _CONVERT[kind](texts if mask is None else texts.filter(pa.array(mask)))
+        )
     except (DataError, pa.ArrowInvalid):
         raise _first_failure(texts, kinds) from None
 
@@ -147,10 +149,6 @@ def _cell_text(value: Value) -> str:
     if isinstance(value, Literal):
         return literal_text(value)
     return value if isinstance(value, str) else repr(value).lower()
-
-
-def _values(texts: pa.Array, kind: int, mask: npt.NDArray[np.bool_] | None) -> pa.Array:
-    return _CONVERT[kind](texts if mask is None else texts.filter(pa.array(mask)))
 
 
 def _first_failure(texts: pa.Array, kinds: Kinds) -> CellError:

@@ -147,17 +147,18 @@ def ntriples(predicate: str, batches: Iterable[Columns]) -> Iterator[bytes]:
     if not (predicate.startswith("<") and predicate.endswith(">")):
         raise DataError(f"{predicate} cannot be N-Triples: its name is no IRI; use another format")
     name = resolve_predicate(predicate, {})
+    formats = {1: _rows(" ", f" <{RDF_TYPE}> {name} .\n"), 2: _rows(f" {name} ", " .\n")}
     for columns in batches:
         if len(columns) not in (1, 2) or any(part.kind != IRI_KIND for part in parts(columns[0])):
             raise DataError(f"{predicate} cannot be N-Triples: those have an IRI as subject and at most one object")
-        yield from _ROWS[len(columns)](name).lines([columns])
+        yield from formats[len(columns)].lines([columns])
 
 
 def _typed(name: str) -> Any:
     return between('"', f'"^^<{XSD}{name}>')
 
 
-def _rows(opening_separator: str, closing: str) -> RowFormat:
+def _rows(separator: str, closing: str) -> RowFormat:
     return RowFormat(
         {
             STR: CONSTANT_RENDERERS[STR],
@@ -172,13 +173,7 @@ def _rows(opening_separator: str, closing: str) -> RowFormat:
             LITERAL: plain,
         },
         opening="",
-        separator=opening_separator,
+        separator=separator,
         closing=closing,
         nullary="",
     )
-
-
-_ROWS = {
-    1: lambda name: _rows(" ", f" <{RDF_TYPE}> {name} .\n"),
-    2: lambda name: _rows(f" {name} ", " .\n"),
-}

@@ -213,7 +213,7 @@ def columns_of_table(table: pa.Table, source: str) -> list[pa.Array] | None:
         raise DataError(f"{source}: the table is damaged ({error})") from None
     if not table.num_rows:
         return None
-    if _field_kind(table.schema) == NULLARY_KIND:
+    if names and _kind(table.schema.field(0)) == NULLARY_KIND:
         return []
     return [
         _restored_table_column(column, field, f"{source}, column {name!r}")
@@ -238,15 +238,14 @@ def _sound_array(array: pa.Array | pa.ChunkedArray, place: str) -> pa.Array:
         raise DataError(f"{place}: {error}") from None
 
 
-def _field_kind(schema: pa.Schema) -> bytes | None:
-    metadata = schema.field(0).metadata if len(schema) else None
-    return (metadata or {}).get(KIND_KEY)
+def _kind(field: pa.Field) -> bytes | None:
+    return (field.metadata or {}).get(KIND_KEY)
 
 
 def restored_column(array: pa.Array, field: pa.Field, place: str) -> pa.Array:
     """A column from an Arrow field: constants as text are parsed, native types checked."""
     column = fact_column(array, place)
-    if (field.metadata or {}).get(KIND_KEY) != CONSTANT_KIND:
+    if _kind(field) != CONSTANT_KIND:
         return column
     if not _is_kind(column.type, STR):
         raise DataError(f"{place}: constants as text are strings, and no {column.type}; write the file again")

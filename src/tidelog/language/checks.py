@@ -37,26 +37,9 @@ MOST_ARGUMENTS = 1 << 16
 
 _NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
+_OF_ONE = ("abs", "floor", "ceil", "round", "sqrt", "log", "exp", "lower", "upper", "length", "str", "int", "float")
 BUILTIN_FUNCTIONS: Mapping[str, int] = MappingProxyType(
-    {
-        "abs": 1,
-        "min2": 2,
-        "max2": 2,
-        "floor": 1,
-        "ceil": 1,
-        "round": 1,
-        "sqrt": 1,
-        "log": 1,
-        "exp": 1,
-        "concat": 2,
-        "lower": 1,
-        "upper": 1,
-        "length": 1,
-        "substr": 3,
-        "str": 1,
-        "int": 1,
-        "float": 1,
-    }
+    dict.fromkeys(_OF_ONE, 1) | {"min2": 2, "max2": 2, "concat": 2, "substr": 3}
 )
 """The functions of the language and how many arguments each takes."""
 

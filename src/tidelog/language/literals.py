@@ -55,7 +55,7 @@ def render_value(value: Value) -> str:
         case int():
             return str(value)
         case float():
-            return _render_float(value)
+            return repr(value) if math.isfinite(value) else f'"{double_name(value)}"^^<{XSD}double>'
         case IRI():
             return bracketed(value.value)
         case Literal():
@@ -84,12 +84,6 @@ def quote(text: str) -> str:
 
 def _is_bare_string(text: str) -> bool:
     return is_word(text) and not is_variable_name(text) and text not in _NO_BARE_STRINGS
-
-
-def _render_float(value: float) -> str:
-    if math.isfinite(value):
-        return repr(value)
-    return f'"{double_name(value)}"^^<{XSD}double>'
 
 
 def _unescaped(match: re.Match[str]) -> str:

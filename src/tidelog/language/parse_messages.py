@@ -63,7 +63,7 @@ class Source:
         return self.error_at(last_end if hint is _NO_DOT else position, what, hint)
 
     def _excerpt(self, line: int, column: int) -> str:
-        content = _line(self.text, line)
+        content = self.text.split("\n", line)[line - 1].rstrip("\r")
         start = max(0, column - 1 - _LINE_BEFORE_CARET)
         end = column - 1 + _LINE_AFTER_CARET
         shown = ("…" if start else "") + content[start:end] + ("…" if end < len(content) else "")
@@ -166,11 +166,3 @@ def _expected(accepted: frozenset[str]) -> str:
 def _found(ahead: str) -> str:
     token = re.match(r"\w+(?:[:-]\w+)*|:-|:=|<-|->|=>|&&|\|\||\?-|\?\w+|\S", ahead)
     return f"`{token[0]}`" if token else "the end of the text"
-
-
-def _line(text: str, number: int) -> str:
-    start = 0
-    for _ in range(number - 1):
-        start = text.index("\n", start) + 1
-    end = text.find("\n", start)
-    return text[start : len(text) if end < 0 else end].rstrip("\r")

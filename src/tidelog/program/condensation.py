@@ -68,16 +68,16 @@ class Condensation(Generic[N]):
     def predecessors(self, node: N) -> Collection[N]:
         return self._predecessors[node].keys()
 
-    def reachable(self, nodes: Iterable[N]) -> set[Part[N]]:
-        """The components of these nodes, and all that they lead to."""
-        seen = {self._part[node] for node in nodes}
+    def reachable(self, nodes: Iterable[N]) -> Collection[Part[N]]:
+        """The components of these nodes, and all that they lead to, in an order that is the same every time."""
+        seen = dict.fromkeys(self._part[node] for node in nodes)
         stack = list(seen)
         while stack:
             for part in self._neighbours(stack.pop(), self._successors):
                 if part not in seen:
-                    seen.add(part)
+                    seen[part] = None
                     stack.append(part)
-        return seen
+        return seen.keys()
 
     def walk(self, source: N, target: N) -> list[N]:
         """A shortest walk from one node of a component to another, both included."""
@@ -256,12 +256,12 @@ class Condensation(Generic[N]):
     # ── positions ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _floor(self, parts: set[Part[N]]) -> int | None:
-        """The highest position that leads into these components from outside."""
+        """The highest position outside that leads into these components."""
         neighbours = (other for part in parts for other in self._neighbours(part, self._predecessors))
         return max((other.position for other in neighbours if other not in parts), default=None)
 
     def _ceiling(self, parts: set[Part[N]]) -> int | None:
-        """The lowest position that these components lead to outside."""
+        """The lowest position outside that these components lead to."""
         neighbours = (other for part in parts for other in self._neighbours(part, self._successors))
         return min((other.position for other in neighbours if other not in parts), default=None)
 

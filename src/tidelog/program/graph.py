@@ -158,7 +158,7 @@ class RuleGraph:
             reads = reads_of(rule)
             self._rules[number] = rule
             self._reads[number] = reads
-            nodes[number] = ({*reads.positive, *reads.strict}, (rule.head.predicate,))
+            nodes[number] = (dict.fromkeys(reads.positive + reads.strict), (rule.head.predicate,))
         self._graph.insert(nodes)
 
     def _detach(self, rules: Mapping[int, Rule]) -> None:
@@ -273,9 +273,6 @@ class RuleGraph:
             self._hyper_nodes[part] = HyperNode(rules[0], tuple(rules), tuple(heads), len(part.members) > 1)
         return self._hyper_nodes[part]
 
-    def _readers_among(self, predicates: Iterable[str]) -> set[int]:
-        return {self.hyper_node(number).id for predicate in predicates for number in self.readers(predicate)}
-
     def _in_order(self, nodes: Iterable[Node]) -> list[Part[Node]]:
         return sorted(self._graph.reachable(nodes), key=lambda part: part.position)
 
@@ -307,8 +304,9 @@ class RuleGraph:
             elif len(kept) < len(rules) or len(pieces) > 1:
                 split[rules[0]] = tuple(pieces)
             if len(pieces) != 1:
-                displaced.extend(self._head(number, removed) for number in rules)
-        direct = frozenset(origins) | self._readers_among(displaced)
+                displaced.extend((removed.get(number) or self._rules[number]).head.predicate for number in rules)
+        readers = (number for predicate in displaced for number in self.readers(predicate))
+        direct = frozenset(origins).union(self.hyper_node(number).id for number in readers)
         changed = (rule.head.predicate for rule in chain(added.values(), removed.values()))
         heads = dict.fromkeys(chain(changed, *(self.hyper_node(id).predicates for id in direct)))
         return Impact(
@@ -323,10 +321,6 @@ class RuleGraph:
             no_longer_recursive=frozenset(n for n, old in was_recursive.items() if old and not self.recursive(n)),
             heads=tuple(heads),
         )
-
-    def _head(self, number: int, removed: Mapping[int, Rule]) -> str:
-        rule = removed.get(number) or self._rules[number]
-        return rule.head.predicate
 
 
 def _first(part: Part[Node], kind: type) -> Node | None:

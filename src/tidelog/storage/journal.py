@@ -8,9 +8,9 @@ incomplete record at the end is cut off. Anything wrong before another record is
 from __future__ import annotations
 
 import os
+import re
 import struct
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tidelog.storage import durable_files as files
 MAGIC = b"tidelog journal 1\n"
 MARK = b"\x9eREC"
 
+_MARKS = re.compile(re.escape(MARK))
 _HEADER = struct.Struct("<4sQII")
 _LONGEST = (1 << 32) - 1
 
@@ -60,13 +61,6 @@ def _more_behind(data: bytes, at: int) -> bool:
     return mark == MARK and at + _HEADER.size + length < len(data)
 
 
-def _offsets_of_marks(data: bytes, at: int) -> Iterator[int]:
-    found = data.find(MARK, at)
-    while found >= 0:
-        yield found
-        found = data.find(MARK, found + 1)
-
-
 def read_journal(path: Path) -> Contents:
     """Everything in a journal, up to a torn tail."""
     data = files.read_file(path)
@@ -77,7 +71,8 @@ def read_journal(path: Path) -> Contents:
     while (record := _record_at(data, at)) is not None and record[0] == len(payloads) + 1:
         payloads.append(record[1])
         at += _HEADER.size + len(record[1])
-    if _more_behind(data, at) or any(_record_at(data, place) is not None for place in _offsets_of_marks(data, at)):
+    marks = _MARKS.finditer(data, at)
+    if _more_behind(data, at) or any(_record_at(data, mark.start()) is not None for mark in marks):
         raise StorageError(
             f"{path} is damaged after update {len(payloads)} (byte {at}), with more updates behind; restore a copy"
         )

@@ -127,6 +127,8 @@ class Cores(Registry[Core]):
 
     def begin(self) -> list[str]:
         """Let the cores begin that are wanted; their predicates."""
+        if not self._wanted:
+            return []
         graph = self._engine.graph
         for first in dict.fromkeys(graph.component(name).predicates[0] for name in self._wanted):
             for module in self._modules(graph, first):

@@ -88,6 +88,8 @@ class Registry(Generic[N]):
             transaction.collect(base.relations)
 
     def commit(self) -> None:
+        if not (self._maintained or self._followed or self._ended):
+            return
         for node in dict.fromkeys((*self._maintained, *self._followed)):
             node.commit()
         for node in self._ended:

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tidelog.program.condensation import components
+
 _SWEEPS = 8
 _LAYER_GAP = 90.0
 _BOX_GAP = 22.0
@@ -59,22 +61,16 @@ def lay_out(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Layo
 
 def _connected(count: int, edges: Iterable[Edge]) -> list[tuple[list[int], list[Edge]]]:
     """The boxes and edges of each connected part, the largest parts first."""
-    leader = list(range(count))
-
-    def find(box: int) -> int:
-        while leader[box] != box:
-            leader[box] = leader[leader[box]]
-            box = leader[box]
-        return box
-
+    neighbours: dict[int, list[int]] = {box: [] for box in range(count)}
     for source, target in edges:
-        leader[find(source)] = find(target)
-    parts: dict[int, tuple[list[int], list[Edge]]] = {}
-    for box in range(count):
-        parts.setdefault(find(box), ([], []))[0].append(box)
+        neighbours[source].append(target)
+        neighbours[target].append(source)
+    parts = sorted(map(sorted, components(neighbours, neighbours)), key=len, reverse=True)
+    part_of = {box: number for number, boxes in enumerate(parts) for box in boxes}
+    within: list[list[Edge]] = [[] for _ in parts]
     for edge in edges:
-        parts[find(edge[0])][1].append(edge)
-    return sorted(parts.values(), key=lambda part: -len(part[0]))
+        within[part_of[edge[0]]].append(edge)
+    return list(zip(parts, within, strict=True))
 
 
 def _pack(parts: Iterable[Layout]) -> Layout:
