@@ -55,7 +55,6 @@ KNOWN_INSIDE = {
     ("engine/modules", "engine"): "closures and cores use compiled rules and transactions",
     ("engine/propagation", "engine"): "a type hint of a transaction",
     ("engine/propagation", "engine/algorithms"): "derived heads are counted as the policy says",
-    ("spark/pipeline", "spark/streams"): "the configuration of a pipeline holds that of its stream",
 }
 
 

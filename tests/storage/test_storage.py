@@ -299,7 +299,7 @@ def test_a_journal_that_cannot_be_cut_takes_nothing_more(home: Path, monkeypatch
     with pytest.raises(StorageError, match="Input/output error"):
         kb.update(add={"node": [("lost",)]})
     monkeypatch.undo()
-    with pytest.raises(StorageError, match="open it anew"):
+    with pytest.raises(StorageError, match="open it again"):
         kb.update(add={"node": [("after",)]})
     assert fingerprint(kb) == before
     kb.save(home)  # a new snapshot and a new journal

@@ -168,7 +168,7 @@ def test_a_file_that_is_larger_than_the_memory(home: Path, name: str) -> None:
     limits = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (1 << 41, limits[1]))  # some machines promise any memory
     try:
-        with pytest.raises(StorageError, match=f"{name}: memory is too short"):
+        with pytest.raises(StorageError, match=f"{name}: there is not enough memory"):
             KnowledgeBase.open(home)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)

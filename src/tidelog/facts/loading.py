@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tidelog.engine.engine import Engine
 from tidelog.errors import LimitError
-from tidelog.formats.byte_files import look
+from tidelog.formats.byte_files import after_block
 from tidelog.machine.jit import working_time
 from tidelog.store.relation_parts import Cells
 
@@ -38,11 +38,11 @@ class Deadline:
         iterator = iter(items)
         item: Item | None
         while True:
-            looked = look.set(self.check)
+            former = after_block.set(self.check)
             try:
                 item = next(iterator, None)
             finally:
-                look.reset(looked)
+                after_block.reset(former)
             self.check()
             if item is None:
                 return

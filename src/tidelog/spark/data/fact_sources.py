@@ -1,8 +1,8 @@
 """Where facts come from: text files, Parquet, any Spark table or DataFrame; each becomes records.
 
 Columns of Spark types become values by column expressions. A row with a null, or with a value that does not fit the
-type given for its column, is a record with a reason. Parquet files are looked at before they are read, so that a
-truncated one is told by its name and does not end the run.
+type given for its column, becomes a record with a reason. Parquet files are checked before they are read, so that a
+truncated file is reported by its name and does not end the run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import glob
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,22 +22,20 @@ from pyspark.sql import types as T
 
 from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR
-from tidelog.formats.constants import FLOAT as FLOAT_PATTERN
-from tidelog.formats.constants import INTEGER as INTEGER_PATTERN
 from tidelog.spark.data.dictionary import VALUE_TYPE
-from tidelog.spark.data.fact_records import ARROW_RECORD, RECORD_TYPE, rejected
+from tidelog.spark.data.fact_records import ARROW_RECORD, RECORD_TYPE, records_of_files, rejected
+from tidelog.spark.data.text_sources import KIND_OF_TYPE, PATTERN_OF_TYPE, TEXT_FORMATS, TYPES, TextSource, read_text
 from tidelog.spark.data.wide_frames import union_all
-from tidelog.spark.pipeline.text_sources import TEXT_FORMATS, TYPES, TextSource, read_text
 
 FORMATS = (*TEXT_FORMATS, "parquet", "table")
 
-# The driver looks at so many files itself before it asks for a job.
+# The driver checks so many files itself; more are checked by a job.
 FEW_FILES = 100
 
 
 @dataclass(frozen=True)
 class Source:
-    """Files by a pattern, a table by its name, or a DataFrame, and what to make of them."""
+    """Files by a pattern, a table by its name, or a DataFrame, and how to read them."""
 
     path: str = ""
     predicate: str | None = None
@@ -87,13 +86,7 @@ class Source:
 
     def _records_of_text(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         how = TextSource(self.kind, self.predicate, self.header, self.columns, self.types)
-
-        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for path in batch.column("path").to_pylist():
-                    yield from read_text(path, how)
-
-        return _listed(spark, paths).mapInArrow(read, RECORD_TYPE)
+        return records_of_files(spark, paths, partial(read_text, source=how))
 
     # ── Parquet and frames ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -155,7 +148,7 @@ class Source:
         )
 
     def _value(self, name: str, spark_type: T.DataType, type_: str) -> Column:
-        """The value of a column, null where it does not fit."""
+        """The value of a column, null if it does not fit."""
         column = F.col(f"`{name}`")
         if type_ == "auto":
             return _struct(column, self._kind(name, spark_type))
@@ -164,8 +157,8 @@ class Source:
         if type_ == "int" and isinstance(spark_type, T.FractionalType):
             whole = column.try_cast("bigint")
             return _struct(F.when(whole == column, whole), INT)
-        kinds = {"string": STR, "int": INT, "float": FLOAT, "bool": BOOL, "iri": IRI_KIND}
-        return _struct(column.try_cast(_SPARK_TYPES[kinds[type_]]), kinds[type_])
+        kind = KIND_OF_TYPE[type_]
+        return _struct(column.try_cast(_SPARK_TYPES[kind]), kind)
 
     def _kind(self, name: str, spark_type: T.DataType) -> int:
         for kind, fitting in _KINDS_OF_TYPES:
@@ -209,47 +202,32 @@ def _struct(column: Column, kind: int) -> Column:
 
 def _from_text(column: Column, type_: str) -> Column:
     """Text as a type, by the same patterns as in files."""
-    if type_ == "string":
-        return _struct(column, STR)
-    if type_ == "iri":
-        return _struct(F.regexp_replace(column, r"^<(.*)>$", "$1"), IRI_KIND)
-    pattern, kind = {
-        "int": (INTEGER_PATTERN, INT),
-        "float": (rf"{INTEGER_PATTERN}|{FLOAT_PATTERN}", FLOAT),
-        "bool": ("true|false", BOOL),
-    }[type_]
-    fits = column.rlike(f"^(?:{pattern})$")
+    kind = KIND_OF_TYPE[type_]
+    if type_ not in PATTERN_OF_TYPE:
+        return _struct(F.regexp_replace(column, r"^<(.*)>$", "$1") if kind == IRI_KIND else column, kind)
+    fits = column.rlike(f"^(?:{PATTERN_OF_TYPE[type_]})$")
     value = column.try_cast(_SPARK_TYPES[kind])
-    if kind == FLOAT:  # a number that is too large is no infinity
+    if kind == FLOAT:  # a number that is too large is not an infinity
         fits &= (F.abs(value) != F.lit(math.inf)) | column.endswith("inf")
     return _struct(F.when(fits, value), kind)
 
 
-def _listed(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """File names, a task each."""
-    frame = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}), "path string")
-    return frame.repartition(len(paths))
-
-
 def _refused(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
-    """A record for each Parquet file that cannot be read; of a few files without a job."""
+    """A record for each Parquet file that cannot be read; for a few files, without a job."""
     if len(paths) > FEW_FILES:
-        return _listed(spark, paths).mapInArrow(_unreadable, RECORD_TYPE).toArrow().cast(ARROW_RECORD)
-    listed = pa.RecordBatch.from_pydict({"path": pa.array(paths, pa.string())})
-    return pa.Table.from_batches(_unreadable(iter([listed])), ARROW_RECORD)
+        return records_of_files(spark, paths, _unreadable).toArrow().cast(ARROW_RECORD)
+    return pa.Table.from_batches([record for path in paths for record in _unreadable(path)], ARROW_RECORD)
 
 
 def _simple_schema(path: str) -> str | None:
-    """The schema of a Parquet file, where its columns have plain types; for any other one Spark has to run a job."""
+    """The schema of a Parquet file whose columns have plain types; for any other file Spark has to run a job."""
     types = {field.name: _SPARK_TYPES_OF_ARROW.get(field.type) for field in pq.read_schema(path)}
     known = [f"`{name}` {type_}" for name, type_ in types.items() if type_ and "`" not in name]
     return ", ".join(known) if known and len(known) == len(types) else None
 
 
-def _unreadable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for path in batch.column("path").to_pylist():
-            try:
-                pq.read_metadata(path)
-            except (OSError, pa.ArrowException) as error:
-                yield rejected(path, [None], [f"{path}: not a readable Parquet file ({error}); write it again"])
+def _unreadable(path: str) -> Iterator[pa.RecordBatch]:
+    try:
+        pq.read_metadata(path)
+    except (OSError, pa.ArrowException) as error:
+        yield rejected(path, [None], [f"{path}: not a readable Parquet file ({error}); write it again"])

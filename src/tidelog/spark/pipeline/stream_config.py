@@ -2,21 +2,21 @@
 
 [stream]
 engine = "memory"                # memory, spark or keyed
-checkpoint = "stream/state"      # all that a restart needs, in one folder
+checkpoint = "stream/state"      # everything that a restart needs, in one folder
 quarantine = "stream/refused"    # records that could not be applied, with the reason
-trigger = "2 seconds"            # how often; "available-now": take what there is and end; not given: at once
+trigger = "2 seconds"            # how often; "available-now": take what is there and end; not given: at once
 most_per_batch = 100             # files, or messages of a broker, in a batch
 key = 1                          # keyed: the argument of every predicate that holds the key, from 1 on …
-keys = { limit = 0 }             # … unless it is another one; 0: a predicate without a key, the same for all keys
+keys = { limit = 0 }             # … and exceptions; 0: a predicate without a key, the same for all keys
 shards = 32                      # keyed: the parts that keys are dealt to, each of which is written as a whole
-allow_rules = true               # take rules from records too; not given: from files, and from no network
+allow_rules = true               # take rules from records too; not given: from files, but not from a network
 
 [stream.source]
 format = "jsonl"                 # jsonl, csv, parquet, mqtt, or any other source of Spark
 path = "incoming"
 options = { }                    # of Spark, as they are
-value = "value"                  # the column with an update as JSON, where the source is no file
-order = ["partition", "offset"]  # the columns that tell what came first, where the source is no file
+value = "value"                  # the column with an update as JSON, if the source is not a file
+order = ["partition", "offset"]  # the columns that say which record came first, if the source is not a file
 
 [stream.sink]
 format = "jsonl"                 # or parquet
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from tidelog.errors import DataError
+from tidelog.spark.pipeline.config_tables import ConfigTable, boolean
 
 ENGINES = ("memory", "spark", "keyed")
 FILE_FORMATS = ("jsonl", "csv", "parquet")
@@ -63,7 +64,7 @@ class StreamSource:
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """What the section says, with paths that stand for themselves."""
+    """The section, with complete paths."""
 
     engine: str
     checkpoint: Path
@@ -81,8 +82,8 @@ class StreamConfig:
 
 def stream_config(path: str, folder: Path, table: Mapping[str, Any]) -> StreamConfig:
     """Read and check the section."""
-    read = _Reader(f"{path}, [stream]", table, _STREAM)
-    sink = _Reader(f"{path}, [stream.sink]", read.table("sink"), {"format", "path"})
+    read = ConfigTable(f"{path}, [stream]", table, _STREAM)
+    sink = ConfigTable(f"{path}, [stream.sink]", read.table("sink"), {"format", "path"})
     keys = read.table("keys")
     if not all(type(place) is int and place >= 0 for place in keys.values()):
         raise DataError(f"{path}, [stream]: keys are numbers of arguments, from 1 on, or 0 for none")
@@ -103,7 +104,7 @@ def stream_config(path: str, folder: Path, table: Mapping[str, Any]) -> StreamCo
 
 
 def _source(where: str, folder: Path, table: Mapping[str, Any]) -> StreamSource:
-    read = _Reader(where, table, _SOURCE)
+    read = ConfigTable(where, table, _SOURCE)
     format = read.text("format")
     location = read.text_or_none("path")
     if format in FILE_FORMATS and location is None:
@@ -121,7 +122,7 @@ def _source(where: str, folder: Path, table: Mapping[str, Any]) -> StreamSource:
     )
 
 
-# Options that name files, which lie where the configuration does unless they say otherwise.
+# Options that name files, relative to the folder of the configuration.
 FILE_OPTIONS = {"mqtt": ("cafile", "certfile", "keyfile")}
 
 
@@ -129,58 +130,3 @@ def _option(format: str, name: str, value: Any, folder: Path) -> str:
     if name.lower() in FILE_OPTIONS.get(format, ()):
         return str(folder / str(value))
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_BOOLEANS = {
-    **dict.fromkeys(("true", "1", "yes", "on"), True),
-    **dict.fromkeys(("false", "0", "no", "off"), False),
-}
-
-
-def boolean(where: str, name: str, value: object) -> bool:
-    """An option that is on or off. Whatever is neither is refused: taken for off, it might switch off what protects."""
-    found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
-    if found is None:
-        raise DataError(f"{where}: `{name}` is true or false (or yes, no, on, off, 1, 0), not {value!r:.60}")
-    return found
-
-
-class _Reader:
-    """Looks values up in a table, and says where what is missing or wrong."""
-
-    def __init__(self, where: str, table: Mapping[str, Any], known: set[str]) -> None:
-        self._where = where
-        self._table = table
-        unknown = sorted(set(table) - known)
-        if unknown:
-            raise DataError(f"{where}: `{unknown[0]}` is not known; there are {', '.join(sorted(known))}")
-
-    def text(self, name: str) -> str:
-        value = self.text_or_none(name)
-        if value is None:
-            raise DataError(f'{self._where}: `{name}` is missing; write {name} = "…"')
-        return value
-
-    def text_or_none(self, name: str) -> str | None:
-        value = self._table.get(name)
-        if value is not None and not isinstance(value, str):
-            raise DataError(f'{self._where}: `{name}` is no text; write {name} = "…"')
-        return value
-
-    def one_of(self, name: str, choices: tuple[str, ...], default: str) -> str:
-        value = self._table.get(name, default)
-        if value not in choices:
-            raise DataError(f"{self._where}: `{name}` is one of {', '.join(choices)}, not {value!r}")
-        return str(value)
-
-    def number(self, name: str) -> int | None:
-        value = self._table.get(name)
-        if value is not None and (type(value) is not int or value < 1):
-            raise DataError(f"{self._where}: `{name}` is a number above 0, not {value!r}")
-        return value
-
-    def table(self, name: str) -> dict[str, Any]:
-        value = self._table.get(name, {})
-        if not isinstance(value, dict):
-            raise DataError(f"{self._where}: `{name}` is a table")
-        return dict(value)

@@ -1,7 +1,7 @@
-"""Text files as records: a row that does not fit is a record with a reason, and no failure.
+"""Text files as records: a row that does not fit becomes a record with a reason, not a failure.
 
-A file is cut into chunks of whole rows. A chunk is read at once, by the readers of `tidelog.formats`; where that fails,
-its halves are read, and so on down to the bad rows, so that a few of them do not make the rest slow. Turtle and `.dlog`
+A file is cut into chunks of whole rows. A chunk is read at once, by the readers of `tidelog.formats`; if that fails,
+its halves are read, and so on down to the bad rows, so that a few of them do not slow down the rest. Turtle and `.dlog`
 have no rows, so such a file is read or refused as a whole.
 """
 
@@ -18,22 +18,23 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from tidelog.errors import DataError, TidelogError
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR, FactBatch, column_of_kinds
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR, FactBatch, column_of_kinds, values_of
 from tidelog.formats.byte_files import decode, open_input, read_lines
 from tidelog.formats.cells import CellError, float_cells, type_cells
 from tidelog.formats.constants import FLOAT as FLOAT_PATTERN
 from tidelog.formats.constants import INTEGER as INTEGER_PATTERN
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.display import counted
-from tidelog.formats.folder import SEPARATORS, read_file
+from tidelog.formats.folder import SEPARATORS
 from tidelog.formats.jsonl import parse_json, value_from_json
 from tidelog.formats.rdf import read_rdf
 from tidelog.formats.tables import columns_of_rows
-from tidelog.spark.data.fact_records import record_batch, rejected
+from tidelog.spark.data.fact_records import read_whole_file, record_batch, rejected
 
-TYPES = ("auto", "string", "int", "float", "bool", "iri")
+KIND_OF_TYPE = {"string": STR, "int": INT, "float": FLOAT, "bool": BOOL, "iri": IRI_KIND}
+TYPES = ("auto", *KIND_OF_TYPE)
 TEXT_FORMATS = ("csv", "tsv", "facts", "jsonl", "nt", "ttl", "dlog")
-_PATTERNS = {"int": INTEGER_PATTERN, "float": rf"{INTEGER_PATTERN}|{FLOAT_PATTERN}", "bool": "true|false"}
+PATTERN_OF_TYPE = {"int": INTEGER_PATTERN, "float": rf"{INTEGER_PATTERN}|{FLOAT_PATTERN}", "bool": "true|false"}
 _CHUNK_ROWS = 50_000
 
 
@@ -55,10 +56,10 @@ class _Row:
 
 
 def read_text(path: str, source: TextSource) -> Iterator[pa.RecordBatch]:
-    """The records of one file; where it cannot be read on, a last record says why."""
+    """The records of one file; if it cannot be read to its end, a last record says why."""
     try:
         if source.format in ("ttl", "dlog"):
-            yield from (record_batch(batch) for batch in read_file(path))
+            yield from read_whole_file(path)
             return
         with open_input(Path(path)) as stream:
             yield from _read_rows(_rows(read_lines(stream, path), source.format in SEPARATOR_OF), path, source)
@@ -70,7 +71,7 @@ SEPARATOR_OF = {suffix.removeprefix("."): separator for suffix, separator in SEP
 
 
 def _rows(blocks: Iterable[tuple[int, list[bytes]]], quoted: bool) -> Iterator[_Row]:
-    """Whole rows: where cells may be quoted, a row goes on until its quotes are closed."""
+    """Whole rows: if cells may be quoted, a row continues until its quotes are closed."""
     held, first = b"", 0
     for line, block in blocks:
         for number, data in enumerate(block, line):
@@ -92,7 +93,7 @@ def _read_rows(rows: Iterator[_Row], path: str, source: TextSource) -> Iterator[
 
 
 def _read_apart(parse: Parser, chunk: list[_Row], path: str) -> Iterator[pa.RecordBatch]:
-    """Read a chunk; where that fails, its halves, and so on down to the rows that are to blame."""
+    """Read a chunk; if that fails, its halves, and so on down to the bad rows."""
     lines: list[int | None] = []
     reasons = []
     waiting = [chunk]
@@ -112,7 +113,7 @@ def _read_apart(parse: Parser, chunk: list[_Row], path: str) -> Iterator[pa.Reco
 
 
 def _records(batches: Iterable[FactBatch], chunk: list[_Row]) -> list[pa.RecordBatch]:
-    """The records of a chunk, all of them before the first is handed on. RDF has batches by predicate, not by row."""
+    """The records of a chunk, all read before the first is yielded. RDF has batches by predicate, not by row."""
     found = list(batches)
     if sum(batch.rows for batch in found) == len(chunk) and len(found) == 1:
         return [record_batch(found[0], [row.line for row in chunk])]
@@ -202,14 +203,14 @@ def _position(name: str, names: list[str] | None) -> int:
 
 
 def typed_column(texts: pa.Array, type_: str, place: int) -> pa.Array:
-    """Cells of text as constants of the type that is given for their column."""
+    """Cells of text as constants of the type given for their column."""
     if type_ == "auto":
         try:
             return type_cells(texts)
         except CellError as error:
             raise DataError(f"column {place + 1}: {error}") from None
-    if type_ in _PATTERNS:
-        fits = pc.match_substring_regex(texts, f"^(?:{_PATTERNS[type_]})$")
+    if type_ in PATTERN_OF_TYPE:
+        fits = pc.match_substring_regex(texts, f"^(?:{PATTERN_OF_TYPE[type_]})$")
         if not pc.all(fits).as_py():
             bad = texts.filter(pc.invert(fits))[0].as_py()
             raise DataError(f"column {place + 1}: {bad[:60]!r} is no {type_}")
@@ -217,11 +218,10 @@ def typed_column(texts: pa.Array, type_: str, place: int) -> pa.Array:
         values = _CONVERT[type_](texts)
     except (pa.ArrowInvalid, DataError) as error:
         raise DataError(f"column {place + 1}: {error}") from None
-    kind = _KINDS[type_]
+    kind = KIND_OF_TYPE[type_]
     return column_of_kinds(pa.array([kind] * len(texts), pa.int8()).to_numpy(), lambda _, mask: values)
 
 
-_KINDS = {"string": STR, "int": INT, "float": FLOAT, "bool": BOOL, "iri": IRI_KIND}
 _CONVERT: dict[str, Callable[[pa.Array], pa.Array]] = {
     "string": lambda texts: texts,
     "iri": lambda texts: pc.replace_substring_regex(texts, r"^<(.*)>$", r"\1"),
@@ -267,7 +267,7 @@ def _json_cells(value: Any, columns: tuple[str | int, ...] | None) -> list[Any]:
 
 
 def _json_typed(cell: Any, type_: str, place: int) -> Any:
-    """A value of JSON as the type of its column: text is read as in CSV, an integer may be a float."""
+    """A JSON value as the type of its column: text is read as in CSV, and an integer may be a float."""
     if type_ == "auto" or (type_ == "string" and isinstance(cell, str)):
         return cell
     if type_ == "float" and type(cell) is int:
@@ -277,6 +277,4 @@ def _json_typed(cell: Any, type_: str, place: int) -> Any:
         return cell
     if not isinstance(cell, str):
         raise DataError(f"column {place + 1}: {cell!r:.60} is no {type_}")
-    from tidelog.formats.batch import values_of
-
     return values_of(typed_column(pa.array([cell], pa.string()), type_, place))[0]

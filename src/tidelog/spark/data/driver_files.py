@@ -1,4 +1,4 @@
-"""Parquet files that belong together, read without Spark."""
+"""Parquet files that the driver reads and writes by itself, without a job of Spark."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+
+def write_part(folder: Path, table: pa.Table) -> None:
+    """Write a table as the only part of a new data set."""
+    folder.mkdir(parents=True)
+    pq.write_table(table, folder / "part-00000.parquet")
 
 
 def read_together(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa.Table:

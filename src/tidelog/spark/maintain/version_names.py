@@ -8,14 +8,14 @@ from pathlib import Path
 from tidelog.program.catalogue import NamesInUse, name_of
 from tidelog.program.graph import RuleGraph
 from tidelog.spark.data.term_lookup import values_that_name
-from tidelog.spark.stored.keyed_files import Columns, Files, TooMuch
+from tidelog.spark.stored.keyed_files import ColumnCache, Files, TooManyFacts
 from tidelog.spark.stored.version_history import Version
 
 # A name that so many facts have counts as in use, even if some of them have been deleted since.
 _MANY = 1_000_000
 
 
-def names_in_version(root: Path, version: Version, graph: RuleGraph, columns: Columns) -> NamesInUse:
+def names_in_version(root: Path, version: Version, graph: RuleGraph, columns: ColumnCache) -> NamesInUse:
     """The names that a version of a materialisation uses."""
 
     def names_in_facts(start: str) -> Iterator[str]:
@@ -36,5 +36,5 @@ def _used(files: Files, name: str, column: int, ids: Iterable[int]) -> set[int]:
     """The ids among these that facts of a predicate have in a column."""
     try:
         return {fact[column] for fact in files.matching(name, (column,), {(id_,) for id_ in ids})}
-    except TooMuch:
+    except TooManyFacts:
         return set(ids)
