@@ -24,7 +24,7 @@ from naive import State, Update, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, ParseError, StratificationError, TidelogError
 from tidelog.engine.algorithms.choice import Algorithm
 from tidelog.engine.transaction import Transaction
-from tidelog.runtime.base_lock import IN_WORK
+from tidelog.runtime.knowledge_lock import IN_WORK
 
 Inject = Callable[..., AbstractContextManager[Trigger]]
 

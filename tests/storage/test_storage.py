@@ -109,7 +109,7 @@ def test_every_value_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_options_and_numbers_of_rules(home: Path) -> None:
     kb = KnowledgeBase.open(home)
-    options = image_of(kb).options
+    options = image_of(kb._knowledge).options
     assert options == {
         "maintenance": "backward-forward-counting",
         "modules": True,

@@ -339,7 +339,7 @@ def test_a_dropped_knowledge_base_needs_no_search_for_cycles(home: Path) -> None
 def test_a_closed_journal_writes_nowhere(home: Path, tmp_path: Path) -> None:
     """The next file that is opened gets the descriptor of the one that was closed."""
     kb = KnowledgeBase.open(home, journal=True)
-    record = kb._home
+    record = kb._knowledge.home
     assert record is not None
     kb.close()
     with (tmp_path / "other").open("w+b") as file:

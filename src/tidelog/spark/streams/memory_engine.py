@@ -18,7 +18,6 @@ from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.errors import TidelogError
 from tidelog.facts.results import Change
 from tidelog.formats import Update
-from tidelog.live.streams import Stream
 from tidelog.live.update_sources import UpdateMapping
 from tidelog.spark.streams.inbox import Inbox
 from tidelog.spark.streams.sink import Quarantine, Sink
@@ -130,7 +129,7 @@ class MemoryEngine(StreamEngine):
 
     def _apply_all(self) -> None:
         pieces = _Pieces(self._arrivals)
-        changes = Stream(self.kb, pieces, marking=True)
+        changes = self.kb.stream(pieces)
         finished = 0
         while True:
             try:
