@@ -16,7 +16,7 @@ import tidelog
 from tidelog import TidelogError
 from tidelog.closures import history
 from tidelog.closures.closure import Closure
-from tidelog.closures.directed import DirectedClosure
+from tidelog.closures.directed import DirectedGraph
 from tidelog.engine import engine
 from tidelog.engine.modules import closure_node as closures
 from tidelog.facts.results import Change
@@ -225,7 +225,7 @@ def test_too_little_memory_for_a_change_leaves_it_to_be_read_later(monkeypatch: 
 
 
 def test_a_change_is_readable_where_the_closure_could_not_be_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    closure = DirectedClosure()
+    closure = Closure(DirectedGraph())
     change = closure.apply(([], []), ([1, 2], [2, 3]))
     reload = Closure._reload
 
@@ -238,7 +238,7 @@ def test_a_change_is_readable_where_the_closure_could_not_be_put_back(monkeypatc
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(DirectedClosure, "_compare", fail)
+        patch.setattr(DirectedGraph, "_compare", fail)
         patch.setattr(Closure, "_reload", fail_for)
         with pytest.raises(MemoryError):
             closure.apply(([1], [2]), ([3], [4]))
@@ -246,10 +246,11 @@ def test_a_change_is_readable_where_the_closure_could_not_be_put_back(monkeypatc
 
 
 def test_a_closure_cannot_be_read_halfway(monkeypatch: pytest.MonkeyPatch) -> None:
-    closure = DirectedClosure()
+    graph = DirectedGraph()
+    closure = Closure(graph)
     change = closure.apply(([], []), ([1, 2], [2, 3]))
-    closure.breathe = change.added
+    graph.breathe = change.added
     with pytest.raises(TidelogError, match="within the update"):
         closure.apply(([], []), ([3], [4]))
-    closure.breathe = lambda: None
+    graph.breathe = lambda: None
     assert len(change.added()[0]) == 3

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tidelog.closures.closure_change import ClosureChange
+from tidelog.closures.history import ClosureChange
 from tidelog.engine.modules.replacement import MissingPairs
 from tidelog.engine.outcome import LateRows
 from tidelog.engine.transaction import Transaction

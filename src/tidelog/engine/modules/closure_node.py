@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tidelog.closures.closure import Closure, Watch, watch_nothing
-from tidelog.closures.directed import DirectedClosure
+from tidelog.closures.closed_graph import NO_EDGES, Watch, watch_nothing
+from tidelog.closures.closure import Closure
+from tidelog.closures.directed import DirectedGraph
 from tidelog.closures.readable import ReadableClosure
-from tidelog.closures.symmetric import SymmetricClosure
+from tidelog.closures.symmetric import SymmetricGraph
 from tidelog.engine.compiled import CompiledRule, Node, normal_form
 from tidelog.engine.deltas import Changed, RuleChange
 from tidelog.engine.modules.closure_deltas import PIECE, ClosureDelta, LazyRows, TurnedRows
@@ -466,10 +467,10 @@ class ClosureNode:
             self.take_over()
 
     def _empty_closure(self) -> Closure:
-        kind = SymmetricClosure if self.module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedClosure
-        closure = kind("closure" if self.module.diagonal is Diagonal.CLOSURE else "given")
-        closure.breathe = self._breathe
-        return closure
+        kind = SymmetricGraph if self.module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedGraph
+        graph = kind("closure" if self.module.diagonal is Diagonal.CLOSURE else "given")
+        graph.breathe = self._breathe
+        return Closure(graph)
 
     def _breathe(self) -> None:
         self._store.breathe()
@@ -483,4 +484,3 @@ class ClosureNode:
 
 
 _NO_CHANGE = RuleChange()
-NO_EDGES = (np.empty(0, np.int32), np.empty(0, np.int32))
