@@ -13,10 +13,9 @@ import pytest
 import tidelog
 from tidelog import LimitError
 from tidelog.closures import closed_graph
-from tidelog.engine.modules import closure_deltas as closure_changes
 from tidelog.engine.modules import closure_node as closures
-from tidelog.engine.modules import replacement
-from tidelog.engine.transaction import Limits
+from tidelog.engine.modules import pair_sets
+from tidelog.engine.runner import Limits
 from tidelog.machine.jit import JIT_DISABLED
 
 PATH = "p(X, Z) :- p(X, Y), p(Y, Z)."
@@ -35,9 +34,8 @@ def chain(first: int, last: int) -> Pairs:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(closed_graph, "SLICE", 50)
-    for module in (closure_changes, closures):
+    for module in (pair_sets, closures):
         monkeypatch.setattr(module, "PIECE", 20)
-    monkeypatch.setattr(replacement, "_PIECE", 20)
 
 
 LENGTH = 100 if JIT_DISABLED else 1000

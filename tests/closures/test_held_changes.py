@@ -17,8 +17,8 @@ from tidelog import TidelogError
 from tidelog.closures import history
 from tidelog.closures.closure import Closure
 from tidelog.closures.directed import DirectedGraph
-from tidelog.engine import engine
-from tidelog.engine.modules import closure_node as closures
+from tidelog.engine import rows as lazy_rows
+from tidelog.engine.runner import Limits
 from tidelog.facts.results import Change
 from tidelog.machine.jit import JIT_DISABLED
 
@@ -45,8 +45,7 @@ STEPS = 12 if JIT_DISABLED else 40
 @pytest.fixture(autouse=True)
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever can stay virtual does."""
-    monkeypatch.setattr(closures, "LAZY_FROM", -1)
-    monkeypatch.setattr(engine, "LAZY_FROM", -1)
+    monkeypatch.setattr(lazy_rows, "LAZY_FROM", -1)
 
 
 def all_facts(kb: tidelog.KnowledgeBase) -> Facts:
@@ -133,10 +132,10 @@ def test_changes_are_exact_in_another_thread(program: str) -> None:
     for told in history_of(kb, choose, program, rules=False):
         held.append(told)
         if choose.random() < 0.3:
-            kb._engine.limits = tidelog.engine.transaction.Limits(max_facts=0)
+            kb._engine.limits = Limits(max_facts=0)
             with pytest.raises(tidelog.LimitError):
                 kb.update(**random_update(choose, base_of(program)))
-            kb._engine.limits = tidelog.engine.transaction.Limits()
+            kb._engine.limits = Limits()
     done.set()
     for reader in readers:
         reader.join()
@@ -249,8 +248,8 @@ def test_a_closure_cannot_be_read_halfway(monkeypatch: pytest.MonkeyPatch) -> No
     graph = DirectedGraph()
     closure = Closure(graph)
     change = closure.apply(([], []), ([1, 2], [2, 3]))
-    graph.breathe = change.added
+    graph.pause = change.added
     with pytest.raises(TidelogError, match="within the update"):
         closure.apply(([], []), ([3], [4]))
-    graph.breathe = lambda: None
+    graph.pause = lambda: None
     assert len(change.added()[0]) == 3

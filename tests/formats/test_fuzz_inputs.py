@@ -9,13 +9,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from places import worker
 from soaking import soak_seconds, tell
 
-WORKER = worker("fuzz_worker.py")
+WORKER = Path(worker("fuzz_worker.py"))
 CASES = {"arrays": 1500, "ipc": 150, "parquet": 150, "files": 300, "updates": 150, "spool": 300}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import tidelog
 from tidelog import LimitError
-from tidelog.engine.transaction import Limits
+from tidelog.engine.runner import Limits
 from tidelog.language import parse_program
 from tidelog.language.syntax import Atom
 from tidelog.program import plan as planning

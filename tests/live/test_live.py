@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-import tidelog.engine.transaction
+import tidelog.engine.jobs
 import tidelog.facts.encoding
 import tidelog.live.backlog
 import tidelog.live.fully_dynamic
@@ -558,8 +558,8 @@ def test_a_window_that_is_shut_lets_nothing_in() -> None:
     with window:
         assert taken == [2, 1]
         waiting.append(3)
-        with window.alone():
-            with window, window.alone():
+        with window.using_terms():
+            with window, window.using_terms():
                 window.use()
             window.use()
             assert waiting == [3]
@@ -587,7 +587,7 @@ def test_a_window_that_is_shut_lets_nothing_in() -> None:
 )
 def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, left = 0, []
-    run_rounds = tidelog.engine.transaction.run_rounds
+    run_rounds = tidelog.engine.jobs.run_rounds
 
     def submit_and_run(*arguments: object) -> int:
         nonlocal calls
@@ -601,7 +601,7 @@ def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, mon
 
     kb = KnowledgeBase(rules, modules=False)
     live = kb.live()
-    monkeypatch.setattr(tidelog.engine.transaction, "run_rounds", submit_and_run)
+    monkeypatch.setattr(tidelog.engine.jobs, "run_rounds", submit_and_run)
     live.submit(add=chain(5))
     live.settle()
     live.settle()

@@ -23,16 +23,13 @@ from tidelog.program.graph import Component, RuleGraph
 from tidelog.spark.data.dictionary import Dictionary, Fields, fields_of, value_of
 from tidelog.spark.data.fact_records import ARROW_RECORD, record_batch
 from tidelog.spark.data.parquet_reading import read_together
-from tidelog.spark.maintain.layers import Layer, Stored
-from tidelog.spark.maintain.rule_versions import RuleChanges, changed_rules
+from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of, key_of
 from tidelog.spark.materialise.materialiser import constants_of
-from tidelog.spark.small.constant_lookup import ids_of, key_of
-from tidelog.spark.small.keyed_files import Files, TooMuch
-from tidelog.spark.small.parquet_columns import Columns
-from tidelog.spark.small.record_encoding import GIVE, TAKE
-from tidelog.spark.small.small_component import Row
-from tidelog.spark.small.small_run import rows_table
+from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
 from tidelog.spark.small.small_update import Outcome, SmallUpdate, carry_out
+from tidelog.spark.small.touched_facts import Row, rows_table
+from tidelog.spark.stored.keyed_files import Columns, Files, TooMuch
+from tidelog.spark.stored.layers import Layer, Stored
 from tidelog.values import IRI, Literal, Value
 
 
@@ -80,13 +77,11 @@ class Folder:
             self._root,
             self._columns,
             self.stored,
-            tuple(self._dictionary.parts),
-            self._dictionary.size,
+            self._dictionary,
             self._ids,
             rules,
             [*plain_ones, *self._graph.components_in_order()],
             most,
-            self._dictionary.floats,
         )
         outcome = carry_out(small, _records(update))
         self._extend(outcome.terms)

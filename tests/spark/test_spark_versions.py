@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import ArityError, ParseError, StorageError, StratificationError, UnknownRuleError
 from tidelog.spark import Materialisation, Options
-from tidelog.spark.maintain import compaction
-from tidelog.spark.maintain.compaction import FEW_ROWS, MOST_LAYERS
-from tidelog.spark.maintain.version_history import MANIFEST, History
+from tidelog.spark.stored import compaction
+from tidelog.spark.stored.compaction import FEW_ROWS, MOST_LAYERS
+from tidelog.spark.stored.version_history import MANIFEST, History
 from tidelog.storage.folder_lock import FolderLock
 from tidelog.values import IRI, Literal
 
@@ -89,7 +89,7 @@ def test_what_is_refused_changes_nothing(spark: SparkSession, made: Materialisat
         made.update(remove_rules="edge(X, Y) :- path(X, Y).")
     with pytest.raises(StratificationError):
         made.update(add_rules="edge(X, Y) :- link(X, Y), not path(X, Y).")
-    with FolderLock(made._history.folder, exclusive=True), pytest.raises(StorageError, match="is in use by"):
+    with FolderLock.for_writing(made._history.folder), pytest.raises(StorageError, match="is in use by"):
         made.update(add={"edge": [("q", "r")]})
     with pytest.raises(StorageError, match="holds a materialisation already"):
         Materialisation.create(spark, str(made._history.folder))

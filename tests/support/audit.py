@@ -28,11 +28,12 @@ from tidelog.machine import index_fields as X
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.jit import address
+from tidelog.program.catalogue import numbers_by_key
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Kind, recognise_cores, recognise_whole
 from tidelog.program.plan import Plan, make_plan
+from tidelog.store.indexes import Index
 from tidelog.store.relation import Relation
-from tidelog.store.relation_parts import Index
 
 Counts = dict[tuple[Constant, ...], tuple[int, int]]
 
@@ -51,9 +52,9 @@ def fingerprint(kb: KnowledgeBase) -> dict[str, Any]:
         "rules": {number: str(rule) for number, rule in engine.graph.rules.items()},
         "next rule": engine.graph.next_number,
         "prefixes": dict(kb.prefixes),
-        "arities": dict(kb._arities),
+        "arities": dict(kb._catalogue.arities),
         "errors": kb._errors,
-        "keys": dict(kb._keys),
+        "keys": dict(kb._catalogue.rule_numbers),
     }
 
 
@@ -116,8 +117,8 @@ def _audit_arrays(relation: Relation) -> None:
     fields = relation.fields
     assert fields[R.CELLS] == address(relation.cells), relation.name
     assert fields[R.CAPACITY] == len(relation.cells), relation.name
-    assert fields[R.KEYS] == address(relation._keys), relation.name
-    assert fields[R.FACTS] == address(relation._facts), relation.name
+    assert fields[R.KEYS] == address(relation.table.keys), relation.name
+    assert fields[R.FACTS] == address(relation.table.facts), relation.name
     assert 0 <= fields[R.COUNT] <= len(relation.cells), relation.name
     assert fields[R.QUEUE_COUNT] == fields[R.BATCH_COUNT] == 0, f"facts wait in {relation.name}"
     assert all(index.fields[X.SLOTS] == address(index.slots) for index in relation.indexes), relation.name
@@ -142,12 +143,12 @@ def _audit_flags(engine: Engine, relation: Relation) -> None:
 def _audit_table(engine: Engine, relation: Relation) -> None:
     rows = np.ascontiguousarray(relation.cells[: relation.count, : relation.arity])
     assert (engine.store.find_facts(relation, rows) == np.arange(relation.count)).all(), f"{relation.name}: hash table"
-    assert np.count_nonzero(relation._keys != R.EMPTY) == relation.count, f"{relation.name}: keys without facts"
+    assert np.count_nonzero(relation.table.keys != R.EMPTY) == relation.count, f"{relation.name}: keys without facts"
 
 
 def _audit_index(relation: Relation, index: Index) -> None:
     """Every record is in exactly one chain, among records with the same key, and each key has one chain."""
-    link = relation._first_link_column() + relation.indexes.index(index)
+    link = relation.first_link_column + list(relation.indexes).index(index)
     columns = list(index.columns)
     seen: set[int] = set()
     keys: set[tuple[int, ...]] = set()
@@ -204,17 +205,17 @@ def _audit_modules(engine: Engine, may_be_opened: bool) -> None:
         assert (node.module, node.rules) == (module, rules)
         assert all(closures.get(twin) is node for twin in component.predicates)
         fresh = ClosureNode(engine.store, node.module, rules)
-        fresh.closure.apply(([], []), fresh._edges(engine.store.relation(node.base_predicate, 2).rows()))
+        fresh.closure.apply(([], []), fresh.base.edges(node.base.rows()))
         for name, view in fresh.views():
             shown = engine.store.relation(name, 2).closure
             assert shown is not None
             assert set(_pairs(view)) == set(_pairs(shown)), f"{name}: pairs of the closure"
-    for core in engine.cores._each():
+    for core in engine.cores.each():
         component = engine.graph.component(core.module.predicate)
         assert core.module in recognise_cores(component, engine.graph.rules)
         assert core.rules == engine.cores._rules(engine.graph, core.module)
         fresh = type(core)(engine.store, core.module, core.rules)
-        fresh.closure.apply(([], []), fresh._edges(engine.store.relation(core.base_predicate, 2).rows()))
+        fresh.closure.apply(([], []), fresh.base.edges(core.base.rows()))
         for (name, view), (_, shown) in zip(fresh.views(), core.views(), strict=True):
             assert set(_pairs(view)) == set(_pairs(shown)), f"{name}: pairs of the core"
             assert engine.store.relation(name, 2).count == 0, name
@@ -252,10 +253,10 @@ def _steps(plan: Plan) -> list[str]:
 
 def _audit_names(kb: KnowledgeBase) -> None:
     engine = kb._engine
-    assert kb._keys == kb._rule_keys()
+    assert kb._catalogue.rule_numbers == numbers_by_key(kb._engine.graph.rules)
     for name, relation in engine.store.named().items():
         assert engine.store.relations[relation.number] is relation
-        assert name.startswith("#") or relation.count == 0 or kb._arities[name] == relation.arity
+        assert name.startswith("#") or relation.count == 0 or kb._catalogue.arities[name] == relation.arity
 
 
 # Against the oracle
@@ -263,12 +264,12 @@ def _audit_names(kb: KnowledgeBase) -> None:
 
 def explicit_facts(kb: KnowledgeBase) -> Database:
     """E, by resolved predicate."""
-    return without_empty(database({name: list(kb.explicit(name)) for name in kb._arities}))
+    return without_empty(database({name: list(kb.explicit(name)) for name in kb._catalogue.arities}))
 
 
 def all_facts(kb: KnowledgeBase) -> Database:
     """I, by resolved predicate."""
-    return without_empty(database({name: list(kb.facts(name)) for name in kb._arities}))
+    return without_empty(database({name: list(kb.facts(name)) for name in kb._catalogue.arities}))
 
 
 def _audit_facts(kb: KnowledgeBase) -> None:
@@ -281,18 +282,18 @@ def _audit_counters(kb: KnowledgeBase) -> None:
     engine = kb._engine
     facts = all_facts(kb)
     expected: dict[str, Counter[tuple[tuple[Constant, ...], int]]] = {}
-    for number, counter in engine.counted.items():
+    for number, counter in engine.maintenance.counted.items():
         rule = engine.graph.rule(number)
         if engine.closures.get(rule.head.predicate) is None:
             for derivation in derivations(rule, facts, kb._functions):
                 if derivation is not None and counter >= 0:
                     name, row = derivation.head
                     expected.setdefault(name, Counter())[row, counter] += 1
-    for core in engine.cores._each():
+    for core in engine.cores.each():
         for predicate, (_, view) in zip(core.module.predicates, core.views(), strict=True):
             for pair in _pairs(view):
                 expected.setdefault(predicate, Counter())[_decoded(engine, pair), 0] += 1
-    for closure in (*engine.closures._each(), *engine.cores._each()):
+    for closure in (*engine.closures.each(), *engine.cores.each()):
         _audit_bases(kb, closure, facts)
     for relation in _lasting(engine):
         if _has_live_counters(engine, relation):
@@ -311,7 +312,7 @@ def _agrees(count: int, derivations: int) -> bool:
 def _audit_bases(kb: KnowledgeBase, closure: ClosureNode, facts: Database) -> None:
     """A base holds what is given, each pair with the number of its derivations where these are counted."""
     engine = kb._engine
-    for base in closure.bases:
+    for base in closure.base.nodes:
         (predicate,), (relation,) = base.predicates, base.relations
         wanted: Counter[tuple[Constant, ...]] = Counter()
         for number, rule in closure.rules.items():
@@ -323,15 +324,15 @@ def _audit_bases(kb: KnowledgeBase, closure: ClosureNode, facts: Database) -> No
             rule = closure.rules[twin.copy]
             if rule.head.predicate == predicate:
                 turns = rule.head.arguments != next(body_atoms(rule)).arguments
-                for row in closure.explicit_relation(twin.predicate).rows().tolist():
+                for row in closure.base.explicit_relation(twin.predicate).rows().tolist():
                     wanted[_decoded(engine, row[::-1] if turns else row)] += 1
-        explicit = {_decoded(engine, row) for row in closure.explicit_rows(predicate).tolist()}
+        explicit = {_decoded(engine, row) for row in closure.base.explicit_rows(predicate).tolist()}
         assert explicit == explicit_facts(kb).get(predicate, set()), relation.name
         assert {_decoded(engine, row) for row in relation.rows().tolist()} == explicit | set(wanted), relation.name
         if (
             relation.has_counters
             and (number := min(closure.rules, default=0))
-            and engine.counted.get(number) is not None
+            and engine.maintenance.counted.get(number) is not None
         ):
             counted = {row: counts[0] for row, counts in _counts(engine, relation).items() if counts[0]}
             assert counted.keys() == wanted.keys(), relation.name
@@ -353,7 +354,7 @@ def _audit_ranks(kb: KnowledgeBase) -> None:
         ranks = {(r.name, row): rank for r in relations for row, (rank, _) in _ranks(engine, r).items()}
         needy = {(r.name, row) for r in relations for row, (_, needs) in _ranks(engine, r).items() if needs}
         # A rule that has come out of a recursion is counted only when its component is next in work.
-        for number in [number for number in component.rules if engine.counted.get(number) == NO_COUNTER]:
+        for number in [number for number in component.rules if engine.maintenance.counted.get(number) == NO_COUNTER]:
             for derivation in derivations(engine.graph.rule(number), facts, kb._functions):
                 if derivation is not None and derivation.head in needy:
                     rank = ranks[derivation.head]
@@ -375,13 +376,13 @@ def _ranks(engine: Engine, relation: Relation) -> dict[tuple[Constant, ...], tup
 def _keeps_ranks(engine: Engine, relation: Relation) -> bool:
     """Whether ranks lie where the recursive counter would: the derivations of recursive rules are not counted."""
     rules = engine.graph.producers(relation.name)
-    return relation.has_counters and any(engine.counted.get(number) == NO_COUNTER for number in rules)
+    return relation.has_counters and any(engine.maintenance.counted.get(number) == NO_COUNTER for number in rules)
 
 
 def _has_live_counters(engine: Engine, relation: Relation) -> bool:
     """Whether an algorithm keeps the counters: rules may have been counted once, and be counted anew when needed."""
     producers = engine.graph.producers(relation.name)
-    counters = [engine.counted.get(number) for number in producers]
+    counters = [engine.maintenance.counted.get(number) for number in producers]
     counted = any(counter is not None and counter >= 0 for counter in counters)
     return relation.has_counters and counted and not is_closure(engine, relation)
 

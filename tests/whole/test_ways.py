@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 import tidelog.engine.aggregates
-import tidelog.engine.outcome
 import tidelog.engine.reclaiming
-import tidelog.engine.transaction
+import tidelog.engine.rows
+import tidelog.engine.runner
 import tidelog.explain.backwards
 import tidelog.live.fully_dynamic
 import tidelog.machine.growth
@@ -31,7 +31,7 @@ from moments import Onlooker
 from places import BY_HAND
 from soaking import seeds, soak_seconds
 from tidelog.closures import directed
-from tidelog.program.maintenance import MAINTENANCE
+from tidelog.engine.algorithm_names import MAINTENANCE
 from ways import WAYS, Setting
 from ways_elsewhere import Elsewhere
 
@@ -44,11 +44,11 @@ TIGHT = [
     (tidelog.explain.backwards, "SEARCHED_PAIRS", 0),
     (tidelog.live.fully_dynamic, "SLICE", 3),
     (tidelog.engine.aggregates, "LEAST_CHANGE", 0),
-    (tidelog.engine.outcome, "LAZY_FROM", 2),
+    (tidelog.engine.rows, "LAZY_FROM", 2),
     (tidelog.engine.reclaiming, "WORTH_FROM", 1),
     (tidelog.engine.reclaiming, "WORTH_PER_CELL", 0),
     (tidelog.engine.reclaiming, "WORTH_PER_TERM", 0),
-    (tidelog.engine.transaction, "BUDGET", 5),
+    (tidelog.engine.runner, "BUDGET", 5),
     (tidelog.machine.growth, "PIECE", 4),
     (tidelog.store.pair_bits, "PAIRS_FROM", 2),
     (tidelog.store.relation, "COMPACT_FROM", 4),

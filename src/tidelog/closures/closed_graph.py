@@ -17,7 +17,7 @@ from tidelog.closures import closure_registers as C
 from tidelog.closures.differences import CYCLIC, clear_log, list_changed, settle_diagonal
 from tidelog.closures.edges import Edges, Ints, as_edges, located
 from tidelog.closures.memory import Memory
-from tidelog.machine.growth import Breathe, no_breath
+from tidelog.machine.growth import Pause, no_pause
 from tidelog.machine.jit import address
 
 Diagonal = Literal["closure", "given"]
@@ -55,7 +55,7 @@ class ClosedGraph(ABC):
         self.diagonal: Diagonal = diagonal
         self.memory = Memory(self.directed, capacity)
         self.crowded = False  # most nodes have lost their last edge
-        self.breathe: Breathe = no_breath  # called between two kernels
+        self.pause: Pause = no_pause  # called between two kernels
         self.watch: Watch = watch_nothing
         self._initial_capacity = capacity
         self._pairs = 0  # of different nodes
@@ -147,7 +147,7 @@ class ClosedGraph(ABC):
 
     def _changed_nodes(self) -> Ints:
         """The members of all components that may have changed."""
-        nodes = np.empty(self.memory[C.NODES], np.int32)
+        nodes = np.empty(self.memory[C.NODES] if self.memory[C.TOUCHED] else 0, np.int32)
         return nodes[: list_changed(self.memory.m, address(nodes))]
 
     def _settle_diagonal(self, ends: Ints) -> None:
@@ -209,7 +209,7 @@ class ClosedGraph(ABC):
         """Run a kernel, making room whenever it asks, until it is done or gives up. Returns how far it came."""
         begin = 0
         while True:
-            self.breathe()
+            self.pause()
             begin = kernel(self.memory.m, *arguments, begin)
             status = self.memory[C.STATUS]
             if status in (C.DONE, C.TOO_MUCH):

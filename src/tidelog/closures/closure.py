@@ -17,7 +17,7 @@ from tidelog.closures.edges import Edges, as_edges, difference, union
 from tidelog.closures.history import ClosureChange, History, Moment, Past
 from tidelog.closures.readable import ReadableClosure
 from tidelog.errors import TidelogError
-from tidelog.machine.growth import Breathe, no_breath
+from tidelog.machine.growth import Pause, no_pause
 from tidelog.machine.jit import address
 from tidelog.runtime.thread_locks import ThreadLock
 
@@ -107,7 +107,7 @@ class Closure(ReadableClosure):
         return self._history.now
 
     @contextmanager
-    def at(self, moment: Moment, look: Breathe = no_breath) -> Iterator[Closure]:
+    def at(self, moment: Moment, look: Pause = no_pause) -> Iterator[Closure]:
         """The closure as it was at a moment, with the change that led there as its last: the closure itself, which
         nobody changes meanwhile, or a copy of what it was. `look` may raise while the copy is made.
         """

@@ -152,29 +152,21 @@ class DirectedGraph(ClosedGraph):
         if pool == C.SAVED:
             self.memory.lengthen_rows(C.SAVED, needed)
         elif pool in (C.FORWARD, C.BACKWARD):
-            self._make_room_for_words(pool, needed)
+            self._lay_out(pool, needed)
         else:
             super()._make_room(pool, needed)
-
-    def _make_room_for_words(self, rows: C.Pool, needed: int) -> None:
-        memory = self.memory
-        gaps = memory.used(rows) - self._sparse_words(rows)
-        if memory.width(rows) or 4 * gaps > memory.used(rows) or self._width(rows, needed, memory[C.NODES]):
-            self._lay_out(rows, needed)
-        else:
-            memory.lengthen_rows(rows, needed)
 
     # --- what changed -------------------------------------------------------------------------------------------------
 
     def _compare(self) -> tuple[int, int]:
         nodes = self._changed_nodes()
         begin, appeared, vanished = 0, 0, 0
-        while True:
+        while begin < len(nodes):
+            if begin:
+                self._report_progress()
             begin, more, less = compare(self.memory.m, address(nodes), len(nodes), begin)
             appeared, vanished = appeared + more, vanished + less
-            if self.memory[C.STATUS] == C.DONE:
-                return appeared, vanished
-            self._report_progress()
+        return appeared, vanished
 
     def _emitter(self, appeared: bool) -> Emitter:
         nodes = self._changed_nodes()

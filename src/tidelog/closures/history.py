@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidelog.closures.edges import Edges, Ints, packed, unpacked
-from tidelog.machine.growth import Breathe, no_breath
+from tidelog.machine.growth import Pause, no_pause
 
 if TYPE_CHECKING:
     from tidelog.closures.closed_graph import ClosedGraph
@@ -125,7 +125,7 @@ class ClosureChange:
         pairs = self.rows(added, self.count(added))
         return pairs[:, 0].copy(), pairs[:, 1].copy()
 
-    def rows(self, added: bool, most: int, look: Breathe = no_breath) -> Ints:
+    def rows(self, added: bool, most: int, look: Pause = no_pause) -> Ints:
         """The first pairs that appeared, or that vanished, one in each row. `look` may raise between two pieces."""
         rows = np.empty((min(most, self.count(added)), 2), np.int32)
         if len(rows) == 0:

@@ -1,4 +1,4 @@
-"""The components that an update still has to come to (ZodiacEdge, Algorithm 4, made while it runs)."""
+"""The components that an update has yet to visit (the plan of ZodiacEdge, Algorithm 4, made while it runs)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Agenda:
         name = component.predicates[0]
         if name not in self._waiting:
             self._waiting.add(name)
-            # A predicate that no rule mentions depends on nothing and nothing on it.
+            # A predicate that no rule mentions depends on nothing, and nothing depends on it.
             known = bool(component.rules) or bool(self._graph.readers(name))
             heapq.heappush(self._heap, (self._graph.position(name) if known else -(1 << 62), name))
 

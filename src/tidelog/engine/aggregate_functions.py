@@ -1,8 +1,8 @@
 """The aggregate functions on groups: `count sum min max avg median`.
 
-Integers stay integers (and a sum that leaves 64 bits fails the group); sums with floats are exactly rounded, so that
-they do not depend on the order of facts. Of `1` and `1.0`, equal in value, `min`, `max` and `median` take the
-integer. Columns of integers or of floats, which most are, are folded for all groups at once, but for sums of floats.
+Integers stay integers (and a sum that leaves 64 bits fails the group). Sums with floats are exactly rounded, so that
+they do not depend on the order of facts. Of `1` and `1.0`, which are equal in value, `min`, `max` and `median` take the
+integer. Columns of integers or of floats, as most are, are folded for all groups at once, except for sums of floats.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ _FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
 
 
 def _at_once(function: str, numbers: Numbers, starts: Integers) -> list[tuple[Numbers, Mask]]:
-    """The aggregates of groups of integers or of floats without Python objects: values of one type a group, and the
-    groups that they are right for. Groups for which none is need the long way.
+    """The aggregates of groups of integers or of floats, without Python objects: values of one type each, and the
+    groups that they are right for. Groups for which none are right go the long way.
     """
     sizes = _sizes(starts, len(numbers))
     if function in ("min", "max"):
@@ -129,7 +129,7 @@ def _medians(numbers: Numbers, starts: Integers, sizes: Integers) -> list[tuple[
 
 
 def _fold_long(function: str, terms: Terms, column: Cells) -> Value | None:
-    """The aggregate of one group of terms; None where it cannot be."""
+    """The aggregate of one group of terms; None where it has none."""
     try:
         return _FUNCTIONS[function](terms.table.decode_column(column))
     except GroupFailed:

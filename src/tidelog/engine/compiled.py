@@ -1,7 +1,7 @@
-"""Rules and components as the algorithms use them: plans that are made when they are first needed.
+"""Rules and components as the algorithms use them, with plans that are made when they are first needed.
 
-A rule with aggregates is two: one that derives groups into a relation of its own, which `engine.aggregates`
-maintains, and a plain rule that reads that relation. All algorithms see the second one only.
+A rule with aggregates becomes two: one that derives groups into a relation of its own, which `engine.aggregates`
+maintains, and a plain rule that reads that relation. The algorithms see only the second one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tidelog.engine.algorithms.policy import Costs, Counters
 from tidelog.language.syntax import Aggregate, Atom, Rule, Variable
 from tidelog.machine.jit import address
 from tidelog.program.normal_form import NormalRule, normalise
-from tidelog.program.plan import ALL, HEAD, Pivot, Plan, Start, make_plan
+from tidelog.program.plan import HEAD, Pivot, Plan, Start, make_plan
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 
-# The number of a rule that no program has: nobody is told of its work, and nothing else can be known by it.
+# The number of rules that no program has: their work is not reported, and they all share it.
 AUXILIARY = 0
 
 
@@ -38,10 +38,10 @@ class CompiledRule:
         self.words = 0  # that its plans take in the code
 
     def offset(self, pivot: Pivot) -> int:
-        """Where the plan from this pivot lies in the code; planned by the sizes that relations have now."""
+        """Where the plan from this pivot lies in the code. It is made for the sizes that relations have now."""
         offset = self._offsets.get(pivot)
         if offset is None:
-            self._store.look()
+            self._store.hooks.before_plan()
             plan = make_plan(self.normal, pivot, self.own, self._store.estimate)
             self.plans[pivot] = plan
             before = self._store.code.size
@@ -51,7 +51,7 @@ class CompiledRule:
         return offset
 
     def forget_plans(self) -> None:
-        """What the rule reads lies elsewhere now, or the plans do."""
+        """Plans are out of date: what the rule reads has moved, or the code has."""
         self._offsets.clear()
         self.words = 0
         self.plans.clear()
@@ -88,7 +88,7 @@ class RoundTable:
         return address(self._relations), len(self._relations), address(self._starts), address(self._plans)
 
     def places(self) -> tuple[int, int, int]:
-        """For one fact at a time: where in `starts` the plans of a relation are found, `starts`, and the plans."""
+        """For one fact at a time: the place of each relation in `starts`, `starts`, and the plans."""
         return address(self._places), address(self._starts), address(self._plans)
 
     def relations(self) -> tuple[int, int]:
@@ -96,8 +96,8 @@ class RoundTable:
 
 
 class HeadTable:
-    """The plans that look for a derivation of a given fact, by its relation: non-recursive rules first. With each goes
-    how many facts of the component an instance has.
+    """The plans that look for a derivation of a given fact, by its relation, non-recursive rules first; each with the
+    number of facts of the component that an instance has.
     """
 
     def __init__(self, store: Store, relations: list[Relation], rules: list[CompiledRule]) -> None:
@@ -133,11 +133,11 @@ class Node:
         self._rounds: dict[tuple[Counters, bool, frozenset[int]], RoundTable] = {}
         self._heads: dict[frozenset[int], HeadTable] = {}
         self.readers = self._readers()
-        self.aggregated: tuple[int, ...] = ()  # the rules that aggregates stand behind
+        self.aggregated: tuple[int, ...] = ()  # the rules that read groups of aggregates
         self.costs = Costs()
-        # The version of `CountedRules` in which its rules were last seen to be counted as its algorithm wants.
+        # The version of `CountedRules` in which its rules were last found to be counted as its algorithm wants.
         self.counted = -1
-        # Whether its rules also derive elsewhere, so that where they are counted says nothing of its own counters.
+        # Whether its rules also derive elsewhere: `CountedRules` then says nothing about its own counters.
         self.keeps_count_alone = False
 
     def _readers(self) -> dict[str, list[tuple[CompiledRule, Pivot]]]:
@@ -156,16 +156,21 @@ class Node:
 
     @property
     def ranked(self) -> bool:
-        """Whether the ranks of all of its facts say what they should; see `engine.algorithms.ranks`."""
+        """Whether the ranks of all of its facts can be trusted; see `engine.algorithms.ranks`."""
         return all(relation.ranked for relation in self.relations)
 
+    def complete_tables(self) -> None:
+        """From now on single facts of the component are looked for."""
+        for relation in self.relations:
+            relation.table.complete()
+
     def forget_plans(self) -> None:
-        """The plans of its rules lie elsewhere now."""
+        """The plans of its rules have moved."""
         self._rounds.clear()
         self._heads.clear()
 
     def rounds(self, counters: Counters, deleting: bool, without: frozenset[int] = frozenset()) -> RoundTable:
-        """The plans of its recursion, without some rules."""
+        """The plans of its recursion, without those of some rules."""
         key = (counters, deleting, without)
         if key not in self._rounds:
             rules = [rule for rule in self.recursive_rules if rule.number not in without]
@@ -202,17 +207,3 @@ def normal_form(rule: Rule, number: int) -> tuple[NormalRule, NormalRule | None]
     if not normal.aggregates:
         return normal, None
     return reader_of_groups(rule, number), normal
-
-
-__all__ = [
-    "ALL",
-    "AUXILIARY",
-    "HEAD",
-    "CompiledRule",
-    "HeadTable",
-    "Node",
-    "RoundTable",
-    "aggregates",
-    "group_predicate",
-    "normal_form",
-]

@@ -1,4 +1,4 @@
-"""The components of a program as algorithms take them: compiled when first needed, and kept while their rules stay."""
+"""The components of a program, compiled when they are first needed and kept for as long as their rules stay."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tidelog.engine.aggregates import AggregateRule
 from tidelog.engine.compiled import CompiledRule, Node, normal_form
+from tidelog.engine.modules.closure_registry import Closures
 from tidelog.engine.modules.cores import Cores
 from tidelog.errors import TidelogError
 from tidelog.language.syntax import Atom
@@ -17,15 +18,15 @@ from tidelog.store.store import Store
 class Nodes:
     """Compiled rules and components of a graph."""
 
-    def __init__(self, store: Store, graph: RuleGraph, cores: Cores) -> None:
+    def __init__(self, store: Store, graph: RuleGraph, closures: Closures, cores: Cores) -> None:
         self._store = store
         self._graph = graph
+        self._closures = closures
         self._cores = cores
         self._rules: dict[int, CompiledRule] = {}
         self._aggregates: dict[int, AggregateRule] = {}
         self._nodes: dict[str, tuple[Component, Node]] = {}  # by the first predicate
-        self._last: tuple[Component, frozenset[str]] | None = None
-        self._compared: tuple[frozenset[str], frozenset[str], bool] = (frozenset(), frozenset(), True)
+        self._own: dict[str, tuple[Component, frozenset[str]]] = {}  # by the first predicate
 
     def relation(self, predicate: str) -> Relation:
         """The relation of a predicate that facts or rules mention."""
@@ -48,10 +49,10 @@ class Nodes:
 
     def rule(self, number: int) -> CompiledRule:
         """A rule, as part of the component that its head is in now."""
-        own = self._own(self._graph.component(self._graph.rule(number).head.predicate))
+        own = self._predicates_of(self._graph.component(self._graph.rule(number).head.predicate))
         known = self._rules.get(number)
         recursive = self._graph.recursive(number)
-        if known is not None and self._same(known.own, own) and known.recursive == recursive:
+        if known is not None and known.own is own and known.recursive == recursive:
             return known
         normal, aggregate = normal_form(self._graph.rule(number), number)
         if aggregate is not None and number not in self._aggregates:
@@ -59,20 +60,17 @@ class Nodes:
         self._rules[number] = CompiledRule(self._store, number, normal, own, recursive)
         return self._rules[number]
 
-    def _own(self, component: Component) -> frozenset[str]:
-        """The predicates of a component: one set for all of its rules, which are asked for one after the other."""
-        if self._last is None or self._last[0] is not component:
-            self._last = component, frozenset(component.predicates)
-        return self._last[1]
-
-    def _same(self, one: frozenset[str], other: frozenset[str]) -> bool:
-        """Whether two components have the same predicates: asked by all of their rules, and found out once."""
-        if self._compared[0] is not one or self._compared[1] is not other:
-            self._compared = one, other, one == other
-        return self._compared[2]
+    def _predicates_of(self, component: Component) -> frozenset[str]:
+        """One set for all rules of a component, and the same one for as long as the predicates stay the same."""
+        first = component.predicates[0]
+        known = self._own.get(first)
+        if known is None or known[0] is not component:
+            own = frozenset(component.predicates)
+            known = self._own[first] = component, known[1] if known is not None and known[1] == own else own
+        return known[1]
 
     def aggregates_of(self, rules: Iterable[int]) -> Iterator[AggregateRule]:
-        """Those that stand behind the rules with aggregates among these."""
+        """The aggregates behind those of these rules that have some."""
         return (self._aggregates[number] for number in rules if number in self._aggregates)
 
     def node(self, predicate: str) -> Node:
@@ -86,7 +84,7 @@ class Nodes:
         node = Node(self._store, component.predicates, relations, rules)
         node.aggregated = tuple(number for number in component.rules if number in self._aggregates)
         if known is not None and known[0].predicates == component.predicates:
-            node.costs = known[1].costs  # with other rules, but what it took then is the best guess
+            node.costs = known[1].costs  # of other rules, but still the best guess
         self._nodes[component.predicates[0]] = (component, node)
         return node
 
@@ -98,8 +96,8 @@ class Nodes:
             self._rules.pop(number, None)
             self._aggregates.pop(number, None)
 
-    def forget_plans(self, predicate: str) -> tuple[str, ...]:
-        """The facts of a predicate lie elsewhere from now on: what reads or derives it is compiled again; its heads."""
+    def forget_plans(self, predicate: str) -> None:
+        """The facts of a predicate have moved: compile what reads or derives it again."""
         touched = (*self._graph.readers(predicate), *self._graph.producers(predicate))
         heads = tuple(dict.fromkeys(self._graph.rule(number).head.predicate for number in touched))
         for number in touched:
@@ -108,23 +106,27 @@ class Nodes:
             aggregate.forget_plans()
         for head in heads:
             self._nodes.pop(self._graph.component(head).predicates[0], None)
-        return heads
+        for closure in (*self._closures.of(heads), *self._cores.of(heads)):
+            closure.base.forget_plans()
 
     def words(self) -> int:
-        """The words of code that the plans of all rules take, without those of aggregates, which are few."""
+        """The words of code that the plans of all rules take; those of aggregates, which are few, are left out."""
         return sum(rule.words for rule in self._rules.values())
 
     def forget_all_plans(self) -> None:
-        """Plans are made anew when next needed."""
+        """Make all plans anew when they are next needed."""
         for rule in self._rules.values():
             rule.forget_plans()
         for aggregate in self._aggregates.values():
             aggregate.forget_plans()
         for _, node in self._nodes.values():
             node.forget_plans()
+        self._closures.forget_plans()
+        self._cores.forget_plans()
 
     def clear(self) -> None:
-        """Numbers of rules and names of relations will mean something else."""
+        """Numbers of rules and names of relations will mean something else from now on."""
         self._rules.clear()
         self._aggregates.clear()
         self._nodes.clear()
+        self._own.clear()

@@ -1,4 +1,4 @@
-"""Changing E: what of an update's facts was there or was not, component by component."""
+"""Explicit facts: reading them, and changing E by those of an update, component by component."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from tidelog.engine.compiled import Node
 from tidelog.engine.deltas import NOTHING, Explicit
 from tidelog.engine.outcome import Request
 from tidelog.engine.transaction import Transaction
+from tidelog.machine import flags as F
 from tidelog.machine.growth import pieces
 from tidelog.machine.jit import address
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.update_kernels import add_explicit, remove_explicit, set_facts
+
+
+def explicit_rows(relation: Relation) -> Cells:
+    """The rows of the explicit facts of a relation."""
+    records = relation.cells[: relation.count]
+    return records[(records[:, relation.flags_column] & F.EXPLICIT) != 0, : relation.arity]
 
 
 def apply_explicit(transaction: Transaction, node: Node, request: Request) -> Explicit:
@@ -38,23 +45,23 @@ def apply_explicit(transaction: Transaction, node: Node, request: Request) -> Ex
 
 def _change(transaction: Transaction, relation: Relation, rows: Cells, adding: bool) -> Cells:
     rows = np.ascontiguousarray(rows, np.int32)
-    transaction.reserve_log(len(rows))
-    relation.complete_table()
+    transaction.undo.reserve(len(rows))
+    relation.table.complete()
     result = np.empty(len(rows), np.int32)
     kernel: Callable[..., int] = add_explicit if adding else remove_explicit
     if adding:
         relation.reserve(len(rows))
     count, at_rows, at_result = 0, address(rows), address(result)
-    for first, last in pieces(len(rows), transaction.store.breathe):
+    for first, last in pieces(len(rows), transaction.store.hooks.between_pieces):
         at = at_rows + 4 * relation.arity * first
         count += kernel(transaction.machine, relation.number, at, last - first, at_result + 4 * count)
-    transaction.before.note_explicit_count(relation)
+    transaction.undo.note_explicit_count(relation)
     relation.explicit_count += count if adding else -count
     return result[:count]
 
 
 def _apart(gone: Cells, come: Cells) -> tuple[Cells, Cells]:
-    """Facts that went and facts that came, each once, without those that did both."""
+    """Facts that went and facts that came, without those that did both."""
     both = np.intersect1d(gone, come, assume_unique=True)
     if not len(both):
         return gone, come

@@ -1,4 +1,4 @@
-"""Whoever looks in while an update is in work: a stream that looks ahead, or the fully dynamic mode."""
+"""Who observes an update in work: a stream that looks ahead, or the live mode that takes new updates in."""
 
 from __future__ import annotations
 
@@ -9,50 +9,44 @@ if TYPE_CHECKING:
     from tidelog.engine.transaction import Transaction
 
 
-class Opening(Protocol):
-    """A context in which others may encode facts. It may be entered within itself."""
+class Window(Protocol):
+    """A context around the work, in which other threads may encode facts. It may be entered within itself."""
 
     def __enter__(self) -> object: ...
 
     def __exit__(self, *problem: object) -> object: ...
 
-    def alone(self) -> AbstractContextManager[None]:
-        """For what needs the terms: within, nobody else encodes anything. It may be entered within itself."""
+    def using_terms(self) -> AbstractContextManager[None]:
+        """Within, no other thread encodes anything. It may be entered within itself."""
 
 
-class Shut:
-    """The window of whoever takes nothing in."""
+class ClosedWindow(nullcontext[None]):
+    """The window of an update during which nobody else encodes anything."""
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *problem: object) -> None:
-        pass
-
-    def alone(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    def using_terms(self) -> AbstractContextManager[None]:
+        return self
 
 
-SHUT = Shut()
+CLOSED = ClosedWindow()
 
 
-class Attendant(Protocol):
-    """Somebody who looks in while an update is in work: between components, and whenever a kernel pauses."""
+class Observer(Protocol):
+    """Has its turn while an update is in work: between components, and whenever a kernel pauses."""
 
     @property
     def budget(self) -> int:
-        """Candidates that a kernel may look at before it pauses."""
+        """How many candidates a kernel may look at before it pauses."""
 
     @property
     def streams(self) -> bool:
         """Whether work is counted as for a stream, see `engine.marking.marking`."""
 
-    def attend(self, transaction: Transaction) -> None:
-        """May mark facts or wait, and raise to have the update rolled back; no kernel with state of its own may run."""
-
-    def breathe(self) -> None:
-        """Something long is done that cannot be left half done: may take new work in, and must not raise."""
-
     @property
-    def window(self) -> Opening:
-        """What is open while an update is in work, but for what needs the terms."""
+    def window(self) -> Window:
+        """Open while an update is in work, except around what needs the terms."""
+
+    def observe(self, transaction: Transaction) -> None:
+        """May mark facts or wait, and raise to have the update rolled back. Must not run a kernel that has state."""
+
+    def between_pieces(self) -> None:
+        """Called in long work that cannot be left half done: may take new updates in, and must not raise."""

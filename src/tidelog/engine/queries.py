@@ -9,7 +9,6 @@ import numpy as np
 
 from tidelog.engine.propagation.match_rows import matches
 from tidelog.engine.propagation.match_sets import HOLDING
-from tidelog.engine.transaction import Transaction
 from tidelog.language.syntax import Atom, Negation, Query, Rule, Variable, variables
 from tidelog.machine import registers as M
 from tidelog.program.normal_form import normalise
@@ -28,22 +27,22 @@ def answer_variables(query: Query) -> tuple[Variable, ...]:
 
 
 def answer_names(found: Sequence[Variable]) -> list[str]:
-    """The names under which answers hold variables: without `?`, except where `X` and `?X` both occur."""
+    """The names of variables in answers: without `?`, except where `X` and `?X` both occur."""
     written = {variable.name for variable in found}
     bare = [variable.name.removeprefix("?") for variable in found]
     return [variable.name if name in written else name for variable, name in zip(found, bare, strict=True)]
 
 
 def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells, int]:
-    """The names of the variables, each answer once, and how many matches failed because an expression had no value. A
+    """The names of the variables, each answer once, and how many matches failed since an expression had no value. A
     query without variables has one empty answer if it holds.
     """
     found = answer_variables(query)
     rule = normalise(Rule(Atom("#query", found), query.body))
     plan = make_plan(rule, ALL, (), engine.store.estimate)
-    transaction = Transaction(engine.store, engine.limits, engine.functions, engine.rule_text)
+    runner = engine.runner()
     with engine.store.borrowed():
         offset = engine.store.assemble(plan, None, rule.head.arguments, 0)
-        rows = matches(transaction, HOLDING, offset, len(found))
-    errors = int(transaction.machine[M.ERRORS])
+        rows = matches(runner, HOLDING, offset, len(found))
+    errors = int(runner.machine[M.ERRORS])
     return answer_names(found), np.unique(rows, axis=0) if found else rows[:1], errors

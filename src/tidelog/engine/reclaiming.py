@@ -1,14 +1,14 @@
-"""Terms that nothing uses any more are given back to the dictionary: when it is worth to look, and what is in use.
+"""Giving back terms that are no longer in use: when it is worth looking for them, and what is in use.
 
-Readings come and go, and each brings constants that nobody has seen before; so do questions, updates that fail, facts
-that are deleted and were not there, and values that rules compute and do not keep. To count the uses of each term would
-cost every fact something. Instead it is estimated how many terms are unused: by what has been taken away, as others
-note, or by how many more terms are new than there are new cells to hold them. When these are many, beside all terms and
-beside the cells that have to be looked at, the records are gone through once and all other terms are given back
+Readings come and go, and each brings constants that nobody has seen before. So do questions, failed updates, deletions
+of facts that were not there, and values that rules compute and do not keep. Counting the uses of each term would cost
+every fact something. Instead, the number of unused terms is estimated: from what has been taken away, as others note,
+or from how many more terms are new than there are new cells to hold them. When they are many, compared with all terms
+and with the cells that have to be looked at, the records are gone through once, and all other terms are given back
 (`Terms.keep_only`).
 
-A term is in use where a record holds it, a dead one too; where a plan does; and where rows do that have been encoded
-and not applied yet. What functions gave is forgotten where its arguments are in use nowhere else: the function is
+A term is in use where a record holds it, even a dead one; where a plan does; and where rows do that are encoded and not
+yet applied. The result of a function call is forgotten where its arguments are not in use elsewhere: the function is
 called again if they come back.
 """
 
@@ -17,18 +17,21 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelog.machine import relation_fields as R
-from tidelog.machine.growth import no_breath, pieces
+from tidelog.machine.growth import no_pause, pieces
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
 
-# Nobody looks before so many terms may be unused, and so many for each term and each cell that there is.
+if TYPE_CHECKING:
+    from tidelog.engine.engine import Engine
+
+# The search is worth it from this number of unused terms on, and from this number for each term and each cell.
 WORTH_FROM = 1 << 16
 WORTH_PER_TERM = 0.5
 WORTH_PER_CELL = 0.25
@@ -37,7 +40,7 @@ Used = npt.NDArray[np.bool_]
 
 
 class Holder(Protocol):
-    """Somebody who has encoded rows that are to be applied later."""
+    """Has encoded rows that are to be applied later."""
 
     def held_rows(self) -> Iterable[Cells]: ...
 
@@ -54,7 +57,7 @@ class Reclaiming:
         self._holders: list[weakref.ref[Holder]] = []
 
     def add_holder(self, holder: Holder) -> None:
-        """From any thread, at any time."""
+        """May be called from any thread, at any time."""
         self._holders.append(weakref.ref(holder))
 
     def _held(self) -> Iterator[Cells]:
@@ -66,7 +69,7 @@ class Reclaiming:
                 yield from holder.held_rows()
 
     def note(self, terms: int) -> None:
-        """So many more terms may be in use no longer."""
+        """So many more terms may no longer be in use."""
         self._noted += terms
 
     @property
@@ -85,18 +88,18 @@ class Reclaiming:
             self._noted_then, self._created_then, self._cells_then = self._noted, self._store.terms.created, cells
 
     def _cells(self) -> int:
-        """How many cells hold terms that stay. What functions gave stays only as long as their arguments do."""
+        """How many cells hold terms that stay. Results of functions stay only as long as their arguments do."""
         table = self._store.relation_table
         cells = table[:, R.COUNT] * table[:, R.ARITY]
         return int(cells.sum() - cells[list(self._store.memo_functions)].sum())
 
     def _homeless(self, cells: int, held: list[Cells]) -> int:
-        """How many new terms can lie nowhere, since there are fewer new cells."""
+        """How many new terms cannot be in use, since there are fewer new cells."""
         room = max(0, cells - self._cells_then) + sum(rows.size for rows in held) + len(self._store.code.constants)
         return self._store.terms.created - self._created_then - room
 
     def _reclaim(self, held: Iterable[Cells]) -> None:
-        """Give all terms back that are not in use. Where memory is short, another time."""
+        """Give back all terms that are not in use. Where memory is short, that can wait."""
         with suppress(MemoryError):
             used = np.zeros(len(self._store.terms), np.bool_)
             used[list(self._store.code.constants)] = True
@@ -111,12 +114,12 @@ class Reclaiming:
 
 
 def _mark(relation: Relation, used: Used) -> None:
-    for first, last in pieces(relation.count, no_breath):
+    for first, last in pieces(relation.count, no_pause):
         used[relation.cells[first:last, : relation.arity]] = True
 
 
 def _forget_calls(memos: list[Relation], used: Used) -> None:
-    """Keep what functions gave for arguments that are in use, which may be what others gave."""
+    """Keep the results for arguments that are in use; these may be results of other functions."""
     while True:
         before = np.count_nonzero(used)
         for memo in memos:
@@ -134,3 +137,28 @@ def _forget_calls(memos: list[Relation], used: Used) -> None:
 def _is_called(memo: Relation, used: Used) -> Used:
     """For each call that is remembered, whether all of its arguments are in use."""
     return np.asarray(used[memo.cells[: memo.count, : memo.arity - 1]].all(axis=1))
+
+
+class PassingTerms:
+    """A context that notes the terms that are new within: those of a question, which are then given back if they are
+    many, or those of an update that fails. It is not a generator, since every update and every `in` enters it.
+    """
+
+    __slots__ = ("_before", "_engine", "_for_a_question")
+
+    def __init__(self, engine: Engine, for_a_question: bool) -> None:
+        self._engine = engine
+        self._for_a_question = for_a_question
+        self._before = engine.store.terms.created
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and not self._for_a_question:
+            return
+        new = self._engine.store.terms.created - self._before
+        if new:
+            self._engine.reclaiming.note(new)
+            if self._for_a_question:
+                self._engine.reclaim_terms()

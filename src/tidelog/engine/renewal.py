@@ -1,19 +1,19 @@
-"""A component that is materialised again: its records are set aside, and what is left is derived into fresh ones.
+"""What changed in a relation whose records were set aside, and whose facts were derived again into fresh ones.
 
-To clear facts one by one and to find each again costs as much as to derive them, and the gaps of those that do not
-come back have to be closed afterwards. Records that are set aside cost nothing, and go back as they were if the
-update fails. Which facts went and came is then told by looking the old ones up among the new. Components that read the
-relation and follow its changes fact by fact need both in one place: the old ones that are gone become dead records
-when the first of them asks; where all of them start again as well, nobody does.
+To clear facts one by one and to find each of them again costs as much as deriving them, and the gaps of those that do
+not come back have to be closed afterwards. Setting all records aside costs nothing, and so does putting them back if
+the update fails. What went and what came is found by looking the old facts up among the new ones. A component that
+follows the change fact by fact needs both in one place: the old facts that are gone become dead records when the first
+such component asks. Where all of them start again as well, or there are none, nobody asks.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tidelog.engine.deltas import NOTHING
-from tidelog.engine.modules.replacement import ClosurePairs, MissingPairs, StoredPairs
-from tidelog.engine.outcome import ChangedRows, LateRows, StoredRows
+from tidelog.engine.deltas import NOTHING, Delta
+from tidelog.engine.modules.pair_sets import ClosurePairs, StoredPairs, missing
+from tidelog.engine.rows import Rows, rows_of
 from tidelog.machine import flags as F
 from tidelog.machine.jit import address
 from tidelog.store.relation import Relation
@@ -21,96 +21,53 @@ from tidelog.store.relation_parts import Cells, Records
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
 
-GONE = -1  # what is found in the place of a fact that is not there any more
+GONE = -1  # what `find_old` gives for a fact that is no longer there
 
 
-class GoneRows(LateRows):
-    """Rows of former records that are not among the present ones; copied when somebody looks."""
-
-    def __init__(self, former: Records, found: Cells) -> None:
-        super().__init__(int(np.count_nonzero(found == GONE)))
-        self._former: tuple[Records, Cells] | None = former, found
-
-    def _listed(self, most: int) -> Cells:
-        assert self._former is not None
-        former, found = self._former
-        return former.cells[np.flatnonzero(found == GONE)[:most], : former.arity]
-
-    def _let_go(self) -> None:
-        self._former = None
-
-
-class Renewed:
-    """What changed in a relation whose facts were all derived again."""
-
-    def __init__(self, store: Store, relation: Relation, kept: Cells, gone: ChangedRows) -> None:
-        self._store = store
-        self._relation = relation
-        self._kept = kept  # the facts that were there before
-        self._added = self._new_facts()
-        self._removed: Cells | None = None
-        self.gone = gone
-        self.come = StoredRows(relation.rows(self._added))
-        if not self:
-            # What did not change is no delta, and nobody will ask.
-            self._listed()
-
-    def _new_facts(self) -> Cells:
-        """The facts that were not there before."""
-        if len(self._kept) == self._relation.count:
-            return NOTHING
-        new = np.ones(self._relation.count, np.bool_)
-        new[self._kept] = False
-        return np.flatnonzero(new).astype(np.int32)
-
-    @property
-    def removed(self) -> Cells:
-        return self._listed()
-
-    @property
-    def added(self) -> Cells:
-        self._listed()
-        return self._added
-
-    @property
-    def removed_count(self) -> int:
-        return self.gone.count
-
-    @property
-    def added_count(self) -> int:
-        return len(self._added)
-
-    @property
-    def dead_count(self) -> int:
-        return 0 if self._removed is None else len(self._removed)
-
-    def __bool__(self) -> bool:
-        return self.removed_count > 0 or self.added_count > 0
-
-    def _listed(self) -> Cells:
-        """Let the records tell what was there before, and give those that are gone."""
-        if self._removed is None:
-            relation, rows = self._relation, np.ascontiguousarray(self.gone.read())
-            relation.cells[self._kept, relation.flags_column] |= F.OLD
-            first = relation.count
-            if len(rows):
-                relation.mark_unclean()
-                relation.reserve(len(rows))
-                load_rows(self._store.machine, relation.number, address(rows), len(rows), F.OLD)
-            self._removed = np.arange(first, relation.count, dtype=np.int32)
-        return self._removed
-
-
-def renewed_records(store: Store, relation: Relation, former: Records) -> Renewed:
+def renewed_records(store: Store, relation: Relation, former: Records) -> Delta:
     """What changed where there were other records."""
+    if relation.count == 0:
+        gone = Rows(former.count if former.clean else former.count_of(F.OLD), lambda most: former.rows(F.OLD)[:most])
+        return _renewed(store, relation, NOTHING, gone)
     found = store.find_old(relation, former)
-    return Renewed(store, relation, found[found >= 0], GoneRows(former, found))
+    lost = int(np.count_nonzero(found == GONE))
+    gone = Rows(lost, lambda most: former.cells[np.flatnonzero(found == GONE)[:most], : former.arity])
+    return _renewed(store, relation, found[found >= 0], gone)
 
 
-def renewed_closure(store: Store, relation: Relation, former: ClosurePairs) -> Renewed:
-    """What changed where there was a closure, whose pairs need not become records for that."""
+def renewed_closure(store: Store, relation: Relation, former: ClosurePairs) -> Delta:
+    """What changed where there was a closure; its pairs need not become records for that."""
     rows = relation.rows()
     kept = np.flatnonzero(former.contains(rows)).astype(np.int32)
-    return Renewed(
-        store, relation, kept, MissingPairs(former, StoredPairs(rows), len(former) - len(kept), store.readers)
-    )
+    gone = missing(former, StoredPairs(rows), len(former) - len(kept), store.readers)
+    return _renewed(store, relation, kept, gone.rows)
+
+
+def _renewed(store: Store, relation: Relation, kept: Cells, gone: Rows) -> Delta:
+    """The change of a relation in which the facts in `kept` were there before."""
+    added = _others(relation.count, kept)
+    delta = Delta(gone, rows_of(relation, added), lambda: (_record_gone(store, relation, kept, gone), added))
+    if not delta:
+        # What did not change is no delta and will not be listed, and yet its records have to say that they are old.
+        delta.listed()
+    return delta
+
+
+def _others(count: int, kept: Cells) -> Cells:
+    if len(kept) == count:
+        return NOTHING
+    new = np.ones(count, np.bool_)
+    new[kept] = False
+    return np.flatnonzero(new).astype(np.int32)
+
+
+def _record_gone(store: Store, relation: Relation, kept: Cells, gone: Rows) -> Cells:
+    """Let the records tell what was there before; the numbers of those that are gone."""
+    rows = np.ascontiguousarray(gone.read())
+    relation.cells[kept, relation.flags_column] |= F.OLD
+    first = relation.count
+    if len(rows):
+        relation.mark_unclean()
+        relation.reserve(len(rows))
+        load_rows(store.machine, relation.number, address(rows), len(rows), F.OLD)
+    return np.arange(first, relation.count, dtype=np.int32)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from tidelog.engine.compiled import group_predicate, normal_form
 from tidelog.engine.engine import Engine
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.runner import Runner
 from tidelog.explain.closure_rules import (
     base_name,
     can_copy_first,
@@ -87,11 +87,10 @@ class BackwardRules:
             self._inner = BackwardRules(self.engine)
         return self._inner.searching()
 
-    def transaction(self) -> Transaction:
+    def runner(self) -> Runner:
         """For kernels that look for matches and change nothing."""
-        engine = self.engine
-        engine.store.complete_tables()
-        return Transaction(engine.store, engine.limits, engine.functions, engine.rule_text)
+        self.engine.store.complete_tables()
+        return self.engine.runner()
 
     def shadow(self, predicate: str, arity: int) -> Relation:
         """The relation that holds the discovered facts of a predicate; empty between searches."""
@@ -121,7 +120,7 @@ class BackwardRules:
         one, whose rules offer only the next nodes as stops, and one whose rules lead several ways or mix twins.
         """
         closure = self.engine.closures.get(predicate)
-        if closure is None or not closure.has_bases or len(closure.relation) <= SEARCHED_PAIRS:
+        if closure is None or not closure.base.is_own or len(closure.relation) <= SEARCHED_PAIRS:
             return None
         rules = self.rules_of(closure)
         if closure.module.twins and (closure.module.kind is not Kind.TRANSITIVE or not can_copy_first(rules)):
@@ -140,7 +139,7 @@ class BackwardRules:
         closed = closed_predicate(predicate)
         closure = self.engine.closures.get(closed)
         return (
-            closure if closure is not None and closure.has_bases and base_name(closure, closed) == predicate else None
+            closure if closure is not None and closure.base.is_own and base_name(closure, closed) == predicate else None
         )
 
     # --- rules as they stand ----------------------------------------------------------------------------------------
@@ -266,7 +265,7 @@ def _of_own_base(closure: ClosureNode, atom: Atom) -> Atom:
 def _started_from(closure: ClosureNode, atom: Atom) -> Atom:
     """The same, but of the relation that holds all of these pairs: the base of the leader."""
     turned = is_turned(closure, atom.predicate)
-    return Atom(closure.base_predicate, atom.arguments[::-1] if turned else atom.arguments)
+    return Atom(closure.base.predicate, atom.arguments[::-1] if turned else atom.arguments)
 
 
 def _first_step(normal: NormalRule) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.modules.replacement import StoredPairs
+from tidelog.engine.modules.pair_sets import StoredPairs
 from tidelog.explain.backwards import BackwardRules
 from tidelog.explain.closure_rules import (
     Pair,
@@ -192,7 +192,7 @@ class Leaves:
         self._measure = measure
         self._mirror = mirror_among(backwards.rules_of(closure))
         self._rows = base_rows(closure, predicate)
-        explicit = StoredPairs(closure.explicit_rows(predicate)).contains(self._rows)
+        explicit = StoredPairs(closure.base.explicit_rows(predicate)).contains(self._rows)
         self._heights = np.where(explicit, 0, UNKNOWN if self._are_deep() else 1)
         self._by_first = np.argsort(self._rows[:, 0], kind="stable")
         self._by_second = np.argsort(self._rows[:, 1], kind="stable")

@@ -45,7 +45,7 @@ class PairStep(NamedTuple):
 
 
 def base_name(closure: ClosureNode, predicate: str) -> str:
-    return closure.explicit_relation(predicate).name
+    return closure.base.explicit_relation(predicate).name
 
 
 def closed_predicate(name: str) -> str:
@@ -61,7 +61,7 @@ def is_turned(closure: ClosureNode, predicate: str) -> bool:
 
 def base_rows(closure: ClosureNode, predicate: str) -> Cells:
     """All pairs that a closure starts from, which the base of the leader holds, as pairs of a predicate."""
-    rows = closure.explicit_relation(closure.module.predicate).rows()
+    rows = closure.base.explicit_relation(closure.module.predicate).rows()
     return rows[:, ::-1] if is_turned(closure, predicate) else rows
 
 
@@ -69,7 +69,7 @@ def own_rules(closure: ClosureNode, predicate: str) -> list[CompiledRule]:
     """The rules that derive into the base of a predicate, except for copies."""
     return [
         rule
-        for base in closure.bases
+        for base in closure.base.nodes
         if base.predicates == (predicate,)
         for rule in base.rules
         if rule.number not in closure.module.rules

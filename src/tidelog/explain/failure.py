@@ -103,7 +103,7 @@ class Inquest:
         bound = tuple(dict.fromkeys(variable for step in steps for variable in _bound_by(step)))
         offset = self._engine.store.assemble(Plan(plan.rule, plan.pivot, steps), shadow, bound, number)
         head = np.zeros(1, np.int32)
-        found = matches(self._backwards.transaction(), HOLDING, offset, len(bound), head, most=1)
+        found = matches(self._backwards.runner(), HOLDING, offset, len(bound), head, most=1)
         return dict(zip(bound, found[0].tolist(), strict=True)) if len(found) else None
 
     # --- words ------------------------------------------------------------------------------------------------------

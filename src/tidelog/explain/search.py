@@ -68,7 +68,7 @@ class Cone:
         self._plan_rows: list[list[int]] = []
         self._premise_places: list[int] = []
         self._tables: list[Cells] = []
-        self._transaction = backwards.transaction()
+        self._runner = backwards.runner()
         place = self._place(predicate, rows.shape[1])
         self._publish()
         backwards.shadow(predicate, rows.shape[1]).reserve(self.goals)
@@ -162,8 +162,8 @@ class Cone:
 
     def _expand(self) -> None:
         while True:
-            HOLDING.install(self._transaction.machine)
-            self._transaction.run(self._step)
+            HOLDING.install(self._runner.machine)
+            self._runner.run(self._step)
             if not self._needs_height:
                 return
             # Between two runs, since this may need another search.
@@ -212,13 +212,14 @@ class Cone:
         return self._instances[offset]
 
     def _decoded(self, offset: int) -> Instance:
-        instance = self._cells[offset:]
-        rule = self._plans[instance[E.INSTANCE_PLAN]]
+        first = offset + E.INSTANCE_CELLS
+        header = self._cells[offset:first].tolist()
+        rule = self._plans[header[E.INSTANCE_PLAN]]
         uses = E.USE_CELLS * len(rule.premises)
         size = uses + len(rule.extras)
         matches = []
-        for number in range(instance[E.INSTANCE_MATCHES]):
-            match = instance[E.INSTANCE_CELLS + number * size :][:size].tolist()
+        for number in range(header[E.INSTANCE_MATCHES]):
+            match = self._cells[first + number * size :][:size].tolist()
             matches.append((match[: uses : E.USE_CELLS], match[uses:]))
         return Instance(rule, matches)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tidelog.engine.outcome import StoredRows
+from tidelog.engine.rows import Rows as ChangedRows
 from tidelog.facts.encoding import encode_rows
 from tidelog.facts.results import Change, FactSet
 from tidelog.store.terms import Terms
@@ -32,7 +32,7 @@ def net_change(terms: Terms, changes: Sequence[Change]) -> Change:
             chosen = [row for row, sign in rows.items() if sign is appeared]
             if chosen:
                 cells = np.array(chosen, np.int32).reshape(len(chosen), arities[name])
-                half[name] = FactSet(terms.table, StoredRows(cells))
+                half[name] = FactSet(terms.table, ChangedRows.of(cells))
     return Change(halves[True], halves[False], dict(work), sum(change.errors for change in changes))
 
 

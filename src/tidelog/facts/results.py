@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tidelog.engine.outcome import ChangedRows
+from tidelog.engine.rows import Rows
 from tidelog.formats.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
 from tidelog.language.literals import render_value
 from tidelog.store.relation_parts import Cells
@@ -133,7 +133,7 @@ def _table_without_columns(rows: int) -> pa.Table:
 class FactSet(Table, Set[Row]):
     """A set of facts of one predicate, as tuples. Equal to any set of the same constants, told apart by type."""
 
-    def __init__(self, terms: TermTable, rows: ChangedRows) -> None:
+    def __init__(self, terms: TermTable, rows: Rows) -> None:
         self._terms = terms
         self._rows = rows
         self._known: frozenset[object] | None = None

@@ -17,8 +17,8 @@ MOST = 32
 
 
 class Window:
-    """A context that is entered around the work, and `alone` within it. `waits` says whether there is something that
-    can be taken in, and `take_in` does so; only one thread at a time is in it, and none while the window is shut.
+    """A context that is entered around the work, and `using_terms` within it. `waits` says whether there is something
+    that can be taken in, and `take_in` does so; only one thread at a time is in it, and none while the window is shut.
 
     Both contexts are for the thread that works, and may be entered within themselves.
     """
@@ -55,7 +55,7 @@ class Window:
                 self._permit.release()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def using_terms(self) -> Iterator[None]:
         """Within, nobody else takes anything in."""
         if self._alone or not self._entered:
             yield

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tidelog.engine.outcome import StoredRows
+from tidelog.engine.rows import NO_ROWS, Rows
 from tidelog.facts.results import Answers, FactSet
 from tidelog.language import display_predicate, resolve_predicate
 from tidelog.runtime.base_lock import unguarded
@@ -35,7 +33,7 @@ class Snapshot:
         facts = {}
         for name in kb.predicates:
             cells, terms = kb.facts(name)._encoded()
-            facts[kb._resolve(name)] = FactSet(terms, StoredRows(cells))
+            facts[kb._catalogue.resolve(name)] = FactSet(terms, Rows.of(cells))
         return cls(kb, facts, updates)
 
     @property
@@ -71,12 +69,9 @@ class Snapshot:
         with self._copying.mutex:
             if self._queried is None:
                 copied = type(self._origin)()
-                copied._prefixes = self._prefixes
+                copied._catalogue.prefixes = self._prefixes
                 for name, function in self._functions.items():
                     copied.register(name, function)
                 copied.update(add={name: rows.to_arrow() for name, rows in self._facts.items() if len(rows)})
                 self._queried = copied
             return self._queried
-
-
-NO_ROWS = StoredRows(np.empty((0, 0), np.int32))

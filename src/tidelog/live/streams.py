@@ -14,9 +14,10 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
-from tidelog.engine.observer import SHUT, Attendant
-from tidelog.engine.outcome import Request, Rows
-from tidelog.engine.transaction import BUDGET, Transaction
+from tidelog.engine.observer import CLOSED, Observer
+from tidelog.engine.outcome import EncodedFacts, Request
+from tidelog.engine.runner import BUDGET
+from tidelog.engine.transaction import Transaction
 from tidelog.errors import DataError
 from tidelog.facts.results import Change
 from tidelog.live.update_sources import PATIENCE, Source, UpdateMapping, is_async, source_of
@@ -73,7 +74,7 @@ class Stream(Iterator[Change]):
         # After a failure prefixes are as they were, and what was looked at may have other names.
         self._ahead = None
         try:
-            change = apply_attended(self._kb, update, ahead, before)
+            change = apply_observed(self._kb, update, ahead, before)
         except BaseException as problem:
             if comes_from_signal(problem):
                 self._interrupted.append(update)
@@ -128,7 +129,7 @@ class AsyncStream(AsyncIterator[Change]):
             peek = _when_done(self._pull)
         before, ahead, self._ahead = self._ahead, LookAhead(self._kb, peek), None
         run = copy_context().run
-        return self._thread.submit(run, apply_attended, self._kb, update, ahead, before), ahead
+        return self._thread.submit(run, apply_observed, self._kb, update, ahead, before), ahead
 
 
 async def _done(work: Future[Change]) -> None:
@@ -171,11 +172,11 @@ def _when_done(pull: asyncio.Future[UpdateMapping]) -> Peek:
 
 
 class LookAhead:
-    """The attendant of one update: looks for the next one until it is there, then marks what that deletes."""
+    """Observes one update: looks for the next one until it is there, then marks what that deletes."""
 
     budget = BUDGET
     streams = True
-    window = SHUT
+    window = CLOSED
 
     def __init__(self, kb: KnowledgeBase, peek: Peek) -> None:
         self._kb = kb
@@ -184,7 +185,7 @@ class LookAhead:
         self._ready: Request | None = None
         self._terms: TermTable | None = None  # by which that is encoded
 
-    def attend(self, transaction: Transaction) -> None:
+    def observe(self, transaction: Transaction) -> None:
         if self._seen is not None:
             return
         update = self._peek()
@@ -195,7 +196,7 @@ class LookAhead:
             if self._ready is not None:
                 transaction.marking.look(self._ready.delete, self._ready.add, self._kb._engine.explicit_relation)
 
-    def breathe(self) -> None:
+    def between_pieces(self) -> None:
         """The next update can wait until the records are in order, where its facts are to be marked."""
 
     def _encode(self, update: object) -> Request | None:
@@ -207,7 +208,7 @@ class LookAhead:
         for key, part in update.items():
             if key not in KEYS or (part and key in ("add_rules", "remove_rules")):
                 return None
-        arities = dict(self._kb._arities)
+        arities = dict(self._kb._catalogue.arities)
         try:
             return Request(
                 self._encode_facts(update.get("delete"), arities), self._encode_facts(update.get("add"), arities)
@@ -215,7 +216,7 @@ class LookAhead:
         except Exception:  # Rows may raise whatever they like.
             return None
 
-    def _encode_facts(self, facts: Mapping[str, Any] | None, arities: dict[str, int]) -> Rows:
+    def _encode_facts(self, facts: Mapping[str, Any] | None, arities: dict[str, int]) -> EncodedFacts:
         if not facts:
             return {}
         for name, rows in facts.items():
@@ -229,19 +230,19 @@ class LookAhead:
         return self._ready if good else None
 
 
-def apply_attended(
-    kb: KnowledgeBase, update: UpdateMapping, attendant: Attendant | None, before: LookAhead | None = None
+def apply_observed(
+    kb: KnowledgeBase, update: UpdateMapping, observer: Observer | None, before: LookAhead | None = None
 ) -> Change:
     """Apply an update while somebody looks in; one that was looked at before need not be checked and read again."""
     with kb._lock.reserved():
         ready = None if before is None else before.ready(update)
-        kb._engine.attendant = attendant
+        kb._engine.observer = observer
         try:
             if ready is None:
                 return kb.update(**check_update(update))
             return kb._update_facts(ready, update.get("commit"))
         finally:
-            kb._engine.attendant = None
+            kb._engine.observer = None
 
 
 def check_update(update: object) -> UpdateMapping:

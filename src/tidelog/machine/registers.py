@@ -1,6 +1,6 @@
 """The registers of the machine: the one array that kernels get. Everybody imports this file as `M`.
 
-A register holds an address, a size, a parameter or a counter. From the registers, kernels reach
+A register holds an address, a size, a parameter or a counter. From the registers kernels reach
 
 - the relation table, a row of `relation_fields` for each relation;
 - the index table, a row of `index_fields` for each index;
@@ -9,8 +9,8 @@ A register holds an address, a size, a parameter or a counter. From the register
 - the work lists of the algorithms (`work_lists`);
 - the undo log: each fact that an update touched, as it was before.
 
-Every cell is named here, once. Numbers are handed out in the order of this file, so that no two names can mean the same
-cell. A kernel that pauses leaves its whole state in the cells of its own group below `STATE`.
+Every register is named here, once. Numbers are assigned in the order of this file, so that no two names share one. A
+kernel that pauses leaves its whole state in the registers of its own group, from `STATE` on.
 """
 
 from __future__ import annotations
@@ -102,10 +102,11 @@ RETURNING = _cell()  # 1: facts come back with the next update, and overdeleted 
 RESTORED = _cell()  # instances that lead to a fact that was brought back
 
 # --- work lists: address, count and capacity of each, see `work_lists` ------------------------------------------------
-LISTS = _cells(3 * 8)
+LIST_REGISTERS = 3
+LISTS = _cells(7 * LIST_REGISTERS)
 
 # --- where a paused kernel goes on: all of these are zero when it begins ----------------------------------------------
-STATE = Register(LISTS + 3 * 8)
+STATE = Register(LISTS + 7 * LIST_REGISTERS)
 
 # Propagation.
 AT_PHASE = _cell()  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans

@@ -1,9 +1,11 @@
 """Knowledge bases on disk: snapshots, the journal of updates since, and the lock (see docs/storage.md).
 
-- `image`: all that a knowledge base is, as arrays and plain values, and whether its parts fit together;
-- `snapshot`: an image as Parquet and JSON files in a folder; `tables`: the dictionary and relations as Parquet;
-- `journal`: the append-only log of updates since a snapshot; `record`: an update as JSON;
-- `checked`: JSON that is read back; `names`: predicates and rules in it; `renumbering`: rules whose numbers are spread;
+Knows: folders and files, and images of knowledge bases as arrays and plain values (`engine.image`). Must not know: how
+an engine is made from an image (`engine.imaging`), or what an update does.
+
 - `home`: the folder that holds a snapshot and its journal, and which of them count;
-- `lock`: one writer at a time; `files`: what it takes for a file to survive a crash, and to be ours.
+- `snapshot_files`: an image as Parquet and JSON files in a folder; `parquet_tables`: its dictionary and relations;
+- `journal`: the append-only log of updates since a snapshot; `journal_record`: an update as JSON;
+- `checked_json`: JSON that is read back, and the names and rules in it;
+- `folder_lock`: one writer at a time; `durable_files`: files that survive a crash, and that are ours alone.
 """

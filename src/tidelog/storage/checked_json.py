@@ -1,7 +1,7 @@
-"""JSON that is read back: nothing of it is believed before it is seen to be of the right type and range.
+"""JSON that is read back: nothing of it is trusted before its type and range have been checked.
 
-An `Item` is a value and where it stands. It is taken apart by methods that say what it has to be; whatever it is
-instead raises `StorageError` with its place in the file.
+An `Item` is a value and its place in the file. Its methods take it apart and say what each part has to be; anything
+else raises `StorageError` with that place. Predicates, prefixes and rules in it are checked in the same way.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tidelog.errors import StorageError
+from tidelog.errors import StorageError, TidelogError
+from tidelog.language import parse_rules
+from tidelog.language.names import RESERVED, is_prefixed, is_word
+from tidelog.language.syntax import Rule
 
 _LARGEST = 2**63 - 1
 
-# Half of a surrogate pair, which JSON can spell and no text of ours has.
+# Half of a surrogate pair, which JSON can spell and none of our texts hold.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -36,7 +39,7 @@ class Item:
 
     @classmethod
     def of_json(cls, content: bytes, file: Path) -> Item:
-        """The object that a whole text is."""
+        """The object in a text."""
         try:
             value = json.loads(content)
             if _SURROGATE.search(content):
@@ -67,11 +70,11 @@ class Item:
         return self._inner(self.value[name], f".{name}")
 
     def get(self, name: str) -> Any:
-        """What a field holds, whatever that is; None where there is none."""
+        """The unchecked value of a field; None where there is none."""
         return self.value.get(name)
 
     def fields(self, *names: str) -> tuple[Item, ...]:
-        """The fields of an object that has these and no others."""
+        """The fields of an object with exactly these fields."""
         self._expect(isinstance(self.value, dict), "an object")
         unknown = sorted(self.value.keys() - set(names))
         if unknown:
@@ -79,7 +82,7 @@ class Item:
         return tuple(self[name] for name in names)
 
     def members(self) -> Iterator[tuple[str, Item]]:
-        """The names and values of an object that may have any."""
+        """The names and values of an object with any fields."""
         self._expect(isinstance(self.value, dict), "an object")
         return ((name, self._inner(value, f"[{name!r:.60}]")) for name, value in self.value.items())
 
@@ -114,3 +117,31 @@ class Item:
 
 def _shown(value: Any) -> str:
     return f"{value!r:.60}"
+
+
+# --- names and rules ------------------------------------------------------------------------------------------------
+
+
+def is_predicate(name: str) -> bool:
+    """Whether a name is that of a predicate as we keep it: a word, a prefixed name, or any IRI in angle brackets."""
+    if is_word(name):
+        return name not in RESERVED
+    return is_prefixed(name) or (len(name) > 1 and name[0] == "<" and name[-1] == ">")
+
+
+def declared_prefixes(item: Item) -> dict[str, str]:
+    """Namespaces by prefix."""
+    prefixes = item.texts()
+    for prefix in prefixes:
+        if not is_prefixed(f"{prefix}:name"):
+            item.refuse(f"declares {prefix!r:.60}, which is no prefix")
+    return prefixes
+
+
+def parsed_rules(item: Item) -> tuple[Rule, ...]:
+    """The rules of a text."""
+    text = item.text()
+    try:
+        return parse_rules(text, {})
+    except (TidelogError, RecursionError) as problem:
+        item.refuse(f"is no rule: {problem}")

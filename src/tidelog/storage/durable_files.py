@@ -1,6 +1,6 @@
-"""Files that survive a crash: written, forced to the disk, and only then named. And files that are ours alone.
+"""Files that survive a crash: written, forced to disk, and only then given their name. And files that are ours alone.
 
-A rename within a folder is atomic, but it is on the disk only once the folder itself has been forced there too.
+A rename within a folder is atomic, but it survives a crash only once the folder itself has been forced to disk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def storage_errors(action: str, where: Path) -> Iterator[None]:
-    """Turn what the file system raises into a `StorageError` that says what could not be done, where and why."""
+    """Turn errors of the file system into a `StorageError` that says what could not be done, where and why."""
     try:
         yield
     except OSError as problem:
@@ -40,28 +40,21 @@ def storage_errors(action: str, where: Path) -> Iterator[None]:
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file and force it to the disk."""
-    with path.open("wb") as file:
-        file.write(content)
-        force(file)
-
-
-def create_file(path: Path, content: bytes) -> None:
-    """The same for a file that is not there yet."""
-    with path.open("xb") as file:
+def create_file(path: Path, content: bytes, mode: str = "xb") -> None:
+    """Write a file that must not exist yet, unless `mode` says otherwise, and force it to disk."""
+    with path.open(mode) as file:
         file.write(content)
         force(file)
 
 
 def force(file: Any) -> None:
-    """Force to the disk what was written to a file."""
+    """Force what was written to a file to disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def force_folder(folder: Path) -> None:
-    """Force the names in a folder to the disk."""
+    """Force the names in a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -70,9 +63,9 @@ def force_folder(folder: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Give a file a new content: after a crash it holds the old one or the new one."""
+    """Replace the content of a file: after a crash it holds either the old or the new content."""
     beside = path.with_name(path.name + ".new")
-    write_file(beside, content)
+    create_file(beside, content, mode="wb")
     beside.replace(path)
     force_folder(path.parent)
 
@@ -82,7 +75,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[BufferedReader]:
-    """Open a file that is one: no folder, and no pipe or device, which might never end."""
+    """Open a regular file: not a folder, nor a pipe or device, which might never end."""
     with storage_errors("read", path), os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
         try:
             yield file
@@ -105,8 +98,8 @@ def open_regular(path: Path, flags: int) -> int:
 
 
 def open_own(path: Path, flags: int = os.O_RDWR) -> int:
-    """The same for a file that is to be written to: neither a link that leads to a file of somebody else, nor a file
-    that has another name too, under which it belongs to a copy that is to stay as it is.
+    """A descriptor of a file to write to: neither a link to somebody else's file, nor a file with a second name, under
+    which it belongs to a copy that must not change.
     """
     try:
         descriptor = open_regular(path, flags | os.O_NOFOLLOW)
@@ -127,7 +120,7 @@ def open_own(path: Path, flags: int = os.O_RDWR) -> int:
 
 
 def is_own(path: Path) -> bool:
-    """Whether there is a regular file of this name, and no link."""
+    """Whether there is a regular file of this name, not a link."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
@@ -136,11 +129,6 @@ def is_own(path: Path) -> bool:
 
 def checksum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def checksum_of_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return checksum_of(file)
 
 
 def checksum_of(file: BufferedReader) -> str:
@@ -153,9 +141,9 @@ def checksum_of(file: BufferedReader) -> str:
 class OpenFile:
     """The descriptor of a file that this process alone has open.
 
-    It is closed by `close`, when nobody refers to it any more, and at the end of the program, after a `farewell` that
-    gets the descriptor. Children that are forked close it at once: they would share its lock and its place otherwise,
-    and keep both when this process is gone.
+    `close` closes it, and so does the end of its last reference or of the program. A `farewell`, if given, is called
+    with the descriptor before. Forked children close it at once: otherwise they would share its lock and its position,
+    and keep both after this process has ended.
     """
 
     def __init__(self, path: Path, descriptor: int, farewell: Callable[[int], None] | None = None) -> None:
@@ -166,20 +154,16 @@ class OpenFile:
 
     @property
     def descriptor(self) -> int:
-        """Never one that has been closed: the next file that anybody opens may have its number."""
+        """Refused once it is closed: the next file that anybody opens may get the same number."""
         if not self._end.alive:
             raise StorageError(f"{self._path} has been closed")
         return self._descriptor
-
-    @property
-    def is_open(self) -> bool:
-        return self._end.alive
 
     def close(self) -> None:
         self._end()
 
     def drop(self) -> None:
-        """Close it without a farewell."""
+        """Close it without the farewell."""
         if self._end.detach() is not None:
             os.close(self._descriptor)
 

@@ -1,8 +1,8 @@
 """One writer at a time: a lock on a folder, which the operating system drops when its holder dies, however it dies.
 
-The lock is on the file `LOCK`, which says who has it, and which generations of snapshots are being written or removed
-(`storage.home`): what a crash leaves of them is known by that, and nothing else is ever taken for ours. The file is
-never truncated, and nothing is written to one that somebody else has made.
+The lock is on the file `LOCK`. It says who holds it, and which generations of snapshots are being written or removed
+(`storage.home`): that identifies the leftovers of a crash, and nothing else is ever taken for ours. The file is never
+truncated, and a file that somebody else has made is never written to.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidelog.storage.durable_files import OpenFile, open_own, open_regular, stor
 
 NAME = "LOCK"
 
-# Somebody who only reads or saves holds the lock for a moment: worth a short wait.
+# Readers and savers hold the lock for a moment only: worth a short wait.
 PATIENCE = 0.5
 
 # How a lock of ours begins, and what it says.
@@ -34,63 +34,56 @@ _LONGEST = 4096
 
 
 class FolderLock:
-    """A lock on a folder, held until `release`, or until nobody refers to it: exclusive for who writes, shared for who
-    reads.
+    """A lock on a folder, held until `release` or until nothing refers to it: exclusive for a writer, shared for
+    readers.
     """
 
-    def __init__(self, folder: Path, exclusive: bool) -> None:
+    def __init__(self, folder: Path, file: OpenFile, created: bool) -> None:
         self._folder = folder
-        self._exclusive = exclusive
         self._path = folder / NAME
-        self.created = False
-        """Whether the file was not there before."""
+        self._file = file
+        self.created = created
+        """Whether the file did not exist before."""
+        self.left: frozenset[int] = frozenset()
+        """Generations that were being written or removed when the last holder stopped."""
+
+    @classmethod
+    def for_writing(cls, folder: Path) -> FolderLock:
+        """An exclusive lock; the file is created where there is none."""
         with storage_errors("lock", folder):
-            descriptor = self._open()
-        self._file = OpenFile(self._path, descriptor, _sign_off if exclusive else None)
-        try:
-            with storage_errors("lock", folder):
-                self._acquire(fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
-            self._check_place()
-            self.left = _generations(_read(descriptor))
-            """Generations that were being written or removed when the last holder stopped."""
-            if exclusive:
-                self._sign(self.left)
-        except BaseException:
-            self._file.drop()  # what the file says is not about us
-            raise
+            descriptor, created = _open_or_create(folder / NAME)
+        lock = cls(folder, OpenFile(folder / NAME, descriptor, _sign_off), created)
+        lock._acquire(fcntl.LOCK_EX)
+        return lock
 
     @classmethod
     def for_reading(cls, folder: Path) -> FolderLock | None:
-        """A shared lock; None where there is no file to lock, so that nobody has written there since it was copied."""
+        """A shared lock; None where there is no file to lock, so nobody has written there since it was copied."""
         try:
-            return cls(folder, exclusive=False)
+            with storage_errors("lock", folder):
+                # Reading works on read-only file systems, and through links as well.
+                descriptor = open_regular(folder / NAME, os.O_RDONLY)
+            lock = cls(folder, OpenFile(folder / NAME, descriptor), created=False)
+            lock._acquire(fcntl.LOCK_SH)
         except StorageError as problem:
             if isinstance(problem.__cause__, FileNotFoundError):
                 return None
             raise
-
-    def _open(self) -> int:
-        if not self._exclusive:
-            # Who only reads can do so where nothing can be written, and through links as well.
-            return open_regular(self._path, os.O_RDONLY)
-        while True:
-            with suppress(FileExistsError):
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-                self.created = True
-                return descriptor
-            with suppress(FileNotFoundError):  # It went in between: make one.
-                return self._open_known()
-
-    def _open_known(self) -> int:
-        descriptor = open_own(self._path)
-        if not _is_ours(_read(descriptor)):
-            os.close(descriptor)
-            raise StorageError(
-                f"{self._path} is no lock of tidelog, and is left as it is; move it away, or choose another folder"
-            )
-        return descriptor
+        return lock
 
     def _acquire(self, kind: int) -> None:
+        try:
+            with storage_errors("lock", self._folder):
+                self._wait_for(kind)
+            self._check_place()
+            self.left = _generations(_read(self._file.descriptor))
+            if kind == fcntl.LOCK_EX:
+                self._sign(self.left)
+        except BaseException:
+            self._file.drop()  # the file speaks of another holder
+            raise
+
+    def _wait_for(self, kind: int) -> None:
         deadline = time.monotonic() + PATIENCE
         looked = False
         while True:
@@ -99,7 +92,7 @@ class FolderLock:
                 return
             except BlockingIOError:
                 if not looked:
-                    # A knowledge base that nobody can reach any more may still have it.
+                    # An unreachable knowledge base may still hold it.
                     looked = True
                     gc.collect()
                 elif time.monotonic() > deadline:
@@ -108,22 +101,25 @@ class FolderLock:
                     time.sleep(0.02)
 
     def _check_place(self) -> None:
-        """Whoever held the lock before may have removed the folder, and the lock with it."""
+        """The last holder may have removed the folder, and the lock with it."""
         with storage_errors("lock", self._folder):
-            if not os.path.samestat(os.fstat(self._file.descriptor), os.stat(self._path)):
+            if not self._is_same_file():
                 raise StorageError(f"{self._folder} was removed and made again while it was being locked; try again")
 
     def is_in_place(self) -> bool:
-        """Whether those who come would find this lock: nobody has removed it, or moved its folder away."""
+        """Whether others would find this lock: nobody has removed it, or moved its folder away."""
         try:
-            return os.path.samestat(os.fstat(self._file.descriptor), os.stat(self._path))
+            return self._is_same_file()
         except OSError:
             return False
+
+    def _is_same_file(self) -> bool:
+        return os.path.samestat(os.fstat(self._file.descriptor), os.stat(self._path))
 
     # --- what the file says -------------------------------------------------------------------------------------------
 
     def _sign(self, generations: Iterable[int]) -> None:
-        """Leave word of who holds the lock, for those who are kept out: a courtesy, for which the disk may be full."""
+        """Say who holds the lock, for those who are kept out: a courtesy, so a full disk is no error."""
         with suppress(OSError):
             self._say(generations)
 
@@ -132,14 +128,14 @@ class FolderLock:
         _write(self._file.descriptor, {**holder, "generations": sorted(generations)})
 
     def note(self, generations: Iterable[int]) -> None:
-        """Before they are written or removed: these generations are ours, and not all of them count."""
+        """Note, before they are written or removed, that these generations are ours, and that not all of them count."""
         with storage_errors("write", self._path):
             self._say(generations)
             os.fsync(self._file.descriptor)
         self.left = frozenset()
 
     def note_none(self) -> None:
-        """Nothing is left but what counts."""
+        """Note that only the generation that counts is left."""
         self._sign(())
 
     def _holder(self) -> str:
@@ -162,7 +158,7 @@ class FolderLock:
         self._file.close()
 
     def discard(self) -> None:
-        """Remove the file of the lock, which is still held: its folder is to go, or had none before."""
+        """Remove the lock file while the lock is held: its folder will go, or had no such file before."""
         with suppress(OSError):
             self._path.unlink()
 
@@ -171,6 +167,25 @@ class FolderLock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def _open_or_create(path: Path) -> tuple[int, bool]:
+    """A descriptor of the lock file, and whether the file is new."""
+    while True:
+        with suppress(FileExistsError):
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), True
+        with suppress(FileNotFoundError):  # Removed in between: create one.
+            return _open_known(path), False
+
+
+def _open_known(path: Path) -> int:
+    descriptor = open_own(path)
+    if not _is_ours(_read(descriptor)):
+        os.close(descriptor)
+        raise StorageError(
+            f"{path} is no lock of tidelog, and is left as it is; move it away, or choose another folder"
+        )
+    return descriptor
 
 
 def _is_alive(pid: int) -> bool:
@@ -184,7 +199,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _is_ours(content: bytes) -> bool:
-    """Whether a file holds what we write, as a whole or as a crash has left it."""
+    """Whether a file holds what we write, complete or as a crash left it."""
     return not content.strip(b"\0") or (content.startswith(_BEGINNING) and _parsed(content).keys() <= _FIELDS)
 
 
@@ -193,7 +208,7 @@ def _read(descriptor: int) -> bytes:
 
 
 def _write(descriptor: int, content: dict[str, Any]) -> None:
-    """Write over what is there, and over all of it: spaces at the end mean nothing."""
+    """Overwrite all that is there; trailing spaces mean nothing."""
     text = json.dumps(content).encode()
     os.pwrite(descriptor, text.ljust(min(os.fstat(descriptor).st_size, _LONGEST)), 0)
 
@@ -214,6 +229,6 @@ def _generations(content: bytes) -> frozenset[int]:
 
 
 def _sign_off(descriptor: int) -> None:
-    """Nobody holds the lock from now on; what a crash left is still there until the next save."""
+    """Say that nobody holds the lock; what a crash left is still there until the next save."""
     with suppress(OSError):
         _write(descriptor, {"pid": None, "generations": sorted(_generations(_read(descriptor)))})

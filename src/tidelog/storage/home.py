@@ -3,12 +3,12 @@ counts.
 
     LOCK  CURRENT  snapshot-3/  journal-3.log
 
-A save writes the next generation beside the present one, with an empty journal, and then replaces `CURRENT`: that
-rename is the moment at which the new state counts.
+A save writes the next generation beside the present one, with an empty journal, and then replaces `CURRENT`: with that
+rename the new state counts.
 
-The folder may hold files of others. So nothing is taken for ours because of its name alone: what a save writes, and
-what it is to remove, it notes in `LOCK` beforehand, and a new generation gets a number of which nothing is there. What
-`CURRENT` does not name and the note does is rubbish of a crash or of the last save, and is swept away by the next one.
+The folder may hold other people's files. So nothing is taken for ours because of its name alone: a save notes in `LOCK`
+beforehand what it will write and remove, and a new generation gets a number that no file has. What the note names and
+`CURRENT` does not is left over from a crash or from the last save, and the next save removes it.
 """
 
 from __future__ import annotations
@@ -16,28 +16,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tidelog.engine.outcome import Request
+from tidelog.engine.image import Image
 from tidelog.errors import StorageError, StorageWarning, warn
-from tidelog.language.syntax import Rule
 from tidelog.runtime.signals import interruptible
 from tidelog.storage import folder_lock as locks
 from tidelog.storage.checked_json import Item, to_text
 from tidelog.storage.durable_files import create_file, force_folder, is_own, read_file, storage_errors
 from tidelog.storage.folder_lock import FolderLock
-from tidelog.storage.image import Image
 from tidelog.storage.journal import Contents, Journal, create_journal, is_journal, read_journal
-from tidelog.storage.journal_record import Record, to_json
+from tidelog.storage.journal_record import Decode, Record, to_json
 from tidelog.storage.snapshot_files import is_snapshot_file, read_snapshot, write_snapshot
-from tidelog.store.terms import Terms
 
 CURRENT = "CURRENT"
 FORMAT = "tidelog knowledge base"
 VERSION = 1
 
-# Nobody saves as often; after a number that somebody made up, they begin anew.
+# Nobody saves that often; after a number that somebody made up, numbers start again at 1.
 _LAST = 2**62
 
 
@@ -72,7 +69,7 @@ def read_current(folder: Path) -> Generation:
 
 
 def _present(folder: Path) -> Generation | None:
-    """The generation that counts and that a save replaces, if there is one. What is not ours is refused."""
+    """The generation that counts, which a save replaces, if there is one. Files that are not ours are refused."""
     path = folder / CURRENT
     if not os.path.lexists(path):
         return None
@@ -88,7 +85,7 @@ def _write_current(folder: Path, generation: Generation) -> None:
         "generation": generation.number,
         "manifest": generation.manifest,
     }
-    # Beside the snapshot, where everything is ours.
+    # In the snapshot's folder, where everything is ours.
     draft = generation.snapshot(folder) / CURRENT
     create_file(draft, to_text(content))
     draft.replace(folder / CURRENT)
@@ -96,7 +93,7 @@ def _write_current(folder: Path, generation: Generation) -> None:
 
 
 def _next_generation(folder: Path, after: int) -> Generation:
-    """One of which nothing is there: no name is taken from anybody."""
+    """A generation of which no file exists, so that nobody's file is overwritten."""
     number = after
     while True:
         number = number + 1 if number < _LAST else 1
@@ -106,7 +103,7 @@ def _next_generation(folder: Path, after: int) -> Generation:
 
 
 def _sweep(folder: Path, generation: Generation) -> None:
-    """Remove the files of a generation that was ours; what cannot be removed, and what else lies there, stays."""
+    """Remove our files of a generation; files that cannot be removed, and any others, stay."""
     snapshot, journal = generation.snapshot(folder), generation.journal(folder)
     with suppress(OSError, StorageError):
         if is_own(journal) and is_journal(journal):
@@ -127,7 +124,7 @@ def _sweep_all_but(folder: Path, kept: Generation | None, numbers: Iterable[int]
 
 
 def write_generation(folder: Path, image: Image, lock: FolderLock) -> Generation:
-    """Let an image be what the folder holds. Where it fails, the folder holds what it held."""
+    """Make an image the content of the folder. Where that fails, the folder keeps its content."""
     with storage_errors("write", folder):
         present = _present(folder)
         _sweep_all_but(folder, present, lock.left)
@@ -140,7 +137,7 @@ def write_generation(folder: Path, image: Image, lock: FolderLock) -> Generation
         with storage_errors("write", folder):
             _write_current(folder, generation)
     except BaseException:
-        # Where even the new CURRENT is in place, the new generation counts and stays.
+        # If the new CURRENT is already in place, the new generation counts and stays.
         with suppress(StorageError, OSError):
             _sweep_all_but(folder, _present(folder), ours)
             lock.note_none()
@@ -151,15 +148,15 @@ def write_generation(folder: Path, image: Image, lock: FolderLock) -> Generation
 
 
 def save_image(folder: Path, image: Image) -> None:
-    """Save into a folder that nobody has open. Where it fails, what was made for it is gone again."""
+    """Save into a folder that nobody has open. Where that fails, everything created for it is removed."""
     with storage_errors("write", folder):
         fresh = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         with storage_errors("write", folder):
             folder.mkdir(parents=True, exist_ok=True)
             force_folder(folder.parent)
-            _present(folder)  # before anything is written where others have their files
-        with FolderLock(folder, exclusive=True) as lock:
+            _present(folder)  # refuses a folder of somebody else before anything is written there
+        with FolderLock.for_writing(folder) as lock:
             _write_or_discard(folder, image, lock)
     except BaseException:
         for path in fresh:
@@ -169,7 +166,7 @@ def save_image(folder: Path, image: Image) -> None:
 
 
 def _write_or_discard(folder: Path, image: Image, lock: FolderLock) -> None:
-    """Write a generation; where that fails, remove the lock if it was made for this."""
+    """Write a generation; where that fails, remove the lock file if it was created for this."""
     try:
         write_generation(folder, image, lock)
     except BaseException:
@@ -191,7 +188,7 @@ def _read_generation(folder: Path, generation: Generation) -> tuple[Image, Conte
 
 
 def warn_of_functions(names: Iterable[str]) -> None:
-    """Say which Python functions must be registered before facts that they see change."""
+    """Say which Python functions must be registered before the facts that they read change."""
     listed = ", ".join(f"`{name}`" for name in names)
     advice = "pass them to open as `functions`, or register them before the next update"
     warn(f"rules call {listed}, and functions are not saved: {advice}", StorageWarning)
@@ -213,11 +210,11 @@ def read_image(folder: Path) -> tuple[Image, list[bytes]]:
         finally:
             if lock is not None:
                 lock.release()
-        # A writer has come in between, and its lock with it.
+        # A writer came in between, with its lock: try again.
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """What is different for a file that was replaced or written to; nothing for one that is not there."""
+    """Values that differ once a file has been replaced or written to; none for a file that does not exist."""
     with suppress(OSError):
         found = os.stat(path)
         return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
@@ -225,7 +222,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 def _has_lock(folder: Path) -> bool:
-    """Whether there is a file to lock; a link that leads nowhere is none, and no writer makes one there."""
+    """Whether there is a file to lock; a dangling link is none, and no writer creates one there."""
     return os.path.exists(folder / locks.NAME)
 
 
@@ -237,53 +234,53 @@ def _require(folder: Path) -> None:
 class Home:
     """A folder that is open for writing: locked, with a journal that takes each update."""
 
-    def __init__(self, folder: Path) -> None:
-        _require(folder)
-        self.folder = folder.resolve()
-        read_current(self.folder)  # before a lock is made where nothing is saved
+    def __init__(self, folder: Path, lock: FolderLock, generation: Generation, journal: Journal) -> None:
+        self.folder = folder
         self._process = os.getpid()
         self._prefixes: dict[str, str] = {}
         self._stamp: tuple[int, ...] = ()
-        self._lock: FolderLock | None = FolderLock(self.folder, exclusive=True)
+        self._lock: FolderLock | None = lock
+        self._generation = generation
+        self._journal = journal
+
+    @classmethod
+    def open(cls, folder: Path) -> tuple[Home, Image, list[bytes]]:
+        """Lock a folder, and read what it holds: a snapshot, and the updates since."""
+        _require(folder)
+        folder = folder.resolve()
+        read_current(folder)  # fails before a lock file is created where nothing is saved
+        lock = FolderLock.for_writing(folder)
         try:
-            self._generation = read_current(self.folder)
-            self.image, contents = _read_generation(self.folder, self._generation)
-            self.payloads = contents.payloads
-            self._journal = Journal(self._generation.journal(self.folder), contents)
+            generation = read_current(folder)
+            image, contents = _read_generation(folder, generation)
+            journal = Journal.open(generation.journal(folder), contents)
         except BaseException:
-            self._lock.release()
+            lock.release()
             raise
+        return cls(folder, lock, generation, journal), image, contents.payloads
 
     def begin(self, prefixes: Mapping[str, str]) -> None:
-        """From now on updates are recorded; these prefixes are declared already."""
+        """Record updates from now on; these prefixes are declared already."""
         self._prefixes = dict(prefixes)
-        self.payloads.clear()
 
-    def record(
-        self,
-        terms: Terms,
-        request: Request,
-        removed: tuple[Rule, ...],
-        prefixes: Mapping[str, str],
-        commit: Mapping[str, str],
-    ) -> None:
-        """Make an update durable, unless it asks for nothing. `removed` are the rules that the request takes out."""
+    def record(self, record: Record, decode: Decode) -> None:
+        """Make an update durable, unless it asks for nothing. `decode` gives the constants of its facts."""
         self._check()
-        declared = {} if prefixes == self._prefixes else dict(prefixes)
-        record = Record(request.add, request.delete, request.add_rules, removed, declared, commit)
+        if record.prefixes == self._prefixes:
+            record = replace(record, prefixes={})
         if record != Record():
-            self._journal.append(to_json(record, terms))
-            self._prefixes.update(declared)
+            self._journal.append(to_json(record, decode))
+            self._prefixes.update(record.prefixes)
 
     def save(self, image: Image) -> None:
-        """A new snapshot, and an empty journal after it."""
+        """Write a new snapshot and start an empty journal."""
         lock = self._check()
         try:
             generation = write_generation(self.folder, image, lock)
             path = generation.journal(self.folder)
-            journal = Journal(path, read_journal(path))
+            journal = Journal.open(path, read_journal(path))
         except BaseException:
-            # Whatever failed after the new snapshot came to count: updates must not go to the old journal.
+            # If the new snapshot counts already, updates must not go to the old journal.
             with suppress(StorageError):
                 if read_current(self.folder) != self._generation:
                     self.close()
@@ -292,7 +289,7 @@ class Home:
         self._generation, self._journal = generation, journal
 
     def _check(self) -> FolderLock:
-        """The lock, if it is still ours."""
+        """The lock, if we still hold it and the folder is unchanged."""
         if self._lock is None:
             raise StorageError(f"the knowledge base in {self.folder} has been closed; open it again to change it")
         if os.getpid() != self._process:
@@ -307,7 +304,7 @@ class Home:
         return self._lock
 
     def _check_current(self) -> None:
-        """See that our generation still counts; `CURRENT` is read again only when it is not the file that it was."""
+        """Check that our generation still counts; `CURRENT` is read again only when the file has changed."""
         stamp = _stamp(self.folder / CURRENT)
         if stamp != self._stamp:
             if read_current(self.folder) != self._generation:

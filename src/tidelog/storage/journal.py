@@ -1,40 +1,33 @@
-"""The journal: an append-only log of the updates since a snapshot. Each is on the disk before its update returns.
+"""The journal: an append-only log of the updates since a snapshot. Each is on disk before its update returns.
 
 A record is 20 bytes of header (a mark, its number from 1 on, the length of its payload and a checksum of all that) and
-the payload. A crash can tear only the last record, since each is forced to the disk before the next is written: a tail
-that is no whole record is cut. Anything wrong before another record is damage, and nothing is cut then.
+the payload. A crash can tear only the last record, since each is forced to disk before the next is written: an
+incomplete record at the end is cut off. Anything wrong before another record is damage, and then nothing is cut.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import struct
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidelog.errors import StorageError
-from tidelog.storage.durable_files import (
-    OpenFile,
-    create_file,
-    force_folder,
-    open_own,
-    read_file,
-    reading,
-    storage_errors,
-)
+from tidelog.storage import durable_files as files
 
 MAGIC = b"tidelog journal 1\n"
 MARK = b"\x9eREC"
 
+_MARKS = re.compile(re.escape(MARK))
 _HEADER = struct.Struct("<4sQII")
 _LONGEST = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The payloads of a journal, and where its last whole record ends; `torn` where something follows that is none."""
+    """The payloads of a journal, and where its last complete record ends; `torn` where an incomplete one follows."""
 
     payloads: list[bytes]
     end: int
@@ -50,7 +43,7 @@ def encode_record(number: int, payload: bytes) -> bytes:
 
 
 def _record_at(data: bytes, at: int) -> tuple[int, bytes] | None:
-    """The number and the payload of the record at an offset, if a whole one stands there."""
+    """The number and the payload of the record at an offset, if there is a complete one."""
     if at + _HEADER.size > len(data):
         return None
     mark, number, length, expected = _HEADER.unpack_from(data, at)
@@ -61,23 +54,16 @@ def _record_at(data: bytes, at: int) -> tuple[int, bytes] | None:
 
 
 def _more_behind(data: bytes, at: int) -> bool:
-    """Whether something follows the record that begins at an offset: then it was whole once, whatever it is now."""
+    """Whether something follows the record that begins at an offset: then it was complete once."""
     if at + _HEADER.size > len(data):
         return False
     mark, _, length, _ = _HEADER.unpack_from(data, at)
     return mark == MARK and at + _HEADER.size + length < len(data)
 
 
-def _offsets_of_marks(data: bytes, at: int) -> Iterator[int]:
-    found = data.find(MARK, at)
-    while found >= 0:
-        yield found
-        found = data.find(MARK, found + 1)
-
-
 def read_journal(path: Path) -> Contents:
     """Everything in a journal, up to a torn tail."""
-    data = read_file(path)
+    data = files.read_file(path)
     if not data.startswith(MAGIC):
         raise StorageError(f"{path} is no journal of this version of tidelog, or its beginning is damaged")
     payloads: list[bytes] = []
@@ -85,7 +71,8 @@ def read_journal(path: Path) -> Contents:
     while (record := _record_at(data, at)) is not None and record[0] == len(payloads) + 1:
         payloads.append(record[1])
         at += _HEADER.size + len(record[1])
-    if _more_behind(data, at) or any(_record_at(data, place) is not None for place in _offsets_of_marks(data, at)):
+    marks = _MARKS.finditer(data, at)
+    if _more_behind(data, at) or any(_record_at(data, mark.start()) is not None for mark in marks):
         raise StorageError(
             f"{path} is damaged after update {len(payloads)} (byte {at}), with more updates behind; restore a copy"
         )
@@ -93,15 +80,15 @@ def read_journal(path: Path) -> Contents:
 
 
 def create_journal(path: Path) -> None:
-    """An empty journal."""
-    with storage_errors("write", path):
-        create_file(path, MAGIC)
-        force_folder(path.parent)
+    """Create an empty journal."""
+    with files.storage_errors("write", path):
+        files.create_file(path, MAGIC)
+        files.force_folder(path.parent)
 
 
 def is_journal(path: Path) -> bool:
-    """Whether a file begins as a journal does, or was about to."""
-    with reading(path) as file:
+    """Whether a file begins as a journal does, as far as it goes."""
+    with files.reading(path) as file:
         beginning = file.read(len(MAGIC)).rstrip(b"\0")
     return MAGIC.startswith(beginning)
 
@@ -109,23 +96,29 @@ def is_journal(path: Path) -> bool:
 class Journal:
     """A journal to append to. The caller holds the folder's lock."""
 
-    def __init__(self, path: Path, contents: Contents) -> None:
+    def __init__(self, path: Path, file: files.OpenFile, contents: Contents) -> None:
         self._path = path
+        self._file = file
         self._count = len(contents.payloads)
         self._end = contents.end
         self._broken = ""
-        with storage_errors("open", path):
-            self._file = OpenFile(path, open_own(path))
-            self._cut()
+
+    @classmethod
+    def open(cls, path: Path, contents: Contents) -> Journal:
+        """Open a journal that has been read, and cut off a torn record."""
+        with files.storage_errors("open", path):
+            journal = cls(path, files.OpenFile(path, files.open_own(path)), contents)
+            journal._cut()
+        return journal
 
     def append(self, payload: bytes) -> None:
-        """Add a record and force it to the disk. Where that fails, the journal is as before or takes nothing more."""
+        """Add a record and force it to disk. Where that fails, the journal is as before, or refuses further records."""
         if self._broken:
             raise StorageError(f"{self._path} takes no updates since an earlier failure ({self._broken}); open it anew")
         if len(payload) > _LONGEST:
             raise StorageError(f"an update is too large for {self._path} ({len(payload)} bytes); take it in parts")
         record = encode_record(self._count + 1, payload)
-        with storage_errors("write", self._path):
+        with files.storage_errors("write", self._path):
             self._check_place()
         try:
             self._write(record)
@@ -133,14 +126,14 @@ class Journal:
         except BaseException as problem:
             self._take_back(problem)
             if isinstance(problem, OSError):
-                with storage_errors("write", self._path):
+                with files.storage_errors("write", self._path):
                     raise
             raise
         self._count += 1
         self._end += len(record)
 
     def _check_place(self) -> None:
-        """Whoever puts another file in its place, or writes to it, takes no notice of locks: a record would be lost."""
+        """Refuse a file that somebody has replaced or written to in spite of the lock: a record would be lost."""
         found, here = os.stat(self._path), os.fstat(self._file.descriptor)
         if not os.path.samestat(found, here) or here.st_size != self._end:
             raise StorageError(
@@ -153,7 +146,7 @@ class Journal:
             written += os.pwrite(self._file.descriptor, record[written:], self._end + written)
 
     def _take_back(self, problem: BaseException) -> None:
-        """Cut what a failed append left. If not even that works, nobody knows what the disk holds."""
+        """Cut off what a failed append left. If even that fails, the content of the disk is unknown."""
         try:
             self._cut()
         except (OSError, StorageError):

@@ -1,4 +1,4 @@
-"""An update as JSON, for the journal: the constants that occur, each with its type, and facts as rows of their numbers.
+"""An update as JSON, for the journal: its constants, each with its type, and its facts as rows of their numbers.
 
 {"terms": [["str", "a"], ["int", 7], ["float", "0.5"]],
  "add": {"edge": {"arity": 2, "rows": 1, "cells": [0, 1]}}, "delete": {…},
@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidelog.engine.image import Cells
 from tidelog.language.syntax import Rule
-from tidelog.storage.checked_json import Item, to_text
-from tidelog.storage.stored_names import declared_prefixes, is_predicate, parsed_rules
-from tidelog.store.relation_parts import Cells
-from tidelog.store.terms import Terms
+from tidelog.storage.checked_json import Item, declared_prefixes, is_predicate, parsed_rules, to_text
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
 
 Facts = Mapping[str, Cells]
+Decode = Callable[[int], Value]
+"""The constant of a number."""
+Encode = Callable[[Sequence[Value]], Cells]
+"""The numbers of constants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An update with its facts encoded, its rules parsed, the prefixes that were declared after it, and the note that
-    its user committed with it."""
+    """An update with its facts encoded, its rules parsed, the prefixes declared after it, and the note that its user
+    committed with it.
+    """
 
     add: Facts = field(default_factory=dict)
     delete: Facts = field(default_factory=dict)
@@ -51,7 +54,7 @@ def _written(value: Value) -> list[Any]:
     return [type(value).__name__, value]
 
 
-def to_json(record: Record, terms: Terms) -> bytes:
+def to_json(record: Record, decode: Decode) -> bytes:
     """The record as UTF-8 text."""
     tables = [*record.add.values(), *record.delete.values()]
     used = np.unique(np.concatenate([rows.ravel() for rows in tables])) if tables else np.empty(0, np.int32)
@@ -63,7 +66,7 @@ def to_json(record: Record, terms: Terms) -> bytes:
         }
 
     content = {
-        "terms": [_written(terms.table.decode(int(term))) for term in used],
+        "terms": [_written(decode(int(term))) for term in used],
         "add": facts(record.add),
         "delete": facts(record.delete),
         "add_rules": list(map(str, record.add_rules)),
@@ -74,11 +77,11 @@ def to_json(record: Record, terms: Terms) -> bytes:
     return to_text(content, indent=None)
 
 
-def from_json(payload: bytes, terms: Terms, place: Path) -> Record:
-    """The record of such a text; its constants are numbered by `terms`. `place` is named where it is none."""
+def from_json(payload: bytes, encode: Encode, place: Path) -> Record:
+    """The record of such a text, its constants as numbers. Where it is none, the error names `place`."""
     content = Item.of_json(payload, place)
     values = [_value(item) for item in content["terms"].items()]
-    numbers = terms.encode_values(values) if values else np.empty(0, np.int32)
+    numbers = encode(values) if values else np.empty(0, np.int32)
     return Record(
         _facts(content["add"], numbers),
         _facts(content["delete"], numbers),
@@ -131,12 +134,12 @@ def _rows(arity: int, count: int, item: Item, numbers: Cells) -> Cells:
         item.refuse(f"are {len(places)} cells, not {count} rows of {arity}")
     if places.min(initial=0) < 0 or places.max(initial=-1) >= len(numbers):
         item.refuse(f"name a constant that is not there: there are {len(numbers)}")
-    # The fact without arguments is one, however often it is given.
+    # There is one fact without arguments, however often it is given.
     return numbers[places].reshape(count if arity else min(count, 1), arity)
 
 
 def _places(item: Item) -> npt.NDArray[np.int64]:
-    """A list of whole numbers. There may be millions, which are not looked at one by one."""
+    """A list of whole numbers. There may be millions, so they are not checked one by one."""
     if not isinstance(item.value, list):
         item.refuse("are no list")
     try:

@@ -1,6 +1,6 @@
-"""The dictionary and the relations as Parquet files, and back. What is read is held against all that kernels rely on:
-columns and their types, kinds of constants, texts in UTF-8, numbers of constants. Counters that are impossible are left
-out, and derivations counted anew when somebody needs them.
+"""The dictionary and the relations as Parquet files, and back. All that kernels rely on is checked in what is read:
+columns and their types, kinds of constants, texts in UTF-8, numbers of constants. Impossible counters are left out, and
+derivations are counted again when they are needed.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.arrow_checks import text_offsets
+from tidelog.engine.image import Arrays, Cells, RelationImage
 from tidelog.errors import StorageError
 from tidelog.machine import term_kinds as K
-from tidelog.storage.durable_files import checksum_of, checksum_of_file, force, reading
-from tidelog.storage.image import Arrays, RelationImage
-from tidelog.store.relation_parts import Cells
+from tidelog.storage.durable_files import checksum_of, force, reading
 from tidelog.values import SEPARATOR
 
 TEXT_KINDS = (K.STRING, K.IRI, K.LITERAL)
 NUMBER_KINDS = (K.INTEGER, K.FLOAT, K.BOOLEAN)
 
-# By kind: a table is looked up in no time.
+# By kind: a lookup in a table costs nothing.
 _IS_TEXT, _IS_NUMBER = (np.isin(np.arange(256), kinds) for kinds in (TEXT_KINDS, NUMBER_KINDS))
 
 # Constants, and bytes of a text, are numbered by 32 bits.
@@ -40,22 +39,23 @@ _COUNTERS = ("nonrecursive", "recursive")
 
 
 def write_table(path: Path, table: pa.Table) -> str:
-    """Write a table to a new file, on the disk afterwards; its checksum."""
+    """Write a table to a new file, force it to disk, and return its checksum."""
     with path.open("xb") as file:
         pq.write_table(table, file, compression="zstd", use_dictionary=False, write_statistics=False)
         force(file)
-    return checksum_of_file(path)
+    with reading(path) as file:
+        return checksum_of(file)
 
 
 def read_table(path: Path, expected: str) -> pa.Table:
-    """The table of a file that is as it was written."""
+    """The table in a file, which must be as it was written."""
     with reading(path) as file:
         if checksum_of(file) != expected:
             raise damaged(path)
         file.seek(0)
         try:
             table = pq.ParquetFile(file).read(use_threads=False)
-            table.schema.names  # noqa: B018 (names that are no Unicode raise here)
+            table.schema.names  # noqa: B018 (raises where a name is not Unicode)
         except (UnicodeDecodeError, OverflowError, MemoryError) as problem:
             raise _refuse(path, str(problem) or "it takes more memory than there is") from problem
         return table
@@ -85,7 +85,7 @@ def _check_columns(path: Path, table: pa.Table, columns: Mapping[str, pa.DataTyp
 
 
 def table_of_terms(terms: Arrays) -> pa.Table:
-    """A row for each term from number 1 on: its kind, its number or its text. Texts lie in the heap in that order."""
+    """A row for each term from number 1 on: its kind, and its number or text. Texts lie in the heap in that order."""
     kinds, payloads, sizes = (terms[name][1:] for name in ("kinds", "payloads", "sizes"))
     is_text = _IS_TEXT[kinds]
     offsets = np.zeros(len(kinds) + 1, np.int64)
@@ -120,7 +120,7 @@ def terms_of_table(path: Path, table: pa.Table) -> Arrays:
 
 
 def _check_terms(path: Path, table: pa.Table) -> None:
-    """Each constant is of a kind that there is, and has what its kind needs."""
+    """Check that each constant is of a known kind, and has what its kind needs."""
     if table.num_rows >= _MOST:
         raise _refuse(path, f"it has {table.num_rows} constants, and no more than {_MOST} can be told apart")
     if table["kind"].null_count:
@@ -152,7 +152,7 @@ def _check_numbers(path: Path, kinds: npt.NDArray[np.uint8], numbers: npt.NDArra
         raise _refuse(path, "a boolean is neither true nor false")
     bits = numbers[kinds == K.FLOAT]
     floats = bits.view(np.float64)
-    # There is one zero and one NaN: what is equal has one number.
+    # There is one zero and one NaN: equal constants have the same number.
     usual = np.where(floats == 0.0, 0.0, np.where(np.isnan(floats), np.nan, floats))
     if (usual.view(np.int64) != bits).any():
         raise _refuse(path, "a float is another zero or NaN than the one that there is")
@@ -172,7 +172,7 @@ def table_of_relation(relation: RelationImage) -> pa.Table:
 
 
 def relation_of_table(path: Path, name: str, arity: int, term_count: int, table: pa.Table) -> RelationImage:
-    """A relation whose facts hold constants of a dictionary of that size."""
+    """A relation whose facts hold constants of a dictionary of the given size."""
     columns = {f"c{place}": pa.int32() for place in range(min(arity, table.num_columns))}
     columns["explicit"] = pa.bool_()
     counted = _COUNTERS[1] in table.column_names
@@ -192,6 +192,6 @@ def relation_of_table(path: Path, name: str, arity: int, term_count: int, table:
 
 
 def _counters_of(table: pa.Table) -> Cells | None:
-    """The counters of all facts; none where one of them says that it cannot be true."""
+    """The counters of all facts; none at all where one of them is impossible."""
     counters: Cells = np.stack([table[column].to_numpy() for column in _COUNTERS], axis=1)
     return counters if counters.min(initial=0) >= 0 else None

@@ -1,7 +1,8 @@
 """An image of a knowledge base as files in a folder: `manifest.json`, the terms and each relation as Parquet.
 
-The manifest holds everything that is not a table, and the checksum of every table. Whoever names the folder keeps the
-checksum of the manifest. A checksum finds damage, not malice: what is read is checked as if anybody had written it.
+The manifest holds everything that is not a table, and the checksum of every table; the checksum of the manifest is kept
+by the file that names the folder. A checksum finds damage, not malice: all input is checked as if a stranger had
+written it.
 """
 
 from __future__ import annotations
@@ -11,24 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tidelog.engine.algorithms.policy import NO_COUNTER, RECURSIVE
+from tidelog.engine.image import COUNTERS, Image, RelationImage, RuleImage
 from tidelog.errors import TidelogError
 from tidelog.facts.arguments import check_limits
 from tidelog.language.checks import MOST_ARGUMENTS
 from tidelog.language.syntax import Rule
-from tidelog.storage.checked_json import Item, to_text
+from tidelog.storage import parquet_tables as tables
+from tidelog.storage.checked_json import Item, declared_prefixes, is_predicate, parsed_rules, to_text
 from tidelog.storage.durable_files import checksum, create_file, force_folder, read_file, storage_errors
-from tidelog.storage.image import Image, RelationImage, RuleImage
-from tidelog.storage.parquet_tables import (
-    damaged,
-    read_table,
-    relation_of_table,
-    table_of_relation,
-    table_of_terms,
-    terms_of_table,
-    write_table,
-)
-from tidelog.storage.stored_names import declared_prefixes, is_predicate, parsed_rules
 
 MANIFEST = "manifest.json"
 TERMS = "terms.parquet"
@@ -40,7 +31,7 @@ _MOST_RULES = 2**31 - 1
 
 
 def is_snapshot_file(name: str) -> bool:
-    """Whether a file of this name in the folder of a snapshot is a part of it."""
+    """Whether a file of this name in the folder of a snapshot is part of it."""
     return name in (MANIFEST, TERMS) or _RELATION.fullmatch(name) is not None
 
 
@@ -48,14 +39,14 @@ def is_snapshot_file(name: str) -> bool:
 
 
 def write_snapshot(folder: Path, image: Image) -> str:
-    """Write an image into a new folder, all of it on the disk afterwards; the checksum of its manifest."""
+    """Write an image into a new folder, force it to disk, and return the checksum of its manifest."""
     with storage_errors("write", folder):
         folder.mkdir()
-        files = {TERMS: write_table(folder / TERMS, table_of_terms(image.terms))}
+        files = {TERMS: tables.write_table(folder / TERMS, tables.table_of_terms(image.terms))}
         relations = []
         for number, relation in enumerate(image.relations):
             name = f"relation-{number}.parquet"
-            files[name] = write_table(folder / name, table_of_relation(relation))
+            files[name] = tables.write_table(folder / name, tables.table_of_relation(relation))
             relations.append({"name": relation.name, "arity": relation.arity, "file": name})
         manifest = to_text(_manifest(image, relations, files))
         create_file(folder / MANIFEST, manifest)
@@ -87,11 +78,11 @@ def _manifest(image: Image, relations: list[dict[str, Any]], files: Mapping[str,
 
 
 def read_snapshot(folder: Path, expected: str) -> Image:
-    """The image in a folder; `StorageError` where anything is missing or is not what was written."""
+    """The image in a folder; `StorageError` where anything is missing or differs from what was written."""
     path = folder / MANIFEST
     content = read_file(path)
     if checksum(content) != expected:
-        raise damaged(path)
+        raise tables.damaged(path)
     return _image(folder, Item.of_json(content, path))
 
 
@@ -99,7 +90,7 @@ def _image(folder: Path, manifest: Item) -> Image:
     files = manifest["files"].texts()
     if TERMS not in files:
         manifest["files"].refuse(f"does not name {TERMS}")
-    terms = terms_of_table(folder / TERMS, read_table(folder / TERMS, files[TERMS]))
+    terms = tables.terms_of_table(folder / TERMS, tables.read_table(folder / TERMS, files[TERMS]))
     next_rule = manifest["next_rule"].integer(1, _MOST_RULES)
     return Image(
         options=_options(manifest["options"]),
@@ -148,7 +139,7 @@ def _rules(item: Item, next_rule: int) -> tuple[RuleImage, ...]:
             RuleImage(
                 number,
                 _rule(rule["text"]),
-                None if counter.value is None else counter.integer(NO_COUNTER, RECURSIVE),
+                None if counter.value is None else counter.integer(*COUNTERS),
                 rule["applications"].integer(0),
             )
         )
@@ -171,8 +162,10 @@ def _relations(folder: Path, item: Item, files: Mapping[str, str], terms: int) -
         if name.text() in relations:
             name.refuse("is there twice")
         path = folder / file.text()
-        table = read_table(path, files[file.text()])
-        relations[name.text()] = relation_of_table(path, name.text(), arity.integer(0, MOST_ARGUMENTS), terms, table)
+        table = tables.read_table(path, files[file.text()])
+        relations[name.text()] = tables.relation_of_table(
+            path, name.text(), arity.integer(0, MOST_ARGUMENTS), terms, table
+        )
     return tuple(relations.values())
 
 

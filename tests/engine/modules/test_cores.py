@@ -14,7 +14,7 @@ from tidelog import LimitError, StorageWarning
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.closures.closure import Closure
 from tidelog.engine.modules.cores import Core
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.runner import Runner
 from tidelog.language import parse_rules
 
 every_algorithm = pytest.mark.parametrize("maintenance", ALGORITHMS)
@@ -153,8 +153,8 @@ def test_an_update_does_without_a_core_that_cannot_begin(problem: object, monkey
         if problem is MemoryError:
             patch.setattr(Closure, "apply", fail)
         else:
-            patch.setattr(Core, "maintain", lambda self, transaction: transaction.check_limits())
-            patch.setattr(Transaction, "check_limits", _out_of_time)
+            patch.setattr(Core, "maintain", lambda self, transaction: transaction.runner.check_limits())
+            patch.setattr(Runner, "check_limits", _out_of_time)
         kb._engine._begin_cores()
     assert kb._engine.cores.names == ()
     audit(kb)

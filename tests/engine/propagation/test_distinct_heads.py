@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import tidelog.engine.transaction
+import tidelog.engine.runner
 import tidelog.machine.array_memory
 import tidelog.store.store
 from audit import audit, fingerprint
@@ -58,7 +58,7 @@ def postponed(kb: KnowledgeBase) -> set[str]:
 def small(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> pytest.MonkeyPatch:
     """Relations have no room to begin with, and kernels pause often."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
-    monkeypatch.setattr(tidelog.engine.transaction, "BUDGET", request.param)
+    monkeypatch.setattr(tidelog.engine.runner, "BUDGET", request.param)
     return monkeypatch
 
 
@@ -79,7 +79,7 @@ def test_facts_come_and_are_found_later(small: pytest.MonkeyPatch, rule: str) ->
     for name, rows in given.items():
         kb.update(delete={name: rows[::3]})
         audit(kb)
-        kb.update(add={name: rows[::2], "p": [tuple(range(kb._arities["p"]))]})
+        kb.update(add={name: rows[::2], "p": [tuple(range(kb._catalogue.arities["p"]))]})
         audit(kb)
 
 

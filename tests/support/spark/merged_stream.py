@@ -18,7 +18,7 @@ from tidelog.language import parse_rules
 from tidelog.language.syntax import Constant, Rule
 from tidelog.spark import Materialisation, Options
 from tidelog.spark.data.dictionary import value_of
-from tidelog.spark.maintain.layers import CAME, WENT, Snapshot
+from tidelog.spark.stored.layers import CAME, WENT, Snapshot
 
 # The workers of Spark get functions of rules by value: they do not know the folder that the tests lie in.
 cloudpickle.register_pickle_by_value(courses)

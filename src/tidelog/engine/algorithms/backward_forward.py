@@ -12,9 +12,6 @@ from tidelog.engine.algorithms.insertion import insert
 from tidelog.engine.algorithms.policy import Counters
 from tidelog.engine.algorithms.proof_state import (
     IN_DELETION,
-    LIST_C,
-    LIST_D,
-    LIST_P,
     MODE_CHECK,
     MODE_NEXT,
     MODE_SATURATE,
@@ -27,48 +24,46 @@ from tidelog.engine.algorithms.proof_state import (
     entry_flags,
     next_consequence,
     protected,
-    push,
     set_flags,
 )
 from tidelog.engine.algorithms.provability import L_FRAME, check, enter, saturate
 from tidelog.engine.algorithms.rederivation import drop_deleted
 from tidelog.engine.compiled import Node
 from tidelog.engine.deltas import Explicit, RuleChange
-from tidelog.engine.marking.mark_kernels import room_for_marks
 from tidelog.engine.transaction import Transaction
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
-from tidelog.machine.jit import device, entry_point, load_i32, load_i64, store_i32
+from tidelog.machine import work_lists as L
+from tidelog.machine.jit import device, entry_point, load_i32, store_i32
 from tidelog.machine.status import DONE, FULL_FRAMES, FULL_LIST, FULL_LOG, MATCH
 
 
 @device
 def room_needed(m):
     """Whether every step has room for one more of everything it may add."""
-    for number in range(3):
-        if m[M.LISTS + 3 * number + 1] >= m[M.LISTS + 3 * number + 2]:
-            m[M.FULL] = number
-            m[M.STAGED] = 0
-            return FULL_LIST
+    if L.room(m, L.D, 1) != DONE or L.room(m, L.C, 1) != DONE:
+        return FULL_LIST
+    if L.room(m, L.P, 1) != DONE or L.room(m, L.MARKED, 1) != DONE:
+        return FULL_LIST
     if m[M.LOG_COUNT] + 2 > m[M.LOG_CAPACITY]:
         m[M.STAGED] = 2
         return FULL_LOG
     if m[M.PROOF_LEVEL] + 3 * (m[M.FRAME_BASE] + 8 * L_FRAME) > m[M.FRAMES_SIZE]:
         return FULL_FRAMES
-    return room_for_marks(m, 1)
+    return DONE
 
 
 @device
 def verdict(m, places, starts):
     """5: what was checked and not proved is disproved; 6: a fact of D that is not proved spreads its deletion."""
-    while m[M.PROOF_S] < m[M.LISTS + 3 * LIST_C + 1]:
-        checked = load_i64(m[M.LISTS + 3 * LIST_C] + 8 * m[M.PROOF_S])
+    while m[M.PROOF_S] < L.count(m, L.C):
+        checked = L.entry(m, L.C, m[M.PROOF_S])
         if not load_i32(entry_flags(m, checked)) & F.PROVED:
             place = entry_flags(m, checked)
             store_i32(place, load_i32(place) | F.DISPROVED)
         m[M.PROOF_S] += 1
-    fact = load_i64(m[M.LISTS + 3 * LIST_D] + 8 * m[M.PROOF_D])
+    fact = L.entry(m, L.D, m[M.PROOF_D])
     if load_i32(entry_flags(m, fact)) & F.PROVED:
         m[M.PROOF_D] += 1
         m[M.PROOF_MODE] = MODE_NEXT
@@ -90,7 +85,7 @@ def spread_deletion(m, plans, counters):
                 m[M.SAVED] += 1
             if not flags & F.DELETED and not protected(m, head, counters):
                 set_flags(m, head, F.DELETED)
-                push(m, LIST_D, head)
+                L.push(m, L.D, head)
         return DONE
     if status == DONE:
         set_flags(m, m[M.PROOF_FACT], F.PROCESSED)
@@ -110,10 +105,10 @@ def backward_forward_delete(m, places, starts, plans, head_starts, head_ends, he
         mode = m[M.PROOF_MODE]
         if mode == MODE_NEXT:
             # 3: while (F := D.next) ≠ ε do checkProvability(F)
-            if m[M.PROOF_D] == m[M.LISTS + 3 * LIST_D + 1]:
+            if m[M.PROOF_D] == L.count(m, L.D):
                 return DONE
             m[M.PROOF_FACT] = -1
-            enter(m, load_i64(m[M.LISTS + 3 * LIST_D] + 8 * m[M.PROOF_D]))
+            enter(m, L.entry(m, L.D, m[M.PROOF_D]))
         elif mode == MODE_CHECK:
             status = check(m, head_starts, head_ends, head_plans, counters)
         elif mode == MODE_SATURATE:
@@ -138,7 +133,7 @@ def backward_forward(
 
     With `patience` the deletion gives up after about so many candidates, by `OutOfPatience`.
     """
-    with transaction.patience(patience):
+    with transaction.runner.patience(patience):
         delete_by_proofs(transaction, node, explicit, rules, counters)
     insert(transaction, node, explicit, rules, counters)
 
@@ -149,17 +144,17 @@ def delete_by_proofs(
     """B/F on one component."""
     if not find_candidates(transaction, node, explicit, rules, counters):
         return
-    transaction.queues_to_list(node, LIST_D)
-    for number in (LIST_C, LIST_P):
-        transaction.clear_list(number)
+    transaction.jobs.queues_to_list(node, L.D)
+    for which in (L.C, L.P):
+        transaction.lists.clear(which)
     for relation in node.relations:
         # What stays has a proof, but maybe none that ranks rise along; see `engine.algorithms.ranks`.
-        transaction.before.note_ranked(relation, False)
+        transaction.undo.note_ranked(relation, False)
     without = rules.added_numbers
     spreading = node.rounds(counters, deleting=True, without=without)
     keeps_counters = int(counters is not Counters.NONE)
     arguments = (*spreading.places(), *node.heads(without).arguments(), keeps_counters)
     transaction.machine[M.EXPLICIT_FIRST] = any(relation.explicit_count for relation in node.relations)
-    transaction.run(backward_forward_delete, *arguments)
+    transaction.runner.run(backward_forward_delete, *arguments)
     # 11: for each F ∈ D ∖ P do I.delete(F)
     drop_deleted(transaction.machine)

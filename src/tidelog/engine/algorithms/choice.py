@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+from tidelog.engine.algorithm_names import MAINTENANCE, Maintenance
 from tidelog.engine.algorithms.backward_forward import backward_forward
 from tidelog.engine.algorithms.counting import count
 from tidelog.engine.algorithms.delete_rederive import delete_and_rederive
@@ -18,9 +19,9 @@ from tidelog.engine.compiled import CompiledRule, Node
 from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.marking.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.engine.propagation.derived_heads import STEP_COST
-from tidelog.engine.transaction import OutOfPatience, Transaction
+from tidelog.engine.runner import OutOfPatience
+from tidelog.engine.transaction import Transaction
 from tidelog.errors import TidelogError
-from tidelog.program.maintenance import MAINTENANCE, Maintenance
 from tidelog.store.relation import Relation
 
 Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
@@ -28,7 +29,7 @@ Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
 
 def _applications(transaction: Transaction, rule: CompiledRule) -> int:
     """About how many instances a rule has: those that were ever found, and for a recursion at least one a fact."""
-    found = int(transaction.store.rule_work[rule.number])
+    found = int(transaction.store.arrays.rule_work[rule.number])
     return max(found, len(rule.head)) if rule.recursive else found
 
 
@@ -80,7 +81,7 @@ class Algorithm:
     def maintain(self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
         choice = self.choice(node)
         transaction.marking.pass_on(choice.marks)
-        before = transaction.candidates
+        before = transaction.runner.candidates
         all_is_new = all(relation.is_new() for relation in node.relations)
         choice.run(transaction, node, explicit, rules, choice.counters)
         if all_is_new:
@@ -179,7 +180,7 @@ def _learn_effort(transaction: Transaction, node: Node, before: int) -> int:
     facts = sum(len(relation) for relation in node.relations)
     if facts:
         dense = all(relation.bits.dense for relation in node.relations)
-        node.costs.learn_materialising(facts, transaction.candidates - before, dense)
+        node.costs.learn_materialising(facts, transaction.runner.candidates - before, dense)
     return facts
 
 
@@ -189,7 +190,7 @@ def _start_over(transaction: Transaction, node: Node, counters: Counters, losses
     facts = sum(len(relation) for relation in node.relations)
     share_left = max(0.0, 1 - node.costs.of_going(lost) / max(1, facts))
     most_stays = share_left > 0.5 and _most_stays(transaction, node, losses)
-    before = transaction.candidates
+    before = transaction.runner.candidates
     recompute(transaction, node, counters, most_stays, share_left)
     left = _learn_effort(transaction, node, before)
     went = max(0, facts - left)
@@ -233,20 +234,20 @@ def _delete_by_ranks(
     if node.costs.of_deleting(lost) > patience:
         node.costs.forget()
         raise OutOfPatience
-    before, work = transaction.candidates, transaction.work()
+    before, work = transaction.runner.candidates, transaction.work()
     try:
         delete_by_ranks(transaction, node, explicit, rules, counters, patience)
     except OutOfPatience:
         if lost:
-            node.costs.learn_failure(lost, transaction.candidates - before, patience)
+            node.costs.learn_failure(lost, transaction.runner.candidates - before, patience)
         raise
     if lost:
-        node.costs.learn_deletion(lost, transaction.candidates - before)
+        node.costs.learn_deletion(lost, transaction.runner.candidates - before)
         now = transaction.work()
         came_back = now["rederivation"] - work["rederivation"]
         went = now["overdeleted"] - work["overdeleted"] - came_back
         node.costs.learn_going(lost, went)
-        _note_cycles(transaction, node, transaction.candidates - before, went)
+        _note_cycles(transaction, node, transaction.runner.candidates - before, went)
 
 
 def _note_cycles(transaction: Transaction, node: Node, spent: int, went: int) -> None:

@@ -19,19 +19,21 @@ from tidelog.engine.transaction import Transaction
 
 def count(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange) -> None:
     """Maintain a component without recursion."""
-    transaction.look_up(node)
-    gone = transaction.jobs_from_below(node, rules, deleted=True, counters=Counters.ALL)
-    removed = transaction.whole_rules(rules.removed, deleted=True, counters=Counters.ALL)
+    node.complete_tables()
+    gone = transaction.jobs.from_below(node, rules, deleted=True, counters=Counters.ALL)
+    removed = transaction.jobs.of_rules(rules.removed, deleted=True, counters=Counters.ALL)
     for relation in node.relations:
         # Where nothing is counted down, all that is known stays in I.
-        if gone[0] or removed[0] or len(explicit.deleted[relation.number]):
+        if gone or removed or len(explicit.deleted[relation.number]):
             relation.mark_unclean()
-    transaction.spread(COUNT_DOWN, DESTROYED_FROM_BELOW, *gone)
-    transaction.spread(COUNT_DOWN, HELD, *removed)
-    come = transaction.jobs_from_below(node, rules, deleted=False, counters=Counters.ALL)
-    transaction.spread(COUNT_UP, CREATED_FROM_BELOW, *come)
-    transaction.spread(COUNT_UP, HOLDING, *transaction.whole_rules(rules.added, deleted=False, counters=Counters.ALL))
+    transaction.jobs.spread(COUNT_DOWN, DESTROYED_FROM_BELOW, gone)
+    transaction.jobs.spread(COUNT_DOWN, HELD, removed)
+    come = transaction.jobs.from_below(node, rules, deleted=False, counters=Counters.ALL)
+    transaction.jobs.spread(COUNT_UP, CREATED_FROM_BELOW, come)
+    transaction.jobs.spread(
+        COUNT_UP, HOLDING, transaction.jobs.of_rules(rules.added, deleted=False, counters=Counters.ALL)
+    )
     settle_doubts(transaction, node)
     for relation in node.relations:
-        transaction.queue_for_settling(relation, explicit)
+        transaction.jobs.queue_for_settling(relation, explicit)
         settle_counts(transaction.machine, relation.number)

@@ -15,6 +15,7 @@ from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.propagation.derived_heads import OVERDELETE
 from tidelog.engine.propagation.match_sets import DESTROYED_FROM_BELOW, DESTROYED_IN_ROUND, HELD, HOLDING
 from tidelog.engine.transaction import Transaction
+from tidelog.machine import work_lists as L
 
 
 def find_candidates(
@@ -24,23 +25,23 @@ def find_candidates(
 
     With counters, a fact with a non-recursive derivation left is no candidate.
     """
-    transaction.clear_list(0)
-    jobs = transaction.jobs_from_below(node, rules, deleted=True, counters=counters)
-    removed = transaction.whole_rules(rules.removed, deleted=True, counters=counters)
+    transaction.lists.clear(L.D)
+    jobs = transaction.jobs.from_below(node, rules, deleted=True, counters=counters)
+    removed = transaction.jobs.of_rules(rules.removed, deleted=True, counters=counters)
     announced = any(rule.number in transaction.marking.announced for rule in node.rules)
-    if not (announced or jobs[0] or removed[0] or any(len(facts) for facts in explicit.deleted.values())):
+    if not (announced or jobs or removed or any(len(facts) for facts in explicit.deleted.values())):
         return 0
-    transaction.look_up(node)
+    node.complete_tables()
     for relation in node.relations:
         relation.mark_unclean()
         transaction.marking.seed(relation, protect=counters is not Counters.NONE)
-    transaction.spread(OVERDELETE, DESTROYED_FROM_BELOW, *jobs)
-    transaction.spread(OVERDELETE, HELD, *removed)
+    transaction.jobs.spread(OVERDELETE, DESTROYED_FROM_BELOW, jobs)
+    transaction.jobs.spread(OVERDELETE, HELD, removed)
     settle_doubts(transaction, node, rules.added_numbers)
     for relation in node.relations:
         facts = explicit.deleted[relation.number]
-        transaction.seed(OVERDELETE, relation, facts, protect=counters is not Counters.NONE)
-    return sum(relation.queue_count for relation in node.relations)
+        transaction.jobs.seed(OVERDELETE, relation, facts, protect=counters is not Counters.NONE)
+    return sum(relation.queues.waiting for relation in node.relations)
 
 
 def delete_and_rederive(
@@ -49,14 +50,14 @@ def delete_and_rederive(
     """DRed, or DRed^c with counters of all derivations, on one component."""
     if find_candidates(transaction, node, explicit, rules, counters):
         # DR2: the heads of instances with a fact of D go to D as well.
-        transaction.rounds(OVERDELETE, DESTROYED_IN_ROUND, node, counters, rules.added_numbers)
+        transaction.jobs.rounds(OVERDELETE, DESTROYED_IN_ROUND, node, counters, rules.added_numbers)
         # DR3: I := I ∖ D, A := D ∩ E.
         drop_deleted(transaction.machine)
         for relation in node.relations:
-            relation.reserve_queue(transaction.list_count(0))
+            relation.queues.reserve(transaction.lists.count(L.D))
         # DR4: what has a derivation left comes back.
         HOLDING.install(transaction.machine)
         known_by = BY_COUNTERS if counters is Counters.ALL else BY_RULES
-        transaction.run(rederive, *node.heads(rules.added_numbers).arguments(), known_by)
+        transaction.runner.run(rederive, *node.heads(rules.added_numbers).arguments(), known_by)
     # DR5
     insert(transaction, node, explicit, rules, counters)

@@ -6,12 +6,12 @@ enough: then the counter stays full. Where there is none, it is zero.
 
 from __future__ import annotations
 
-from tidelog.engine.algorithms.proof_state import LIST_D
 from tidelog.engine.algorithms.rederivation import IN_DOUBT, rederive
 from tidelog.engine.compiled import Node
 from tidelog.engine.propagation.match_sets import HOLDING
 from tidelog.engine.transaction import Transaction
 from tidelog.machine import registers as M
+from tidelog.machine import work_lists as L
 
 
 def settle_doubts(transaction: Transaction, node: Node, without: frozenset[int] = frozenset()) -> None:
@@ -20,8 +20,8 @@ def settle_doubts(transaction: Transaction, node: Node, without: frozenset[int] 
     """
     if not transaction.machine[M.DOUBTS]:
         return
-    transaction.queues_to_list(node, LIST_D)
+    transaction.jobs.queues_to_list(node, L.D)
     HOLDING.install(transaction.machine)
-    transaction.run(rederive, *node.heads(without).arguments(), IN_DOUBT)
-    transaction.clear_list(LIST_D)
+    transaction.runner.run(rederive, *node.heads(without).arguments(), IN_DOUBT)
+    transaction.lists.clear(L.D)
     transaction.machine[M.DOUBTS] = 0

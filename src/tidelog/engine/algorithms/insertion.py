@@ -18,17 +18,17 @@ def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: Rule
     """Δ := E⁺, what new facts below yield, what new rules yield; then I := I ∪ Δ and Δ := Π[I ⋮ Δ] ∖ I until Δ is
     empty.
     """
-    transaction.look_up(node)
+    node.complete_tables()
     for relation in node.relations:
         if counters is not Counters.NON_RECURSIVE:
             # Facts get no ranks; see `engine.algorithms.ranks`.
-            transaction.before.note_ranked(relation, False)
-        transaction.seed(INSERT, relation, explicit.added[relation.number])
+            transaction.undo.note_ranked(relation, False)
+        transaction.jobs.seed(INSERT, relation, explicit.added[relation.number])
         transaction.returning.restore(relation)
-    jobs = transaction.jobs_from_below(node, rules, deleted=False, counters=counters)
-    transaction.spread(INSERT, CREATED_FROM_BELOW, *jobs)
-    transaction.spread(INSERT, HOLDING, *transaction.whole_rules(rules.added, False, counters))
-    transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
-    if not transaction.has_ranks_left:
+    jobs = transaction.jobs.from_below(node, rules, deleted=False, counters=counters)
+    transaction.jobs.spread(INSERT, CREATED_FROM_BELOW, jobs)
+    transaction.jobs.spread(INSERT, HOLDING, transaction.jobs.of_rules(rules.added, False, counters))
+    transaction.jobs.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
+    if not transaction.jobs.has_ranks_left:
         for relation in node.relations:
-            transaction.before.note_ranked(relation, False)
+            transaction.undo.note_ranked(relation, False)

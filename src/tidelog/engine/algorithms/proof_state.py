@@ -1,5 +1,4 @@
-"""What the kernels of Backward/Forward and of deletion by ranks share: work lists, flags of facts, where the machine
-is, and the sets of joins.
+"""What the kernels of Backward/Forward and of deletion by ranks share: flags of facts, the mode, the sets of joins.
 
 Numbers in comments are lines of the paper (Motik, Nenov, Piro and Horrocks, Algorithms 1 to 3).
 """
@@ -21,15 +20,11 @@ from tidelog.joins.executor import head_relation, next_match, plan_word, start, 
 from tidelog.machine import flags as F
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
+from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of
 from tidelog.machine.fact_kernels import find, flags_at, relation_row, touch
 from tidelog.machine.jit import device, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE
-
-# The work lists.
-LIST_D = 0
-LIST_C = 1
-LIST_P = 2
 
 # The sets of each kind of join, as the machine holds them.
 SETS = np.array(
@@ -47,14 +42,6 @@ def match_in(m, kind):
     """Choose the sets for the next join."""
     for place in range(M.MASK_WORDS):
         m[M.MASKS + place] = SETS[kind, place]
-
-
-@device
-def push(m, number, entry):
-    """Append to a work list; the main loop keeps room for one entry."""
-    registers = M.LISTS + 3 * number
-    store_i64(m[registers] + 8 * m[registers + 1], entry)
-    m[registers + 1] += 1
 
 
 @device
@@ -90,7 +77,7 @@ def prove(m, entry):
     """P.add(F), of a fact in C; where an instance has waited for it, it spreads at once."""
     set_flags(m, entry, F.PROVED)
     if load_i32(entry_flags(m, entry)) & F.AWAITED:
-        push(m, LIST_P, entry)
+        L.push(m, L.P, entry)
         m[M.PROOF_MODE] = MODE_SATURATE
 
 

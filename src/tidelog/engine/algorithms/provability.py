@@ -25,8 +25,6 @@ from tidelog.engine.algorithms.proof_state import (
     IN_BACKWARD_EXPLICIT,
     IN_BACKWARD_PROVED,
     IN_FORWARD,
-    LIST_C,
-    LIST_P,
     MODE_CHECK,
     MODE_VERDICT,
     begin_spreading,
@@ -38,7 +36,6 @@ from tidelog.engine.algorithms.proof_state import (
     next_consequence,
     protected,
     prove,
-    push,
     set_flags,
 )
 from tidelog.engine.marking.mark_kernels import mark_fact, uses_marked
@@ -47,6 +44,7 @@ from tidelog.machine import flags as F
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
+from tidelog.machine import work_lists as L
 from tidelog.machine.jit import device, load_i32, load_i64, store_i64
 from tidelog.machine.status import DONE, MATCH
 
@@ -189,7 +187,7 @@ def check(m, head_starts, head_ends, head_plans, counters):
             leave(m)
             return DONE
         set_flags(m, fact, F.CHECKED)
-        push(m, LIST_C, fact)
+        L.push(m, L.C, fact)
         m[M.WORK + W.CHECKED] += 1
         # 20–22: what is explicit is proved
         if protected(m, fact, counters):
@@ -236,9 +234,9 @@ def saturate(m, places, starts, plans):
         if status == DONE:
             end_spreading(m)
         return status
-    if m[M.PROOF_P] < m[M.LISTS + 3 * LIST_P + 1]:
+    if m[M.PROOF_P] < L.count(m, L.P):
         # 23–26: let a proved fact spread
-        begin_spreading(m, load_i64(m[M.LISTS + 3 * LIST_P] + 8 * m[M.PROOF_P]), places, starts)
+        begin_spreading(m, L.entry(m, L.P, m[M.PROOF_P]), places, starts)
         m[M.PROOF_P] += 1
     else:
         m[M.PROOF_MODE] = MODE_CHECK if m[M.PROOF_LEVEL] != 0 else MODE_VERDICT

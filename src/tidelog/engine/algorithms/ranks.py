@@ -23,11 +23,10 @@ import numpy as np
 
 from tidelog.engine.algorithms.delete_rederive import find_candidates
 from tidelog.engine.algorithms.policy import Counters
-from tidelog.engine.algorithms.proof_state import IN_DELETION, IN_SUPPORT, LIST_D, LIST_P, count_work, match_in, push
+from tidelog.engine.algorithms.proof_state import IN_DELETION, IN_SUPPORT, count_work, match_in
 from tidelog.engine.algorithms.rederivation import BY_RULES, drop_deleted, rederive
 from tidelog.engine.compiled import Node
 from tidelog.engine.deltas import Explicit, RuleChange
-from tidelog.engine.marking.mark_kernels import room_in
 from tidelog.engine.propagation.batches import waiting
 from tidelog.engine.propagation.derived_heads import LOSE
 from tidelog.engine.propagation.match_sets import HOLDING
@@ -38,6 +37,7 @@ from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
+from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of
 from tidelog.machine.fact_kernels import field, flags_at, relation_row
 from tidelog.machine.jit import device, entry_point, load_i32, store_i32, store_i64
@@ -98,7 +98,7 @@ def end_look(m, relation, row, fact, status):
         store_i32(field(row, R.QUEUE) + 4 * m[M.LOOK_KEPT], fact)
         m[M.LOOK_KEPT] += 1
         if m[M.LATE] != 0:
-            push(m, LIST_P, (relation << 32) | fact)
+            L.push(m, L.P, (relation << 32) | fact)
         m[M.BUDGET] -= LOSS_COST
     store_i32(place, flags)
     m[M.LOOK_PLAN] = m[M.LOOK_JOINING] = 0
@@ -112,7 +112,7 @@ def let_look(m, relations, relation_count, head_starts, head_ends, head_plans):
         relation = load_i32(relations + 4 * m[M.LOOK_RELATION])
         row = relation_row(m, relation)
         while m[M.LOOK_PIVOT] < field(row, R.QUEUE_COUNT):
-            status = room_in(m, LIST_P, m[M.LISTS + 3 * LIST_P + 1] + 1)
+            status = L.room(m, L.P, 1)
             if status != DONE:
                 return status
             fact = load_i32(field(row, R.QUEUE) + 4 * m[M.LOOK_PIVOT])
@@ -173,18 +173,18 @@ def delete_by_ranks(
     or will: the facts that wait are taken to cost what those before them did.
     """
     checked = int(transaction.machine[M.WORK + W.CHECKED])
-    with transaction.patience(most, lambda spent: _outlook(transaction, node, checked, spent)):
+    with transaction.runner.patience(most, lambda spent: _outlook(transaction, node, checked, spent)):
         found = find_candidates(transaction, node, explicit, rules, counters)
         if found:
             _overdelete(transaction, node, rules, counters)
     if found:
         # DR3 and DR4, as in Delete/Rederive.
         drop_deleted(transaction.machine)
-        returning = transaction.move_list(LIST_P, LIST_D)
+        returning = transaction.lists.move(L.P, L.D)
         for relation in node.relations:
-            relation.reserve_queue(returning)
+            relation.queues.reserve(returning)
         HOLDING.install(transaction.machine)
-        transaction.run(rederive, *node.heads(rules.added_numbers).arguments(), BY_RULES)
+        transaction.runner.run(rederive, *node.heads(rules.added_numbers).arguments(), BY_RULES)
 
 
 def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> float:
@@ -200,11 +200,11 @@ def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> 
         looked = int(machine[M.LOOK_PIVOT])
     elif machine[M.AT_PHASE] == 0:
         return 0.0  # Those that wait have looked, and are about to spread, which was counted.
-    return spent / done * (sum(relation.queue_count for relation in waiting_in) - looked)
+    return spent / done * (sum(relation.queues.waiting for relation in waiting_in) - looked)
 
 
 def _overdelete(transaction: Transaction, node: Node, rules: RuleChange, counters: Counters) -> None:
-    transaction.clear_list(LIST_P)
+    transaction.lists.clear(L.P)
     table = node.rounds(counters, deleting=True, without=rules.added_numbers)
     let_candidates_look(transaction.machine, *table.relations())
-    transaction.run(overdelete_by_rank, *table.arguments(), *node.heads(rules.added_numbers).arguments())
+    transaction.runner.run(overdelete_by_rank, *table.arguments(), *node.heads(rules.added_numbers).arguments())

@@ -18,11 +18,11 @@ def recompute(
     `share_left` as many.
     """
     for relation in node.relations:
-        transaction.seed(INSERT, relation, transaction.forget_derived(relation, most_stays, share_left))
-        transaction.expect_many(relation)
-    jobs = transaction.whole_rules([rule for rule in node.rules if not rule.recursive], False, counters)
-    transaction.spread(INSERT, HOLDING, *jobs)
-    transaction.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
+        transaction.jobs.seed(INSERT, relation, transaction.forget_derived(node, relation, most_stays, share_left))
+        transaction.growth.expect_many(relation)
+    jobs = transaction.jobs.of_rules([rule for rule in node.rules if not rule.recursive], False, counters)
+    transaction.jobs.spread(INSERT, HOLDING, jobs)
+    transaction.jobs.rounds(INSERT, CREATED_IN_ROUND, node, counters, frozenset())
     for relation in node.relations:
-        ranked = counters is Counters.NON_RECURSIVE and transaction.has_ranks_left
-        transaction.before.note_ranked(relation, ranked)
+        ranked = counters is Counters.NON_RECURSIVE and transaction.jobs.has_ranks_left
+        transaction.undo.note_ranked(relation, ranked)

@@ -25,18 +25,18 @@ from tidelog.program.condensation import components
 def recount(transaction: Transaction, node: Node, rules: list[CompiledRule], counters: Counters) -> None:
     """Count the derivations by these rules, those of before the update, anew."""
     work = transaction.work_registers().copy()
-    transaction.look_up(node)
+    node.complete_tables()
     for relation in node.relations:
-        transaction.before.keep_whole(relation)
+        transaction.undo.keep_columns(relation)
     keeps_ranks = counters is Counters.NON_RECURSIVE
     # Without recursion all that is not explicit is counted, and needs no ranks.
     ranked = _stack_ranks(transaction, node, rules) if keeps_ranks else not node.recursive
     for relation in node.relations:
-        transaction.before.note_ranked(relation, ranked)
+        transaction.undo.note_ranked(relation, ranked)
         relation.counters[:, : 1 if keeps_ranks else 2] = 0
     counted = [rule for rule in rules if counters.of(rule.recursive, deleting=False) != NO_COUNTER]
-    transaction.list_changes(rule.normal for rule in counted)
-    transaction.spread(RECOUNT, HELD, *transaction.whole_rules(counted, False, counters, held=True))
+    transaction.jobs.list_changes(rule.normal for rule in counted)
+    transaction.jobs.spread(RECOUNT, HELD, transaction.jobs.of_rules(counted, False, counters, held=True))
     transaction.work_registers()[:] = work
 
 

@@ -9,9 +9,10 @@ from tidelog.joins.executor import next_match, start
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
+from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of, is_full
 from tidelog.machine.fact_kernels import enqueue, flags_at, relation_row
-from tidelog.machine.jit import device, entry_point, load_i32, load_i64, store_i32
+from tidelog.machine.jit import device, entry_point, load_i32, store_i32
 from tidelog.machine.status import DONE, MATCH
 
 # How it is known whether a fact has a derivation: by a look at the rules, by its counters, or by a look at those rules
@@ -22,8 +23,8 @@ BY_RULES, BY_COUNTERS, IN_DOUBT = 0, 1, 2
 @entry_point
 def drop_deleted(m):
     """I := I ∖ D, but for what has been proved."""
-    for position in range(m[M.LISTS + 1]):
-        entry = load_i64(m[M.LISTS] + 8 * position)
+    for position in range(L.count(m, L.D)):
+        entry = L.entry(m, L.D, position)
         place = flags_at(relation_row(m, entry >> 32), entry & 0xFFFFFFFF)
         flags = load_i32(place)
         if not flags & F.PROVED:
@@ -96,8 +97,8 @@ def rederive(m, starts, ends, plans, known_by):
 
     The same search ends doubts (`engine.algorithms.doubted_facts`): then D is whatever waits.
     """
-    while m[M.REDERIVE_FACT] < m[M.LISTS + 1]:
-        entry = load_i64(m[M.LISTS] + 8 * m[M.REDERIVE_FACT])
+    while m[M.REDERIVE_FACT] < L.count(m, L.D):
+        entry = L.entry(m, L.D, m[M.REDERIVE_FACT])
         relation = entry >> 32
         fact = entry & 0xFFFFFFFF
         row = relation_row(m, relation)

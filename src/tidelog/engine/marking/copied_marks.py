@@ -6,15 +6,7 @@ with the fact that they come from; here one kernel goes over the marked facts wh
 
 from __future__ import annotations
 
-from tidelog.engine.marking.mark_kernels import (
-    EXPECTED,
-    LIST_EXPECTED,
-    MARKED,
-    mark_fact,
-    room_for_marks,
-    room_in,
-    take_marks,
-)
+from tidelog.engine.marking.mark_kernels import mark_fact, take_marks
 from tidelog.engine.propagation.short_atoms import short_head
 from tidelog.joins.executor import head_relation, next_match, plan_word, start, write_head
 from tidelog.machine import flags as F
@@ -22,8 +14,9 @@ from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
+from tidelog.machine import work_lists as L
 from tidelog.machine.fact_kernels import field, find, flags_of, record_of, relation_row
-from tidelog.machine.jit import device, entry_point, load_i32, load_i64
+from tidelog.machine.jit import device, entry_point, load_i32
 from tidelog.machine.status import DONE, MATCH, NEED_COPIES
 
 
@@ -53,7 +46,7 @@ def share_mark(m, plan, care, entry):
     fact = entry & 0xFFFFFFFF
     if flags_of(m, relation, fact) & (care | F.IN) != care | F.IN:
         return DONE
-    status = room_for_marks(m, 1)
+    status = L.room(m, L.MARKED, 1)
     if status == DONE:
         status = write_copy(m, plan, relation, fact)
     if status != MATCH:
@@ -76,8 +69,8 @@ def share_marks(m, copies, known, plans):
     position = m[M.COPY_MARK]
     place = m[M.COPY_COPY]
     status = DONE
-    while status == DONE and position < m[MARKED + 1]:
-        entry = load_i64(m[MARKED] + 8 * position)
+    while status == DONE and position < L.count(m, L.MARKED):
+        entry = L.entry(m, L.MARKED, position)
         relation = entry >> 32
         if relation >= known or load_i32(copies + 8 * relation) < 0:
             m[M.FULL] = relation
@@ -96,8 +89,8 @@ def share_marks(m, copies, known, plans):
     m[M.COPY_COPY] = place
     if status != DONE:
         return status
-    status = room_in(m, LIST_EXPECTED, m[MARKED + 1])
+    status = L.room(m, L.EXPECTED, L.count(m, L.MARKED))
     if status == DONE:
         take_marks(m, True)
-        m[M.WORK + W.MARKED_IMPLICIT] += m[EXPECTED + 1]
+        m[M.WORK + W.MARKED_IMPLICIT] += L.count(m, L.EXPECTED)
     return status

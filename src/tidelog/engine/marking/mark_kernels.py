@@ -12,21 +12,11 @@ from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
+from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of
 from tidelog.machine.fact_kernels import enqueue, field, find, flags_at, relation_row, touch
 from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
-from tidelog.machine.status import DONE, FULL, FULL_LIST
-
-# Work lists: what the last update marked, places in the buffer of heads, each from where to where, and what this update
-# marks; facts are relation << 32 | fact.
-LIST_EXPECTED = 4
-LIST_MARKED_PLACES = 6
-LIST_MARKED = 7
-
-EXPECTED = M.LISTS + 3 * LIST_EXPECTED
-MARKED_PLACES = M.LISTS + 3 * LIST_MARKED_PLACES
-MARKED = M.LISTS + 3 * LIST_MARKED
-
+from tidelog.machine.status import DONE, FULL
 
 # --- in rule instances ------------------------------------------------------------------------------------------------
 
@@ -65,14 +55,12 @@ def uses_marked(m, frame, care, first):
 @device
 def note_marked(m, first, end):
     """The heads at these places of the buffer are to be marked."""
-    noted = m[MARKED_PLACES + 1]
-    last = m[MARKED_PLACES] + 8 * (noted - 1)
-    if noted > 0 and load_i64(last) == first:
-        store_i64(last, end)
+    noted = L.count(m, L.MARKED_PLACES)
+    if noted > 0 and L.entry(m, L.MARKED_PLACES, noted - 1) == first:
+        L.put(m, L.MARKED_PLACES, noted - 1, end)
     elif first < end:
-        store_i64(last + 8, first)
-        store_i64(last + 16, end)
-        m[MARKED_PLACES + 1] = noted + 2
+        L.push(m, L.MARKED_PLACES, first)
+        L.push(m, L.MARKED_PLACES, end)
 
 
 @device
@@ -83,35 +71,17 @@ def mark_fact(m, relation, fact):
     flags = load_i32(place)
     if not flags & F.MARKED:
         store_i32(place, flags | F.MARKED)
-        store_i64(m[MARKED] + 8 * m[MARKED + 1], (relation << 32) | fact)
-        m[MARKED + 1] += 1
+        L.push(m, L.MARKED, (relation << 32) | fact)
         if (flags | F.MARKED) & m[M.PASSING] == m[M.PASSING]:
             store_i64(row + 8 * R.MARKS, field(row, R.MARKS) + 1)
-
-
-@device
-def room_in(m, number, entries):
-    """DONE, or FULL_LIST where a work list cannot hold so many entries."""
-    if entries <= m[M.LISTS + 3 * number + 2]:
-        return DONE
-    m[M.FULL] = number
-    m[M.STAGED] = entries
-    return FULL_LIST
-
-
-@device
-def room_for_marks(m, more):
-    """DONE, or FULL_LIST where so many more marked facts do not fit."""
-    return room_in(m, LIST_MARKED, m[MARKED + 1] + more)
 
 
 @inlined
 def noted_places(m, position):
     """From where to where heads were noted, in the order of the buffer; nowhere after the last."""
-    if position >= m[MARKED_PLACES + 1]:
+    if position >= L.count(m, L.MARKED_PLACES):
         return -1, -1
-    at = m[MARKED_PLACES] + 8 * position
-    return load_i64(at), load_i64(at + 8)
+    return L.entry(m, L.MARKED_PLACES, position), L.entry(m, L.MARKED_PLACES, position + 1)
 
 
 @inlined
@@ -127,20 +97,20 @@ def mark_head(m, target, row, fact):
 @entry_point
 def mark_explicit(m, relation, rows, count, kept, kept_count):
     """Mark the explicit facts among `rows` that are not among `kept`."""
-    status = room_for_marks(m, count)
+    status = L.room(m, L.MARKED, count)
     if status == DONE:
         # Any head of the buffer may come to be noted; it holds less than half as many as it has cells.
-        status = room_in(m, LIST_MARKED_PLACES, m[M.HEADS_CAPACITY])
+        status = L.room(m, L.MARKED_PLACES, m[M.HEADS_CAPACITY])
     if status != DONE:
         return status
     row = relation_row(m, relation)
     width = 4 * field(row, R.ARITY)
-    marked = -m[MARKED + 1]
+    marked = -L.count(m, L.MARKED)
     for position in range(count):
         fact = find(m, relation, rows + width * position)
         if fact >= 0 and load_i32(flags_at(row, fact)) & F.EXPLICIT:
             mark_fact(m, relation, fact)
-    marked += m[MARKED + 1]
+    marked += L.count(m, L.MARKED)
     for position in range(kept_count):
         # Its entry stays in the list and says nothing any more.
         fact = find(m, relation, kept + width * position)
@@ -166,8 +136,8 @@ def take_marks(m, expect):
     """
     kept = 0
     last, row, flags_from, width = -1, 0, 0, 0
-    for position in range(m[MARKED + 1] - 1, -1, -1):
-        entry = load_i64(m[MARKED] + 8 * position)
+    for position in range(L.count(m, L.MARKED) - 1, -1, -1):
+        entry = L.entry(m, L.MARKED, position)
         if entry >> 32 != last:
             last = entry >> 32
             row = relation_row(m, last)
@@ -177,11 +147,11 @@ def take_marks(m, expect):
         flags = load_i32(place)
         store_i32(place, flags & ~F.MARKED)
         if expect and flags & (F.IN | F.EXPLICIT | F.MARKED) == F.IN | F.MARKED:
-            store_i64(m[EXPECTED] + 8 * kept, entry)
+            L.put(m, L.EXPECTED, kept, entry)
             kept += 1
-    m[EXPECTED + 1] = kept
-    m[MARKED + 1] = 0
-    m[MARKED_PLACES + 1] = 0
+    L.cut(m, L.EXPECTED, kept)
+    L.cut(m, L.MARKED, 0)
+    L.cut(m, L.MARKED_PLACES, 0)
 
 
 @entry_point
@@ -196,14 +166,14 @@ def seed_expected(m, relation, protect):
     expected in it then. `protect` as for any overdeletion. FULL where the queue or the log may be too short.
     """
     row = relation_row(m, relation)
-    count = m[EXPECTED + 1]
+    count = L.count(m, L.EXPECTED)
     if field(row, R.QUEUE_COUNT) + count > field(row, R.QUEUE_CAPACITY) or m[M.LOG_COUNT] + count > m[M.LOG_CAPACITY]:
         return FULL
     left = 0
     for position in range(count):
-        entry = load_i64(m[EXPECTED] + 8 * position)
+        entry = L.entry(m, L.EXPECTED, position)
         if entry >> 32 != relation:
-            store_i64(m[EXPECTED] + 8 * left, entry)
+            L.put(m, L.EXPECTED, left, entry)
             left += 1
             continue
         fact = entry & 0xFFFFFFFF
@@ -217,5 +187,5 @@ def seed_expected(m, relation, protect):
         touch(m, relation, row, fact)
         store_i32(place, load_i32(place) | F.DELETED | F.EXPECTED)
         enqueue(row, fact)
-    m[EXPECTED + 1] = left
+    L.cut(m, L.EXPECTED, left)
     return DONE

@@ -22,18 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.marking.copied_marks import share_marks
-from tidelog.engine.marking.mark_kernels import (
-    EXPECTED,
-    LIST_EXPECTED,
-    MARKED,
-    MARKED_PLACES,
-    forget_marks,
-    mark_explicit,
-    seed_expected,
-)
+from tidelog.engine.marking.mark_kernels import forget_marks, mark_explicit, seed_expected
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
+from tidelog.machine import work_lists as L
 from tidelog.machine.jit import address
 from tidelog.machine.status import DONE, NEED_COPIES
 from tidelog.program.plan import Pivot, Start
@@ -63,6 +56,7 @@ class Marking:
     def __init__(self, transaction: Transaction, streams: bool) -> None:
         self._transaction = transaction
         self._machine = transaction.machine
+        self._lists = transaction.store.lists
         self._streams = streams
         self._begun = False
         self._positive = False
@@ -72,11 +66,14 @@ class Marking:
         self._incoming = 0
         self.marked: dict[str, Cells] = {}  # the deletions of the next update, by predicate, as far as they are marked
         self.announced: set[int] = set()  # rules of which all heads that lose a derivation are expected
+
+    def reset(self) -> None:
+        """Let the machine hold no marks of this update."""
         self._machine[M.MARKING] = 0
         self._machine[M.SAVED] = 0
         self._machine[M.PASSING] = ALL_MARKS
-        self._machine[MARKED + 1] = 0
-        self._machine[MARKED_PLACES + 1] = 0
+        self._lists.clear(L.MARKED)
+        self._lists.clear(L.MARKED_PLACES)
 
     def begin(self, coming: set[str], positive: bool) -> None:
         """Facts may be marked in this update, also positively; it adds explicit ones of these predicates."""
@@ -117,7 +114,7 @@ class Marking:
         rows, kept = np.ascontiguousarray(rows), np.ascontiguousarray(kept)
         arguments = (relation.number, address(rows), len(rows), address(kept), len(kept))
         while mark_explicit(self._machine, *arguments) != DONE:
-            self._transaction.store.grow_list(int(self._machine[M.FULL]), int(self._machine[M.STAGED]))
+            self._lists.reserve(int(self._machine[M.FULL]), int(self._machine[M.STAGED]))
 
     def pass_on(self, care: int) -> None:
         """For the next component heads are marked whose bodies have a fact with these flags; with 0, none are.
@@ -127,7 +124,7 @@ class Marking:
         """
         machine = self._machine
         machine[M.KNOWN] = F.DELETED | F.CHECKED if self._streams and care == EXPLICIT_MARKS else F.EXPECTED
-        machine[M.MARKING] = care if self._incoming < WORTH_WHILE * machine[MARKED + 1] else 0
+        machine[M.MARKING] = care if self._incoming < WORTH_WHILE * self._lists.count(L.MARKED) else 0
         if care:
             machine[M.PASSING] = care
         if self._positive:
@@ -148,21 +145,21 @@ class Marking:
 
     def seed(self, relation: Relation, protect: bool) -> None:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""
-        machine = self._machine
-        while machine[EXPECTED + 1] and seed_expected(machine, relation.number, protect) != DONE:
-            self._transaction.reserve_log(int(machine[EXPECTED + 1]))
-            relation.reserve_queue(int(machine[EXPECTED + 1]))
+        expected = self._lists.count(L.EXPECTED)
+        while expected and seed_expected(self._machine, relation.number, protect) != DONE:
+            self._transaction.undo.reserve(expected)
+            relation.queues.reserve(expected)
 
     def finish(self, copies: CopyTable) -> None:
         """The update is done: take the marks off, and let the next one expect the marked derived facts."""
         machine = self._machine
         machine[M.WORK + W.DELETION] -= machine[M.SAVED]
-        machine[EXPECTED + 1] = 0
-        if machine[MARKED + 1]:
+        self._lists.clear(L.EXPECTED)
+        if self._lists.count(L.MARKED):
             machine[M.COPY_MARK] = machine[M.COPY_COPY] = 0
             # It seldom needs anything, and then begins again.
             if copies.share(machine) != DONE:
-                self._transaction.run(copies.share)
+                self._transaction.runner.run(copies.share)
 
     def forget(self) -> None:
         """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""
@@ -224,11 +221,11 @@ def is_copy_of(rule: CompiledRule, predicate: str) -> bool:
 
 def renumber_expected(store: Store, relation: int, alive: Cells) -> None:
     """A relation was compacted to the facts in `alive`, which kept their order."""
-    entries = store.list_entries(LIST_EXPECTED)
+    entries = store.lists.entries(L.EXPECTED)
     own = entries >> 32 == relation
     entries[own] = (relation << 32) | np.searchsorted(alive, entries[own] & 0xFFFFFFFF)
 
 
 def expect_nothing(store: Store) -> None:
     """Forget what the last update marked."""
-    store.machine[EXPECTED + 1] = 0
+    store.lists.clear(L.EXPECTED)

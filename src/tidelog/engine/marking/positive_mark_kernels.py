@@ -13,17 +13,9 @@ from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
+from tidelog.machine import work_lists as L
 from tidelog.machine.fact_kernels import enqueue, field, find, flags_at, flags_of, relation_row, touch
-from tidelog.machine.jit import device, entry_point, load_i32, load_i64, store_i32, store_i64
-
-LIST_RETURNS = 5
-RETURNS = M.LISTS + 3 * LIST_RETURNS
-
-
-@device
-def keep_word(m, word):
-    store_i64(m[RETURNS] + 8 * m[RETURNS + 1], word)
-    m[RETURNS + 1] += 1
+from tidelog.machine.jit import device, entry_point, load_i32, load_i64, store_i32
 
 
 @device
@@ -41,13 +33,13 @@ def mark_returning(m, relation, rows, count):
     width = 4 * field(row, R.ARITY)
     for position in range(count):
         fact = find(m, relation, rows + width * position)
-        if fact < 0 or m[RETURNS + 1] + 2 > m[RETURNS + 2]:
+        if fact < 0 or not L.has_room(m, L.RETURNS, 2):
             continue
         place = flags_at(row, fact)
         if load_i32(place) & F.OLD:
             store_i32(place, load_i32(place) | F.RETURNING)
-            keep_word(m, 1)
-            keep_word(m, (relation << 32) | fact)
+            L.push(m, L.RETURNS, 1)
+            L.push(m, L.RETURNS, (relation << 32) | fact)
 
 
 @device
@@ -77,7 +69,7 @@ def note_return(m, frame, row):
     """An instance with this head is overdeleted: if it will hold again, keep it, and let its head come back."""
     plan = load_i64(frame)
     steps = plan_word(m, plan, P.STEPS)
-    if m[RETURNS + 1] + steps + 2 > m[RETURNS + 2] or not comes_back(m, frame):
+    if not L.has_room(m, L.RETURNS, steps + 2) or not comes_back(m, frame):
         return
     relation = head_relation(m, plan)
     head = find(m, relation, row)
@@ -88,14 +80,14 @@ def note_return(m, frame, row):
     if flags & F.RETURNING:
         return
     store_i32(place, flags | F.RETURNING)
-    start = m[RETURNS + 1]
-    keep_word(m, 1)
-    keep_word(m, (relation << 32) | head)
+    start = L.count(m, L.RETURNS)
+    L.push(m, L.RETURNS, 1)
+    L.push(m, L.RETURNS, (relation << 32) | head)
     for step in range(steps):
         at = m[M.CODE] + 4 * plan_word(m, plan, P.FIRST + step)
         if load_i32(at + 4 * P.S_KIND) <= P.STEP_SCAN:
-            keep_word(m, (load_i32(at + 4 * P.S_RELATION) << 32) | matched_fact(m, frame, step))
-    store_i64(m[RETURNS] + 8 * start, m[RETURNS + 1] - start - 1)
+            L.push(m, L.RETURNS, (load_i32(at + 4 * P.S_RELATION) << 32) | matched_fact(m, frame, step))
+    L.put(m, L.RETURNS, start, L.count(m, L.RETURNS) - start - 1)
 
 
 @entry_point
@@ -103,10 +95,10 @@ def take_returns(m):
     """Take every positive mark off; the instances whose heads are gone are left in the list."""
     kept = 0
     position = 0
-    while position < m[RETURNS + 1]:
-        at = m[RETURNS] + 8 * position
-        size = load_i64(at)
-        head = load_i64(at + 8)
+    while position < L.count(m, L.RETURNS):
+        first = position
+        size = L.entry(m, L.RETURNS, first)
+        head = L.entry(m, L.RETURNS, first + 1)
         position += size + 1
         place = flags_at(relation_row(m, head >> 32), head & 0xFFFFFFFF)
         flags = load_i32(place)
@@ -116,9 +108,9 @@ def take_returns(m):
         m[M.WORK + (W.MARKED_IMPLICIT if size > 1 else W.MARKED_EXPLICIT)] += 1
         if size > 1:
             for word in range(size + 1):
-                store_i64(m[RETURNS] + 8 * (kept + word), load_i64(at + 8 * word))
+                L.put(m, L.RETURNS, kept + word, L.entry(m, L.RETURNS, first + word))
             kept += size + 1
-    m[RETURNS + 1] = kept
+    L.cut(m, L.RETURNS, kept)
 
 
 @entry_point

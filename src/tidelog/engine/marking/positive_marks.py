@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.engine.marking.positive_mark_kernels import LIST_RETURNS, RETURNS, mark_returning, restore, take_returns
+from tidelog.engine.marking.positive_mark_kernels import mark_returning, restore, take_returns
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
+from tidelog.machine import work_lists as L
 from tidelog.machine.jit import address
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
@@ -39,16 +40,18 @@ class Returning:
     def __init__(self, transaction: Transaction, kept: Words) -> None:
         self._transaction = transaction
         self._machine = transaction.machine
+        self._lists = transaction.store.lists
         self._kept = kept
-        self._machine[RETURNS + 1] = 0
+
+    def reset(self) -> None:
+        """Let the machine hold no positive marks of this update."""
+        self._lists.clear(L.RETURNS)
         self._machine[M.RETURNING] = 0
         self._machine[M.RESTORED] = 0
 
     def look(self, additions: Mapping[str, Cells], relation_of: Callable[[str], Relation | None]) -> None:
         """The next update is there: what it adds comes back if it goes."""
-        room = ROOM * sum(map(len, additions.values()))
-        if room > self._machine[RETURNS + 2]:
-            self._transaction.store.grow_list(LIST_RETURNS, room)
+        self._lists.reserve(L.RETURNS, ROOM * sum(map(len, additions.values())))
         for predicate, rows in additions.items():
             relation = relation_of(predicate)
             if relation is not None and relation.arity == rows.shape[1]:
@@ -63,27 +66,27 @@ class Returning:
     def pass_on(self, overdeletes: bool) -> None:
         """For the next component instances are kept, or none are: not while a kernel pauses, whose way depends on
         it."""
-        self._machine[M.RETURNING] = overdeletes and self._machine[RETURNS + 1] > 0
+        self._machine[M.RETURNING] = overdeletes and self._lists.count(L.RETURNS) > 0
 
     def restore(self, relation: Relation) -> None:
         """Let the facts of a relation that came back wait for insertion."""
         if self.brings_back:
-            self._transaction.reserve_log(len(self._kept))
-            relation.reserve_queue(len(self._kept))
+            self._transaction.undo.reserve(len(self._kept))
+            relation.queues.reserve(len(self._kept))
             restore(self._machine, relation.number, address(self._kept), len(self._kept))
 
     def finish(self) -> Words:
         """The update is done: take the marks off. The instances that were kept."""
         self._machine[M.WORK + W.INSERTION] -= self._machine[M.RESTORED]
-        if self._machine[RETURNS + 1] == 0:
+        if self._lists.count(L.RETURNS) == 0:
             return NO_WORDS
         take_returns(self._machine)
-        kept = self._transaction.store.list_entries(LIST_RETURNS).copy()
-        self._machine[RETURNS + 1] = 0
+        kept = self._lists.entries(L.RETURNS).copy()
+        self._lists.clear(L.RETURNS)
         return kept
 
     def forget(self) -> None:
         """Take every mark off after a failure."""
-        if self._machine[RETURNS + 1]:
+        if self._lists.count(L.RETURNS):
             take_returns(self._machine)
-            self._machine[RETURNS + 1] = 0
+            self._lists.clear(L.RETURNS)

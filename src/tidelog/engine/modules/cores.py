@@ -4,19 +4,19 @@ Modular (section 4) lets the modules and the other rules of a component exchange
 A deletion then has to take back whatever might rest on itself: a pair may hold only by an edge that was derived from
 it. So the module alone cannot say which pairs stay; the paper deletes whole cones and derives them again.
 
-Here the edges that owe nothing to the recursion, since they are explicit or come from rules below, can have a closure
-of their own: the *core*. It is a component below, with all that `closures` offers, and the closure's predicate
+Here the edges that do not depend on the recursion, since they are explicit or come from rules below, can have a
+closure of their own: the *core*. It is a component below, with all that `closures` offers, and the closure's predicate
 reads it by one more rule, which adds no fact:
 
     R(x, y) :- core of R(x, y).
 
-But this rule is not recursive. Its derivations are counted, and a pair of the core is safe: to delete an edge that
+But this rule is not recursive. Its derivations are counted, and a pair of the core is safe: deleting an edge that
 leaves the core as it is costs the search for a replacement path, and where the core loses pairs, just those look for
 another derivation. All else is left to the general algorithms.
 
 A core costs the listing of its pairs, and deletion by ranks does well without it where relations have few cycles. So it
-begins only when a deletion was dear for the little that went by it: in large cliques and in other strongly connected
-graphs that is the first edge. It does so before the next update, on its own.
+begins only when a deletion was expensive for the little that it took with it: in large cliques and in other strongly
+connected graphs that is the first edge. It begins before the next update, in a transaction of its own.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from tidelog.engine.compiled import AUXILIARY, CompiledRule, Node, aggregates
-from tidelog.engine.modules.closure_deltas import ClosureDelta
-from tidelog.engine.modules.closure_node import ClosureNode, ClosureState, relation_name
+from tidelog.engine.compiled import AUXILIARY, CompiledRule, aggregates
+from tidelog.engine.modules.closure_base import ClosureBase, relation_name
+from tidelog.engine.modules.closure_node import ClosureNode
+from tidelog.engine.modules.registry import Registry
 from tidelog.engine.outcome import Request
 from tidelog.engine.transaction import Transaction
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Atom, Rule, Variable
+from tidelog.machine import registers as M
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Module, recognise_cores
 from tidelog.program.normal_form import NormalRule
@@ -50,13 +52,8 @@ class Core(ClosureNode):
     def _shown_in(self, predicate: str) -> Relation:
         return self._store.relation(relation_name(CORE, predicate, self.module), 2)
 
-    def _base_name(self, predicate: str) -> str:
-        return relation_name(CORE_BASE, predicate, self.module)
-
-    def _base_node(self, predicate: str, rules: list[CompiledRule]) -> Node:
-        node = super()._base_node(predicate, rules)
-        node.keeps_count_alone = True  # The same rules derive into the relation of the predicate, too.
-        return node
+    def _base_of(self, module: Module, rules: dict[int, Rule]) -> ClosureBase:
+        return ClosureBase(self._store, module, rules, CORE_BASE, shares_rules=True)
 
     def rules_within(self, component: Component) -> Iterator[CompiledRule]:
         """The rules by which the predicates of the closure read the core."""
@@ -66,65 +63,35 @@ class Core(ClosureNode):
             yield CompiledRule(self._store, AUXILIARY, normal, frozenset(component.predicates), False)
 
     def is_concerned(self, request: Request, changed: Iterable[str]) -> bool:
-        """Whether an update may change what the core is given."""
-        if self.begins or self._before is not None:
+        """Whether an update may change the base of the core."""
+        if self.begins or self.follows_rules:
             return True
         if any(name in given for given in (request.add, request.delete) for name in self.module.predicates):
             return True
-        return any(name in base.readers for base in self.bases for name in changed)
+        return any(name in node.readers for node in self.base.nodes for name in changed)
 
     def retire(self) -> None:
-        """Nobody reads the core any more."""
         for member in self.members:
             member.relation.become_closure(None)
             self._store.retire(member.relation)
-        self.forget_base()
+        super().retire()
 
 
-class Cores:
-    """The cores of an engine, by predicate; twins have one together."""
+class Cores(Registry[Core]):
+    """The cores of an engine."""
 
     def __init__(self, engine: Engine, enabled: bool) -> None:
-        self._engine = engine
-        self._enabled = enabled
-        self._cores: dict[str, Core] = {}
+        super().__init__(engine, enabled)
         self._wanted: dict[str, None] = {}  # predicates that are to have one
-        # What the update in work did.
-        self._begun: list[Core] = []
-        self._followed: list[tuple[Core, ClosureState]] = []
-        self._ended: list[Core] = []
-        self._maintained: list[Core] = []
-
-    def of(self, predicates: Iterable[str]) -> list[Core]:
-        """The cores of some predicates."""
-        return list(dict.fromkeys(self._cores[name] for name in predicates if name in self._cores))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the cores are saved under: where their pairs are shown."""
-        return tuple(core.relation.name for core in self._each())
-
-    @property
-    def bases(self) -> Iterator[str]:
-        """The relations that hold what is given of cores."""
-        return (base.relations[0].name for core in self._each() for base in core.bases)
-
-    def _each(self) -> Iterable[Core]:
-        return dict.fromkeys(self._cores.values())
-
-    def forget_plans(self) -> None:
-        """Plans lie elsewhere now."""
-        for core in self._each():
-            core.forget_plans()
+        """The names that cores are saved under: those of the relations that show their pairs."""
+        return tuple(core.relation.name for core in self.each())
 
     def rules_within(self, component: Component) -> list[CompiledRule]:
         """The rules by which the predicates of a component read their cores."""
         return [rule for core in self.of(component.predicates) for rule in core.rules_within(component)]
-
-    def have_ended(self, predicates: Iterable[str]) -> bool:
-        """Whether one of these predicates had a core until the update in work."""
-        names = set(predicates)
-        return any(not names.isdisjoint(core.module.predicates) for core in self._ended)
 
     # --- recognition --------------------------------------------------------------------------------------------------
 
@@ -160,81 +127,41 @@ class Cores:
 
     def begin(self) -> list[str]:
         """Let the cores begin that are wanted; their predicates."""
+        if not self._wanted:
+            return []
         graph = self._engine.graph
         for first in dict.fromkeys(graph.component(name).predicates[0] for name in self._wanted):
             for module in self._modules(graph, first):
-                if module.predicate not in self._cores:
-                    self._begin(Core(self._engine.store, module, self._rules(graph, module)))
+                if module.predicate not in self._nodes:
+                    core = Core(self._engine.store, module, self._rules(graph, module))
+                    core.follow_records({})
+                    self._begin(core)
+                    self._engine.forget_plans(module.predicate)
         self._wanted.clear()
         return [core.module.predicate for core in self._begun]
 
-    def _begin(self, core: Core) -> None:
-        core.follow_records({})
-        self._add(core)
-        self._begun.append(core)
-        self._engine.forget_plans(core.module.predicate)
-
-    def exchange(self, touched: Iterable[str]) -> list[str]:
+    def follow_rules(self, touched: Iterable[str]) -> list[str]:
         """The rules have changed: let cores follow, or end where they cannot; the predicates concerned."""
         graph = self._engine.graph
         components = {component.predicates[0]: component for component in map(graph.component, touched)}
         for core in self.of(name for component in components.values() for name in component.predicates):
             modules = self._modules(graph, core.module.predicate)
             module = next((module for module in modules if module.predicates == core.module.predicates), None)
-            if module is not None and core.can_follow(module):
-                self._follow(core, module)
-            else:
-                self._remove(core)
-                self._ended.append(core)
-        concerned = (*self._ended, *(core for core, _ in self._followed))
-        return [name for core in concerned for name in core.module.predicates]
+            if module is None or not core.can_follow(module):
+                self._end(core)
+                continue
+            rules = self._rules(graph, module)
+            if (module, rules) != (core.module, core.rules):
+                self._followed.append(core)
+                core.follow_rules(module, rules)
+        return [name for core in (*self._ended, *self._followed) for name in core.module.predicates]
 
-    def _follow(self, core: Core, module: Module) -> None:
-        rules = self._rules(self._engine.graph, module)
-        if (module, rules) != (core.module, core.rules):
-            self._followed.append((core, core.state()))
-            core.follow_rules(module, rules)
-
-    def _add(self, core: Core) -> None:
-        self._cores.update(dict.fromkeys(core.module.predicates, core))
-
-    def _remove(self, core: Core) -> None:
-        for predicate in core.module.predicates:
-            del self._cores[predicate]
-
-    # --- updates ------------------------------------------------------------------------------------------------------
-
-    def maintain(self, transaction: Transaction, core: Core) -> dict[str, ClosureDelta]:
-        """Let a core follow its base, which has been maintained."""
-        self._maintained.append(core)
-        return core.maintain(transaction)
-
-    def commit(self) -> None:
-        for core in self._maintained:
-            core.commit()
-        for core in self._ended:
-            core.retire()
-        self._settle()
-
-    def roll_back(self) -> None:
-        """Cores that the failed update began are none; the others are as before it."""
-        for core in self._begun:
-            core.give_way()
-            self._remove(core)
-        for core in self._each():
-            core.roll_back()
-        for core, state in reversed(self._followed):
-            core.go_back(state)
-        for core in self._ended:
-            core.forget_plans()
-            self._add(core)
-        self._settle()
-
-    def _settle(self) -> None:
-        self._begun.clear()
-        self._followed.clear()
-        self._ended.clear()
-        self._maintained.clear()
+    def _maintain_base(self, transaction: Transaction, node: Core, request: Request) -> None:
+        errors, facts = int(transaction.machine[M.ERRORS]), self._engine.store.arrays.rule_facts.copy()
+        super()._maintain_base(transaction, node, request)
+        # The same instances count in the component itself.
+        transaction.machine[M.ERRORS] = errors
+        self._engine.store.arrays.rule_facts[:] = facts
 
     def restore(self, names: Iterable[str]) -> None:
         """A saved engine is open again: build the cores from their bases, which are there."""

@@ -11,6 +11,7 @@ from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
+from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of, is_full
 from tidelog.machine.fact_kernels import enqueue, field, flags_at, record_of, relation_row, touch
 from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
@@ -104,7 +105,6 @@ def sort_batch(m, relation):
 def end_batch(m, action, relation, row):
     """The facts of the batch have spread; overdeleted ones are kept in the list D."""
     batch = field(row, R.BATCH)
-    deleted = m[M.LISTS] + 8 * m[M.LISTS + 1]
     count = field(row, R.BATCH_COUNT)
     for position in range(count):
         fact = load_i32(batch + 4 * position)
@@ -112,10 +112,9 @@ def end_batch(m, action, relation, row):
         flags = load_i32(place) & ~F.CURRENT
         if keeps_batches(action):
             flags |= F.PROCESSED
-            store_i64(deleted + 8 * position, (relation << 32) | fact)
+            L.push(m, L.D, (relation << 32) | fact)
         store_i32(place, flags)
     if keeps_batches(action):
-        m[M.LISTS + 1] += count
         m[M.WORK + W.OVERDELETED] += count
     store_i64(row + 8 * R.BATCH_COUNT, 0)
 
@@ -160,17 +159,14 @@ def queue_facts(m, relation, facts, count):
 
 
 @entry_point
-def queues_to_list(m, relations, relation_count, number):
+def queues_to_list(m, relations, relation_count, which):
     """Move what waits in a component's queues to a work list. There is room."""
     for position in range(relation_count):
         relation = load_i32(relations + 4 * position)
         row = relation_row(m, relation)
         queue = field(row, R.QUEUE)
-        target = m[M.LISTS + 3 * number] + 8 * m[M.LISTS + 3 * number + 1]
-        count = field(row, R.QUEUE_COUNT)
-        for place in range(count):
-            store_i64(target + 8 * place, (relation << 32) | load_i32(queue + 4 * place))
-        m[M.LISTS + 3 * number + 1] += count
+        for place in range(field(row, R.QUEUE_COUNT)):
+            L.push(m, which, (relation << 32) | load_i32(queue + 4 * place))
         store_i64(row + 8 * R.QUEUE_COUNT, 0)
 
 

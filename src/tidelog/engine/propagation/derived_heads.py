@@ -8,15 +8,17 @@ a fact) and counting.
 from __future__ import annotations
 
 from tidelog.engine.algorithms.policy import NON_RECURSIVE, RECURSIVE
-from tidelog.engine.marking.mark_kernels import MARKED_PLACES, mark_head, noted_places, room_for_marks
+from tidelog.engine.marking.mark_kernels import mark_head, noted_places
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
+from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of, move_counter
 from tidelog.machine.fact_kernels import (
     append,
+    clear_counters,
     enqueue,
     field,
     find_slot,
@@ -28,6 +30,7 @@ from tidelog.machine.fact_kernels import (
     row_key,
     touch,
 )
+from tidelog.machine.hash_tables import probe_key
 from tidelog.machine.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL, FULL_LIST, FULL_LOG, NEED_TABLE
 
@@ -217,23 +220,15 @@ def insert_new_pairs(m, row, rows, count, slots):
             key = load_i32(at)
             if arity == 2:
                 key = (key << 32) | load_i32(at + 4)
-            slot = load_i64(slots + 8 * position)
-            found = load_i64(keys + 8 * slot)
-            while found != R.EMPTY and found != key:
-                slot += 1
-                if slot == slot_count:
-                    slot = 0
-                found = load_i64(keys + 8 * slot)
-            if found == key:
+            slot = probe_key(keys, slot_count, load_i64(slots + 8 * position), key)
+            if load_i64(keys + 8 * slot) == key:
                 continue
             store_i64(keys + 8 * slot, key)
             store_i32(facts + 4 * slot, fact)
         for column in range(arity):
             store_i32(record + 4 * column, load_i32(at + 4 * column))
         store_i32(record + flags, F.PENDING)
-        if counters != 0:
-            store_i32(record + counters, 0)
-            store_i32(record + counters + 4, 0)
+        clear_counters(record, counters)
         for place in range(index_count):
             link_fact(m, load_i64(indexes + 8 * place), record, fact)
         store_i32(queue, fact)
@@ -255,7 +250,7 @@ def absorb(m, action, target, buffered, counter):
     if m[M.LOG_COUNT] + buffered > m[M.LOG_CAPACITY]:
         m[M.STAGED] = buffered
         return FULL_LOG
-    if m[MARKED_PLACES + 1] > 0 and room_for_marks(m, buffered) != DONE:
+    if L.count(m, L.MARKED_PLACES) > 0 and L.room(m, L.MARKED, buffered) != DONE:
         return FULL_LIST
     arity = field(row, R.ARITY)
     rows = m[M.HEADS]
@@ -269,11 +264,11 @@ def absorb(m, action, target, buffered, counter):
     prefetch_rows(m, target, rows, buffered, slots)
     keys = field(row, R.KEYS)
     fact_numbers = field(row, R.FACTS)
-    if action == INSERT and counter < 0 and field(row, R.CLEAN) == 1 and 0 < arity <= 2 and m[MARKED_PLACES + 1] == 0:
-        insert_new_pairs(m, row, rows, buffered, slots)
-        return DONE
     # The hot path of materialisation: most heads are known, and then nothing but the key has to be read.
     known_is_enough = action == INSERT and counter < 0 and field(row, R.CLEAN) == 1
+    if known_is_enough and 0 < arity <= 2 and L.count(m, L.MARKED_PLACES) == 0:
+        insert_new_pairs(m, row, rows, buffered, slots)
+        return DONE
     ranks = ranks_of_heads(m, room_for_heads(m, arity))
     noted = 0
     marked, unmarked = noted_places(m, noted)
@@ -304,7 +299,7 @@ def absorb(m, action, target, buffered, counter):
             if position == unmarked - 1:
                 noted += 2
                 marked, unmarked = noted_places(m, noted)
-    m[MARKED_PLACES + 1] = 0
+    L.cut(m, L.MARKED_PLACES, 0)
     return DONE
 
 

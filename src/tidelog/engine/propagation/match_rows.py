@@ -17,7 +17,7 @@ from tidelog.machine.status import DONE, MATCH, PAUSED
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
-    from tidelog.engine.transaction import Transaction
+    from tidelog.engine.runner import Runner
 
 FIRST_ROWS = 4096
 
@@ -54,10 +54,10 @@ def collect_rows(m, plan, pivots, count, rows, capacity):
 
 
 def matches(
-    transaction: Transaction, sets: Sets, plan: int, width: int, pivots: Cells | None = None, most: int | None = None
+    runner: Runner, sets: Sets, plan: int, width: int, pivots: Cells | None = None, most: int | None = None
 ) -> Cells:
     """The heads of all matches of a plan, or of the first ones, from the given pivots or from nothing."""
-    machine = transaction.machine
+    machine = runner.machine
     sets.install(machine)
     count = 1 if pivots is None else len(pivots)
     at = 0 if pivots is None else address(pivots)
@@ -72,5 +72,5 @@ def matches(
             rows = grown(rows, 2 * len(rows))
         return int(status)
 
-    transaction.run(step)
+    runner.run(step)
     return rows[: machine[M.ROWS_ROWS]].copy()

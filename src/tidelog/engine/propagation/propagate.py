@@ -34,6 +34,7 @@ from tidelog.machine import flags as F
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
+from tidelog.machine import work_lists as L
 from tidelog.machine.fact_kernels import field, flags_at, is_known, relation_row
 from tidelog.machine.jit import clock, device, entry_point, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL, FULL_LIST, MATCH
@@ -156,9 +157,7 @@ def run_round(m, action, relations, relation_count, starts, plans):
     """
     if m[M.AT_PHASE] == 0:
         total = waiting(m, relations, relation_count)
-        if keeps_batches(action) and m[M.LISTS + 1] + total > m[M.LISTS + 2]:
-            m[M.FULL] = 0
-            m[M.STAGED] = m[M.LISTS + 1] + total
+        if keeps_batches(action) and L.room(m, L.D, total) != DONE:
             return FULL_LIST
         m[M.RANK] += m[M.RANKING]
         for position in range(relation_count):

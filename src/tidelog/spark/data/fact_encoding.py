@@ -11,9 +11,8 @@ from pyspark.sql import functions as F
 
 from tidelog.spark.data.dictionary import VALUE_TYPE, Dictionary
 from tidelog.spark.data.fact_parts import Relations
+from tidelog.spark.data.term_lookup import FEW_VALUES, Ids, encode_few
 from tidelog.spark.data.wide_frames import padded, union_all
-from tidelog.spark.small.keyed_files import Ids
-from tidelog.spark.small.record_encoding import FEW_VALUES, encoded
 
 MANY_VALUES = 1_000_000
 
@@ -56,7 +55,7 @@ def _load_few(records: pa.Table, arities: Mapping[str, int], dictionary: Diction
         name in arities and len(arguments) == arities[name]
         for name, arguments in zip(*(records.column(c).to_pylist() for c in ("predicate", "arguments")), strict=True)
     ]
-    found = encoded(dictionary.parts, dictionary.size, records.filter(pa.array(fitting, pa.bool_())))
+    found = encode_few(dictionary, records.filter(pa.array(fitting, pa.bool_())))
     dictionary.append(found.terms)
     for name, ids in sorted(found.give):
         facts[name].append(ids)

@@ -1,4 +1,4 @@
-"""The facts of an update: from whatever holds rows to records, and to rows of ids that are given or taken."""
+"""The facts of an update: from rows in any form to records, and to rows of ids that are given or taken."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tidelog.language import resolve_predicate
 from tidelog.spark.data.dictionary import NOT_A_TERM
 from tidelog.spark.data.fact_encoding import MANY_VALUES, encoded_records
 from tidelog.spark.data.fact_records import ARROW_RECORD, RECORD_TYPE, record_batch
-from tidelog.spark.data.wide_frames import keys, union_all
+from tidelog.spark.data.term_lookup import FEW_VALUES, GIVE, TAKE, Encoded, encode_few
+from tidelog.spark.data.wide_frames import union_all
 from tidelog.spark.maintain.update_work import Work
 from tidelog.spark.pipeline.fact_sources import Source
-from tidelog.spark.small.record_encoding import FEW_VALUES, GIVE, TAKE, Encoded, encoded
 
 Given = Mapping[str, Any]
 """Facts by predicate: a Spark DataFrame, or rows in any form that `KnowledgeBase.update` takes."""
 
 
 class Records:
-    """The records of an update: what is given and what is taken, told apart by their source."""
+    """The records of an update: facts to give and facts to take, told apart by their source."""
 
     def __init__(self, spark: SparkSession, prefixes: Mapping[str, str], arities: Mapping[str, int]) -> None:
         self._spark = spark
@@ -41,7 +41,7 @@ class Records:
         self.count = 0
 
     def add(self, facts: Given, kind: str) -> None:
-        """Take in facts of a kind."""
+        """Add facts to give, or to take."""
         self._gives = self._gives or (kind == GIVE and bool(facts))
         for name, rows in facts.items():
             predicate = resolve_predicate(name, dict(self._prefixes))
@@ -64,17 +64,19 @@ class Records:
             raise ArityError(f"`{predicate}` has {known} arguments, but a row has {arity} values")
 
     def few(self, work: Work) -> pa.Table | None:
-        """All records, where they are few enough for the driver; None for more."""
+        """All records, if they are few enough for the driver."""
         self._gather(work)
-        if self._stored is None:
-            return pa.Table.from_batches(self._batches, ARROW_RECORD) if self.count <= FEW_VALUES else None
-        return pq.read_table(self._stored).cast(ARROW_RECORD) if self.count <= FEW_VALUES else None
+        if self.count > FEW_VALUES:
+            return None
+        if self._stored is not None:
+            return pq.read_table(self._stored).cast(ARROW_RECORD)
+        return pa.Table.from_batches(self._batches, ARROW_RECORD)
 
     def encoded(self, work: Work) -> DataFrame | None:
         """Rows of ids under the numbers of their predicates, and whether each is to `give` or to `take`."""
         few = self.few(work)
         if few is not None:
-            asked = encoded(work.dictionary.parts, work.dictionary.size, few)
+            asked = encode_few(work.dictionary, few)
             work.dictionary.append(asked.terms)
             return given_frame(work, asked, self.names)
         records = self._records()
@@ -83,13 +85,10 @@ class Records:
         if self._gives:
             values = records.where(F.col("source") == GIVE).select(F.explode("arguments").alias("value"))
             work.dictionary.extend(values, large=self.count > MANY_VALUES)
-        numbers = {name: (work.number(name), arity) for name, arity in self.arities.items() if name in self.names}
+        numbers = {name: (work.facts.number(name), self.arities[name]) for name in self.names}
         rows = encoded_records(records, numbers, work.dictionary, ["source"])
-        columns = ["p", *keys(work.old_width(numbers))]
-        marked = rows.groupBy(*columns).agg(
-            F.max(F.col("source") == GIVE).alias("give"), F.max(F.col("source") == TAKE).alias("take")
-        )
-        return work.cut(marked)
+        kinds = (F.max(F.col("source") == kind).alias(kind) for kind in (GIVE, TAKE))
+        return work.staging.cut(rows.groupBy(*work.facts.columns(numbers)).agg(*kinds))
 
     def _records(self) -> DataFrame | None:
         if self._stored is not None:
@@ -100,13 +99,13 @@ class Records:
         return self._spark.createDataFrame(pa.Table.from_batches(self._batches, ARROW_RECORD), RECORD_TYPE)
 
     def _gather(self, work: Work) -> None:
-        """Write what lies in frames, once, and count it on the way."""
+        """Write the records of frames, once, and count them on the way."""
         if not self._frames or self._stored is not None:
             return
         frames = [*self._frames, *([self._local()] if self._batches else [])]
         found = Observation()
         counted = F.sum(F.size("arguments")).alias("values")
-        self._stored = work.stage_path(union_all(frames).observe(found, counted, F.max("reason").alias("reason")))
+        self._stored = work.staging.write(union_all(frames).observe(found, counted, F.max("reason").alias("reason")))
         reason, values = found.get["reason"], found.get["values"]
         if reason is not None:
             raise DataError(reason)
@@ -114,16 +113,16 @@ class Records:
 
 
 def given_frame(work: Work, asked: Encoded, names: Iterable[str]) -> DataFrame | None:
-    """What is given and taken of some predicates, as `Records.encoded` lays it out."""
+    """What is given and taken of some predicates, laid out as by `Records.encoded`."""
     wanted = set(names)
     facts = [fact for fact in asked.give | asked.take if fact[0] in wanted]
     if not facts:
         return None
-    width = work.old_width({name for name, _ in facts})
-    columns: dict[str, pa.Array] = {"p": pa.array([work.number(name) for name, _ in facts], pa.int32())}
-    padded = [(*(ids or (0,)), *[NOT_A_TERM] * width)[:width] for _, ids in facts]
-    for place, column in enumerate(keys(width)):
-        columns[column] = pa.array([ids[place] for ids in padded], pa.int64())
-    columns[GIVE] = pa.array([fact in asked.give for fact in facts], pa.bool_())
-    columns[TAKE] = pa.array([fact in asked.take for fact in facts], pa.bool_())
-    return work.spark.createDataFrame(pa.table(columns))
+    number, *cells = work.facts.columns({name for name, _ in facts})
+    table: dict[str, pa.Array] = {number: pa.array([work.facts.number(name) for name, _ in facts], pa.int32())}
+    padding = [NOT_A_TERM] * len(cells)
+    rows = [(*(ids or (0,)), *padding)[: len(cells)] for _, ids in facts]
+    table |= {column: pa.array(ids, pa.int64()) for column, ids in zip(cells, zip(*rows, strict=True), strict=True)}
+    for kind, chosen in ((GIVE, asked.give), (TAKE, asked.take)):
+        table[kind] = pa.array([fact in chosen for fact in facts], pa.bool_())
+    return work.spark.createDataFrame(pa.table(table))

@@ -18,32 +18,29 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidelog.api.prefixes import check_prefixes
-from tidelog.errors import StorageError, UnknownRuleError
-from tidelog.language import display_predicate, parse_program, parse_rules, render, resolve_predicate
-from tidelog.language.checks import check_arities, check_rule
-from tidelog.language.identity import rule_key
+from tidelog.errors import StorageError
+from tidelog.language import parse_program, parse_rules, render
 from tidelog.language.syntax import Constant, Program, Rule
+from tidelog.program.catalogue import Catalogue
 from tidelog.program.graph import RuleGraph
 from tidelog.spark.data.dictionary import Dictionary
 from tidelog.spark.data.part_files import native_columns
-from tidelog.spark.maintain.compaction import compacted
+from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of_constants
+from tidelog.spark.maintain.fact_transition import Transition
 from tidelog.spark.maintain.given_facts import Given, Records
-from tidelog.spark.maintain.layers import CAME, WENT, Snapshot, Stored
 from tidelog.spark.maintain.maintenance_run import Maintenance
-from tidelog.spark.maintain.rule_versions import RuleChanges, changed_rules
-from tidelog.spark.maintain.spark_change import Collected, Decoded, SparkChange
+from tidelog.spark.maintain.staging import Staging
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.maintain.version_history import History, Version, relative
 from tidelog.spark.materialise.materialiser import constants_of
 from tidelog.spark.options import OnProgress, Options
-from tidelog.spark.small.changed_facts import changed_facts
-from tidelog.spark.small.constant_lookup import ids_of_constants
-from tidelog.spark.small.parquet_columns import Columns
-from tidelog.spark.small.record_encoding import GIVE, TAKE
-from tidelog.spark.small.version_names import held_by_version
+from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
+from tidelog.spark.small.version_names import names_in_version
+from tidelog.spark.stored.compaction import compacted
+from tidelog.spark.stored.keyed_files import Columns
+from tidelog.spark.stored.layers import CAME, WENT, Snapshot, Stored
+from tidelog.spark.stored.spark_change import Collected, Decoded, SparkChange, changed_facts
+from tidelog.spark.stored.version_history import History, Version
 from tidelog.storage.folder_lock import FolderLock
-from tidelog.values import Row
 
 RuleTexts = str | Iterable[str]
 
@@ -69,6 +66,7 @@ class Materialisation:
         self._on_progress = on_progress
         self._pinned = pinned
         self._graph = RuleGraph(parse_rules("\n".join(version.rules), {}))
+        self._catalogue = self._draft()
         self._ids: dict[Constant, int] = {}
         self._columns = Columns()
 
@@ -92,7 +90,7 @@ class Materialisation:
         parsed = parse_program(program)
         empty = Version(prefixes=dict(parsed.prefixes))
         made = cls(spark, history, empty, options, functions, on_progress)
-        made._apply(parsed, (), [(_rows_of(parsed), GIVE), (add or {}, GIVE)], {})
+        made._apply(parsed, (), [(parsed.rows, GIVE), (add or {}, GIVE)], {})
         return made
 
     @classmethod
@@ -129,12 +127,11 @@ class Materialisation:
 
     @property
     def rules(self) -> list[str]:
-        prefixes = dict(self._version.prefixes)
-        return [render(rule, prefixes) for rule in self._graph.rules.values()]
+        return [render(rule, self._catalogue.prefixes) for rule in self._graph.rules.values()]
 
     @property
     def predicates(self) -> list[str]:
-        return sorted(map(self._display, self._version.stored))
+        return sorted(map(self._catalogue.display, self._version.stored))
 
     @property
     def change(self) -> SparkChange:
@@ -145,7 +142,7 @@ class Materialisation:
     def collected(self) -> Collected:
         """The same, brought to the driver as values, by their names as programs write them, without a job."""
         added, removed = (
-            {self._display(name): rows for name, rows in facts.items()}
+            {self._catalogue.display(name): rows for name, rows in facts.items()}
             for facts in changed_facts(self._history.folder, self._version)
         )
         return Collected(added, removed, self._version.work)
@@ -154,7 +151,7 @@ class Materialisation:
         return sum(stored.facts for stored in self._version.stored.values())
 
     def count(self, predicate: str) -> int:
-        stored = self._version.stored.get(self._resolve(predicate))
+        stored = self._version.stored.get(self._catalogue.resolve(predicate))
         return stored.facts if stored else 0
 
     def facts(self, predicate: str) -> DataFrame:
@@ -189,14 +186,9 @@ class Materialisation:
 
         Facts are given by predicate, as DataFrames or as rows. `commit` is stored with the version, in the same step.
         """
-        prefixes = dict(self._version.prefixes)
-        text = _joined(add_rules)
-        program = parse_program(text, "<rules>", prefixes) if text else Program()
-        if program.facts or program.queries:
-            parse_rules(text, prefixes)  # refuses facts and queries, and says where they stand
-        held = partial(held_by_version, self._history.folder, self._version, self._graph, self._columns)
-        check_prefixes(held, prefixes, dict(program.prefixes), text)
-        removed = parse_rules(_joined(remove_rules), prefixes | dict(program.prefixes))
+        in_use = partial(names_in_version, self._history.folder, self._version, self._graph, self._columns)
+        program = self._catalogue.parse_added(_joined(add_rules), in_use)
+        removed = parse_rules(_joined(remove_rules), self._catalogue.prefixes | dict(program.prefixes))
         return self._apply(program, removed, [(add or {}, GIVE), (delete or {}, TAKE)], commit or {})
 
     def compact(self) -> int:
@@ -208,34 +200,38 @@ class Materialisation:
 
     def vacuum(self, keep: int = 2) -> list[int]:
         """Remove all versions but the newest ones, and the files that only they needed; returns their numbers."""
-        with FolderLock(self._history.folder, exclusive=True):
+        with FolderLock.for_writing(self._history.folder):
             return self._history.vacuum(keep)
 
     def _apply(
         self, program: Program, removed: tuple[Rule, ...], given: list[tuple[Given, str]], commit: Mapping[str, str]
     ) -> SparkChange:
-        prefixes = dict(self._version.prefixes) | dict(program.prefixes)
-        for rule in program.rules:
-            check_rule(rule, frozenset(self._functions), prefixes)
-        known = {name: stored.arity for name, stored in self._version.stored.items()}
-        records = Records(self._spark, prefixes, check_arities(program.rules, known, prefixes))
+        catalogue = self._draft()
+        catalogue.declare(program.prefixes)
+        update = catalogue.check(program.rules, removed, self._functions.keys())
+        records = Records(self._spark, catalogue.prefixes, update.arities)
         for facts, kind in given:
             records.add(facts, kind)
-        numbers = self._numbers_of(removed, prefixes)
-        rules = changed_rules(self._graph.copy(), self._new_rules(program.rules, numbers), numbers)
+        rules = changed_rules(self._graph.copy(), update.added.values(), update.removed)
         with self._writing() as folder:
             work = self._work(folder, records.arities, rules)
-            Maintenance(work, rules, records, self._on_progress).run()
-            self._commit(self._next_version(work, rules, folder, prefixes, commit))
-        self._graph, self._ids = rules.graph, work.ids
+            Maintenance(work, rules, records, self._columns, self._on_progress).run()
+            self._commit(self._next_version(work, rules, folder, catalogue.prefixes, commit))
+        self._graph, self._ids = rules.graph, dict(work.ids)
+        self._catalogue = self._draft()
         return self.change
+
+    def _draft(self) -> Catalogue:
+        """The catalogue of this version, for an update to try its prefixes and rules on."""
+        arities = {name: stored.arity for name, stored in self._version.stored.items()}
+        return Catalogue(self._version.prefixes, arities, self._graph.rules)
 
     @contextmanager
     def _writing(self) -> Iterator[Path]:
         """A folder for the files of the next version, while nobody else writes; empty again where something raises."""
         if self._pinned:
             raise StorageError(f"version {self.version} is here to be read; open the materialisation to update it")
-        with FolderLock(self._history.folder, exclusive=True):
+        with FolderLock.for_writing(self._history.folder):
             current = self._history.current()
             if current is not None and current.number != self.version:
                 raise StorageError(f"version {current.number} was committed by another writer; open it again")
@@ -253,8 +249,9 @@ class Materialisation:
         dictionary = self._dictionary(self._version)
         wanted = set(constants_of([*rules.normal.values(), *rules.removed.values()]))
         ids = self._ids | ids_of_constants(dictionary, wanted - self._ids.keys())
-        root = self._history.folder
-        return Work(self._spark, root, folder, self._columns, stored, dictionary, ids, self._functions, self._options)
+        staging = Staging(self._spark, folder)
+        facts = Transition(staging, self._history.folder, stored)
+        return Work(self._spark, staging, facts, dictionary, ids, self._functions, self._options)
 
     def _next_version(
         self, work: Work, rules: RuleChanges, folder: Path, prefixes: Mapping[str, str], commit: Mapping[str, str]
@@ -263,10 +260,10 @@ class Materialisation:
             self.version + 1,
             tuple(map(str, rules.graph.rules.values())),
             prefixes,
-            compacted(self._spark, self._history.folder, folder, work.stored),
-            work.changed,
+            compacted(self._spark, self._history.folder, folder, work.facts.stored),
+            work.facts.changed,
             work.told(),
-            relative(work.dictionary.parts, self._history.folder),
+            tuple(str(Path(part).relative_to(self._history.folder)) for part in work.dictionary.parts),
             work.dictionary.size,
             work.dictionary.floats,
             dict(commit),
@@ -279,38 +276,10 @@ class Materialisation:
         for path in self._history.data_folder(version.number).glob("scratch-*"):
             shutil.rmtree(path, ignore_errors=True)
 
-    # ── rules ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _numbers_of(self, rules: Iterable[Rule], prefixes: Mapping[str, str]) -> list[int]:
-        """The numbers of rules, which are found up to the names of their variables."""
-        known = {rule_key(rule): number for number, rule in self._graph.rules.items()}
-        numbers: dict[int, None] = {}
-        for rule in rules:
-            number = known.get(rule_key(rule))
-            if number is None:
-                raise UnknownRuleError(
-                    f"there is no rule `{render(rule, prefixes)}`; `rules` lists those that there are"
-                )
-            numbers[number] = None
-        return list(numbers)
-
-    def _new_rules(self, rules: Iterable[Rule], removed: Iterable[int]) -> list[Rule]:
-        """The rules that are not there yet: a rule said twice is one rule."""
-        gone = set(removed)
-        present = {rule_key(rule) for number, rule in self._graph.rules.items() if number not in gone}
-        fresh = {rule_key(rule): rule for rule in reversed(list(rules))}
-        return [rule for key, rule in reversed(fresh.items()) if key not in present]
-
     # ── decoding ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _resolve(self, predicate: str) -> str:
-        return resolve_predicate(predicate, dict(self._version.prefixes))
-
-    def _display(self, predicate: str) -> str:
-        return display_predicate(predicate, dict(self._version.prefixes))
-
     def _known(self, predicate: str) -> str:
-        name = self._resolve(predicate)
+        name = self._catalogue.resolve(predicate)
         if name not in self._version.stored:
             raise StorageError(f"there is no predicate `{predicate}`; there are {', '.join(self.predicates)}")
         return name
@@ -338,29 +307,20 @@ class Materialisation:
 
         def decode(which: str) -> Callable[[str], DataFrame]:
             def decoded(shown: str) -> DataFrame:
-                name = self._resolve(shown)
+                name = self._catalogue.resolve(shown)
                 return self._native(snapshot.changed(name, version.changed[name].path, which), name, version)
 
             return decoded
 
         return SparkChange(
             version.number,
-            Decoded(map(self._display, come), decode(CAME)),
-            Decoded(map(self._display, gone), decode(WENT)),
-            {self._display(name): count for name, count in come.items()},
-            {self._display(name): count for name, count in gone.items()},
+            Decoded(map(self._catalogue.display, come), decode(CAME)),
+            Decoded(map(self._catalogue.display, gone), decode(WENT)),
+            {self._catalogue.display(name): count for name, count in come.items()},
+            {self._catalogue.display(name): count for name, count in gone.items()},
             version.work,
         )
 
 
 def _joined(texts: RuleTexts) -> str:
     return texts if isinstance(texts, str) else "\n".join(texts)
-
-
-def _rows_of(program: Program) -> dict[str, list[Row]]:
-    """The facts of a program's text by predicate."""
-    rows: dict[str, list[Row]] = {}
-    for fact in program.facts:
-        values = tuple(term.value for term in fact.arguments if isinstance(term, Constant))
-        rows.setdefault(fact.predicate, []).append(values)
-    return rows

@@ -1,9 +1,9 @@
 """Closures under updates: only the connected components, or the sources, that changed pairs touch are closed again.
 
-The pairs that a closure starts from are its protected facts (`counting.py`). Where these changed, a
-symmetric-transitive closure is computed again over the connected components of before that the changed pairs touch, and
-a transitive one for the sources that reached, or are, the beginning of a changed pair; what differs from before has
-come or gone. What any other source reaches, and any other component, is as it was.
+A closure starts from its protected pairs (`recursion.py`). If these changed, a symmetric-transitive closure is computed
+again over the former connected components that the changed pairs touch, and a transitive one for the sources that
+reached, or are, the beginning of a changed pair; what differs from before has come or gone. What any other source
+reaches, and any other component, is as it was.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from pyspark.sql import functions as F
 
 from tidelog.program.graph import Component
 from tidelog.program.modules import Kind, Module, recognise
-from tidelog.spark.maintain.rule_versions import RuleChanges
+from tidelog.spark.maintain.fact_transition import Difference
 from tidelog.spark.maintain.touched_facts import EXPLICIT, MOVED, Touched
-from tidelog.spark.maintain.update_work import Difference, Work
+from tidelog.spark.maintain.update_work import Work
 from tidelog.spark.materialise.closure_frames import symmetric_closure, transitive_closure, with_diagonal
+from tidelog.spark.plan.rule_changes import RuleChanges
 
 _PAIR = ["c0", "c1"]
 
 
-def closure_of(work: Work, rules: RuleChanges, component: Component, touched: Touched, largest: int) -> Module | None:
-    """The closure that a component is, where it is nothing else and can be computed as one; `largest`: its input."""
+def closure_of(work: Work, rules: RuleChanges, component: Component, touched: Touched) -> Module | None:
+    """The closure that a component is, if it is nothing else and can be computed as one."""
     modules, _ = recognise({number: rules.graph.rule(number) for number in component.rules})
     if len(modules) != 1 or len(component.predicates) != 1:
         return None
@@ -32,49 +33,41 @@ def closure_of(work: Work, rules: RuleChanges, component: Component, touched: To
     if module.needs_distinct_values and work.dictionary.floats:
         return None
     name = module.predicate
-    if module.needs_no_explicit_facts and (work.stored[name].explicit or touched.count(EXPLICIT, [name])):
+    if module.needs_no_explicit_facts and (work.facts.stored[name].explicit or touched.count(EXPLICIT, name)):
         return None
     if module.kind is Kind.SYMMETRIC_TRANSITIVE:
         return module
-    return module if largest <= work.options.closure_edges else None
+    size = sum(map(work.facts.new.count, rules.reads(component)))
+    return module if size <= work.options.closure_edges else None
 
 
 def close_again(work: Work, module: Module, touched: Touched, whole: bool) -> Difference:
-    """The pairs that go and those that come; where rules changed, of the `whole` closure."""
-    name = module.predicate
-    if not whole and not touched.count(MOVED, [name]):
+    """The pairs that go and those that come; if rules changed, of the `whole` closure."""
+    name, number = module.predicate, work.facts.number(module.predicate)
+    if not whole and not touched.count(MOVED, name):
         return None, None
-    whole = whole or not work.old.count(name)
-    moved = touched.rows(MOVED, [name], work).select(*_PAIR)
-    pairs = _pairs(work, name, touched.rows("true", [name], work))
-    before = work.before(name)
+    whole = whole or not work.facts.old.count(name)
+    moved = touched.rows([number], MOVED).select(*_PAIR)
+    pairs = touched.protected(work.facts, name)
+    before = work.facts.old.facts(name)
     if module.kind is Kind.SYMMETRIC_TRANSITIVE:
         reached = None if whole else _touched_nodes(moved, before)
-        start = work.cut(_of_nodes(pairs, reached))
-        closed = symmetric_closure(start, work.cut)
+        start = work.staging.cut(_of_nodes(pairs, reached))
+        closed = symmetric_closure(start, work.staging.cut)
     else:
         reached = None if whole else _touched_sources(moved, before)
-        path = work.stage_path(pairs)
+        path = work.staging.write(pairs)
         start = _of_nodes(work.spark.read.schema("c0 bigint, c1 bigint").parquet(path), reached)
         sources = start.select("c0").distinct()
         closed = transitive_closure(sources, [path], False, work.spark.sparkContext.defaultParallelism)
-    now = work.cut(with_diagonal(closed, start, module.diagonal))
+    now = work.staging.cut(with_diagonal(closed, start, module.diagonal))
     old = _of_nodes(before, reached)
-    number = F.lit(work.number(name)).alias("p")
-    gone = old.join(now, _PAIR, "left_anti").select(number, *_PAIR)
-    come = now.join(old, _PAIR, "left_anti").select(number, *_PAIR)
-    return gone, come
-
-
-def _pairs(work: Work, name: str, touched: DataFrame) -> DataFrame:
-    """The pairs that the closure is one of, after the update."""
-    before = work.old.rows([name]).where("e OR n > 0").select(*_PAIR)
-    kept = before.join(touched.select(*_PAIR), _PAIR, "left_anti")
-    return kept.unionByName(touched.where("b").select(*_PAIR))
+    numbered = [F.lit(number).alias("p"), *_PAIR]
+    return old.join(now, _PAIR, "left_anti").select(*numbered), now.join(old, _PAIR, "left_anti").select(*numbered)
 
 
 def _touched_nodes(moved: DataFrame, before: DataFrame) -> DataFrame:
-    """The nodes of all connected components of before that changed pairs touch, and of those pairs."""
+    """The nodes of changed pairs, and of all former connected components that these touch."""
     ends = moved.select(F.explode(F.array(*_PAIR)).alias("c0")).distinct()
     around = before.join(ends, "c0", "left_semi").select(F.col("c1").alias("c0"))
     return ends.unionByName(around).distinct()

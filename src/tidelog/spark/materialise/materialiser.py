@@ -28,6 +28,7 @@ from tidelog.spark.data.dictionary import Dictionary, observed
 from tidelog.spark.data.fact_encoding import decoded_records, load
 from tidelog.spark.data.fact_parts import Relations
 from tidelog.spark.data.fact_records import RECORD_TYPE
+from tidelog.spark.data.term_lookup import ids_of_constants
 from tidelog.spark.materialise.closure_frames import symmetric_closure, transitive_closure, with_diagonal
 from tidelog.spark.materialise.doubling import closure_by_doubling
 from tidelog.spark.materialise.local_tasks import BEYOND_LIMIT, solve_by_ids, solve_by_values, with_ids
@@ -35,7 +36,6 @@ from tidelog.spark.options import OnProgress, Options, Round, Statistics
 from tidelog.spark.plan.head_frames import encoded
 from tidelog.spark.plan.rule_frames import Context, evaluate, needs_values
 from tidelog.spark.plan.sql_expressions import Functions
-from tidelog.spark.small.constant_lookup import ids_of_constants
 
 # A job of hundreds of joins takes more memory for its plan than for its data.
 RULES_IN_A_JOB = 16

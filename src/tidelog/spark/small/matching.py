@@ -1,7 +1,7 @@
-"""One plan of one rule over facts that are looked up: each step extends the matches so far, all of them at once.
+"""One plan of one rule over facts that are looked up: each step extends all matches so far at once.
 
-It is what `spark.plan.rule_frames` is for DataFrames, on tuples of ids. Steps that need the values of
-constants have them computed (`values.py`).
+What `spark.plan.rule_frames` does with DataFrames is done here with tuples of ids. Steps that need the values of
+constants leave the computation to `term_values.py`.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import Protocol
 
 from tidelog.language.syntax import Atom, Call, Comparison, Constant, Expression, Term, Variable, variables
 from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Take
+from tidelog.spark.data.term_lookup import Fact, Ids
 from tidelog.spark.plan.rule_frames import is_plain
-from tidelog.spark.small.keyed_files import Ids
 from tidelog.spark.small.term_values import Values
 
 
 class Facts(Protocol):
-    """A set of facts that can be looked into by key."""
+    """A set of facts that can be looked up by key."""
 
     def all(self) -> Iterable[Ids]: ...
 
     def matching(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]: ...
 
     def some(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
-        """At least one fact for each key for which there are any."""
+        """At least one fact for each key that has any."""
 
 
 Lookup = Callable[[Take | Match | Absent], Facts]
-"""The facts that a step is to match."""
+"""The facts that a step matches."""
 
 
 class Matches:
-    """The instances of a rule that a plan finds: for each the ids of all variables."""
+    """The instances of a rule that a plan finds: for each, the ids of all variables."""
 
     def __init__(self, ids: Mapping[Constant, int], values: Values) -> None:
         self._ids = ids
@@ -54,7 +54,7 @@ class Matches:
         return self._ids[term] if term in self._ids else self._values.ids([term.value])[0]
 
     def take(self, atom: Atom, facts: Facts, ignored: Collection[Variable]) -> None:
-        """Start from facts, and forget the variables that the rest of the rule does not know."""
+        """Start from facts, and forget the variables that do not occur in the rest of the rule."""
         found = self._parts(atom, (), facts.all())
         if all(variable in ignored for variable in variables(atom)):
             self._rows = [()] if found else []
@@ -67,7 +67,7 @@ class Matches:
             self._places = {variable: place for place, variable in enumerate(kept)}
 
     def match(self, atom: Atom, bound: Sequence[int], facts: Facts, few: bool) -> None:
-        """Extend each match by the facts that fit it; where `few` do, by some of them."""
+        """Extend each match by the facts that fit it; with `few`, by some of them."""
         keys = self.values([atom.arguments[column] for column in bound])
         free = [term for column, term in enumerate(atom.arguments) if column not in bound]
         look_up = facts.some if few and len(set(free)) == len(free) else facts.matching
@@ -90,7 +90,7 @@ class Matches:
         self._rows = [row for row, holds in zip(self._rows, verdicts, strict=True) if holds]
 
     def define(self, variable: Variable, expression: Expression, binds: bool) -> None:
-        """Bind a variable to what an expression is, or keep the matches in which it is that very constant."""
+        """Bind a variable to the value of an expression, or keep the matches in which it is that constant already."""
         if isinstance(expression, Call):
             found = self._values.computed(expression, self.values(list(dict.fromkeys(variables(expression)))))
             self._rows = [row for row, id_ in zip(self._rows, found, strict=True) if id_ is not None]
@@ -112,7 +112,7 @@ class Matches:
             self._places.setdefault(variable, len(self._places))
 
     def _parts(self, atom: Atom, bound: Sequence[int], facts: Iterable[Ids]) -> dict[Ids, list[Ids]]:
-        """Of each fact that fits an atom by itself what the atom binds anew, by what is bound already."""
+        """For each fact that fits an atom on its own, what the atom newly binds, by what is bound already."""
         first: dict[Variable, int] = {}
         checks: list[tuple[int, int]] = []
         constants: list[tuple[int, int]] = []
@@ -133,9 +133,14 @@ class Matches:
         return index
 
 
+def facts_of(atom: Atom, found: Matches) -> list[Fact]:
+    """The facts that an atom stands for in each instance."""
+    return [(atom.predicate, ids) for ids in found.values(atom.arguments)]
+
+
 def instances(plan: Plan, lookup: Lookup, ids: Mapping[Constant, int], values: Values, few: bool) -> Matches:
-    """All instances of a rule that a plan finds, each once; where `few` do, some for each match of all but the last
-    atom."""
+    """All instances of a rule that a plan finds, each once; with `few`, some for each match of all atoms but the
+    last."""
     found = Matches(ids, values)
     for step in plan.steps:
         match step:

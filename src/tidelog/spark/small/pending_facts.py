@@ -1,20 +1,21 @@
-"""The facts of an update in work: what lies in files, and what has come and gone since, in sets of tuples."""
+"""The facts around a small update: those in files, and those that have come and gone since, as sets of tuples."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tidelog.language.syntax import Atom, Constant
 from tidelog.program.normal_form import NormalRule
-from tidelog.program.plan import Pivot, Start, make_plan
-from tidelog.spark.maintain.layers import Stored
-from tidelog.spark.maintain.role_sets import Phases, Sets
-from tidelog.spark.small.keyed_files import Files, Ids, State
+from tidelog.program.plan import Pivot, make_plan
+from tidelog.spark.data.term_lookup import Fact, Ids
+from tidelog.spark.plan.role_sets import Phases, Sets
 from tidelog.spark.small.matching import Facts, Matches, instances
-from tidelog.spark.small.record_encoding import Fact
 from tidelog.spark.small.term_values import Values
+from tidelog.spark.stored.keyed_files import Files, State
+from tidelog.spark.stored.layers import Stored
 
 Choose = Callable[[str], Facts]
 """The facts of a predicate in some set."""
@@ -23,7 +24,7 @@ _NONE: frozenset[Ids] = frozenset()
 
 
 @dataclass(frozen=True)
-class Given:
+class InMemory:
     """A set of facts that is here as a whole."""
 
     facts: Collection[Ids]
@@ -40,7 +41,7 @@ class Given:
 
 @dataclass(frozen=True)
 class View:
-    """What lies in files of a predicate, without some facts and with others; what comes is not in the files."""
+    """The facts of a predicate in files, `without` some of them, and `extra` ones that are not in the files."""
 
     files: Files
     name: str
@@ -52,16 +53,16 @@ class View:
 
     def matching(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
         found = [fact for fact in self.files.matching(self.name, columns, keys) if fact not in self.without]
-        return [*found, *Given(self.extra).matching(columns, keys)]
+        return [*found, *InMemory(self.extra).matching(columns, keys)]
 
     def some(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
         found = self.files.some(self.name, columns, keys, self.without)
-        return [*found, *Given(self.extra).matching(columns, keys)]
+        return [*found, *InMemory(self.extra).matching(columns, keys)]
 
 
 @dataclass
-class Changes:
-    """What is known of an update: its files, and what came and went of the predicates that are settled."""
+class PendingFacts:
+    """The facts before an update, and those that came and went of the predicates that are settled."""
 
     files: Files
     stored: Mapping[str, Stored]
@@ -72,62 +73,48 @@ class Changes:
     work: Counter[str] = field(default_factory=Counter)
     _states: dict[str, dict[Ids, State | None]] = field(default_factory=lambda: defaultdict(dict))
 
-    # ── sets ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    @cached_property
+    def phases(self) -> Phases[Facts]:
+        """The facts of each predicate around the update."""
+        files, come, gone = self.files, self.come, self.gone
+        return Phases(
+            before=lambda name: View(files, name),
+            after=lambda name: View(files, name, gone[name], come[name]),
+            unchanged=lambda name: View(files, name, gone[name]),
+            either=lambda name: View(files, name, extra=come[name]),
+            come=lambda name: InMemory(come[name]),
+            gone=lambda name: InMemory(gone[name]),
+            count_come=lambda name: len(come[name]),
+            count_gone=lambda name: len(gone[name]),
+        )
 
-    def old(self, name: str) -> Facts:
-        return View(self.files, name)
-
-    def new(self, name: str) -> Facts:
-        return View(self.files, name, self.gone[name], self.come[name])
-
-    def unchanged(self, name: str) -> Facts:
-        return View(self.files, name, self.gone[name])
-
-    def either(self, name: str) -> Facts:
-        return View(self.files, name, extra=self.come[name])
-
-    @property
-    def sets(self) -> Phases[Facts]:
-        return Phases(self.old, self.new, self.unchanged, self.either, self._came, self._went)
-
-    def _came(self, name: str) -> Facts:
-        return Given(self.come[name])
-
-    def _went(self, name: str) -> Facts:
-        return Given(self.gone[name])
+    def has_changed(self, name: str) -> bool:
+        return bool(self.come[name] or self.gone[name])
 
     # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def instances(
-        self, rule: NormalRule, pivot: Pivot, own: Iterable[str], sets: Sets[Facts], few: bool = False
+        self, rule: NormalRule, pivot: Pivot, component: Iterable[str], sets: Sets[Facts], few: bool = False
     ) -> Matches:
-        """The instances of a rule; where `few` do, not all of those that differ in nothing but the last atom."""
-        found = instances(make_plan(rule, pivot, own, self._estimate), sets.lookup, self.ids, self.values, few)
+        """The instances of a rule; with `few`, only some of those that differ in nothing but the last atom."""
+        found = instances(make_plan(rule, pivot, component, self._estimate), sets.lookup, self.ids, self.values, few)
         self.files.spend(len(found))
         return found
 
     def _estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
         return float(self.stored[atom.predicate].facts * 0.1 ** len(bound))
 
-    def pivots_below(self, rule: NormalRule, own: Iterable[str], created: bool) -> list[tuple[Pivot, bool]]:
-        """From where a change below reaches a rule: each pivot, and whether it is negated."""
-        for_positive, for_negative = (self.come, self.gone) if created else (self.gone, self.come)
-        positive = [
-            (Pivot(Start.POSITIVE, position), False)
-            for position, atom in enumerate(rule.positives)
-            if atom.predicate not in own and for_positive[atom.predicate]
-        ]
-        negative = [
-            (Pivot(Start.NEGATIVE, position), True)
-            for position, atom in enumerate(rule.negatives)
-            if for_negative[atom.predicate]
-        ]
-        return positive + negative
+    def from_below(
+        self, rule: NormalRule, component: Collection[str], created: bool, own: Choose | None = None
+    ) -> Iterable[Matches]:
+        """The instances that changes below the component create or destroy."""
+        for pivot, sets, _ in self.phases.changed_below(rule, component, created, own):
+            yield self.instances(rule, pivot, component, sets)
 
     # ── states before the update ─────────────────────────────────────────────────────────────────────────────────
 
     def look_up(self, facts: Iterable[Fact]) -> None:
-        """See that the states of facts are known."""
+        """Look up the states of facts that are not known yet."""
         missing: dict[str, set[Ids]] = defaultdict(set)
         for name, ids in facts:
             if ids not in self._states[name]:
@@ -137,5 +124,13 @@ class Changes:
             self._states[name].update((ids, found.get(ids)) for ids in wanted)
 
     def before(self, fact: Fact) -> State | None:
-        """The state of a fact that was looked up; None for one that did not hold."""
+        """The state of a fact that was looked up; None if it did not hold."""
         return self._states[fact[0]][fact[1]]
+
+
+def by_predicate(facts: Iterable[Fact]) -> dict[str, set[Ids]]:
+    """Facts by predicate; a predicate without facts has an empty set."""
+    found: dict[str, set[Ids]] = defaultdict(set)
+    for name, ids in facts:
+        found[name].add(ids)
+    return found

@@ -1,9 +1,9 @@
 """The values behind ids, for the rules of a small update that compute, order or aggregate.
 
-Matches are rows of ids. Where a step needs more of constants than which is which, their values are looked up in the
-dictionary, and the embedded engine computes the step: the matches are its facts, the step is its one rule. So there is
-one arithmetic for both. A computed value gets the id that the dictionary has for it, or the next one for the time of
-the update; of these new ids only those that end in facts are kept.
+Matches are rows of ids. If a step needs more than the identity of constants, their values are looked up in the
+dictionary, and the embedded engine computes the step: the matches are its facts, and the step is its only rule. So both
+share one arithmetic. A computed value gets the id that the dictionary has for it, or a new one during the update; of
+these new ids only those that end up in facts are kept.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from tidelog.language.syntax import (
     variables,
 )
 from tidelog.program.normal_form import NormalRule
-from tidelog.spark.data.dictionary import Fields, fields_of, value_of
+from tidelog.spark.data.dictionary import Dictionary, Fields, fields_of, value_of
+from tidelog.spark.data.term_lookup import Ids, Key, ids_of, key_of, values_of_ids
 from tidelog.spark.materialise.local_tasks import solved
 from tidelog.spark.plan.sql_expressions import Functions
-from tidelog.spark.small.constant_lookup import Key, ids_of, key_of, values_of_ids
-from tidelog.spark.small.keyed_files import Ids
 from tidelog.values import Value
 
 Names = Mapping[Variable, Variable]
@@ -40,28 +39,26 @@ _NO_LIMIT = 1 << 60
 
 
 class Values:
-    """Constants by id: those of a dictionary of `size` in files, those that came with the update, and computed ones."""
+    """Constants by id: those of a dictionary, those that came with the update (`terms`), and computed ones."""
 
-    def __init__(
-        self, parts: Sequence[str], size: int, terms: Sequence[Fields], floats: bool, functions: Functions
-    ) -> None:
-        self._parts = parts
+    def __init__(self, dictionary: Dictionary, terms: Sequence[Fields], functions: Functions) -> None:
+        self._parts = tuple(dictionary.parts)
         self._functions = functions
-        self._values: dict[int, Value] = {size + place: value_of(fields) for place, fields in enumerate(terms)}
-        self._ids: dict[Key, int] = {key_of(fields): size + place for place, fields in enumerate(terms)}
-        self._floats = floats or any(fields[0] == FLOAT for fields in terms)
-        self._first = size + len(terms)
+        self._values = {id_: value_of(fields) for id_, fields in enumerate(terms, dictionary.size)}
+        self._ids: dict[Key, int] = {key_of(fields): id_ for id_, fields in enumerate(terms, dictionary.size)}
+        self._floats = dictionary.floats or any(fields[0] == FLOAT for fields in terms)
+        self._first = dictionary.size + len(terms)
         self._new: list[Fields] = []
 
     @property
     def by_identity(self) -> bool:
-        """Whether `=` is sameness of ids."""
+        """Whether two constants are equal exactly if their ids are."""
         return not self._floats
 
     # ── ids and values ───────────────────────────────────────────────────────────────────────────────────────────
 
     def ids(self, values: Sequence[Value]) -> list[int]:
-        """The ids of values, which get one where they have none."""
+        """The ids of values; those without one get one."""
         fields = [fields_of(value) for value in values]
         missing = {key: cells for cells in fields if (key := key_of(cells)) not in self._ids}
         self._ids |= ids_of(self._parts, missing.values())
@@ -74,7 +71,7 @@ class Values:
         return [self._ids[key_of(cells)] for cells in fields]
 
     def kept(self, used: Iterable[int]) -> tuple[list[Fields], dict[int, int]]:
-        """The computed constants among the used ids, in the order of the ids that they get, and these."""
+        """The computed constants among the used ids, and their final ids, in the same order."""
         new = sorted({id_ for id_ in used if id_ >= self._first})
         terms = [self._new[id_ - self._first] for id_ in new]
         return terms, {id_: self._first + place for place, id_ in enumerate(new)}
@@ -82,7 +79,7 @@ class Values:
     # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def computed(self, expression: Expression, rows: Sequence[Ids]) -> list[int | None]:
-        """The id of an expression's value for each row of its variables, in order; None where it has none."""
+        """The id of an expression's value for each row of its variables, in order; None if it has no value."""
         names = _names(expression)
         binding = Comparison("=", _RESULT, _renamed(expression, names))
         found = self._solve(Atom("result", (_ROW, _RESULT)), names.values(), [binding], self._numbered(rows))
@@ -98,7 +95,7 @@ class Values:
         return [(number,) in found for number in range(len(rows))]
 
     def aggregated(self, rule: NormalRule, rows: Sequence[Ids]) -> list[Ids]:
-        """The heads of a rule with aggregates from rows of its group and of what it aggregates."""
+        """The heads of a rule with aggregates, from rows of its group and of the values that it aggregates."""
         width = len(rule.group)
         numbers: dict[Ids, int] = {}
         groups = [numbers.setdefault(row[:width], len(numbers)) for row in rows]
@@ -114,7 +111,7 @@ class Values:
         return [_head(rule, keys[group], [next(ids) for _ in results]) for group, *_ in found]
 
     def _numbered(self, rows: Sequence[Ids]) -> list[tuple[Any, ...]]:
-        """The values of rows, each row under its number: equal ones stay apart."""
+        """The values of rows, each after the number of its row, so that equal rows stay apart."""
         missing = {id_ for row in rows for id_ in row if id_ not in self._values}
         self._values |= values_of_ids(self._parts, missing)
         return [(number, *(self._values[id_] for id_ in row)) for number, row in enumerate(rows)]
@@ -122,7 +119,7 @@ class Values:
     def _solve(
         self, head: Atom, names: Iterable[Variable], body: Sequence[BodyItem], given: Sequence[tuple[Any, ...]]
     ) -> list[tuple[Any, ...]]:
-        """What a rule with this head and these further conditions yields from rows of a number and named values."""
+        """What a rule with this head and these conditions derives from rows of a number and named values."""
         columns = columns_of(given, "given")
         if columns is None:
             return []
@@ -138,7 +135,7 @@ def _head(rule: NormalRule, group: Ids, aggregates: Sequence[int]) -> Ids:
 
 
 def _names(item: Expression | Comparison) -> Names:
-    """Names that a text can hold for the variables of an item, in the order in which it has them."""
+    """Names that can be written in a text for the variables of an item, in their order."""
     return {variable: Variable(f"V{place}") for place, variable in enumerate(dict.fromkeys(variables(item)))}
 
 

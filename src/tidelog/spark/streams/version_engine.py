@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from tidelog.formats import Update
 from tidelog.formats.updates import Facts
 from tidelog.spark.maintain.materialisation import Materialisation
-from tidelog.spark.maintain.spark_change import Collected
-from tidelog.spark.maintain.version_history import History
 from tidelog.spark.options import Options
+from tidelog.spark.stored.spark_change import Collected
+from tidelog.spark.stored.version_history import History
 from tidelog.spark.streams.metrics import Outcome
 from tidelog.spark.streams.sink import Quarantine, Sink, changed_facts, net_facts
 from tidelog.spark.streams.stream_batches import Batch, apply_batch

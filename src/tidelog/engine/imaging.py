@@ -1,0 +1,282 @@
+"""An engine as an image, and an engine from an image.
+
+A saved image holds the terms that its facts use, and no others: nobody would miss the rest of the dictionary.
+
+Rules are numbered in the order of their arrival, and the number of a rule that goes is not used again. The engine has
+memory for every number below the next one. A knowledge base whose rules come and go for years, or a store that somebody
+has made up, would make each update expensive. So an image whose rules have used up a great many numbers gets new ones:
+rules keep their order, and the relations that are named after their numbers are renamed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tidelog.engine.algorithms.policy import NO_COUNTER, RECURSIVE, CountedRules
+from tidelog.engine.compiled import aggregates, group_predicate
+from tidelog.engine.engine import Engine
+from tidelog.engine.image import MOST_COUNTED, Arrays, Image, RelationImage, RuleImage
+from tidelog.engine.modules.closure_base import BASE
+from tidelog.engine.modules.cores import CORE, CORE_BASE
+from tidelog.errors import StorageError
+from tidelog.language.checks import check_arities, check_rule, foreign_functions
+from tidelog.machine import flags as F
+from tidelog.machine import registers as M
+from tidelog.machine import term_kinds as K
+from tidelog.machine.jit import address
+from tidelog.program.graph import RuleGraph
+from tidelog.store.relation import Relation
+from tidelog.store.store import Store
+from tidelog.store.term_table import TermTable
+from tidelog.store.update_kernels import load_rows
+
+# So many numbers of rules cost nothing that anybody notices.
+FEW_NUMBERS = 1 << 20
+# Or so many for each rule that there is.
+SPARSE_NUMBERS = 16
+
+# The name of a predicate is a word or ends with `>`; what follows are numbers of rules.
+_DIGEST = re.compile(r".* [0-9a-f]{32}", re.DOTALL)  # in the place of very many numbers
+_NUMBERED_NAME = re.compile(rf"({CORE_BASE}|{CORE}|{BASE}) (.*?)((?: [0-9]+)*)", re.DOTALL)
+
+
+# --- taking an image ----------------------------------------------------------------------------------------------
+
+
+def image_of_engine(
+    engine: Engine,
+    options: Mapping[str, Any],
+    prefixes: Mapping[str, str],
+    arities: Mapping[str, int],
+    errors: int,
+    commit: Mapping[str, str],
+) -> Image:
+    """All that has to be saved: what the engine holds, and what its knowledge base knows besides."""
+    image = Image(
+        options=options,
+        prefixes=prefixes,
+        arities=arities,
+        errors=errors,
+        next_rule=engine.graph.next_number,
+        rules=_rules(engine),
+        terms=engine.store.terms.to_arrays(),
+        relations=_relations(engine),
+        closures=(*engine.closures.predicates, *engine.cores.names),
+        pairs=_pairs_of_closures(engine),
+        commit=commit,
+    )
+    return _without_unused_terms(image)
+
+
+def _rules(engine: Engine) -> tuple[RuleImage, ...]:
+    work = engine.store.arrays.rule_work
+    return tuple(
+        RuleImage(number, rule, engine.maintenance.counted.get(number), int(work[number]) if number < len(work) else 0)
+        for number, rule in engine.graph.rules.items()
+    )
+
+
+def _relations(engine: Engine) -> tuple[RelationImage, ...]:
+    """Predicates, groups of aggregates and bases of closures; not what serves within an update only, nor a closure,
+    which is built from its base.
+    """
+    return tuple(
+        _relation(relation, _counts_recursion(engine, relation.name))
+        for relation in engine.store.named().values()
+        if not relation.name.startswith("#touched") and relation.closure is None
+    )
+
+
+def _relation(relation: Relation, all_counted: bool) -> RelationImage:
+    """A relation with its counters; the second is a rank unless derivations of recursive rules are counted there."""
+    records = relation.cells[relation.live()]
+    explicit = (records[:, relation.flags_column] & F.EXPLICIT) != 0
+    counters = records[:, list(relation.counter_columns)] if relation.has_counters else None
+    if counters is not None and not (relation.ranked or all_counted):
+        counters[:, 1] = 0  # ranks that mean nothing; see `_has_ranks`
+    return RelationImage(relation.name, records[:, : relation.arity], explicit, counters)
+
+
+def _counts_recursion(engine: Engine, predicate: str) -> bool:
+    return any(engine.maintenance.counted.get(number) == RECURSIVE for number in engine.graph.producers(predicate))
+
+
+def _pairs_of_closures(engine: Engine) -> dict[str, int]:
+    names = (*engine.closures.predicates, *engine.cores.names)
+    return {name: len(engine.store.relation(name, 2)) for name in names}
+
+
+def _without_unused_terms(image: Image) -> Image:
+    """The same knowledge base, with terms renumbered where some are in no fact."""
+    count = len(image.terms["kinds"])
+    used = np.zeros(count, np.bool_)
+    for relation in image.relations:
+        used[relation.rows] = True
+    used[K.FAILURE] = True
+    if used.all():
+        return image
+    (kept,) = used.nonzero()
+    table, text_used = TermTable(**image.terms).with_only(kept[K.FAILURE + 1 :], count)
+    terms: Arrays = {
+        "kinds": table.kinds[kept],
+        "payloads": table.payloads[kept],
+        "sizes": table.sizes[kept],
+        "text": table.text[:text_used],
+    }
+    numbers = (np.cumsum(used) - 1).astype(np.int32)
+    relations = tuple(replace(relation, rows=numbers[relation.rows]) for relation in image.relations)
+    return replace(image, terms=terms, relations=relations)
+
+
+# --- restoring ----------------------------------------------------------------------------------------------------
+
+
+def restore_engine(engine: Engine, image: Image) -> dict[str, int]:
+    """Fill an empty engine; the arities of all predicates. Nothing is derived: everything is in the image. It raises
+    `TidelogError` where its parts do not fit together, before a kernel sees them.
+    """
+    image = _with_few_numbers(image)
+    graph = _graph(image)
+    arities = check_arities(graph.rules.values(), image.arities, image.prefixes)
+    for relation in image.relations:
+        _check_relation(relation, graph, image, arities)
+    engine.store.terms.restore(dict(image.terms))
+    if engine.store.terms.has_duplicates():
+        raise StorageError("the dictionary has a constant twice")
+    engine.restore_rules(graph)
+    engine.store.arrays.ensure_rules(max(graph.rules, default=0) + 1)
+    for item in image.rules:
+        engine.store.arrays.rule_work[item.number] = min(item.applications, MOST_COUNTED)
+    for relation in image.relations:
+        # Empty ones that serve rules and closures come with those.
+        if len(relation.rows) or not relation.is_internal:
+            _restore_relation(engine.store, relation)
+    _restore_closures(engine, image)
+    engine.maintenance.counted = CountedRules(_counted(engine, image))
+    return arities
+
+
+def _graph(image: Image) -> RuleGraph:
+    rules = {item.number: item.rule for item in image.rules}
+    for rule in rules.values():
+        check_rule(rule, foreign_functions((rule,)), image.prefixes)
+    graph = RuleGraph.of_numbered(rules, image.next_rule)
+    graph.check_strata()
+    return graph
+
+
+def _check_relation(relation: RelationImage, graph: RuleGraph, image: Image, arities: Mapping[str, int]) -> None:
+    name, arity = relation.name, relation.arity
+    if name in image.closures:
+        raise StorageError(f"`{name}` is said to be a closure, and has facts of its own")
+    expected = _internal_arity(name, graph) if relation.is_internal else arities.get(name)
+    if expected is None and len(relation.rows):
+        raise StorageError(f"`{name}` has facts, and nothing is known of it")
+    if expected is not None and expected != arity:
+        raise StorageError(f"`{name}` has facts with {arity} arguments, and should have {expected}")
+
+
+def _internal_arity(name: str, graph: RuleGraph) -> int | None:
+    """The arity of a relation that serves rules; None for one that does not."""
+    if name.startswith((f"{BASE} ", f"{CORE} ")):
+        return 2
+    aggregated = (number for number, rule in graph.rules.items() if aggregates(rule))
+    return next((graph.rule(number).head.arity for number in aggregated if group_predicate(number) == name), None)
+
+
+def _restore_relation(store: Store, image: RelationImage) -> None:
+    rows = np.ascontiguousarray(image.rows, np.int32)
+    relation = store.relation(image.name, image.arity)
+    if image.counters is not None:
+        relation.add_counters()
+    relation.reserve(len(rows))
+    load_rows(store.machine, relation.number, address(rows), len(rows), F.IN | F.OLD)
+    if relation.count != len(rows):
+        raise StorageError(f"`{image.name}` holds a fact twice")
+    records = relation.cells[: len(rows)]
+    records[:, relation.flags_column] |= np.where(image.explicit, F.EXPLICIT, 0).astype(np.int32)
+    if image.counters is not None:
+        records[:, list(relation.counter_columns)] = image.counters
+        store.machine[M.RANK] = max(store.machine[M.RANK], image.counters[:, 1].max(initial=0))
+    relation.ranked = _has_ranks(image)
+    relation.explicit_count = int(np.count_nonzero(image.explicit))
+
+
+def _has_ranks(image: RelationImage) -> bool:
+    """Whether every fact that needs a rank has one, see `ranks`. In a relation that keeps none, none needs one,
+    or none has one.
+    """
+    if image.counters is None:
+        return bool(image.explicit.all())
+    counted, ranks = image.counters.T
+    return bool((image.explicit | (counted > 0) | (ranks > 0)).all())
+
+
+def _restore_closures(engine: Engine, image: Image) -> None:
+    """Build the closures and the cores, and check that they are what was saved: from the same bases, with as many pairs
+    as they had.
+    """
+    cores = {name for name in image.closures if name.startswith(CORE)}
+    predicates = [name for name in image.closures if name not in cores]
+    unknown = set(predicates).difference(engine.graph.predicates)
+    if unknown:
+        raise StorageError(f"`{min(unknown)}` was saved as a closure, and no rule mentions it")
+    engine.closures.restore(predicates)
+    engine.cores.restore(cores)
+    bases = {*engine.closures.bases, *engine.cores.bases}
+    saved = {relation.name for relation in image.relations}
+    missing = bases - saved
+    if missing:
+        raise StorageError(f"`{min(missing)}`, which a closure starts from, is missing")
+    for relation in image.relations:
+        if relation.name.startswith((BASE, CORE)) and relation.name not in bases and len(relation.rows):
+            raise StorageError(f"`{relation.name}` has pairs, and no closure starts from them")
+    if image.pairs and _pairs_of_closures(engine) != image.pairs:
+        raise StorageError("the closures have not as many pairs as they had when they were saved")
+
+
+def _counted(engine: Engine, image: Image) -> Iterator[tuple[int, int]]:
+    """The counters that rules are counted in. Where there is none, nobody knows, and they are counted when needed."""
+    for item in image.rules:
+        relation = engine.explicit_relation(item.rule.head.predicate)
+        there = relation is None or relation.has_counters or relation.count == 0
+        if item.counter is not None and (item.counter == NO_COUNTER or there):
+            yield item.number, item.counter
+
+
+# --- numbers of rules ---------------------------------------------------------------------------------------------
+
+
+def _with_few_numbers(image: Image) -> Image:
+    """The image, with other numbers for its rules where they have used up too many."""
+    few = max(FEW_NUMBERS, SPARSE_NUMBERS * len(image.rules))
+    if image.next_rule <= few or any(map(_DIGEST.fullmatch, image.closures)):
+        return image
+    numbers = {item.number: number for number, item in enumerate(image.rules, start=1)}
+    groups = {group_predicate(old): group_predicate(new) for old, new in numbers.items()}
+
+    def named(name: str) -> str:
+        return groups.get(name) or _renamed(name, numbers)
+
+    return replace(
+        image,
+        next_rule=len(image.rules) + 1,
+        rules=tuple(replace(item, number=numbers[item.number]) for item in image.rules),
+        relations=tuple(replace(relation, name=named(relation.name)) for relation in image.relations),
+        closures=tuple(map(named, image.closures)),
+        pairs={named(name): count for name, count in image.pairs.items()},
+    )
+
+
+def _renamed(name: str, numbers: Mapping[int, int]) -> str:
+    """The name of a relation that serves a closure, by the new numbers of rules; any other name stays."""
+    found = _NUMBERED_NAME.fullmatch(name)
+    if found is None:
+        return name
+    kind, predicate, copies = found.groups()
+    return " ".join((kind, predicate, *(str(numbers.get(int(copy), copy)) for copy in copies.split())))

@@ -1,0 +1,153 @@
+"""The base of a closure: the pairs that it starts from, and the rules that give them.
+
+The base of a predicate is an ordinary component. It holds the predicate's explicit facts, and what its rules derive but
+for those of the module (X_R in Modular, section 5). A linear pair has no base of its own: its edges are the facts of
+the predicate that it reads. Where several predicates are twins, each has a base, and their copies lead from there to
+the base of the leader, which the closure is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tidelog.closures.edges import Edges
+from tidelog.engine.compiled import CompiledRule, Node, normal_form
+from tidelog.engine.deltas import NO_RULE_CHANGE, RuleChange
+from tidelog.engine.explicit import explicit_rows
+from tidelog.language.syntax import Atom, Rule
+from tidelog.machine import term_kinds as K
+from tidelog.program.modules import Diagonal, Kind, Module
+from tidelog.store.relation import Relation
+from tidelog.store.relation_parts import Cells
+from tidelog.store.store import Store
+
+BASE = "#base"
+
+
+def relation_name(kind: str, predicate: str, module: Module) -> str:
+    """The name of a relation that serves a closure. It names the copies too: what a predicate had with other twins is
+    still there until the update is done.
+    """
+    return " ".join((kind, predicate, *module.copies))
+
+
+class ClosureBase:
+    """The base of one module, under one set of rules."""
+
+    def __init__(self, store: Store, module: Module, rules: dict[int, Rule], kind: str, shares_rules: bool) -> None:
+        """`kind` is the first part of the names of its relations; with `shares_rules`, its rules also derive into the
+        relations of their own predicates.
+        """
+        self._store = store
+        self.module = module
+        self.rules = rules
+        self._kind = kind
+        self._shares_rules = shares_rules
+        self._nodes: tuple[Node, ...] | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the closure starts from pairs of its own, and not from the facts of another predicate."""
+        return self.module.kind is not Kind.LINEAR
+
+    @property
+    def predicate(self) -> str:
+        """The predicate whose facts are the edges of the closure."""
+        return self.module.base or self._name(self.module.predicate)
+
+    def _name(self, predicate: str) -> str:
+        return relation_name(self._kind, predicate, self.module)
+
+    # --- components ---------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The components of the base, each after those that are copied into it."""
+        if self._nodes is None:
+            self._nodes = self._make_nodes() if self.is_own else ()
+        return self._nodes
+
+    def _make_nodes(self) -> tuple[Node, ...]:
+        rules: dict[str, list[CompiledRule]] = {predicate: [] for predicate in self.module.predicates}
+        for number, rule in self._feeding().items():
+            rules[rule.head.predicate].append(self._rule(number, rule))
+        for twin in self.module.twins:
+            copy = self.rules[twin.copy]
+            rules[copy.head.predicate].append(self._rule(twin.copy, copy, twin.predicate))
+        return tuple(self._node(predicate, rules[predicate]) for predicate in reversed(rules))
+
+    def _feeding(self) -> dict[int, Rule]:
+        """All rules but those that the module stands for."""
+        own = set(self.module.rules)
+        return {number: rule for number, rule in self.rules.items() if number not in own}
+
+    def _node(self, predicate: str, rules: list[CompiledRule]) -> Node:
+        node = Node(self._store, (predicate,), [self._relation(predicate)], rules)
+        node.keeps_count_alone = self._shares_rules
+        return node
+
+    def _rule(self, number: int, rule: Rule, copied: str | None = None) -> CompiledRule:
+        """A rule, deriving into the base of its head, and from that of a twin that it copies."""
+        normal = normal_form(rule, number)[0]
+        head = Atom(self._name(rule.head.predicate), normal.head.arguments)
+        positives = normal.positives
+        if copied is not None:
+            positives = (Atom(self._name(copied), positives[0].arguments),)
+        return CompiledRule(self._store, number, replace(normal, head=head, positives=positives), frozenset(), False)
+
+    def change_since(self, former: ClosureBase | None, node: Node) -> RuleChange:
+        """The rules that no longer derive into a component of the base, and those that now do."""
+        if former is None:
+            return NO_RULE_CHANGE
+        before, now = former._feeding(), self._feeding()
+        gone = (
+            self._rule(number, rule)
+            for number, rule in before.items()
+            if number not in now and rule.head.predicate == node.predicates[0]
+        )
+        return RuleChange.of(gone, (rule for rule in node.rules if rule.number in now and rule.number not in before))
+
+    def forget_plans(self) -> None:
+        """What the rules of the base read has moved, or their plans have."""
+        self._nodes = None
+
+    def retire(self) -> None:
+        """The base serves no more. Another one will have another name where its twins are joined otherwise."""
+        for node in self.nodes:
+            self._store.retire(node.relations[0])
+
+    # --- facts --------------------------------------------------------------------------------------------------------
+
+    def _relation(self, predicate: str) -> Relation:
+        return self._store.relation(self._name(predicate), 2)
+
+    def explicit_relation(self, predicate: str) -> Relation:
+        """Where the explicit facts of a predicate lie."""
+        return self._relation(predicate) if self.is_own else self._store.relation(predicate, 2)
+
+    def explicit_rows(self, predicate: str) -> Cells:
+        return explicit_rows(self._relation(predicate)) if self.is_own else np.empty((0, 2), np.int32)
+
+    def rows(self, facts: Cells | None = None) -> Cells:
+        """The rows of some facts of the base predicate, or all of its rows."""
+        return self._store.relation(self.predicate, 2).rows(facts)
+
+    def edges(self, rows: Cells) -> Edges:
+        """Rows of the base predicate as edges of the closure."""
+        if self.module.diagonal is Diagonal.NONE:
+            rows = rows[rows[:, 0] != rows[:, 1]]
+        if self.module.inverse:
+            rows = rows[:, ::-1]
+        return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+
+    def is_unfit(self, rows: Cells) -> bool:
+        """Whether rows hold floats where the module compares ends by value: equal numbers may be different terms."""
+        if not self.module.needs_distinct_values:
+            return False
+        return bool((self._store.terms.table.kinds[rows.ravel()] == K.FLOAT).any())
+
+    def relation_names(self) -> Iterator[str]:
+        return (node.relations[0].name for node in self.nodes)

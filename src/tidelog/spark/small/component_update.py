@@ -1,0 +1,159 @@
+"""One component under a small update: counted derivations, deletion by Backward/Forward, semi-naive insertion.
+
+As in `maintain/recursion.py`, a fact that is explicit or has a derivation by a counted rule is *protected*. Rules that
+are added or removed are evaluated as a whole, over what holds after the update or held before it (`plan.rule_changes`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tidelog.program.graph import Component
+from tidelog.program.normal_form import NormalRule
+from tidelog.program.plan import ALL, Pivot, Start
+from tidelog.spark.data.term_lookup import Fact, Ids
+from tidelog.spark.plan.role_sets import Sets
+from tidelog.spark.plan.rule_changes import Roles, RuleChanges
+from tidelog.spark.small.backward_forward import Proofs
+from tidelog.spark.small.matching import Facts, facts_of
+from tidelog.spark.small.pending_facts import Choose, InMemory, PendingFacts, View, by_predicate
+from tidelog.spark.small.touched_facts import Groups, Row, Touched
+
+
+class ComponentUpdate:
+    """One component, which an update takes from one state to the next."""
+
+    def __init__(self, facts: PendingFacts, component: Component, rules: RuleChanges) -> None:
+        self._facts = facts
+        self._names = component.predicates
+        self._is_counted = all(facts.stored[name].counted for name in component.predicates)
+        self._roles = Roles(rules, component, self._is_counted)
+        self._groups: dict[NormalRule, Groups] = {}
+        self._deleted: dict[str, set[Ids]] = defaultdict(set)
+        self._inserted: dict[str, set[Ids]] = defaultdict(set)
+
+    def run(self, give: frozenset[Fact], take: frozenset[Fact]) -> dict[str, list[Row]]:
+        """Settle the component, given what the update says of its explicit facts; its touched facts by predicate."""
+        touched = Touched(self._facts, give, take, self._count(), self._is_counted)
+        self._facts.look_up(touched.facts)
+        self._delete(touched)
+        self._insert(touched)
+        return self._settled(touched)
+
+    # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _rest(self, name: str) -> Facts:
+        """What held before and has not been deleted."""
+        return View(self._facts.files, name, self._deleted[name])
+
+    def _current(self, name: str) -> Facts:
+        """What is left, and what has been inserted so far."""
+        return View(self._facts.files, name, self._deleted[name], self._inserted[name])
+
+    def _holds(self, fact: Fact) -> bool:
+        name, ids = fact
+        left = self._facts.before(fact) is not None and ids not in self._deleted[name]
+        return left or ids in self._inserted[name]
+
+    def _whole(self, rule: NormalRule, before: bool, own: Choose | None = None) -> list[Fact]:
+        """Heads of all instances of a rule, from what held before or holds after the update."""
+        if rule.aggregates:
+            found = Groups(self._facts, rule).heads(None, before)
+        else:
+            sets = self._facts.phases.held() if before else self._facts.phases.holding(own)
+            found = facts_of(rule.head, self._facts.instances(rule, ALL, self._names, sets))
+        self._facts.work["deletion" if before else "insertion"] += len(found)
+        return found
+
+    def _from_below(self, rule: NormalRule, created: bool, own: Choose | None = None) -> list[Fact]:
+        """Heads of the instances that changes below create or destroy; of aggregates, of all touched groups."""
+        if rule.aggregates:
+            groups = self._groups.setdefault(rule, Groups(self._facts, rule))
+            found = groups.heads(groups.touched, before=not created)
+        else:
+            matches = self._facts.from_below(rule, self._names, created, own)
+            found = [fact for instances in matches for fact in facts_of(rule.head, instances)]
+        self._facts.work["insertion" if created else "deletion"] += len(found)
+        return found
+
+    def _forward(self, latest: set[Fact], sets: Sets[Facts], kind: str) -> set[Fact]:
+        """Heads of instances of checked rules that use one of the latest facts."""
+        taken = by_predicate(latest)
+        sets = replace(sets, take=lambda name: InMemory(taken[name]))
+        found: list[Fact] = []
+        for rule in self._roles.checked:
+            for position, atom in enumerate(rule.positives):
+                if atom.predicate in taken:
+                    pivot = Pivot(Start.POSITIVE, position)
+                    found += facts_of(rule.head, self._facts.instances(rule, pivot, self._names, sets))
+        self._facts.work[kind] += len(found)
+        return set(found)
+
+    # ── counting, deletion, insertion ────────────────────────────────────────────────────────────────────────────
+
+    def _count(self) -> Counter[Fact]:
+        """How many derivations each fact gains, less those that it loses."""
+        gained: Counter[Fact] = Counter()
+        for rule in self._roles.counted:
+            gained.subtract(self._from_below(rule, created=False))
+            gained.update(self._from_below(rule, created=True))
+        for rule in self._roles.counted_no_more:
+            gained.subtract(self._whole(rule, before=True))
+        for rule in self._roles.counted_from_now_on:
+            gained.update(self._whole(rule, before=True))
+        for rule in self._roles.counted_anew:
+            gained.update(self._whole(rule, before=False))
+        return gained
+
+    def _delete(self, touched: Touched) -> None:
+        """Backward/Forward (Algorithm 1), with sets of facts in place of single ones."""
+        proofs = Proofs(self._facts, self._names, self._roles.checked, touched, self._rest)
+        candidates = {fact for rule in self._roles.kept for fact in self._from_below(rule, created=False)}
+        candidates |= {fact for rule in self._roles.gone for fact in self._whole(rule, before=True)}
+        candidates |= touched.facts
+        while lost := proofs.lost(candidates):  # Lines 3–6.
+            for name, ids in lost:
+                self._deleted[name].add(ids)  # Lines 10 and 11.
+            candidates = self._forward(lost, self._facts.phases.held(), "deletion")  # Lines 7–9.
+
+    def _insert(self, touched: Touched) -> None:
+        """DR5: what comes from below, and then round by round."""
+        heads = {fact for rule in self._roles.kept for fact in self._from_below(rule, True, self._current)}
+        heads |= {fact for rule in self._roles.new for fact in self._whole(rule, False, self._current)}
+        latest = self._fresh(heads | {fact for fact in touched.facts if touched.protected(fact)})
+        while latest:
+            earlier = {name: set(facts) for name, facts in self._inserted.items()}
+            for name, ids in latest:
+                self._inserted[name].add(ids)
+            sets = replace(self._facts.phases.holding(self._current), own_before=self._before_last(earlier))
+            latest = self._fresh(self._forward(latest, sets, "insertion"))
+
+    def _fresh(self, facts: set[Fact]) -> set[Fact]:
+        self._facts.look_up(facts)
+        return {fact for fact in facts if not self._holds(fact)}
+
+    def _before_last(self, earlier: Mapping[str, set[Ids]]) -> Choose:
+        return lambda name: View(self._facts.files, name, self._deleted[name], earlier.get(name, set()))
+
+    # ── settling ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _settled(self, touched: Touched) -> dict[str, list[Row]]:
+        """The rows of all facts that changed; what came and went is known to the components above from now on."""
+        rows: dict[str, list[Row]] = defaultdict(list)
+        for fact in _facts(self._deleted) | _facts(self._inserted) | touched.facts:
+            name, ids = fact
+            held, holds = self._facts.before(fact) is not None, self._holds(fact)
+            row = touched.row(fact, holds)
+            if row is not None:
+                rows[name].append(row)
+            if held and not holds:
+                self._facts.gone[name].add(ids)
+            elif holds and not held:
+                self._facts.come[name].add(ids)
+        return rows
+
+
+def _facts(sets: Mapping[str, Iterable[Ids]]) -> set[Fact]:
+    return {(name, ids) for name, found in sets.items() for ids in found}

@@ -1,0 +1,183 @@
+"""The layers of the source: which folder may import which, and that nothing heavy is loaded before it is needed.
+
+Every import counts: those at the head of a module, those inside a function, and those for type hints alone. A folder's
+`__init__` that only re-exports names is a front door; it belongs to no layer and nothing inside its folder uses it.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import tidelog
+
+ROOT = Path(tidelog.__file__).parent
+
+# From the lowest layer to the highest; a folder imports lower ones only.
+LAYERS = (
+    ("errors", "values", "arrow_checks"),
+    ("runtime",),
+    ("language",),
+    ("program",),
+    ("formats",),
+    ("machine",),
+    ("closures",),
+    ("joins",),
+    ("store",),
+    ("engine",),
+    ("explain",),
+    ("facts",),
+    ("storage",),
+    ("live",),
+    ("api",),
+    ("cli",),
+    ("spark",),
+    ("bench",),
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+# Spark brings the rules to the data by itself: it has the front of the in-memory engine, never its inside.
+HIDDEN_FROM_SPARK = {"machine", "closures", "joins", "store", "engine", "explain"}
+
+# Imports that break the order, by the folders at their two ends, and why they are there.
+KNOWN = {
+    ("live", "api"): "type hints: a stream and a live session drive the knowledge base that made them",
+}
+
+# The same within `engine` and within `spark`, where any order will do as long as there is one.
+KNOWN_INSIDE = {
+    ("engine/algorithms", "engine"): "the algorithms use compiled rules, deltas and transactions",
+    ("engine/marking", "engine"): "marking uses compiled rules and transactions",
+    ("engine/marking", "engine/propagation"): "marks are copied along the atoms of short plans",
+    ("engine/modules", "engine"): "closures and cores use compiled rules and transactions",
+    ("engine/propagation", "engine"): "a type hint of a transaction",
+    ("engine/propagation", "engine/algorithms"): "derived heads are counted as the policy says",
+    ("spark/pipeline", "spark/streams"): "the configuration of a pipeline holds that of its stream",
+}
+
+
+class Import(NamedTuple):
+    """A module that another one imports."""
+
+    importer: str
+    imported: str
+
+
+@cache
+def _modules() -> dict[str, Path]:
+    """All modules by their dotted names, a package under the name of its folder."""
+    paths = {path.relative_to(ROOT.parent).with_suffix("").parts: path for path in ROOT.rglob("*.py")}
+    return {".".join(parts).removesuffix(".__init__"): path for parts, path in sorted(paths.items())}
+
+
+@cache
+def _imports() -> list[Import]:
+    """Every import of our own modules by another one, front doors left out."""
+    found = []
+    for name, path in _modules().items():
+        if path.name == "__init__.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            found += [Import(name, imported) for imported in _imported(node) if imported.startswith("tidelog")]
+    return found
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        source = node.module or ""
+        for alias in node.names:
+            inner = f"{source}.{alias.name}"
+            yield inner if inner in _modules() else source
+
+
+def _top(module: str) -> str:
+    """The folder of a module, or the module itself where it lies in none."""
+    return module.partition(".")[2].partition(".")[0]
+
+
+def _inner(module: str) -> str:
+    """The folder of a module, with the subfolder that it lies in."""
+    parts = module.split(".")[1:]
+    return "/".join(parts[:-1]) if len(parts) > 1 else parts[0]
+
+
+def _shown(imports: list[Import]) -> str:
+    return "\n".join(f"{importer} imports {imported}" for importer, imported in imports)
+
+
+def test_every_folder_has_a_layer() -> None:
+    assert {_top(name) for name in _modules()} - {"", "__main__"} == set(RANK)
+
+
+def test_lower_layers_import_no_higher_ones() -> None:
+    wrong = [
+        each
+        for each in _imports()
+        if _top(each.importer) in RANK
+        and RANK.get(_top(each.imported), -1) > RANK[_top(each.importer)]
+        and (_top(each.importer), _top(each.imported)) not in KNOWN
+    ]
+    assert not wrong, _shown(wrong)
+
+
+def test_spark_knows_no_inside_of_the_engine() -> None:
+    wrong = [
+        each
+        for each in _imports()
+        if _top(each.importer) == "spark"
+        and _top(each.imported) in HIDDEN_FROM_SPARK
+        and ("spark", _top(each.imported)) not in KNOWN
+    ]
+    assert not wrong, _shown(wrong)
+
+
+def test_nothing_imports_the_benchmarks() -> None:
+    wrong = [each for each in _imports() if _top(each.imported) == "bench" != _top(each.importer)]
+    assert not wrong, _shown(wrong)
+
+
+def test_nobody_uses_a_front_door_from_inside() -> None:
+    doors = {"tidelog", "tidelog.spark"}
+    wrong = [each for each in _imports() if each.imported in doors and each.importer.startswith(f"{each.imported}.")]
+    wrong = [each for each in wrong if each.imported != "tidelog" or _top(each.importer) != "bench"]
+    assert not wrong, _shown(wrong)
+
+
+@pytest.mark.parametrize("folder", ["engine", "spark", "program"])
+def test_subfolders_do_not_import_each_other_in_circles(folder: str) -> None:
+    needs: dict[str, set[str]] = {}
+    for importer, imported in _imports():
+        edge = _inner(importer), _inner(imported)
+        if edge[0] != edge[1] and edge not in KNOWN_INSIDE and _top(importer) == _top(imported) == folder:
+            needs.setdefault(edge[0], set()).add(edge[1])
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as problem:
+        pytest.fail(" <- ".join(problem.args[1]))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import tidelog",
+        "import tidelog.spark",
+        "from tidelog.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+    ],
+    ids=["import", "spark", "help"],
+)
+def test_numba_is_loaded_only_where_it_is_needed(code: str) -> None:
+    if "spark" in code:
+        pytest.importorskip("pyspark")
+    check = "\nimport sys; sys.exit('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code + check], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
