@@ -12,7 +12,7 @@ import pytest
 
 import tidelog
 from tidelog import LimitError
-from tidelog.closures import closure as closure_module
+from tidelog.closures import closed_graph
 from tidelog.engine.modules import closure_node as closures
 from tidelog.engine.modules import pair_sets
 from tidelog.engine.runner import Limits
@@ -33,7 +33,7 @@ def chain(first: int, last: int) -> Pairs:
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(closure_module, "SLICE", 50)
+    monkeypatch.setattr(closed_graph, "SLICE", 50)
     for module in (pair_sets, closures):
         monkeypatch.setattr(module, "PIECE", 20)
 

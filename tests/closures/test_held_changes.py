@@ -16,7 +16,7 @@ import tidelog
 from tidelog import TidelogError
 from tidelog.closures import history
 from tidelog.closures.closure import Closure
-from tidelog.closures.directed import DirectedClosure
+from tidelog.closures.directed import DirectedGraph
 from tidelog.engine import rows as lazy_rows
 from tidelog.engine.runner import Limits
 from tidelog.facts.results import Change
@@ -224,7 +224,7 @@ def test_too_little_memory_for_a_change_leaves_it_to_be_read_later(monkeypatch: 
 
 
 def test_a_change_is_readable_where_the_closure_could_not_be_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    closure = DirectedClosure()
+    closure = Closure(DirectedGraph())
     change = closure.apply(([], []), ([1, 2], [2, 3]))
     reload = Closure._reload
 
@@ -237,7 +237,7 @@ def test_a_change_is_readable_where_the_closure_could_not_be_put_back(monkeypatc
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(DirectedClosure, "_compare", fail)
+        patch.setattr(DirectedGraph, "_compare", fail)
         patch.setattr(Closure, "_reload", fail_for)
         with pytest.raises(MemoryError):
             closure.apply(([1], [2]), ([3], [4]))
@@ -245,10 +245,11 @@ def test_a_change_is_readable_where_the_closure_could_not_be_put_back(monkeypatc
 
 
 def test_a_closure_cannot_be_read_halfway(monkeypatch: pytest.MonkeyPatch) -> None:
-    closure = DirectedClosure()
+    graph = DirectedGraph()
+    closure = Closure(graph)
     change = closure.apply(([], []), ([1, 2], [2, 3]))
-    closure.breathe = change.added
+    graph.pause = change.added
     with pytest.raises(TidelogError, match="within the update"):
         closure.apply(([], []), ([3], [4]))
-    closure.breathe = lambda: None
+    graph.pause = lambda: None
     assert len(change.added()[0]) == 3

@@ -330,7 +330,7 @@ def test_a_closure_that_finds_no_memory_for_another_stays(monkeypatch: pytest.Mo
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("tidelog.closures.closure.Memory", refuse)
+        patch.setattr("tidelog.closures.closed_graph.Memory", refuse)
         with pytest.raises(MemoryError):
             kb.add_rules("p(X, Y) :- p(Y, X).")
     assert fingerprint(kb) == before

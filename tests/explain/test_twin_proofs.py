@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from proof_util import Pairs, check_as_large, facts_below, few
 from tidelog import KnowledgeBase
 from tidelog.explain import backwards
-from tidelog.explain.bases import closed_predicate
-from tidelog.explain.cone import C_NODE_COUNT
+from tidelog.explain import cone_registers as E
+from tidelog.explain.closure_rules import closed_predicate
 from tidelog.explain.search import Cone
 
 SKOS = """
@@ -188,4 +188,4 @@ def test_little_of_a_large_closure_of_twins_is_looked_at(transitive: str, monkey
         assert len(list(kb.proofs(fact, limit=3))) == 3
     # Each predicate has some nodes for each pair that it is given: for each of two facts, once to measure heights, once
     # to write the proof, and twice for the others.
-    assert sum(cone._registers[C_NODE_COUNT] for cone in cones) < 40 * len(edges)
+    assert sum(cone._registers[E.NODE_COUNT] for cone in cones) < 40 * len(edges)

@@ -20,8 +20,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import tidelog.closures.closure
-import tidelog.closures.closure_change
 import tidelog.machine.array_memory
 import tidelog.machine.growth
 from generate import Dice
@@ -31,7 +29,7 @@ from large_tables import TableHistory
 from places import BY_HAND
 from soaking import seeds, soak_seconds
 from tidelog import KnowledgeBase, LimitError
-from tidelog.closures import directed
+from tidelog.closures import closed_graph, directed, history
 from tidelog.engine.algorithm_names import MAINTENANCE
 from tidelog.engine.runner import Limits
 from tidelog.facts.results import Change
@@ -52,9 +50,9 @@ COMPARED = 400_000
 NEARER = [
     (directed, "DENSE_BYTES", (0, 1 << 10, 1 << 14, 1 << 18)),
     (directed, "MANY_EDGES", (1, 100, 1_000)),
-    (tidelog.closures.closure, "SLICE", (1 << 8, 1 << 12, 1 << 16)),
-    (tidelog.closures.closure, "PIECE", (7, 100, 1_000)),
-    (tidelog.closures.closure_change, "PIECE", (10, 1 << 10)),
+    (closed_graph, "SLICE", (1 << 8, 1 << 12, 1 << 16)),
+    (closed_graph, "PIECE", (7, 100, 1_000)),
+    (history, "PIECE", (10, 1 << 10)),
     (tidelog.machine.growth, "PIECE", (100, 1 << 10)),
     (tidelog.machine.array_memory, "LARGE", (1 << 12, 1 << 16)),
 ]

@@ -1,12 +1,14 @@
-"""Reading and writing the arrays of a closure in kernels: entries of arrays, lists in pools."""
+"""Reading and writing the memory of a closure in kernels: entries of arrays, lists and rows in pools."""
 
 from __future__ import annotations
 
 from tidelog.closures import closure_registers as C
-from tidelog.closures.memory import Longs
+from tidelog.closures.edges import Longs
 from tidelog.machine.jit import device, inlined, load_i32, load_i64, load_u8, store_i32, store_i64, store_u8
 
 LAST_TOKEN = 2**31 - 1
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -41,52 +43,18 @@ def put_flag(m: Longs, array: int, i: int, value: int) -> None:
 
 @inlined
 def append(m: Longs, array: int, count: int, value: int) -> None:
-    """Append to an array whose number of entries stands in the register `count`."""
+    """Append to an array; the register `count` holds the number of its entries."""
     put(m, array, m[count], value)
     m[count] += 1
 
 
-@inlined
-def start_of(m: Longs, pool: int, owner: int) -> int:
-    return load_i32(m[pool + C.TABLE] + C.TABLE_STRIDE * owner)
+# --- when a kernel has to stop ----------------------------------------------------------------------------------------
 
 
 @inlined
-def size_of(m: Longs, pool: int, owner: int) -> int:
-    return load_i32(m[pool + C.TABLE] + C.TABLE_STRIDE * owner + C.SIZE_BYTE)
-
-
-@inlined
-def limit_of(m: Longs, pool: int, owner: int) -> int:
-    """How long the list can become where it is."""
-    return load_i32(m[pool + C.TABLE] + C.TABLE_STRIDE * owner + C.LIMIT_BYTE)
-
-
-@inlined
-def set_size(m: Longs, pool: int, owner: int, size: int) -> None:
-    store_i32(m[pool + C.TABLE] + C.TABLE_STRIDE * owner + C.SIZE_BYTE, size)
-
-
-@inlined
-def set_place(m: Longs, pool: int, owner: int, start: int, limit: int) -> None:
-    store_i32(m[pool + C.TABLE] + C.TABLE_STRIDE * owner, start)
-    store_i32(m[pool + C.TABLE] + C.TABLE_STRIDE * owner + C.LIMIT_BYTE, limit)
-
-
-@inlined
-def entry(m: Longs, pool: int, position: int) -> int:
-    return load_i32(m[pool + C.ENTRIES] + 4 * position)
-
-
-@inlined
-def put_entry(m: Longs, pool: int, position: int, value: int) -> None:
-    store_i32(m[pool + C.ENTRIES] + 4 * position, value)
-
-
-@inlined
-def lacks(m: Longs, pool: int, more: int) -> bool:
-    """Has the pool no room for so much more? Then the kernel has to stop, and says so."""
-    if m[pool + C.USED] + more <= m[pool + C.ROOM]:
+def lacks_room(m: Longs, pool: int, more: int) -> bool:
+    """Whether the pool has no room for this much more. If so, the kernel has to stop, and STATUS says why."""
+    if m[pool + C.POOL_USED] + more <= m[pool + C.POOL_ROOM]:
         return False
     m[C.STATUS] = pool
     m[C.NEEDED] = more
@@ -94,10 +62,10 @@ def lacks(m: Longs, pool: int, more: int) -> bool:
 
 
 @inlined
-def tired(m: Longs) -> bool:
-    """Has the kernel worked for as long as it may at a time? Then it has to stop, and says so.
+def is_due(m: Longs) -> bool:
+    """Whether it is time to pause. If so, the kernel has to stop, and STATUS says why.
 
-    To be asked only after something has been done that need not be done again.
+    Ask only after some work that need not be done again, or the kernel would make no progress.
     """
     if m[C.WORK] < m[C.PAUSE_AT]:
         return False
@@ -106,23 +74,121 @@ def tired(m: Longs) -> bool:
 
 
 @inlined
+def exceeds(m: Longs, budget: int) -> bool:
+    """Whether the change has cost more than the budget. If so, the kernel has to stop, and STATUS says why."""
+    if m[C.WORK] <= budget:
+        return False
+    m[C.STATUS] = C.TOO_MUCH
+    return True
+
+
+# --- lists and rows in pools ------------------------------------------------------------------------------------------
+
+
+@inlined
+def line_of(m: Longs, pool: int, owner: int) -> int:
+    """Address of the line of the pool's table that says where a list or row lies."""
+    return m[pool + C.POOL_TABLE] + C.LINE_BYTES * owner
+
+
+@inlined
+def start_of(m: Longs, pool: int, owner: int) -> int:
+    return load_i32(line_of(m, pool, owner) + C.LINE_START)
+
+
+@inlined
+def size_of(m: Longs, pool: int, owner: int) -> int:
+    return load_i32(line_of(m, pool, owner) + C.LINE_SIZE)
+
+
+@inlined
+def span_of(m: Longs, pool: int, owner: int) -> tuple[int, int]:
+    """Where a list or row begins and ends."""
+    start = start_of(m, pool, owner)
+    return start, start + size_of(m, pool, owner)
+
+
+@inlined
+def limit_of(m: Longs, pool: int, owner: int) -> int:
+    """How long a list can become where it is."""
+    return load_i32(line_of(m, pool, owner) + C.LINE_LIMIT)
+
+
+@inlined
+def set_size(m: Longs, pool: int, owner: int, size: int) -> None:
+    store_i32(line_of(m, pool, owner) + C.LINE_SIZE, size)
+
+
+@inlined
+def set_place(m: Longs, pool: int, owner: int, start: int, limit: int) -> None:
+    store_i32(line_of(m, pool, owner) + C.LINE_START, start)
+    store_i32(line_of(m, pool, owner) + C.LINE_LIMIT, limit)
+
+
+@inlined
 def take_place(m: Longs, pool: int, owner: int, limit: int) -> int:
-    """Give a list, empty as yet, a place at the end of its pool, which has room."""
-    start = m[pool + C.USED]
+    """Give an empty list or row a place at the end of its pool, which has room."""
+    start = m[pool + C.POOL_USED]
     set_place(m, pool, owner, start, limit)
     set_size(m, pool, owner, 0)
-    m[pool + C.USED] = start + limit
+    m[pool + C.POOL_USED] = start + limit
     return int(start)
+
+
+# --- lists of nodes ---------------------------------------------------------------------------------------------------
+
+
+@inlined
+def entry(m: Longs, pool: int, position: int) -> int:
+    return get(m, pool + C.LIST_ENTRIES, position)
+
+
+@inlined
+def put_entry(m: Longs, pool: int, position: int, value: int) -> None:
+    put(m, pool + C.LIST_ENTRIES, position, value)
 
 
 @device
 def move_list(m: Longs, pool: int, owner: int, limit: int) -> None:
-    """Move a list of nodes to the end of its pool, where it can become longer; the pool has room."""
+    """Move a list to the end of its pool, where it can become longer; the pool has room."""
     start, size = start_of(m, pool, owner), size_of(m, pool, owner)
     end = take_place(m, pool, owner, limit)
     for i in range(size):
         put_entry(m, pool, end + i, entry(m, pool, start + i))
     set_size(m, pool, owner, size)
+
+
+@inlined
+def more_for(m: Longs, pool: int, owner: int) -> int:
+    """How much of the pool one more entry in a list takes."""
+    limit = limit_of(m, pool, owner)
+    return 0 if size_of(m, pool, owner) < limit else max(2, 2 * limit)
+
+
+@device
+def push(m: Longs, pool: int, owner: int, value: int) -> None:
+    """Append to a list; the pool has room."""
+    more = more_for(m, pool, owner)
+    if more > 0:
+        move_list(m, pool, owner, more)
+    size = size_of(m, pool, owner)
+    put_entry(m, pool, start_of(m, pool, owner) + size, value)
+    set_size(m, pool, owner, size + 1)
+
+
+@device
+def remove(m: Longs, pool: int, owner: int, value: int) -> int:
+    """Take a value out of a list if it is there, and put the last one in its place. Returns how many went."""
+    start, end = span_of(m, pool, owner)
+    for i in range(start, end):
+        if entry(m, pool, i) == value:
+            put_entry(m, pool, i, entry(m, pool, end - 1))
+            set_size(m, pool, owner, end - 1 - start)
+            return 1
+    return 0
+
+
+# --- searches ---------------------------------------------------------------------------------------------------------
 
 
 @device

@@ -1,33 +1,17 @@
-"""The base edges: terms to nodes, and the edges out of and into each node as lists in two pools."""
+"""Kernels of the base graph: terms to nodes, and the edges out of and into each node as lists in two pools."""
 
 from __future__ import annotations
 
+from tidelog.closures import access as A
 from tidelog.closures import closure_registers as C
-from tidelog.closures.access import (
-    append,
-    entry,
-    fresh_tokens,
-    get,
-    get_long,
-    lacks,
-    limit_of,
-    move_list,
-    put,
-    put_entry,
-    put_flag,
-    put_long,
-    set_place,
-    set_size,
-    size_of,
-    start_of,
-    take_place,
-)
-from tidelog.closures.memory import Longs
-from tidelog.closures.partition import found_component
+from tidelog.closures.components import found_component
+from tidelog.closures.edges import Longs
 from tidelog.machine.jit import device, entry_point, inlined, load_i32, store_i32
 
 LOW_32 = 0xFFFFFFFF
-MULTIPLIER = 0x2C1B3C6D  # a term times it stays inside 62 bits, so that plain Python agrees with compiled code
+MULTIPLIER = 0x2C1B3C6D  # a term times this stays within 62 bits, so plain Python agrees with compiled code
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -38,30 +22,30 @@ def home_slot(term: int, mask: int) -> int:
 
 
 @device
-def free_slot(m: Longs, term: int) -> int:
+def find_slot(m: Longs, term: int) -> int:
     """The slot of a term, or the empty one where it belongs."""
     slot = home_slot(term, m[C.MASK])
-    while get_long(m, C.SLOTS, slot) >= 0 and get_long(m, C.SLOTS, slot) >> 32 != term:
+    while A.get_long(m, C.SLOTS, slot) >= 0 and A.get_long(m, C.SLOTS, slot) >> 32 != term:
         slot = (slot + 1) & m[C.MASK]
     return slot
 
 
 @entry_point
 def intern(m: Longs, terms: int, nodes: int, count: int, begin: int) -> int:
-    """Number the terms, founding nodes for new ones; stops where there is no room for one more node."""
+    """Find the nodes of terms, and create those of new terms; stops where there is no room for one more node."""
     m[C.STATUS] = C.DONE
     for i in range(begin, count):
         term = load_i32(terms + 4 * i)
-        slot = free_slot(m, term)
-        if get_long(m, C.SLOTS, slot) < 0:
-            if m[C.NODES] == m[C.CAPACITY] or lacks(m, C.MEMBERS, 1):
+        slot = find_slot(m, term)
+        if A.get_long(m, C.SLOTS, slot) < 0:
+            if m[C.NODES] == m[C.CAPACITY] or A.lacks_room(m, C.MEMBERS, 1):
                 m[C.STATUS] = C.MEMBERS
                 return i
             node = m[C.NODES]
-            put_long(m, C.SLOTS, slot, term << 32 | node)
-            append(m, C.TERMS, C.NODES, term)
+            A.put_long(m, C.SLOTS, slot, term << 32 | node)
+            A.append(m, C.TERMS, C.NODES, term)
             found_component(m, node)
-        store_i32(nodes + 4 * i, get_long(m, C.SLOTS, slot) & LOW_32)
+        store_i32(nodes + 4 * i, A.get_long(m, C.SLOTS, slot) & LOW_32)
     return count
 
 
@@ -69,53 +53,35 @@ def intern(m: Longs, terms: int, nodes: int, count: int, begin: int) -> int:
 def rehash(m: Longs) -> None:
     """Fill an empty hash table."""
     for node in range(m[C.NODES]):
-        term = get(m, C.TERMS, node)
-        put_long(m, C.SLOTS, free_slot(m, term), term << 32 | node)
+        term = A.get(m, C.TERMS, node)
+        A.put_long(m, C.SLOTS, find_slot(m, term), term << 32 | node)
 
 
-@inlined
-def more_for(m: Longs, pool: int, owner: int) -> int:
-    """How much of the pool one more entry in a list takes."""
-    limit = limit_of(m, pool, owner)
-    return 0 if size_of(m, pool, owner) < limit else max(2, 2 * limit)
+# --- adding edges -----------------------------------------------------------------------------------------------------
 
 
 @device
-def push(m: Longs, pool: int, owner: int, value: int) -> None:
-    """Append to a list; the pool has room."""
-    more = more_for(m, pool, owner)
-    if more > 0:
-        move_list(m, pool, owner, more)
-    size = size_of(m, pool, owner)
-    put_entry(m, pool, start_of(m, pool, owner) + size, value)
-    set_size(m, pool, owner, size + 1)
-
-
-@device
-def remove(m: Longs, pool: int, owner: int, value: int) -> int:
-    """Take one entry out of a list, if it is there; the order of the others is not kept. Returns how many went."""
-    start, size = start_of(m, pool, owner), size_of(m, pool, owner)
-    for i in range(start, start + size):
-        if entry(m, pool, i) == value:
-            put_entry(m, pool, i, entry(m, pool, start + size - 1))
-            set_size(m, pool, owner, size - 1)
-            return 1
-    return 0
+def set_loops(m: Longs, source: int, target: int, count: int, value: int) -> None:
+    """Note that the base holds the loops among some edges, or that it does not."""
+    for i in range(count):
+        x = load_i32(source + 4 * i)
+        if x == load_i32(target + 4 * i):
+            A.put_flag(m, C.LOOPS, x, value)
 
 
 @entry_point
 def link(m: Longs, source: int, target: int, count: int, begin: int) -> int:
     """Add edges one by one."""
     m[C.STATUS] = C.DONE
+    set_loops(m, source, target, count, 1)
     for i in range(begin, count):
         x, y = load_i32(source + 4 * i), load_i32(target + 4 * i)
         if x == y:
-            put_flag(m, C.LOOPS, x, 1)
             continue
-        if lacks(m, C.OUT, more_for(m, C.OUT, x)) or lacks(m, C.INTO, more_for(m, C.INTO, y)):
+        if A.lacks_room(m, C.OUT, A.more_for(m, C.OUT, x)) or A.lacks_room(m, C.INTO, A.more_for(m, C.INTO, y)):
             return i
-        push(m, C.OUT, x, y)
-        push(m, C.INTO, y, x)
+        A.push(m, C.OUT, x, y)
+        A.push(m, C.INTO, y, x)
         m[C.EDGES] += 1
     return count
 
@@ -124,51 +90,51 @@ def link(m: Longs, source: int, target: int, count: int, begin: int) -> int:
 def deal(m: Longs, pool: int, owners: int, values: int, count: int) -> None:
     """Make all lists anew, without gaps, by a counting sort; loops are left out."""
     for node in range(m[C.NODES]):
-        set_size(m, pool, node, 0)
+        A.set_size(m, pool, node, 0)
     for i in range(count):
         owner = load_i32(owners + 4 * i)
         if owner != load_i32(values + 4 * i):
-            set_size(m, pool, owner, size_of(m, pool, owner) + 1)
-    m[pool + C.USED] = 0
+            A.set_size(m, pool, owner, A.size_of(m, pool, owner) + 1)
+    m[pool + C.POOL_USED] = 0
     for node in range(m[C.NODES]):
-        take_place(m, pool, node, size_of(m, pool, node))
+        A.take_place(m, pool, node, A.size_of(m, pool, node))
     for i in range(count):
         owner, value = load_i32(owners + 4 * i), load_i32(values + 4 * i)
         if owner != value:
-            push(m, pool, owner, value)
+            A.push(m, pool, owner, value)
 
 
 @entry_point
 def load(m: Longs, source: int, target: int, count: int, out: int, into: int) -> None:
-    """Make the given edges, all at once, the only ones, in new memory that has just the room for them."""
+    """Make the given edges the only ones, all at once, in new memory that has just enough room for them."""
     for node in range(m[C.NODES]):
-        put_flag(m, C.LOOPS, node, 0)
-    for i in range(count):
-        x = load_i32(source + 4 * i)
-        if x == load_i32(target + 4 * i):
-            put_flag(m, C.LOOPS, x, 1)
+        A.put_flag(m, C.LOOPS, node, 0)
+    set_loops(m, source, target, count, 1)
     for pool, entries in ((C.OUT, out), (C.INTO, into)):
-        m[pool + C.ENTRIES], m[pool + C.ROOM] = entries, count
+        m[pool + C.LIST_ENTRIES], m[pool + C.POOL_ROOM] = entries, count
     deal(m, C.OUT, source, target, count)
     deal(m, C.INTO, target, source, count)
-    m[C.EDGES] = m[C.OUT + C.USED]
+    m[C.EDGES] = m[C.OUT + C.POOL_USED]
+
+
+# --- deleting edges ---------------------------------------------------------------------------------------------------
 
 
 @device
 def remove_many(m: Longs, pool: int, owner: int, values: int, begin: int, end: int) -> int:
-    """Take several entries out of a list, reading it once. Returns how many went."""
-    token = fresh_tokens(m, 1)
+    """Take entries out of a list, reading it once. Returns how many went."""
+    token = A.fresh_tokens(m, 1)
     for i in range(begin, end):
-        put(m, C.STAMP, load_i32(values + 4 * i), token)
-    start, size = start_of(m, pool, owner), size_of(m, pool, owner)
-    kept = 0
-    for i in range(start, start + size):
-        value = entry(m, pool, i)
-        if get(m, C.STAMP, value) != token:
-            put_entry(m, pool, start + kept, value)
+        A.put(m, C.STAMP, load_i32(values + 4 * i), token)
+    start, stop = A.span_of(m, pool, owner)
+    kept = start
+    for i in range(start, stop):
+        value = A.entry(m, pool, i)
+        if A.get(m, C.STAMP, value) != token:
+            A.put_entry(m, pool, kept, value)
             kept += 1
-    set_size(m, pool, owner, kept)
-    return size - kept
+    A.set_size(m, pool, owner, kept - start)
+    return stop - kept
 
 
 @device
@@ -181,23 +147,20 @@ def drop(m: Longs, pool: int, owners: int, values: int, count: int) -> int:
         last = first + 1
         while last < count and load_i32(owners + 4 * last) == owner:
             last += 1
-        if last == first + 1:
-            dropped += remove(m, pool, owner, load_i32(values + 4 * first))
-        else:
-            dropped += remove_many(m, pool, owner, values, first, last)
+        dropped += remove_many(m, pool, owner, values, first, last)
         first = last
     return dropped
 
 
 @entry_point
 def unlink(m: Longs, source: int, target: int, count: int, sources: int, targets: int, same_count: int) -> None:
-    """Take edges out; they come twice, ordered by their source and ordered by their target."""
-    for i in range(count):
-        x = load_i32(source + 4 * i)
-        if x == load_i32(target + 4 * i):
-            put_flag(m, C.LOOPS, x, 0)
+    """Delete edges, which come twice: ordered by their sources, and ordered by their targets."""
+    set_loops(m, source, target, count, 0)
     m[C.EDGES] -= drop(m, C.OUT, source, target, count)
     drop(m, C.INTO, targets, sources, same_count)
+
+
+# --- all edges --------------------------------------------------------------------------------------------------------
 
 
 @entry_point
@@ -205,21 +168,21 @@ def compact(m: Longs, pool: int, entries: int, room: int) -> None:
     """Move all lists, without gaps, to new memory."""
     end = 0
     for owner in range(m[C.CAPACITY]):
-        start, size = start_of(m, pool, owner), size_of(m, pool, owner)
-        for i in range(size):
-            store_i32(entries + 4 * (end + i), entry(m, pool, start + i))
-        set_place(m, pool, owner, end, size)
-        end += size
-    m[pool + C.ENTRIES], m[pool + C.ROOM], m[pool + C.USED] = entries, room, end
+        start, stop = A.span_of(m, pool, owner)
+        A.set_place(m, pool, owner, end, stop - start)
+        for i in range(start, stop):
+            store_i32(entries + 4 * end, A.entry(m, pool, i))
+            end += 1
+    m[pool + C.LIST_ENTRIES], m[pool + C.POOL_ROOM], m[pool + C.POOL_USED] = entries, room, end
 
 
 @entry_point
 def read_edges(m: Longs, source: int, target: int) -> None:
-    """Write the terms of all edges that are no loops where there is room for them."""
+    """Write the terms of all edges except loops where there is room for them."""
     count = 0
     for node in range(m[C.NODES]):
-        start = start_of(m, C.OUT, node)
-        for i in range(start, start + size_of(m, C.OUT, node)):
-            store_i32(source + 4 * count, get(m, C.TERMS, node))
-            store_i32(target + 4 * count, get(m, C.TERMS, entry(m, C.OUT, i)))
+        start, end = A.span_of(m, C.OUT, node)
+        for i in range(start, end):
+            store_i32(source + 4 * count, A.get(m, C.TERMS, node))
+            store_i32(target + 4 * count, A.get(m, C.TERMS, A.entry(m, C.OUT, i)))
             count += 1

@@ -1,85 +1,163 @@
-"""Where a closure lies in memory: the registers that Python and the kernels share.
+"""The registers of a closure: the one array `m` that its kernels get. Everybody imports this file as `C`.
 
-Every kernel gets one array `m`, the registers of a closure. They hold its scalars and the addresses of its arrays,
-which `memory` owns. The address of `m` is also the *view* by which compiled joins read the closure (`kernels`).
+A register holds a scalar, or the address of an array that `memory` owns. The address of `m` is also the *view* by which
+compiled joins read the closure (`read_kernels`).
 
-Nodes are numbered densely from 0 in the order in which their terms first appear. A node keeps its number, and a
-component of its own, also when its last edge goes. Every array with an entry for each node or component has room for
-`CAPACITY` entries; there are never more components than nodes.
+Nodes are numbered from 0 in the order in which their terms first appear. A node keeps its number, and a component of
+its own, even after its last edge is gone. There are never more components than nodes, so every array with an entry for
+each node or component has room for `CAPACITY` entries.
 
-Lists of changing length lie in pools: a list that outgrows its place moves to the end of its pool. A kernel never
-allocates: it stops, says in `STATUS` which pool is full and in `NEEDED` how much it wants, Python makes room, and the
-kernel goes on.
+Lists and rows whose length changes lie in *pools*: one that outgrows its place moves to the end of its pool. A kernel
+never allocates. It stops, and says in `STATUS` which pool is full and in `NEEDED` how much it wants; Python makes room,
+and the kernel goes on.
+
+Every cell is named here, once, and numbers are handed out in the order of this file.
 """
+# kernel constants
 
 from __future__ import annotations
 
-# --- scalars --------------------------------------------------------------------------------------------------
-DIRECTED = 0  # 0: two nodes are related when they are in one component; 1: when one is in the other's set
-CAPACITY = 1  # nodes that fit
-NODES = 2
-COMPONENTS = 3  # component numbers handed out so far, free ones included
-FREE = 4  # component numbers that can be handed out again
-MOVED = 5  # entries of MOVED_LIST
-TOUCHED = 6  # entries of TOUCHED_LIST
-TOKEN = 7  # the last value that a search wrote to STAMP
-WORK = 8  # words and edges that the current change has looked at
-REBUILT = 9  # 1: the current change numbered all components anew
-SCHEDULED = 10  # entries of the heap
-REFLEXIVE = 11  # pairs (x, x) in the closure
-FLIPPED = 12  # entries of FLIPPED_LIST
-EDGES = 13  # base edges, loops aside
-STATUS = 14
-NEEDED = 15
-GATHERED = 16  # words set in ROW, where rows are sparse
-MASK = 17  # slots of the hash table, less one
-PAUSE_AT = 18  # how much WORK there may be before a kernel has to stop, for Python to look around
-PAIRS = 19  # by how many pairs of different nodes there are more now than before the current change, or fewer
+from itertools import count
+from typing import NamedTuple, NewType
 
-# --- arrays with an entry for each node or component ----------------------------------------------------------
-SLOTS = 20  # open addressing, `term << 32 | node`, or -1; two or more slots a node
-TERMS = 21
-LOOPS = 22  # 1: the base holds the edge from the node to itself
-DIAGONAL = 23  # 1: the closure holds that pair
-COMPONENT = 24
-PLACE = 25  # position of a node in the list of its component
-FREE_LIST = 26
-MOVED_LIST = 27  # the nodes that the current change moved or created
-FORMER = 28  # component before the current change, or one of the two below
-TOUCHED_LIST = 29  # the components that the current change touched
-FORMER_SIZE = 30  # their sizes before it
-FLIPPED_LIST = 31  # the nodes whose pair with themselves the current change brought or took
-STAMP = 32
-PARENT = 33  # union-find over components; at rest each is its own parent
-RANK = 34  # order among the parts of a component that fell apart
-QUEUED = 35  # 1: on the heap
-HEAP_KEYS = 36
-HEAP = 37
-ROW = 38  # a row under construction, all words zero at rest
-SUMMARY = 39  # which words of it are set, where rows are sparse
-OUTLINE = 40  # which words of SUMMARY are set
-# Work space of searches.
-NUMBER, LOW, FRAME_NODE, FRAME_EDGE, STACK, ORDER, BOUNDS, OTHER = 41, 42, 43, 44, 45, 46, 47, 48
+import numpy as np
 
-UNMOVED, CREATED = -1, -2  # FORMER of a node that stayed, and of one that is new
-UNTOUCHED = -1  # FORMER_SIZE of a component that stayed
+Register = NewType("Register", int)
+Pool = NewType("Pool", int)
+"""A pool of lists or of rows, named by its first register."""
 
-# --- pools ------------------------------------------------------------------------------------------------------
-TABLE = 0  # address of start, size and capacity of each list
-USED = 1  # entries of the pool in use
-ROOM = 2  # entries that fit
-ENTRIES = 3  # address of the nodes in lists
-OUT, INTO, MEMBERS = 50, 54, 58
-# Sets of nodes as rows of words, one a component: what it reaches, what reaches it, what it reached before the change.
-KEYS = 3  # address of the numbers of the words, where rows are sparse
-WORDS = 4
-COUNTS = 5  # address of the numbers of nodes in sets
-WIDTH = 6  # words of every row where rows are dense; 0 where they are sparse
-FORWARD, BACKWARD, SAVED = 62, 70, 78
 
-REGISTERS = 88
+class Form(NamedTuple):
+    """What an array holds: the type of its entries, and the value of an entry that is not in use."""
 
-START_BYTE, SIZE_BYTE, LIMIT_BYTE, TABLE_STRIDE = 0, 4, 8, 12  # of a line of a table
+    kind: type
+    unused: int
 
-# --- what a kernel leaves in STATUS: one of these, or the pool that is full -------------------------------------
-DONE, TOO_MUCH, PAUSED = 0, 1, 2  # too much: starting afresh is cheaper
+
+# Arrays with an entry for each node or component, by register. Those of `DIRECTED_…` exist in directed closures only.
+NODE_ARRAYS: dict[Register, Form] = {}
+DIRECTED_ARRAYS: dict[Register, Form] = {}
+# Work space: nothing in it outlives a kernel.
+SCRATCH: list[Register] = []
+DIRECTED_SCRATCH: list[Register] = []
+
+_numbers = count()
+
+
+def _cell() -> Register:
+    return Register(next(_numbers))
+
+
+def _array(arrays: dict[Register, Form], kind: type = np.int32, unused: int = 0) -> Register:
+    register = _cell()
+    arrays[register] = Form(kind, unused)
+    return register
+
+
+def _scratch(arrays: list[Register]) -> Register:
+    arrays.append(_cell())
+    return arrays[-1]
+
+
+def _pool(fields: int) -> Pool:
+    first, *_ = [_cell() for _ in range(fields)]
+    return Pool(first)
+
+
+# --- between a kernel and Python --------------------------------------------------------------------------------------
+STATUS = _cell()  # one of the following, or the pool that is full
+DONE, TOO_MUCH, PAUSED = 0, 1, 2  # TOO_MUCH: rebuilding is cheaper
+NEEDED = _cell()  # how much room the kernel wants in that pool
+WORK = _cell()  # words and edges that the current change has looked at
+PAUSE_AT = _cell()  # how much WORK there may be before the kernel has to pause
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
+DIRECTED = _cell()  # 0: two nodes are related if they are in one component; 1: if one is in the other's set
+CAPACITY = _cell()  # nodes that fit
+NODES = _cell()
+SLOTS = _cell()  # address of the hash table: `term << 32 | node`, or -1; at least two slots for each node
+MASK = _cell()  # slots of the hash table, less one
+TERMS = _array(NODE_ARRAYS)
+
+# --- base edges, and the pairs (x, x) ---------------------------------------------------------------------------------
+EDGES = _cell()  # base edges, except for loops
+LOOPS = _array(NODE_ARRAYS, np.uint8)  # 1: the base holds the edge from the node to itself
+DIAGONAL = _array(NODE_ARRAYS, np.uint8)  # 1: the closure holds the pair of the node with itself
+REFLEXIVE = _cell()  # pairs (x, x) in the closure
+
+# --- components -------------------------------------------------------------------------------------------------------
+COMPONENTS = _cell()  # component numbers handed out so far, including free ones
+FREE = _cell()  # component numbers that can be handed out again
+FREE_LIST = _array(NODE_ARRAYS)
+COMPONENT = _array(NODE_ARRAYS)  # of a node
+PLACE = _array(NODE_ARRAYS)  # position of a node in the list of its component
+
+# --- the log of the current change ------------------------------------------------------------------------------------
+MOVED = _cell()
+MOVED_LIST = _array(NODE_ARRAYS)  # the nodes that the change moved or created
+UNMOVED, CREATED = -1, -2
+FORMER = _array(NODE_ARRAYS, unused=UNMOVED)  # component before the change, UNMOVED or CREATED
+TOUCHED = _cell()
+TOUCHED_LIST = _array(NODE_ARRAYS)  # the components that the change touched
+UNTOUCHED = -1
+FORMER_SIZE = _array(NODE_ARRAYS, unused=UNTOUCHED)  # their sizes before it
+FLIPPED = _cell()
+FLIPPED_LIST = _array(NODE_ARRAYS)  # the nodes whose pair with themselves appeared or vanished
+REBUILT = _cell()  # 1: the change numbered all components anew
+PAIRS = _cell()  # how many more pairs of different nodes there are than before the change; may be negative
+
+# --- searches ---------------------------------------------------------------------------------------------------------
+STAMP = _array(NODE_ARRAYS)  # the token of the last search that came to a node
+TOKEN = _cell()  # the last value that a search wrote to STAMP
+NUMBER = _scratch(SCRATCH)
+LOW = _scratch(SCRATCH)
+STACK = _scratch(SCRATCH)
+ORDER = _scratch(SCRATCH)
+BOUNDS = _scratch(SCRATCH)
+OTHER = _scratch(SCRATCH)
+FRAME_NODE = _scratch(DIRECTED_SCRATCH)
+FRAME_EDGE = _scratch(DIRECTED_SCRATCH)
+
+# --- deletions in directed closures: a heap of components whose sets are to be computed again -------------------------
+SCHEDULED = _cell()  # entries of the heap
+HEAP = _array(DIRECTED_ARRAYS)
+HEAP_KEYS = _array(DIRECTED_ARRAYS, np.int64)
+QUEUED = _array(DIRECTED_ARRAYS, np.uint8)  # 1: on the heap
+RANK = _array(DIRECTED_ARRAYS)  # order among the parts of a component that fell apart
+
+# --- the row under construction ---------------------------------------------------------------------------------------
+ROW = _cell()  # address of its words, all zero between kernels
+SUMMARY = _cell()  # address of bits that say which words are set, where rows are sparse
+OUTLINE = _cell()  # address of bits that say which words of SUMMARY are set
+GATHERED = _cell()  # words that are set, where rows are sparse
+
+# --- fields of a pool, counted from its first register ----------------------------------------------------------------
+POOL_TABLE = 0  # address of a line for each list or row
+POOL_USED = 1  # entries or words in use
+POOL_ROOM = 2  # entries or words that fit
+# Of a pool of lists.
+LIST_ENTRIES = 3  # address of the nodes
+LIST_FIELDS = 4
+# Of a pool of rows.
+ROW_KEYS = 3  # address of the numbers of the words, where rows are sparse
+ROW_WORDS = 4  # address of the words
+ROW_COUNTS = 5  # address of the numbers of nodes, for each set
+ROW_WIDTH = 6  # words of every row where rows are dense, 0 where they are sparse
+ROW_FIELDS = 7
+
+# A line of a table: three numbers of 32 bits.
+LINE_START, LINE_SIZE, LINE_LIMIT, LINE_BYTES = 0, 4, 8, 12
+
+# --- pools of lists ---------------------------------------------------------------------------------------------------
+OUT = _pool(LIST_FIELDS)  # where the edges of each node lead
+INTO = _pool(LIST_FIELDS)  # where they come from
+MEMBERS = _pool(LIST_FIELDS)  # the nodes of each component
+LIST_POOLS = (OUT, INTO, MEMBERS)
+
+# --- pools of rows: sets of nodes, one for each component -------------------------------------------------------------
+FORWARD = _pool(ROW_FIELDS)  # what it reaches
+BACKWARD = _pool(ROW_FIELDS)  # what reaches it
+SAVED = _pool(ROW_FIELDS)  # what it reached before the current change; always sparse
+ROW_POOLS = (FORWARD, BACKWARD, SAVED)
+
+SIZE = _cell()

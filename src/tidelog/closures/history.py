@@ -1,36 +1,33 @@
-"""The past of a closure: the base edges that it followed from at some moment, for whoever still asks.
+"""What changes did to a closure, for readers who may come late.
 
-What a change did is not listed before somebody looks, and by then the closure may have moved on. So whoever holds a
-change holds the *moment* after it. A moment knows the step that led to it and the moment that followed: from the base
-edges of the present, the way back can be walked. Nobody knows the moments of before but who holds them, so a past that
-nobody can ask for is gone at once, and one that somebody holds costs each change no more than its own edges. When a
-held past has become longer than the base, the base is kept instead, and the past ends there.
+A change is not listed until somebody looks, and by then the closure may have moved on. So a `ClosureChange` holds the
+*moment* after it. A moment knows the step that led to it and the moment that followed, so that its base edges can be
+found by walking back from those of the present. Only changes hold past moments: a past that nobody can ask about is
+gone at once, and one that somebody holds costs each later change no more than its own edges. Once a held past is longer
+than the base, the base is kept instead, and the past ends there.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tidelog.closures.closure_change import Edges
+from tidelog.closures.edges import Edges, Ints, packed, unpacked
+from tidelog.machine.growth import Pause, no_pause
 
+if TYPE_CHECKING:
+    from tidelog.closures.closed_graph import ClosedGraph
+    from tidelog.closures.closure import Closure
+
+PIECE = 1 << 16
 # What a step takes besides its edges, in edges.
 STEP = 32
-# A past that is no longer than so many edges is never worth a copy of the base.
+# A past of no more edges than this is never worth a copy of the base.
 SHORT = 1 << 12
-
-
-class Base(Protocol):
-    """Base edges as they are."""
-
-    @property
-    def edge_count(self) -> int: ...
-
-    def base_edges(self) -> Edges: ...
 
 
 class Moment:
@@ -39,8 +36,8 @@ class Moment:
     __slots__ = ("__weakref__", "edges", "following", "made_by", "version")
 
     def __init__(self, version: int, made_by: tuple[Edges, Edges] | None = None) -> None:
-        self.version = version  # that the closure has for as long as this is the present
-        self.made_by = made_by  # the base edges that the change took, then those that it brought
+        self.version = version  # of the closure, as long as this is the present
+        self.made_by = made_by  # the base edges that the change deleted, and those that it added
         self.following: Moment | None = None
         self.edges: Edges | None = None  # all base edges, where they are known
 
@@ -53,13 +50,13 @@ class History:
         self._before: weakref.ref[Moment] | None = None
         self._length = 0  # of the past that somebody holds, in edges
 
-    def advance(self, version: int, gone: Edges, come: Edges, base: Base) -> None:
-        """A change is done, and the base is as it is now."""
+    def advance(self, version: int, gone: Edges, come: Edges, graph: ClosedGraph) -> None:
+        """Note a change that is done; the graph is as it left it."""
         former, now = self.now, Moment(version, (gone, come))
         held = self._before is not None and self._before() is not None
         length = (self._length if held else 0) + len(gone[0]) + len(come[0]) + STEP
-        if held and length > max(base.edge_count, SHORT):
-            now.edges = base.base_edges()
+        if held and length > max(graph.edge_count, SHORT):
+            now.edges = graph.base_edges()
             length = 0
         # From here on nothing fails.
         if former.edges is None:
@@ -67,26 +64,26 @@ class History:
         self.now, self._before, self._length = now, weakref.ref(former), length
 
     def keep(self, edges: Edges) -> None:
-        """Let the present say itself what its base edges are: the closure may not be able to any more."""
+        """Keep the base edges of the present, which the closure may not be able to tell any more."""
         self.now.edges = edges
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A state of the base: edges of some moment, and the steps that had led there, the first one first."""
+    """A former state of the base: the edges of a later moment, and the steps that led there, in order."""
 
     edges: Edges
     steps: list[tuple[Edges, Edges]]
 
     @classmethod
-    def of(cls, moment: Moment, base: Base) -> Past:
-        """The base before the change that led to a moment, from the base edges of the present."""
+    def of(cls, moment: Moment, graph: ClosedGraph) -> Past:
+        """The base before the change that led to a moment; the graph is that of the present."""
         steps = [] if moment.made_by is None else [moment.made_by]
         while moment.edges is None and moment.following is not None:
             moment = moment.following
             assert moment.made_by is not None
             steps.append(moment.made_by)
-        return cls(base.base_edges() if moment.edges is None else moment.edges, steps)
+        return cls(graph.base_edges() if moment.edges is None else moment.edges, steps)
 
     def base(self) -> Edges:
         """The base edges before all of the steps."""
@@ -94,16 +91,66 @@ class Past:
             return self.edges
         sides = [side for step in self.steps for side in step]
         touched, first = np.unique(np.concatenate([packed(side) for side in sides]), return_index=True)
-        # An edge was there before just if the first that was done to it was to take it.
-        took = np.repeat(np.arange(len(sides)) % 2 == 0, [len(side[0]) for side in sides])
+        # An edge was there before if and only if the first step that touched it deleted it.
+        deleted = np.repeat(np.arange(len(sides)) % 2 == 0, [len(side[0]) for side in sides])
         now = packed(self.edges)
-        return unpacked(np.concatenate([now[~np.isin(now, touched)], touched[took[first]]]))
+        return unpacked(np.concatenate([now[~np.isin(now, touched)], touched[deleted[first]]]))
 
 
-def packed(edges: Edges) -> NDArray[np.int64]:
-    """Each edge as one number."""
-    return edges[0].astype(np.int64) << 32 | edges[1]
+class ClosureChange:
+    """The net effect of a change: how many pairs appeared and vanished, and which.
 
+    They can be read at any time and by any thread. Until the next change the closure itself knows them. After that they
+    are found again in a copy of what it was, which takes as long as building that.
+    """
 
-def unpacked(packed: NDArray[np.int64]) -> Edges:
-    return (packed >> 32).astype(np.int32), (packed & 0xFFFFFFFF).astype(np.int32)
+    def __init__(self, closure: Closure, moment: Moment, added_count: int, removed_count: int) -> None:
+        self.added_count = added_count
+        self.removed_count = removed_count
+        self._closure = closure
+        self._moment = moment
+
+    def count(self, added: bool) -> int:
+        return self.added_count if added else self.removed_count
+
+    def added(self) -> Edges:
+        """The pairs that appeared, as terms."""
+        return self._all(True)
+
+    def removed(self) -> Edges:
+        """The pairs that vanished, as terms."""
+        return self._all(False)
+
+    def _all(self, added: bool) -> Edges:
+        pairs = self.rows(added, self.count(added))
+        return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+    def rows(self, added: bool, most: int, look: Pause = no_pause) -> Ints:
+        """The first pairs that appeared, or that vanished, one in each row. `look` may raise between two pieces."""
+        rows = np.empty((min(most, self.count(added)), 2), np.int32)
+        if len(rows) == 0:
+            return rows
+        filled = 0
+        with self._closure.at(self._moment, look) as closure:
+            pieces = closure.changed_pairs(added, min(PIECE, len(rows)))
+            while filled < len(rows):
+                source, target = next(pieces)
+                place = rows[filled : filled + len(source)]
+                place[:, 0], place[:, 1] = source[: len(place)], target[: len(place)]
+                filled += len(place)
+                look()
+        return rows
+
+    def chunks(self, added: bool, size: int = PIECE) -> Iterator[Edges]:
+        """The pairs in pieces of `size` or somewhat more; the last may be smaller. For whoever changes the closure,
+        before the next change.
+        """
+        if self.count(added):
+            self._expect_no_other()
+            for piece in self._closure.changed_pairs(added, size):
+                yield piece
+                self._expect_no_other()
+
+    def _expect_no_other(self) -> None:
+        if self._moment.version != self._closure.version:
+            raise RuntimeError("The closure has changed since. Read what a change did before the next one.")

@@ -1,77 +1,100 @@
-"""Sets of nodes as rows of 64-bit words, one row a component: the operations that reachability is kept with.
+"""Sets of nodes as rows of 64-bit words, one row for each component: what reachability is kept with.
 
-Rows are *dense* while the graph is small (every row has all words) and *sparse* beyond (a row has the words that are
-not empty, ordered by their numbers): a taxonomy of a million nodes, each below a dozen others, then takes megabytes,
-not terabytes. Words that become empty stay in a sparse row until it is copied next.
+Rows are *dense* while the graph is small (every row has all words) and *sparse* beyond that (a row has only the words
+that are not empty, ordered by their numbers, the *keys*): a taxonomy of a million nodes, each below a dozen others,
+then takes megabytes, not terabytes. Words that become empty stay in a sparse row until it is next copied.
 """
 
 from __future__ import annotations
 
+from tidelog.closures import access as A
 from tidelog.closures import closure_registers as C
-from tidelog.closures.access import (
-    entry,
-    get,
-    get_long,
-    lacks,
-    limit_of,
-    put_long,
-    set_place,
-    set_size,
-    size_of,
-    start_of,
-    take_place,
-)
-from tidelog.closures.memory import Longs
-from tidelog.closures.partition import touch
+from tidelog.closures.components import touch
+from tidelog.closures.edges import Longs
 from tidelog.machine.bits import bit_of, first_bit, or_words, population, unite_words
 from tidelog.machine.jit import device, entry_point, inlined, store_i32, store_i64
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def width_of(m: Longs, rows: int) -> int:
+    """How many words every row has where rows are dense; 0 where they are sparse."""
+    return m[rows + C.ROW_WIDTH]
 
 
 @inlined
 def key_at(m: Longs, rows: int, start: int, position: int) -> int:
-    """The number of the word that stands at a position of the row that begins at `start`."""
-    return position - start if m[rows + C.WIDTH] > 0 else get(m, rows + C.KEYS, position)
+    """The key of the word at a position of the row that begins at `start`."""
+    return position - start if width_of(m, rows) > 0 else A.get(m, rows + C.ROW_KEYS, position)
 
 
 @inlined
 def word_at(m: Longs, rows: int, position: int) -> int:
-    return get_long(m, rows + C.WORDS, position)
+    return A.get_long(m, rows + C.ROW_WORDS, position)
+
+
+@inlined
+def set_word(m: Longs, rows: int, position: int, word: int) -> None:
+    A.put_long(m, rows + C.ROW_WORDS, position, word)
 
 
 @inlined
 def put_word(m: Longs, rows: int, position: int, key: int, word: int) -> None:
-    """Write a word, and its number where rows are sparse."""
-    put_long(m, rows + C.WORDS, position, word)
-    if m[rows + C.WIDTH] == 0:
-        store_i32(m[rows + C.KEYS] + 4 * position, key)
+    """Write a word, and its key where rows are sparse."""
+    set_word(m, rows, position, word)
+    if width_of(m, rows) == 0:
+        A.put(m, rows + C.ROW_KEYS, position, key)
+
+
+@inlined
+def words_at(m: Longs, rows: int, component: int) -> int:
+    """Address of the words of a row."""
+    return m[rows + C.ROW_WORDS] + 8 * A.start_of(m, rows, component)
 
 
 @inlined
 def count_of(m: Longs, rows: int, component: int) -> int:
     """How many nodes a set has."""
-    return get_long(m, rows + C.COUNTS, component)
+    return A.get_long(m, rows + C.ROW_COUNTS, component)
+
+
+@inlined
+def set_count(m: Longs, rows: int, component: int, count: int) -> None:
+    A.put_long(m, rows + C.ROW_COUNTS, component, count)
+
+
+@inlined
+def place_row(m: Longs, rows: int, component: int, size: int, count: int) -> int:
+    """Make the next words of the pool the row of a component, with so many nodes. Returns where it begins."""
+    start = A.take_place(m, rows, component, size)
+    A.set_size(m, rows, component, size)
+    set_count(m, rows, component, count)
+    return start
+
+
+# --- single sets ------------------------------------------------------------------------------------------------------
 
 
 @device
 def word_position(m: Longs, rows: int, component: int, key: int) -> int:
     """Where a row has a word, or -1."""
-    start = start_of(m, rows, component)
-    if m[rows + C.WIDTH] > 0:
+    start, end = A.span_of(m, rows, component)
+    if width_of(m, rows) > 0:
         return start + key
-    end = start + size_of(m, rows, component)
     low, high = start, end
     while low < high:
         middle = (low + high) >> 1
-        if get(m, rows + C.KEYS, middle) < key:
+        if A.get(m, rows + C.ROW_KEYS, middle) < key:
             low = middle + 1
         else:
             high = middle
-    return low if low < end and get(m, rows + C.KEYS, low) == key else -1
+    return low if low < end and A.get(m, rows + C.ROW_KEYS, low) == key else -1
 
 
 @inlined
 def row_has(m: Longs, rows: int, component: int, node: int) -> bool:
-    """Is the node in the set?"""
+    """Whether the node is in the set."""
     position = word_position(m, rows, component, node >> 6)
     return position >= 0 and (word_at(m, rows, position) >> (node & 63)) & 1 == 1
 
@@ -80,59 +103,47 @@ def row_has(m: Longs, rows: int, component: int, node: int) -> bool:
 def clear_bit(m: Longs, rows: int, component: int, node: int) -> None:
     """Take a node out of a set that has it."""
     position = word_position(m, rows, component, node >> 6)
-    put_long(m, rows + C.WORDS, position, word_at(m, rows, position) & ~bit_of(node))
-    put_long(m, rows + C.COUNTS, component, count_of(m, rows, component) - 1)
+    set_word(m, rows, position, word_at(m, rows, position) & ~bit_of(node))
+    set_count(m, rows, component, count_of(m, rows, component) - 1)
 
 
 @device
 def single_row(m: Longs, rows: int, component: int, node: int) -> None:
     """Make the set of one node; the pool has room for it."""
-    size = max(1, m[rows + C.WIDTH])
-    start = take_place(m, rows, component, size)
+    size = max(1, width_of(m, rows))
+    start = place_row(m, rows, component, size, 1)
     for position in range(start, start + size):
         put_word(m, rows, position, node >> 6, 0)
-    put_long(m, rows + C.WORDS, start + (node >> 6 if m[rows + C.WIDTH] > 0 else 0), bit_of(node))
-    set_size(m, rows, component, size)
-    put_long(m, rows + C.COUNTS, component, 1)
+    set_word(m, rows, start + (node >> 6 if width_of(m, rows) > 0 else 0), bit_of(node))
 
 
 @entry_point
 def single_rows(m: Longs, first: int) -> None:
-    """Let the nodes from one on reach themselves and nothing else; both pools have room."""
+    """Let each node from `first` on reach itself and nothing else; both pools have room."""
     for node in range(first, m[C.NODES]):
-        single_row(m, C.FORWARD, get(m, C.COMPONENT, node), node)
-        single_row(m, C.BACKWARD, get(m, C.COMPONENT, node), node)
+        single_row(m, C.FORWARD, A.get(m, C.COMPONENT, node), node)
+        single_row(m, C.BACKWARD, A.get(m, C.COMPONENT, node), node)
 
 
 @device
-def repeat_row(m: Longs, rows: int, component: int, other: int) -> None:
+def copy_row(m: Longs, rows: int, component: int, other: int) -> None:
     """Make a set equal to another; the pool has room for it."""
-    source, size = start_of(m, rows, other), size_of(m, rows, other)
-    start = take_place(m, rows, component, size)
+    source, size = A.start_of(m, rows, other), A.size_of(m, rows, other)
+    start = place_row(m, rows, component, size, count_of(m, rows, other))
     for i in range(size):
         put_word(m, rows, start + i, key_at(m, rows, source, source + i), word_at(m, rows, source + i))
-    set_size(m, rows, component, size)
-    put_long(m, rows + C.COUNTS, component, count_of(m, rows, other))
-
-
-@device
-def unite_dense(m: Longs, rows: int, component: int, other: int) -> None:
-    target = m[rows + C.WORDS] + 8 * start_of(m, rows, component)
-    source = m[rows + C.WORDS] + 8 * start_of(m, rows, other)
-    added = unite_words(target, source, m[rows + C.WIDTH])
-    put_long(m, rows + C.COUNTS, component, count_of(m, rows, component) + added)
 
 
 @device
 def unite_sparse(m: Longs, rows: int, component: int, other: int) -> None:
-    """Merge two ordered rows at the end of the pool, then keep the result there or copy it back, if it fits."""
-    a, b = start_of(m, rows, component), start_of(m, rows, other)
-    a_end, b_end = a + size_of(m, rows, component), b + size_of(m, rows, other)
-    begin = m[rows + C.USED]
+    """Merge two ordered rows at the end of the pool; copy the result back if it fits, or else leave it there."""
+    a, a_end = A.span_of(m, rows, component)
+    b, b_end = A.span_of(m, rows, other)
+    begin = m[rows + C.POOL_USED]
     end, count = begin, 0
     while a < a_end or b < b_end:
-        a_key = get(m, rows + C.KEYS, a) if a < a_end else m[C.NODES]
-        b_key = get(m, rows + C.KEYS, b) if b < b_end else m[C.NODES]
+        a_key = A.get(m, rows + C.ROW_KEYS, a) if a < a_end else m[C.NODES]
+        b_key = A.get(m, rows + C.ROW_KEYS, b) if b < b_end else m[C.NODES]
         word = 0
         if a_key <= b_key:
             word |= word_at(m, rows, a)
@@ -145,27 +156,27 @@ def unite_sparse(m: Longs, rows: int, component: int, other: int) -> None:
             count += population(word)
             end += 1
     size = end - begin
-    if size <= limit_of(m, rows, component):
-        start = start_of(m, rows, component)
+    if size <= A.limit_of(m, rows, component):
+        start = A.start_of(m, rows, component)
         for i in range(size):
-            put_word(m, rows, start + i, get(m, rows + C.KEYS, begin + i), word_at(m, rows, begin + i))
+            put_word(m, rows, start + i, A.get(m, rows + C.ROW_KEYS, begin + i), word_at(m, rows, begin + i))
     else:
-        limit = min(size + (size >> 1), m[rows + C.ROOM] - begin)
-        set_place(m, rows, component, begin, limit)
-        m[rows + C.USED] = begin + limit
-    set_size(m, rows, component, size)
-    put_long(m, rows + C.COUNTS, component, count)
+        A.take_place(m, rows, component, min(size + (size >> 1), m[rows + C.POOL_ROOM] - begin))
+    A.set_size(m, rows, component, size)
+    set_count(m, rows, component, count)
 
 
 @device
 def unite(m: Longs, rows: int, component: int, other: int) -> bool:
-    """Add another set to a set; false when the pool is full."""
-    if m[rows + C.WIDTH] > 0:
-        m[C.WORK] += 2 * m[rows + C.WIDTH]
-        unite_dense(m, rows, component, other)
+    """Add another set to a set; false if the pool is full."""
+    width = width_of(m, rows)
+    if width > 0:
+        m[C.WORK] += 2 * width
+        added = unite_words(words_at(m, rows, component), words_at(m, rows, other), width)
+        set_count(m, rows, component, count_of(m, rows, component) + added)
         return True
-    size = size_of(m, rows, component) + size_of(m, rows, other)
-    if lacks(m, rows, size):
+    size = A.size_of(m, rows, component) + A.size_of(m, rows, other)
+    if A.lacks_room(m, rows, size):
         return False
     m[C.WORK] += 4 * size
     unite_sparse(m, rows, component, other)
@@ -174,142 +185,135 @@ def unite(m: Longs, rows: int, component: int, other: int) -> bool:
 
 @device
 def save(m: Longs, component: int) -> bool:
-    """Log what a component reached before the current change; false when the pool of the log is full."""
+    """Log what a component reached before the current change; false if the pool of the log is full."""
     touch(m, component)
-    if get(m, C.FORMER_SIZE, component) == 0 or size_of(m, C.SAVED, component) > 0:
+    if A.get(m, C.FORMER_SIZE, component) == 0 or A.size_of(m, C.SAVED, component) > 0:
         return True
-    start, size = start_of(m, C.FORWARD, component), size_of(m, C.FORWARD, component)
-    if lacks(m, C.SAVED, size):
+    start, stop = A.span_of(m, C.FORWARD, component)
+    if A.lacks_room(m, C.SAVED, stop - start):
         return False
-    begin = m[C.SAVED + C.USED]
+    begin = m[C.SAVED + C.POOL_USED]
     end = begin
-    for position in range(start, start + size):
+    for position in range(start, stop):
         word = word_at(m, C.FORWARD, position)
         if word != 0:
             put_word(m, C.SAVED, end, key_at(m, C.FORWARD, start, position), word)
             end += 1
-    take_place(m, C.SAVED, component, end - begin)
-    set_size(m, C.SAVED, component, end - begin)
-    put_long(m, C.SAVED + C.COUNTS, component, count_of(m, C.FORWARD, component))
-    m[C.WORK] += size
+    place_row(m, C.SAVED, component, end - begin, count_of(m, C.FORWARD, component))
+    m[C.WORK] += stop - start
     return True
 
 
-# --- a row under construction ---------------------------------------------------------------------------------
+# --- the row under construction ---------------------------------------------------------------------------------------
 
 
 @inlined
 def gather_word(m: Longs, key: int, word: int) -> None:
-    """Enter a word, and in the bits above it that the word is set."""
-    old = get_long(m, C.ROW, key)
+    """Enter a word, and in the levels above that the word is set."""
+    old = A.get_long(m, C.ROW, key)
     if old == 0:
         m[C.GATHERED] += 1
-        put_long(m, C.SUMMARY, key >> 6, get_long(m, C.SUMMARY, key >> 6) | bit_of(key))
-        put_long(m, C.OUTLINE, key >> 12, get_long(m, C.OUTLINE, key >> 12) | bit_of(key >> 6))
-    put_long(m, C.ROW, key, old | word)
+        A.put_long(m, C.SUMMARY, key >> 6, A.get_long(m, C.SUMMARY, key >> 6) | bit_of(key))
+        A.put_long(m, C.OUTLINE, key >> 12, A.get_long(m, C.OUTLINE, key >> 12) | bit_of(key >> 6))
+    A.put_long(m, C.ROW, key, old | word)
 
 
 @inlined
-def release_word(m: Longs, key: int) -> int:
+def take_word(m: Longs, key: int) -> int:
     """Take a word out."""
-    word = get_long(m, C.ROW, key)
-    put_long(m, C.ROW, key, 0)
-    put_long(m, C.SUMMARY, key >> 6, 0)
-    put_long(m, C.OUTLINE, key >> 12, 0)
+    word = A.get_long(m, C.ROW, key)
+    A.put_long(m, C.ROW, key, 0)
+    A.put_long(m, C.SUMMARY, key >> 6, 0)
+    A.put_long(m, C.OUTLINE, key >> 12, 0)
     return word
 
 
 @device
 def gather_row(m: Longs, rows: int, component: int) -> None:
     """Enter a whole set."""
-    start, size = start_of(m, rows, component), size_of(m, rows, component)
-    if m[rows + C.WIDTH] > 0:
-        or_words(m[C.ROW], m[rows + C.WORDS] + 8 * start, size)
+    start, end = A.span_of(m, rows, component)
+    if width_of(m, rows) > 0:
+        or_words(m[C.ROW], words_at(m, rows, component), end - start)
         return
-    for position in range(start, start + size):
+    for position in range(start, end):
         if word_at(m, rows, position) != 0:
-            gather_word(m, get(m, rows + C.KEYS, position), word_at(m, rows, position))
+            gather_word(m, A.get(m, rows + C.ROW_KEYS, position), word_at(m, rows, position))
 
 
 @device
 def gather_members(m: Longs, rows: int, component: int) -> None:
-    start = start_of(m, C.MEMBERS, component)
-    for i in range(start, start + size_of(m, C.MEMBERS, component)):
-        node = entry(m, C.MEMBERS, i)
-        if m[rows + C.WIDTH] > 0:
-            put_long(m, C.ROW, node >> 6, get_long(m, C.ROW, node >> 6) | bit_of(node))
+    start, end = A.span_of(m, C.MEMBERS, component)
+    for i in range(start, end):
+        node = A.entry(m, C.MEMBERS, i)
+        if width_of(m, rows) > 0:
+            A.put_long(m, C.ROW, node >> 6, A.get_long(m, C.ROW, node >> 6) | bit_of(node))
         else:
             gather_word(m, node >> 6, bit_of(node))
 
 
 @device
 def gather(m: Longs, rows: int, edges: int, component: int) -> None:
-    """Construct the set of a component: its members, and the sets of its neighbours.
+    """Construct the set of a component from its members and the sets of its neighbours.
 
-    A neighbour that is there already came with its whole set: graphs cost fewer unions than they have edges.
+    A neighbour that is already in the set came with its whole own set, so there are fewer unions than edges.
     """
     gather_members(m, rows, component)
-    first = start_of(m, C.MEMBERS, component)
-    work = size_of(m, C.MEMBERS, component)
-    for i in range(first, first + size_of(m, C.MEMBERS, component)):
-        member = entry(m, C.MEMBERS, i)
-        start, size = start_of(m, edges, member), size_of(m, edges, member)
-        work += size
-        for edge in range(start, start + size):
-            node = entry(m, edges, edge)
-            if (get_long(m, C.ROW, node >> 6) >> (node & 63)) & 1 == 0:
-                neighbour = get(m, C.COMPONENT, node)
+    first, last = A.span_of(m, C.MEMBERS, component)
+    work = last - first
+    for i in range(first, last):
+        start, end = A.span_of(m, edges, A.entry(m, C.MEMBERS, i))
+        work += end - start
+        for edge in range(start, end):
+            node = A.entry(m, edges, edge)
+            if (A.get_long(m, C.ROW, node >> 6) >> (node & 63)) & 1 == 0:
+                neighbour = A.get(m, C.COMPONENT, node)
                 gather_row(m, rows, neighbour)
-                work += size_of(m, rows, neighbour)
+                work += A.size_of(m, rows, neighbour)
     m[C.WORK] += work
 
 
 @device
 def store_dense(m: Longs, rows: int, component: int) -> None:
     count = 0
-    width = m[rows + C.WIDTH]
-    start = take_place(m, rows, component, width)
+    width, start = width_of(m, rows), m[rows + C.POOL_USED]
     for key in range(width):
-        word = get_long(m, C.ROW, key)
-        put_long(m, C.ROW, key, 0)
-        put_long(m, rows + C.WORDS, start + key, word)
+        word = A.get_long(m, C.ROW, key)
+        A.put_long(m, C.ROW, key, 0)
+        set_word(m, rows, start + key, word)
         count += population(word)
-    set_size(m, rows, component, width)
-    put_long(m, rows + C.COUNTS, component, count)
+    place_row(m, rows, component, width, count)
 
 
 @device
 def store_sparse(m: Longs, rows: int, component: int) -> None:
-    """Read the set words off in order, from the outline over the summary."""
+    """Read the words that are set in order, by way of the outline and the summary."""
     count = 0
-    start = take_place(m, rows, component, m[C.GATHERED])
-    end = start
+    end = m[rows + C.POOL_USED]
     for high in range((m[C.NODES] >> 18) + 1):
-        middles = get_long(m, C.OUTLINE, high)
-        put_long(m, C.OUTLINE, high, 0)
+        middles = A.get_long(m, C.OUTLINE, high)
+        A.put_long(m, C.OUTLINE, high, 0)
         while middles != 0:
             middle = (high << 6) + first_bit(middles)
             middles &= ~bit_of(middle)
-            keys = get_long(m, C.SUMMARY, middle)
-            put_long(m, C.SUMMARY, middle, 0)
+            keys = A.get_long(m, C.SUMMARY, middle)
+            A.put_long(m, C.SUMMARY, middle, 0)
             while keys != 0:
                 key = (middle << 6) + first_bit(keys)
                 keys &= ~bit_of(key)
-                word = get_long(m, C.ROW, key)
-                put_long(m, C.ROW, key, 0)
+                word = A.get_long(m, C.ROW, key)
+                A.put_long(m, C.ROW, key, 0)
                 put_word(m, rows, end, key, word)
                 count += population(word)
                 end += 1
-    set_size(m, rows, component, end - start)
-    put_long(m, rows + C.COUNTS, component, count)
+    place_row(m, rows, component, m[C.GATHERED], count)
     m[C.GATHERED] = 0
 
 
 @device
 def store_gathered(m: Longs, rows: int, component: int) -> bool:
-    """Make the row under construction the set of a component; false when the pool is full."""
-    dense = m[rows + C.WIDTH] > 0
-    if lacks(m, rows, m[rows + C.WIDTH] if dense else m[C.GATHERED]):
+    """Make the row under construction the set of a component; false if the pool is full."""
+    dense = width_of(m, rows) > 0
+    if A.lacks_room(m, rows, width_of(m, rows) if dense else m[C.GATHERED]):
         return False
     if dense:
         store_dense(m, rows, component)
@@ -318,23 +322,23 @@ def store_gathered(m: Longs, rows: int, component: int) -> bool:
     return True
 
 
-# --- copying all rows -----------------------------------------------------------------------------------------
+# --- all rows ---------------------------------------------------------------------------------------------------------
 
 
 @entry_point
 def copy_rows(m: Longs, rows: int, keys: int, words: int, width: int) -> int:
-    """Copy all sets, from either form into either form, to new memory that has room; returns how much they take."""
+    """Copy all sets, from either form to either form, to new memory that has room; returns how much they take."""
     end = 0
     for component in range(m[C.COMPONENTS]):
-        start, size = start_of(m, rows, component), size_of(m, rows, component)
-        if size == 0:
+        start, stop = A.span_of(m, rows, component)
+        if start == stop:
             continue
         begin = end
         if width > 0:
             end = begin + width
             for position in range(begin, end):
                 store_i64(words + 8 * position, 0)
-        for position in range(start, start + size):
+        for position in range(start, stop):
             word = word_at(m, rows, position)
             if word == 0:
                 continue
@@ -345,6 +349,6 @@ def copy_rows(m: Longs, rows: int, keys: int, words: int, width: int) -> int:
                 store_i32(keys + 4 * end, key)
                 store_i64(words + 8 * end, word)
                 end += 1
-        set_place(m, rows, component, begin, end - begin)
-        set_size(m, rows, component, end - begin)
+        A.set_place(m, rows, component, begin, end - begin)
+        A.set_size(m, rows, component, end - begin)
     return end

@@ -1,8 +1,8 @@
 """How a closure is read, by compiled joins and by Python alike.
 
-A *view* is the address of a closure's registers (`layout`), as everything in the store goes by addresses, so that one
-compiled join can read any closure, symmetric or directed. An odd view, one more than the address, shows each pair the
-other way round. A walk through the neighbours of a node is suspended and resumed with two integers:
+A *view* is the address of a closure's registers (`closure_registers`), so that one compiled join can read any closure,
+symmetric or directed. An odd view, one more than the address, shows each pair the other way round. A walk through the
+neighbours of a node is suspended and resumed with two integers:
 
     node = closure_node(view, x)                              # -1: x has no pair
     cursor, y = closure_next(view, node, backward, 0)         # backward 0: pairs (x, y); 1: pairs (y, x)
@@ -21,12 +21,18 @@ from tidelog.closures.base_graph import LOW_32, home_slot
 from tidelog.machine.bits import first_bit
 from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, load_u8, store_i32, store_u8
 
-UNTURNED = -2  # all bits but the one that turns pairs round
+UNTURNED = -2  # all bits except the one that turns pairs round
 
 
 @inlined
 def field(registers: int, number: int) -> int:
     return load_i64(registers + 8 * number)
+
+
+@inlined
+def line_of(registers: int, pool: int, owner: int) -> int:
+    """Address of the line that says where a list or row lies."""
+    return field(registers, pool + C.POOL_TABLE) + C.LINE_BYTES * owner
 
 
 @device
@@ -61,11 +67,11 @@ def holds_diagonal(registers: int, node: int) -> bool:
 
 @device
 def set_has(registers: int, component: int, node: int) -> bool:
-    """Does the component reach the node?"""
-    line = field(registers, C.FORWARD + C.TABLE) + C.TABLE_STRIDE * component
+    """Whether the component reaches the node."""
+    line = line_of(registers, C.FORWARD, component)
     start, position = load_i32(line), node >> 6
-    if field(registers, C.FORWARD + C.WIDTH) == 0:
-        keys, size = field(registers, C.FORWARD + C.KEYS) + 4 * start, load_i32(line + C.SIZE_BYTE)
+    if field(registers, C.FORWARD + C.ROW_WIDTH) == 0:
+        keys, size = field(registers, C.FORWARD + C.ROW_KEYS) + 4 * start, load_i32(line + C.LINE_SIZE)
         low, high = 0, size
         while low < high:
             middle = (low + high) >> 1
@@ -76,7 +82,7 @@ def set_has(registers: int, component: int, node: int) -> bool:
         if low == size or load_i32(keys + 4 * low) != position:
             return False
         position = low
-    return (load_i64(field(registers, C.FORWARD + C.WORDS) + 8 * (start + position)) >> (node & 63)) & 1 == 1
+    return (load_i64(field(registers, C.FORWARD + C.ROW_WORDS) + 8 * (start + position)) >> (node & 63)) & 1 == 1
 
 
 @device
@@ -93,7 +99,7 @@ def nodes_related(registers: int, x: int, y: int) -> bool:
 
 @device
 def closure_contains(view: int, x: int, y: int) -> bool:
-    """Is the pair of terms in the closure?"""
+    """Whether the pair of terms is in the closure."""
     if view & 1:
         x, y = y, x
     return nodes_related(view & UNTURNED, closure_node(view, x), closure_node(view, y))
@@ -101,8 +107,8 @@ def closure_contains(view: int, x: int, y: int) -> bool:
 
 @device
 def next_member(registers: int, node: int, cursor: int) -> tuple[int, int]:
-    line = field(registers, C.MEMBERS + C.TABLE) + C.TABLE_STRIDE * component_of(registers, node)
-    members, size = field(registers, C.MEMBERS + C.ENTRIES) + 4 * load_i32(line), load_i32(line + C.SIZE_BYTE)
+    line = line_of(registers, C.MEMBERS, component_of(registers, node))
+    members, size = field(registers, C.MEMBERS + C.LIST_ENTRIES) + 4 * load_i32(line), load_i32(line + C.LINE_SIZE)
     while cursor < size:
         other = load_i32(members + 4 * cursor)
         cursor += 1
@@ -114,9 +120,9 @@ def next_member(registers: int, node: int, cursor: int) -> tuple[int, int]:
 @device
 def next_in_set(registers: int, node: int, rows: int, cursor: int) -> tuple[int, int]:
     """The cursor counts bits from the beginning of the row, whether dense or sparse."""
-    line = field(registers, rows + C.TABLE) + C.TABLE_STRIDE * component_of(registers, node)
-    start, size = load_i32(line), load_i32(line + C.SIZE_BYTE)
-    words = field(registers, rows + C.WORDS) + 8 * start
+    line = line_of(registers, rows, component_of(registers, node))
+    start, size = load_i32(line), load_i32(line + C.LINE_SIZE)
+    words = field(registers, rows + C.ROW_WORDS) + 8 * start
     position = cursor >> 6
     while position < size:
         word = load_i64(words + 8 * position) >> (cursor & 63)
@@ -126,8 +132,8 @@ def next_in_set(registers: int, node: int, rows: int, cursor: int) -> tuple[int,
             continue
         cursor += first_bit(word)
         key = position
-        if field(registers, rows + C.WIDTH) == 0:
-            key = load_i32(field(registers, rows + C.KEYS) + 4 * (start + position))
+        if field(registers, rows + C.ROW_WIDTH) == 0:
+            key = load_i32(field(registers, rows + C.ROW_KEYS) + 4 * (start + position))
         other = (key << 6) + (cursor & 63)
         cursor += 1
         if other != node or holds_diagonal(registers, node):
@@ -170,19 +176,19 @@ def closure_next_pair(view: int, node: int, cursor: int) -> tuple[int, int, int,
 
 @device
 def closure_degree(view: int, node: int, backward: int) -> int:
-    """How many terms a node is paired with, without walking through them."""
+    """How many terms a node is paired with, without a walk."""
     if node < 0:
         return 0
     registers = view & UNTURNED
     itself = 0 if holds_diagonal(registers, node) else 1
     component = component_of(registers, node)
     if field(registers, C.DIRECTED) == 0:
-        return load_i32(field(registers, C.MEMBERS + C.TABLE) + C.TABLE_STRIDE * component + C.SIZE_BYTE) - itself
+        return load_i32(line_of(registers, C.MEMBERS, component) + C.LINE_SIZE) - itself
     rows = C.FORWARD if backward == view & 1 else C.BACKWARD
-    return load_i64(field(registers, rows + C.COUNTS) + 8 * component) - itself
+    return load_i64(field(registers, rows + C.ROW_COUNTS) + 8 * component) - itself
 
 
-# --- the same for Python, many at a time ------------------------------------------------------------------
+# --- the same for Python, many at a time ------------------------------------------------------------------------------
 
 
 @entry_point
@@ -198,7 +204,7 @@ def read_degree(view: int, term: int, backward: int) -> int:
 
 @entry_point
 def read_neighbours(view: int, term: int, backward: int, found: int) -> None:
-    """All terms that a term is paired with; there is just the room for them."""
+    """All terms that a term is paired with; there is just enough room for them."""
     node = closure_node(view, term)
     cursor, other = closure_next(view, node, backward, 0)
     count = 0
@@ -210,7 +216,7 @@ def read_neighbours(view: int, term: int, backward: int, found: int) -> None:
 
 @entry_point
 def read_pairs(view: int, node: int, cursor: int, source: int, target: int, room: int) -> tuple[int, int, int]:
-    """As many pairs as fit, from a node and a cursor on; returns those to go on with, and the number of pairs."""
+    """As many pairs as fit, from a node and a cursor on; returns where to go on, and the number of pairs."""
     count = 0
     while count < room:
         node, cursor, x, y = closure_next_pair(view, node, cursor)

@@ -1,4 +1,4 @@
-"""What every reader of a closure can ask of it, by its view (`kernels`), in either direction."""
+"""What every reader can ask of a closure, in either direction, by its view (`read_kernels`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tidelog.closures import read_kernels as kernels
-from tidelog.closures.closure_change import Edges
-from tidelog.closures.memory import Ints
+from tidelog.closures.edges import Edges, Ints, as_edges, located
 from tidelog.machine.jit import address
 
 
@@ -20,12 +19,12 @@ class ReadableClosure(ABC):
     @property
     @abstractmethod
     def view(self) -> int:
-        """What `kernels` reads the closure by."""
+        """What `read_kernels` reads the closure by."""
 
     @property
     @abstractmethod
     def version(self) -> int:
-        """Another number after each change."""
+        """A number that every change replaces."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -60,15 +59,3 @@ class ReadableClosure(ABC):
             node, cursor, count = kernels.read_pairs(self.view, node, cursor, *located((source, target)))
             if count:
                 yield source[:count], target[:count]
-
-
-def located(edges: Edges) -> tuple[int, int, int]:
-    """Where edges lie in memory, and how many there are: the form that kernels take. The caller keeps them alive."""
-    return address(edges[0]), address(edges[1]), len(edges[0])
-
-
-def as_edges(edges: tuple[ArrayLike, ArrayLike]) -> Edges:
-    source, target = (np.array(side, np.int32, order="C").reshape(-1) for side in edges)
-    if len(source) != len(target):
-        raise ValueError(f"Each edge has a source and a target: not {len(source)} sources and {len(target)} targets.")
-    return source, target

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tidelog.closures import closure_registers as C
-from tidelog.closures.closure import Closure
-from tidelog.closures.closure_change import Edges
-from tidelog.closures.connected_components import cut, join, sweep
-from tidelog.closures.differences import GIVEN, LINKED, collect_changed, emit_cells
-from tidelog.closures.memory import Ints, Longs
-from tidelog.closures.readable import located
+from tidelog.closures.closed_graph import ClosedGraph, Emitter
+from tidelog.closures.components import cut, join, sweep
+from tidelog.closures.differences import GIVEN, LINKED, emit_cells
+from tidelog.closures.edges import Edges, Ints, Longs, located
 from tidelog.machine.jit import address
 
 
-class SymmetricClosure(Closure):
+class SymmetricGraph(ClosedGraph):
     """R(x,y) → R(y,x) and R(x,y), R(y,z) → R(x,z) over the base edges."""
 
     directed = False
@@ -26,8 +22,8 @@ class SymmetricClosure(Closure):
         return LINKED if self.diagonal == "closure" else GIVEN
 
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
-        # Reading the whole graph once: what the searches may cost before a sweep is better.
-        budget = int(self.patience * (self._memory[C.NODES] + 4 * self._memory[C.EDGES]))
+        # Searches may cost as much as reading the whole graph once; beyond that a sweep is better.
+        budget = int(self.patience * (self.memory[C.NODES] + 4 * self.memory[C.EDGES]))
         done = self._run(cut, *located(deleted), budget)
         if done < len(deleted[0]):
             self._sweep((deleted[0][done:], deleted[1][done:]))
@@ -36,22 +32,22 @@ class SymmetricClosure(Closure):
 
     def _sweep(self, edges: Edges) -> None:
         self._unlink(edges)
-        memory = self._memory
-        if memory[C.MEMBERS + C.USED] + memory[C.NODES] > memory[C.MEMBERS + C.ROOM]:
+        memory = self.memory
+        if memory.used(C.MEMBERS) + memory[C.NODES] > memory.room(C.MEMBERS):
             self._enlarge(C.MEMBERS, memory[C.NODES])
         suspects = np.concatenate(edges)
         sweep(memory.m, address(suspects), len(suspects))
 
     def _compare(self) -> tuple[int, int]:
         """From the nodes that moved, in cells of equal former and present component, and the sizes of components."""
-        arrays = self._memory.arrays
-        moved = self._memory.entries(C.MOVED_LIST, C.MOVED)
+        arrays = self.memory.arrays
+        moved = self.memory.entries(C.MOVED_LIST, C.MOVED)
         if len(moved) == 0:
             return 0, 0
-        touched = self._memory.entries(C.TOUCHED_LIST, C.TOUCHED)
+        touched = self.memory.entries(C.TOUCHED_LIST, C.TOUCHED)
         former, present = arrays[C.FORMER][moved].astype(np.int64), arrays[C.COMPONENT][moved].astype(np.int64)
         former_sizes = arrays[C.FORMER_SIZE][touched].astype(np.int64)
-        sizes = arrays[C.MEMBERS + C.TABLE][touched, 1].astype(np.int64)
+        sizes = self.memory.sizes(C.MEMBERS)[touched].astype(np.int64)
         left = former != present
         arrived, arrivals = np.unique(present[left], return_counts=True)
         stayed = sizes.copy()
@@ -62,26 +58,19 @@ class SymmetricClosure(Closure):
         kept = _ordered_pairs(stayed) + _ordered_pairs(cells)
         return _ordered_pairs(sizes) - kept, _ordered_pairs(former_sizes) - kept
 
-    def _emitter(self, appeared: bool) -> Callable[[Edges, int], int]:
+    def _emitter(self, appeared: bool) -> Emitter:
         nodes, cells = self._cells(appeared)
-        terms = self._memory.arrays[C.TERMS][nodes]
-        position = 0
-
-        def emit(pairs: Edges, filled: int) -> int:
-            nonlocal position
-            position, filled = emit_cells(address(terms), address(cells), len(terms), position, *located(pairs), filled)
-            return filled
-
-        return emit
+        terms = self.memory.arrays[C.TERMS][nodes]
+        return lambda *place: emit_cells(address(terms), address(cells), len(terms), *place)
 
     def _cells(self, appeared: bool) -> tuple[Ints, Ints]:
         """The nodes of changed components by groups, and for each the bounds of its group and of its cell.
 
-        A group are the nodes that are in one component now, or were: the pairs between its cells appeared, or vanished.
+        A group is the nodes that are in one component now, or that were. The pairs between its cells appeared, or
+        vanished.
         """
-        nodes = np.empty(self._memory[C.CAPACITY], np.int32)
-        nodes = nodes[: collect_changed(self._memory.m, address(nodes))]
-        former, present = self._memory.arrays[C.FORMER][nodes], self._memory.arrays[C.COMPONENT][nodes]
+        nodes = self._changed_nodes()
+        former, present = self.memory.arrays[C.FORMER][nodes], self.memory.arrays[C.COMPONENT][nodes]
         former = np.where(former == C.UNMOVED, present, np.where(former == C.CREATED, C.CREATED - nodes, former))
         groups, cells = (present, former) if appeared else (former, present)
         order = np.lexsort((cells, groups))
@@ -91,17 +80,17 @@ class SymmetricClosure(Closure):
 
 
 def _ordered_pairs(sizes: Longs) -> int:
-    """How many ordered pairs of different members sets of these sizes have together."""
+    """How many ordered pairs of different members there are in sets of these sizes, together."""
     return int((sizes * (sizes - 1)).sum())
 
 
 def _breaks(values: Ints) -> NDArray[np.bool_]:
-    """Where an array begins or has another value than just before."""
+    """Where an array begins, or has another value than just before."""
     return np.concatenate([[True], values[1:] != values[:-1]])
 
 
 def _bounds(breaks: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """For each element, where the run that it is in begins and ends."""
+    """For each element, where its run begins and ends."""
     starts = np.flatnonzero(breaks)
     ends = np.append(starts[1:], len(breaks))
     return np.repeat(starts, ends - starts), np.repeat(ends, ends - starts)

@@ -1,7 +1,7 @@
 """All proofs of a fact, in the order of their height.
 
-By the partition of Lawler ("A procedure for computing the k best solutions to discrete optimization problems", 1972).
-A proof chooses for each of its facts how it comes about. Take the lowest proof there is, and its facts in the order of
+This is the partition of Lawler ("A procedure for computing the k best solutions to discrete optimization problems",
+1972). A proof chooses for each of its facts how it comes about. Take the lowest proof, and its facts in the order of
 the drawing: every other proof agrees with it on the facts before some i, and differs on fact i. For each i, the lowest
 of those proofs is found by measuring the same cone again, with the choices before i fixed and the one at i forbidden.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from tidelog.explain.cone import AS_EXPLICIT
+from tidelog.explain.cone_registers import AS_EXPLICIT
 from tidelog.explain.search import Cone
 
 Choices = dict[int, int]
@@ -21,7 +21,7 @@ Choices = dict[int, int]
 
 
 def choices_of(cone: Cone, goal: int = 0) -> Choices:
-    """What the last measurement chose for a fact and all that its proof uses."""
+    """What the last measurement chose for a fact and for all that its proof uses."""
     chosen: Choices = {}
     waiting = [goal]
     while waiting:
@@ -35,7 +35,7 @@ def choices_of(cone: Cone, goal: int = 0) -> Choices:
 
 @dataclass(order=True, slots=True)
 class _Part:
-    """Those proofs that make the first `fixed` choices of the lowest among them, and next none of `forbidden`."""
+    """The proofs that make the first `fixed` choices of the lowest among them, and then none of `forbidden`."""
 
     height: int
     number: int

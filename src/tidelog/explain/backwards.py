@@ -1,11 +1,11 @@
 """Rules read backwards: from a fact that a rule could derive to the facts that its body matches.
 
-Most rules are read as they stand. Two kinds are not. A rule with aggregates must be asked about the group that its head
-is the value of, and all matches of that group count together. And the rules of a transitive closure with very many
-pairs would offer every node on every way between two others as a stop. The lowest proof of such a pair is found
-otherwise (`explain.closed`); where all proofs are asked for, the first stop is the next node of the closure's *base*
-(the pairs that it starts from), so that proofs follow paths of base pairs. Of twins each has a base, and each base is
-taken to hold the pairs of all of them, since the rules by which twins copy each other copy these first.
+Most rules are read as they stand, but two kinds are not. A rule with aggregates must be asked about the group that its
+head is the value of, and all matches of that group count together. And the rules of a transitive closure with very many
+pairs would offer every node on every path between two others as a stop. The lowest proof of such a pair is found in
+another way (`closure_proofs`). Where all proofs are asked for, the first stop is the next node of the closure's *base*
+(the pairs that it starts from), so that proofs follow paths of base pairs. Each twin has a base, and each base is taken
+to hold the pairs of all of them, since the rules by which twins copy each other copy these first.
 """
 
 from __future__ import annotations
@@ -17,9 +17,20 @@ from dataclasses import dataclass, replace
 from tidelog.engine.compiled import group_predicate, normal_form
 from tidelog.engine.engine import Engine
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.explain.bases import base_name, closed_predicate, is_turned, own_rules
-from tidelog.explain.copies import copies_twin, is_copy, is_mirror, mirror_among, says_nothing
-from tidelog.explain.transitivity import can_copy_first, leads_one_way
+from tidelog.engine.runner import Runner
+from tidelog.explain.closure_rules import (
+    base_name,
+    can_copy_first,
+    closed_predicate,
+    copies_twin,
+    is_copy,
+    is_mirror,
+    is_turned,
+    leads_one_way,
+    mirror_among,
+    own_rules,
+    says_nothing,
+)
 from tidelog.language.syntax import Aggregate, Atom, Term, Variable
 from tidelog.program.modules import Kind
 from tidelog.program.normal_form import NormalRule
@@ -31,8 +42,8 @@ SEARCHED_PAIRS = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Backward:
-    """A rule with a plan from its head. `turned` is the premise that stands in a closure's base the other way round."""
+class BackwardRule:
+    """A rule with a plan from its head. `turned` is the premise that a closure's base holds the other way round."""
 
     number: int
     normal: NormalRule
@@ -49,19 +60,19 @@ class Backward:
         return sum(atom.arity for atom in self.premises) + len(self.extras)
 
 
-class Backwards:
+class BackwardRules:
     """The rules of an engine, read backwards, and the relations that their heads are taken from."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._rules: dict[tuple[int, str], Backward] = {}
+        self._rules: dict[tuple[int, str], BackwardRule] = {}
         self._shadows: dict[str, Relation] = {}
-        self._inner: Backwards | None = None
+        self._inner: BackwardRules | None = None
         self._generation = 0  # of the code that the plans lie in
 
     @contextmanager
-    def searching(self) -> Iterator[Backwards]:
-        """For the length of one search."""
+    def searching(self) -> Iterator[BackwardRules]:
+        """For the duration of one search."""
         if self._generation != self.engine.store.code.generation:
             self._generation = self.engine.store.code.generation
             self._rules.clear()
@@ -70,11 +81,16 @@ class Backwards:
         finally:
             self.forget()
 
-    def inner(self) -> AbstractContextManager[Backwards]:
+    def inner(self) -> AbstractContextManager[BackwardRules]:
         """The same rules for a search within a search, with shadows of its own."""
         if self._inner is None:
-            self._inner = Backwards(self.engine)
+            self._inner = BackwardRules(self.engine)
         return self._inner.searching()
+
+    def runner(self) -> Runner:
+        """For kernels that look for matches and change nothing."""
+        self.engine.store.complete_tables()
+        return self.engine.runner()
 
     def shadow(self, predicate: str, arity: int) -> Relation:
         """The relation that holds the discovered facts of a predicate; empty between searches."""
@@ -89,7 +105,7 @@ class Backwards:
                 shadow.clear()
                 shadow.compact()
 
-    def rules_for(self, predicate: str) -> list[Backward]:
+    def rules_for(self, predicate: str) -> list[BackwardRule]:
         """All ways in which a fact of a predicate can come about."""
         over_base = self._closure_over(predicate)
         if over_base is not None:
@@ -100,9 +116,9 @@ class Backwards:
         return [self._plain(number) for number in self.engine.graph.producers(predicate)]
 
     def large_closure(self, predicate: str) -> ClosureNode | None:
-        """The closure that a predicate is, where that has very many pairs. A linear one is searched as any rules are:
-        its rules offer as many stops as there are next nodes; and so is one whose rules lead several ways, or mix
-        twins."""
+        """The closure that a predicate is, if that has very many pairs. Others are searched like any rules: a linear
+        one, whose rules offer only the next nodes as stops, and one whose rules lead several ways or mix twins.
+        """
         closure = self.engine.closures.get(predicate)
         if closure is None or not closure.base.is_own or len(closure.relation) <= SEARCHED_PAIRS:
             return None
@@ -113,7 +129,10 @@ class Backwards:
 
     def rules_of(self, closure: ClosureNode) -> list[NormalRule]:
         """The rules that a closure stands for."""
-        return [normal_form(self.engine.graph.rule(number), number)[0] for number in closure.module.rules]
+        return [self._normal(number) for number in closure.module.rules]
+
+    def _normal(self, number: int) -> NormalRule:
+        return normal_form(self.engine.graph.rule(number), number)[0]
 
     def _closure_over(self, predicate: str) -> ClosureNode | None:
         """The closure one of whose bases a predicate is."""
@@ -125,17 +144,17 @@ class Backwards:
 
     # --- rules as they stand ----------------------------------------------------------------------------------------
 
-    def _plain(self, number: int) -> Backward:
+    def _plain(self, number: int) -> BackwardRule:
         return self._known(number, "plain", self._make_plain)
 
-    def _make_plain(self, number: int) -> Backward:
+    def _make_plain(self, number: int) -> BackwardRule:
         plain, aggregate = normal_form(self.engine.graph.rule(number), number)
         if aggregate is None:
             return self._made(number, plain, plain.positives)
         searched = with_group_check(aggregate, number)
         return replace(self._made(number, searched, aggregate.positives, aggregate), grouping=True)
 
-    def _known(self, number: int, variant: str, make: Callable[[int], Backward]) -> Backward:
+    def _known(self, number: int, variant: str, make: Callable[[int], BackwardRule]) -> BackwardRule:
         known = self._rules.get((number, variant))
         if known is None or known.closures != self._closures_among(known.normal):
             known = self._rules[number, variant] = make(number)
@@ -147,13 +166,13 @@ class Backwards:
 
     def _made(
         self, number: int, searched: NormalRule, premises: tuple[Atom, ...], rule: NormalRule | None = None
-    ) -> Backward:
+    ) -> BackwardRule:
         """Plan a rule; `searched` is what is matched, `rule` what it stands for."""
         rule = rule or searched
         extras = tuple(definition.variable for definition in searched.definitions)
         delivered = (*(term for atom in premises for term in atom.arguments), *extras)
         offset = self._assemble(searched, number, delivered)
-        return Backward(number, rule, premises, extras, False, offset, self._closures_among(rule))
+        return BackwardRule(number, rule, premises, extras, False, offset, self._closures_among(rule))
 
     def _assemble(self, normal: NormalRule, number: int, delivered: tuple[Term, ...]) -> int:
         """A plan from the head, which is taken from the shadow, to what each match delivers."""
@@ -163,7 +182,7 @@ class Backwards:
 
     # --- closures along paths ---------------------------------------------------------------------------------------
 
-    def _of_base(self, closure: ClosureNode, predicate: str) -> Iterator[Backward]:
+    def _of_base(self, closure: ClosureNode, predicate: str) -> Iterator[BackwardRule]:
         """The rules that derive the pairs of a closure's base."""
         head = base_name(closure, predicate)
         for own in own_rules(closure, predicate):
@@ -172,25 +191,25 @@ class Backwards:
             if copies_twin(rule):
                 yield self._known(number, head, lambda number: self._copy_of_base(closure, number, head))
 
-    def _into_base(self, number: int, head: str) -> Backward:
-        normal = normal_form(self.engine.graph.rule(number), number)[0]
+    def _into_base(self, number: int, head: str) -> BackwardRule:
+        normal = self._normal(number)
         return self._made(number, replace(normal, head=Atom(head, normal.head.arguments)), normal.positives)
 
-    def _copy_of_base(self, closure: ClosureNode, number: int, head: str) -> Backward:
+    def _copy_of_base(self, closure: ClosureNode, number: int, head: str) -> BackwardRule:
         """A rule by which a predicate or its base has what the base of a twin has."""
-        normal = normal_form(self.engine.graph.rule(number), number)[0]
+        normal = self._normal(number)
         (copied,) = normal.positives
         searched = replace(normal, head=Atom(head, normal.head.arguments), positives=(_started_from(closure, copied),))
         return self._made(number, searched, (_of_own_base(closure, copied),), normal)
 
     def _rules_into(self, closure: ClosureNode, predicate: str) -> Iterator[tuple[int, NormalRule]]:
-        """Those rules of a closure that yield pairs of a predicate, from others."""
+        """The rules of a closure that yield pairs of a predicate from other pairs."""
         numbered = zip(closure.module.rules, self.rules_of(closure), strict=True)
         return (
             (number, rule) for number, rule in numbered if rule.head.predicate == predicate and not says_nothing(rule)
         )
 
-    def _along_paths(self, closure: ClosureNode, predicate: str) -> Iterator[Backward]:
+    def _along_paths(self, closure: ClosureNode, predicate: str) -> Iterator[BackwardRule]:
         for own in own_rules(closure, predicate):
             yield self._plain(own.number)
         rules = list(self._rules_into(closure, predicate))
@@ -201,9 +220,9 @@ class Backwards:
             else:
                 yield from self._first_steps(closure, number, rule)
 
-    def _copied(self, closure: ClosureNode, number: int, transitive: bool) -> Backward:
-        """A rule that copies a twin into a predicate. If that is transitive, only from the base of the twin: what is
-        joined before a copy and after it could grow at both of its ends, so that all pairs would be looked at.
+    def _copied(self, closure: ClosureNode, number: int, transitive: bool) -> BackwardRule:
+        """A rule that copies a twin into a predicate. If that is transitive, it copies only from the base of the twin:
+        what is joined both before and after a copy could grow at both ends, so that all pairs would be looked at.
         """
         if not transitive:
             return self._plain(number)
@@ -211,15 +230,15 @@ class Backwards:
         variant = f"path {base_name(closure, head)}"
         return self._known(number, variant, lambda number: self._copy_of_base(closure, number, head))
 
-    def _first_steps(self, closure: ClosureNode, number: int, rule: NormalRule) -> Iterator[Backward]:
+    def _first_steps(self, closure: ClosureNode, number: int, rule: NormalRule) -> Iterator[BackwardRule]:
         base = base_name(closure, rule.head.predicate)
         yield self._known(number, f"path {base}", lambda number: self._step(closure, number, turned=False))
         if closure.module.kind is Kind.SYMMETRIC_TRANSITIVE and not is_mirror(rule):
             yield self._known(number, f"turned {base}", lambda number: self._step(closure, number, turned=True))
 
-    def _step(self, closure: ClosureNode, number: int, turned: bool) -> Backward:
-        """A rule of a closure whose first step is a pair of the base, or one the other way round."""
-        normal = normal_form(self.engine.graph.rule(number), number)[0]
+    def _step(self, closure: ClosureNode, number: int, turned: bool) -> BackwardRule:
+        """A rule of a closure whose first step is a pair of the base, possibly turned round."""
+        normal = self._normal(number)
         place = _first_step(normal)
         atom = normal.positives[place]
         first = replace(atom, arguments=atom.arguments[::-1]) if turned else atom
@@ -239,12 +258,12 @@ class Backwards:
 
 
 def _of_own_base(closure: ClosureNode, atom: Atom) -> Atom:
-    """What asks for a pair of the closure to be one that it starts from."""
+    """The atom that asks for a pair of the closure to be one that it starts from."""
     return Atom(base_name(closure, atom.predicate), atom.arguments)
 
 
 def _started_from(closure: ClosureNode, atom: Atom) -> Atom:
-    """The same of the relation that holds all of these pairs: the base of the leader."""
+    """The same, but of the relation that holds all of these pairs: the base of the leader."""
     turned = is_turned(closure, atom.predicate)
     return Atom(closure.base.predicate, atom.arguments[::-1] if turned else atom.arguments)
 
@@ -265,6 +284,6 @@ def values_in_place_of_aggregates(aggregate: NormalRule) -> NormalRule:
 
 
 def with_group_check(aggregate: NormalRule, number: int) -> NormalRule:
-    """The same for a head that must be the value of its group."""
+    """The same, for a head that must be the value of its group."""
     rule = values_in_place_of_aggregates(aggregate)
     return replace(rule, positives=(Atom(group_predicate(number), rule.head.arguments), *rule.positives))

@@ -5,7 +5,7 @@
     └── path(b, c)               by path(X, Y) :- edge(X, Y).
         └── edge(b, c)           explicit
 
-A derived fact that occurs again is not proved again. A proof that is deeper than a page is wide is cut: what lies below
+A derived fact that occurs again is not proved again. A proof deeper than a page is wide is cut: what lies below the cut
 is drawn as a tree of its own further down, so that a proof of any height is drawn in full.
 """
 
@@ -28,7 +28,7 @@ MOST_LINES_IN_NOTEBOOKS = 400
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line: the branches of the tree, a fact or a condition, and a remark."""
+    """A line of the drawing: branches of the tree, a fact or a condition, and a remark."""
 
     branches: str
     subject: str
@@ -85,7 +85,7 @@ class _Drawing:
                 waiting += reversed(_children(proof, item))
 
     def _label(self, proof: Proof, item: _Item) -> str:
-        """The number of a proof that was cut further up, and now turns up where there is room for it."""
+        """The number of a proof that was cut further up and is now drawn here, where there is room for it."""
         number = self._numbers.get(id(proof))
         return f"[{number}] " if number is not None and item.depth else ""
 
@@ -133,7 +133,7 @@ def rich_text(proof: Proof) -> Any:
 
 
 def html(proof: Proof) -> str:
-    """The drawing for a notebook; of a long one, its beginning."""
+    """The drawing for a notebook; only the beginning of a long one."""
     drawn = [_html_line(line) for line in islice(lines(proof), MOST_LINES_IN_NOTEBOOKS + 1)]
     if len(drawn) > MOST_LINES_IN_NOTEBOOKS:
         drawn[-1] = "<i>… and so on; <code>print(proof)</code> draws all of it</i>"

@@ -1,4 +1,4 @@
-"""What a knowledge base asks about its facts: proofs of those that hold, reasons for those that do not."""
+"""The answers to a knowledge base's questions: proofs of facts that hold, reasons why others do not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import islice
 
 from tidelog.engine.engine import Engine
 from tidelog.explain.alternatives import choices_of, lowest_first
-from tidelog.explain.backwards import Backwards
+from tidelog.explain.backwards import BackwardRules
 from tidelog.explain.failure import Inquest
 from tidelog.explain.proof import Proof
 from tidelog.explain.search import Cone
@@ -16,7 +16,7 @@ from tidelog.explain.writing import Writer
 from tidelog.language.syntax import Atom
 from tidelog.store.relation_parts import Cells
 
-# So many proofs are looked at for each that is wanted.
+# How many proofs are looked at for each that is wanted.
 TRIED = 10
 
 
@@ -24,7 +24,7 @@ class Explainer:
     """Finds proofs in the materialisation of an engine."""
 
     def __init__(self, engine: Engine, prefixes: Callable[[], Mapping[str, str]]) -> None:
-        self._backwards = Backwards(engine)
+        self._backwards = BackwardRules(engine)
         self._engine = engine
         self._prefixes = prefixes
 
@@ -32,7 +32,7 @@ class Explainer:
         return Wording(self._engine.store.terms.table, self._prefixes())
 
     def proofs(self, predicate: str, row: Cells, limit: int) -> list[Proof]:
-        """The `limit` lowest proofs of a fact, the lowest first; none where it does not hold."""
+        """The `limit` lowest proofs of a fact, the lowest first; none if it does not hold."""
         if limit <= 0 or not self._engine.holds(predicate, row):
             return []
         if limit == 1:
@@ -40,7 +40,7 @@ class Explainer:
         found, along_paths = self._several(predicate, row, limit)
         if not along_paths:
             return found
-        # Those along paths of large closures are not all, and the lowest may be none of them.
+        # Not all proofs follow paths of large closures, and the lowest may be one that does not.
         lowest = self._lowest(predicate, row)
         return [lowest, *(proof for proof in found if proof.to_dict() != lowest.to_dict())][:limit]
 
@@ -60,7 +60,7 @@ class Explainer:
             return list(islice(filter(_proves_in_one_way, written), limit)), cone.along_paths
 
     def why_not(self, fact: Atom, row: Cells | None, predicates: list[str]) -> str:
-        """What a fact lacks; `row` is None where its predicate is unknown, `predicates` are those that are known."""
+        """What a fact lacks. `row` is None if its predicate is unknown; `predicates` are the known ones."""
         wording = self._wording()
         if row is not None and self._engine.holds(fact.predicate, row):
             return f"{wording.text(fact)} holds; `explain` proves it."
@@ -68,8 +68,8 @@ class Explainer:
 
 
 def _proves_in_one_way(proof: Proof) -> bool:
-    """Whether each fact has the same proof wherever it occurs, and so none below itself. Pairs of a large closure and
-    those of its base are searched for apart, but are the same facts to whoever reads a proof.
+    """Whether each fact has the same proof wherever it occurs, and so none below itself. A search tells the pairs of a
+    large closure from those of its base; to a reader they are the same facts.
     """
     ways: dict[str, tuple[str | None, tuple[str, ...]]] = {}
     for step in proof.steps():

@@ -1,7 +1,7 @@
-"""Why a fact does not hold: the rule that came closest to it, and the first part of its body that nothing fits.
+"""Why a fact does not hold: the rule that came closest to it, and the first part of its body that nothing matches.
 
 Each rule that could derive the fact is matched from its head, one step of its plan after the other, until no match is
-left. The rule with the fewest steps left to go came closest, and one match of the steps before shows how far.
+left. The rule with the fewest steps left came closest, and one match of the steps before them shows how far it came.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ from difflib import get_close_matches
 import numpy as np
 
 from tidelog.engine.compiled import group_predicate, normal_form
-from tidelog.engine.propagation.match_rows import collect_rows
+from tidelog.engine.propagation.match_rows import matches
 from tidelog.engine.propagation.match_sets import HOLDING
 from tidelog.engine.queries import run_query
-from tidelog.explain.backwards import Backwards, values_in_place_of_aggregates
+from tidelog.explain.backwards import BackwardRules, values_in_place_of_aggregates
 from tidelog.explain.wording import Binding, Wording
 from tidelog.language import display_predicate, render
 from tidelog.language.syntax import Atom, Query, Term, Variable, variables
 from tidelog.machine import flags as F
-from tidelog.machine import registers as M
 from tidelog.machine.jit import address
-from tidelog.machine.status import DONE
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import HEAD, Absent, Compare, Define, Match, Plan, Step, Take, make_plan
 from tidelog.store.relation import Relation
@@ -47,15 +45,15 @@ class Attempt:
 
 
 class Inquest:
-    """Looks into one fact that does not hold."""
+    """Looks for what a fact that does not hold lacks."""
 
-    def __init__(self, backwards: Backwards, wording: Wording) -> None:
+    def __init__(self, backwards: BackwardRules, wording: Wording) -> None:
         self._backwards = backwards
         self._engine = backwards.engine
         self._wording = wording
 
     def report(self, fact: Atom, row: Cells | None, predicates: list[str]) -> str:
-        """The finding, in words."""
+        """What the fact lacks, in words."""
         text = self._wording.text(fact)
         name = display_predicate(fact.predicate, self._wording.prefixes)
         if row is None:
@@ -104,20 +102,9 @@ class Inquest:
         """The first match of some steps from the head."""
         bound = tuple(dict.fromkeys(variable for step in steps for variable in _bound_by(step)))
         offset = self._engine.store.assemble(Plan(plan.rule, plan.pivot, steps), shadow, bound, number)
-        self._engine.store.complete_tables()
-        runner = self._engine.runner()
-        HOLDING.install(runner.machine)
-        pivots: Cells = np.zeros(1, np.int32)
-        found: Cells = np.zeros((1, max(1, len(bound))), np.int32)
-
-        def step(m: object) -> int:
-            status = collect_rows(m, offset, address(pivots), 1, address(found), 1)
-            return DONE if runner.machine[M.ROWS_ROWS] == 1 else int(status)
-
-        runner.run(step)
-        if runner.machine[M.ROWS_ROWS] == 0:
-            return None
-        return dict(zip(bound, found[0].tolist(), strict=False))
+        head = np.zeros(1, np.int32)
+        found = matches(self._backwards.runner(), HOLDING, offset, len(bound), head, most=1)
+        return dict(zip(bound, found[0].tolist(), strict=True)) if len(found) else None
 
     # --- words ------------------------------------------------------------------------------------------------------
 
@@ -168,7 +155,7 @@ class Inquest:
         return self._wording.text(self._wording.atom(asked, binding))
 
     def _other_value(self, attempt: Attempt) -> str:
-        """Of an aggregate whose body matches: what its group comes to instead."""
+        """For an aggregate whose body matches: the value that its group has instead."""
         head, binding = attempt.rule.head, attempt.binding
         number = next(n for n, rule in self._engine.graph.rules.items() if rule is attempt.rule.source)
         groups = self._engine.store.relation(group_predicate(number), head.arity).rows()

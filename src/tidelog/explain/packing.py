@@ -1,19 +1,19 @@
-"""The least height of a pair of a transitive closure, over all paths of its base and all ways to put a path together.
+"""The least height of a pair of a transitive closure, over all paths of its base and all trees over each path.
 
 A proof of a pair is a binary tree over the steps of a path. Let a step have a proof of height b, and draw a tree of
 height k over 2^k places: the step is a block of 2^b places that begins at a multiple of its size. A path has a tree of
-height k if and only if its blocks fit, in their order, into 2^k places, and to put each as far left as it goes is best:
-these are the alphabetic minimax trees of Golumbic ("Combinatorial merging", 1976) with whole weights. Where a block
-ends depends on where the one before it ended, and never the less for a later one. So the best path to every node is
-found as shortest paths are, by Dijkstra's algorithm, with the places in use as the distance.
+height k if and only if its blocks fit, in order, into 2^k places, and it is best to put each as far left as it goes:
+these are the alphabetic minimax trees of Golumbic ("Combinatorial merging", 1976) with integer weights. Where a block
+ends depends on where the one before it ended, and is never further left if that ended further right. So the best path
+to every node is found by Dijkstra's algorithm for shortest paths, with the places in use as the distance.
 
-In a symmetric closure a step can be taken against its direction at the price of one more level. If the rule asks for
+In a symmetric closure a step can be taken against its direction at the cost of one more level. If the rule asks for
 both of its parts in the direction of the path, nothing else changes. If it asks for one part each way, as in
 
     near(X, Z) :- near(Y, X), near(Y, Z).
 
-then what it proves holds both ways at once, and direction matters only to a step that fills its block: that must lie in
-a left half or in a right half, depending on its direction. In any other block there is a level to spare.
+then what it proves holds both ways at once, and direction matters only to a step that fills its block: such a step must
+lie in a left half or in a right half, depending on its direction. In any other block there is a level to spare.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 
 class Facing(Enum):
-    """The directions in which a rule asks for the left and the right part of a path, when it proves it forwards."""
+    """The directions in which a rule asks for the left and the right part of a path that it proves forwards."""
 
     ALONG = (True, True)
     APART = (False, True)
@@ -46,7 +46,7 @@ class Block(NamedTuple):
 
 
 class _Arrival(NamedTuple):
-    """A way to reach a node: the places in use, the node, where the block of the last step lies, and its start."""
+    """A way to reach a node: the places in use, the node, where the last step's block begins, and the node before."""
 
     places: int
     node: int
@@ -62,7 +62,7 @@ class Path(NamedTuple):
 
 
 def put(places: int, step: Step, facing: Facing) -> Block:
-    """The leftmost block for a step when that many places are in use."""
+    """The leftmost block for a step if so many places are in use."""
     size = _height(step, facing)
     number = -(-places >> size)
     if facing in (Facing.APART, Facing.TOGETHER) and step.forward != step.backward:
@@ -81,7 +81,7 @@ def _height(step: Step, facing: Facing) -> int:
 
 
 class Packing:
-    """The lowest proofs of all pairs from one node, found as far as they are asked for."""
+    """The lowest proofs of all pairs from one node, found only as far as somebody asks."""
 
     def __init__(self, source: int, steps: Callable[[int], Mapping[int, Step]], facing: Facing) -> None:
         self._source = source
@@ -89,7 +89,7 @@ class Packing:
         self._facing = facing
         self._direct = steps(source)
         self._best: dict[int, _Arrival] = {}
-        self._further: dict[int, _Arrival] = {}  # the best of those with more than one step
+        self._further: dict[int, _Arrival] = {}  # the best with more than one step
         self._heap: list[_Arrival] = []
         self._leave(source, 0, self._direct.items())
 
@@ -111,7 +111,7 @@ class Packing:
         return Path([self._source, *reversed(nodes)], starts[::-1])
 
     def _arrival(self, target: int) -> _Arrival | None:
-        """The best way of more than one step, where it is lower than the direct one."""
+        """The best way with more than one step, if it is lower than the direct one."""
         direct = self._direct[target].forward if target in self._direct else None
         while target not in self._further and self._heap:
             if direct is not None and self._heap[0].places > 1 << direct:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tidelog.explain.drawing import html, lines, rich_text
+
 
 class Proof:
     """Why a fact holds. `rule` is None where the fact is explicit; `premises` prove the facts that its body matched.
 
     `conditions` says what else the instance rests on: negated atoms, comparisons and arithmetic with their values, and
     what went into an aggregate. A fact that is used twice has one proof, which occurs twice. `height` is 0 for an
-    explicit fact, and one more than that of the highest premise for others.
+    explicit fact; for others it is one more than that of the highest premise.
     """
 
     __slots__ = ("conditions", "fact", "height", "premises", "rule")
@@ -43,7 +45,8 @@ class Proof:
     def to_dict(self) -> dict[str, Any]:
         """The proof as plain data: `steps`, of which the first proves the fact; premises are numbers of steps.
 
-        Flat, so that a proof of any height can be written as JSON, and what is shared is there once."""
+        It is flat, so that a proof of any height can be written as JSON and shared parts are there once.
+        """
         steps = list(self.steps())
         numbers = {id(proof): number for number, proof in enumerate(steps)}
         return {
@@ -61,18 +64,12 @@ class Proof:
         }
 
     def __str__(self) -> str:
-        from tidelog.explain.drawing import lines
-
         return "\n".join(line.text for line in lines(self))
 
     def __rich__(self) -> Any:
-        from tidelog.explain.drawing import rich_text
-
         return rich_text(self)
 
     def _repr_html_(self) -> str:
-        from tidelog.explain.drawing import html
-
         return html(self)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Rule instances in words: facts, and conditions with the values that they were tested with."""
+"""Rule instances in words: facts, and conditions with the values they were tested with."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Wording:
         # Long proofs are about few constants.
         self._values: dict[int, str] = {}
         self._names: dict[str, str] = {}
-        # By identity, as the hash of a rule takes as long as its text. The rules of a program live on.
+        # By identity, since hashing a rule takes as long as printing it. The rules of a program stay alive.
         self._rules: dict[int, str] = {}
 
     def fact(self, predicate: str, row: Iterable[int]) -> str:
@@ -74,7 +74,7 @@ class Wording:
         return expression
 
     def atom(self, atom: Atom, binding: Binding) -> Atom:
-        """The atom with what is known put in; variables without a name are numbered anew, so that they print as `_`."""
+        """The atom with known values put in; variables without a name are numbered anew, so that they print as `_`."""
         arguments: list[Term] = []
         unnamed = 0
         for term in atom.arguments:
@@ -104,7 +104,7 @@ class Wording:
     # --- conditions of a match --------------------------------------------------------------------------------------
 
     def conditions(self, body: Iterable[BodyItem], defined: frozenset[Variable], binding: Binding) -> Iterator[str]:
-        """What a match rests on beside facts. `defined` are the variables that an `=` of the body binds."""
+        """What a match rests on besides facts. `defined` are the variables that an `=` in the body binds."""
         rest = set(defined)
         for item in body:
             match item:
@@ -122,7 +122,7 @@ class Wording:
                     pass
 
     def computed(self, atom: Atom, row: Iterable[int], binding: Binding) -> Iterator[str]:
-        """The expressions among an atom's arguments, with what they gave: `2 + 1 = 3`."""
+        """The expressions among an atom's arguments, with their values: `2 + 1 = 3`."""
         for term, result in zip(atom.arguments, row, strict=True):
             if isinstance(term, Call):
                 yield f"{self.text(self.expression(term, binding))} = {self.value(result)}"
@@ -137,7 +137,7 @@ class Wording:
 
 
 def shortened(conditions: Iterable[str]) -> list[str]:
-    """Each condition once, the first ones of many."""
+    """Each condition once; of many, only the first ones."""
     found = list(dict.fromkeys(conditions))
     if len(found) > MOST_CONDITIONS:
         return [*found[:MOST_CONDITIONS], f"… {len(found) - MOST_CONDITIONS:,} more conditions"]

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from tidelog.explain.alternatives import Choices, choices_of
-from tidelog.explain.bases import base_name, closed_predicate
-from tidelog.explain.cone import AS_GIVEN
-from tidelog.explain.copies import PairFact, PairStep
+from tidelog.explain.closure_rules import PairFact, PairStep, base_name, closed_predicate
+from tidelog.explain.cone_registers import AS_GIVEN
 from tidelog.explain.proof import Proof
 from tidelog.explain.search import Cone, Instance
 from tidelog.explain.wording import Binding, Wording, shortened
@@ -23,7 +22,7 @@ class Writer:
         self._cone = cone
         self._wording = wording
         self._proofs: dict[int, Proof] = {}
-        # The lowest proofs so far: searches within this one come upon the same facts.
+        # The lowest proofs so far, as searches within this one find the same facts.
         self._written = written
 
     def write(self, choices: Choices, goal: int = 0) -> Proof:
@@ -32,7 +31,7 @@ class Writer:
         return self._proofs[goal]
 
     def _once(self, proof: Proof) -> Proof:
-        """What is used twice is proved once, unless it would make a proof higher."""
+        """Let a fact that is used twice have one proof, unless that would make a proof higher."""
         if self._written is None:
             return proof
         known = self._written.setdefault(proof.fact, proof)
@@ -54,14 +53,14 @@ class Writer:
         return Proof(text, self._wording.rule(rule.normal.source), premises, conditions)
 
     def _turned(self, node: int) -> Proof:
-        """The pair of a symmetric closure that one of its base makes, the other way round."""
+        """A pair of a symmetric closure, from the pair of its base that is the other way round."""
         predicate, row = self._cone.fact(node)
         turn = self._cone.backwards.turn(closed_predicate(predicate))
         return Proof(self._fact(predicate, row[::-1]), self._wording.rule(turn.source), [self._proofs[node]])
 
     def _closed(self, fact: PairFact) -> Proof:
-        """A pair of a large closure, from leaves."""
-        steps = list(self._cone.closed_pairs(fact.predicate).steps(fact))
+        """A pair of a large closure, from its base."""
+        steps = list(self._cone.closure_proofs(fact.predicate).steps(fact))
         leaves = list(dict.fromkeys(step.fact for step in steps if step.rule is None))
         proofs = dict(zip(leaves, self._of_base(leaves), strict=True))
         for step in steps:
@@ -124,7 +123,7 @@ def _conditions(cone: Cone, instance: Instance, row: list[int], wording: Wording
 
 
 def _has_conditions(rule: Rule) -> bool:
-    """Whether a rule has more than facts to tell: most steps of long proofs have not."""
+    """Whether a rule rests on more than facts; most steps of long proofs do not."""
     items: tuple[BodyItem, ...] = (rule.head, *rule.body)
     return not all(
         isinstance(item, Atom) and not any(isinstance(term, Call | Aggregate) for term in item.arguments)

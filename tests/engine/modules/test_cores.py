@@ -172,7 +172,7 @@ def test_a_core_that_finds_no_memory_for_another_stays(monkeypatch: pytest.Monke
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("tidelog.closures.closure.Memory", fail)
+        patch.setattr("tidelog.closures.closed_graph.Memory", fail)
         with pytest.raises(MemoryError):
             kb.add_rules("r(X, Y) :- r(Y, X).")
     assert fingerprint(kb) == before

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tidelog.closures.closure_change import Edges
+from tidelog.closures.edges import Edges
 from tidelog.engine.compiled import CompiledRule, Node, normal_form
 from tidelog.engine.deltas import NO_RULE_CHANGE, RuleChange
 from tidelog.engine.explicit import explicit_rows

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidelog.closures.closure import Closure, Watch, watch_nothing
-from tidelog.closures.closure_change import Edges
-from tidelog.closures.directed import DirectedClosure
+from tidelog.closures.closed_graph import NO_EDGES, Watch, watch_nothing
+from tidelog.closures.closure import Closure
+from tidelog.closures.directed import DirectedGraph
+from tidelog.closures.edges import Edges
 from tidelog.closures.readable import ReadableClosure
-from tidelog.closures.symmetric import SymmetricClosure
+from tidelog.closures.symmetric import SymmetricGraph
 from tidelog.engine import rows as lazy_rows
 from tidelog.engine.compiled import Node
 from tidelog.engine.deltas import Delta, RuleChange
@@ -46,8 +47,6 @@ from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
 from tidelog.store.update_kernels import load_rows
-
-NO_EDGES: Edges = (np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 class ModuleUnfit(Exception):
@@ -106,10 +105,10 @@ class ClosureNode:
         return self._store.relation(predicate, 2)
 
     def _empty_closure(self) -> Closure:
-        kind = SymmetricClosure if self.module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedClosure
-        closure = kind("closure" if self.module.diagonal is Diagonal.CLOSURE else "given")
-        closure.breathe = self._between_pieces
-        return closure
+        kind = SymmetricGraph if self.module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedGraph
+        graph = kind("closure" if self.module.diagonal is Diagonal.CLOSURE else "given")
+        graph.pause = self._between_pieces
+        return Closure(graph)
 
     def _between_pieces(self) -> None:
         self._store.hooks.between_pieces()

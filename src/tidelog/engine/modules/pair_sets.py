@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.closures.closure import Closure
-from tidelog.closures.closure_change import ClosureChange
+from tidelog.closures.history import ClosureChange
 from tidelog.engine.deltas import Delta, Facts
 from tidelog.engine.rows import Rows
 from tidelog.machine import flags as F

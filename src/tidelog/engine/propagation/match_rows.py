@@ -53,17 +53,21 @@ def collect_rows(m, plan, pivots, count, rows, capacity):
     return status
 
 
-def matches(runner: Runner, sets: Sets, plan: int, width: int, pivots: Cells | None = None) -> Cells:
-    """The heads of all matches of a plan, from the given pivots or from nothing."""
+def matches(
+    runner: Runner, sets: Sets, plan: int, width: int, pivots: Cells | None = None, most: int | None = None
+) -> Cells:
+    """The heads of all matches of a plan, or of the first ones, from the given pivots or from nothing."""
     machine = runner.machine
     sets.install(machine)
     count = 1 if pivots is None else len(pivots)
     at = 0 if pivots is None else address(pivots)
-    rows = np.empty((FIRST_ROWS, width), np.int32)
+    rows = np.empty((most or FIRST_ROWS, width), np.int32)
 
     def step(m: object, *arguments: int) -> int:
         nonlocal rows
         status = collect_rows(m, plan, at, count, address(rows), len(rows))
+        if machine[M.ROWS_ROWS] == most:
+            return DONE
         if machine[M.ROWS_ROWS] == len(rows):
             rows = grown(rows, 2 * len(rows))
         return int(status)
