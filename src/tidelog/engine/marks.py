@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tidelog.engine.compiled import CompiledRule
-from tidelog.engine.marking.marking import CopyTable, expect_nothing, is_copy_of, renumber_expected
+from tidelog.engine.marking.copied_marks import CopyTable, is_copy_of
+from tidelog.engine.marking.marking import expect_nothing, renumber_expected
 from tidelog.engine.marking.positive_marks import NO_WORDS, Words
 from tidelog.engine.outcome import EncodedFacts
 from tidelog.engine.transaction import Transaction

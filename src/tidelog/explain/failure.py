@@ -112,10 +112,10 @@ class Inquest:
 
         def step(m: object) -> int:
             status = collect_rows(m, offset, address(pivots), 1, address(found), 1)
-            return DONE if runner.machine[M.ROWS_ROWS] == 1 else int(status)
+            return DONE if runner.machine[M.ROWS_WRITTEN] == 1 else int(status)
 
         runner.run(step)
-        if runner.machine[M.ROWS_ROWS] == 0:
+        if runner.machine[M.ROWS_WRITTEN] == 0:
             return None
         return dict(zip(bound, found[0].tolist(), strict=False))
 

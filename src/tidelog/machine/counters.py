@@ -6,11 +6,11 @@ to become zero:
 
 - The non-recursive counter of a fact says between two updates whether there is such a derivation, also where it is
   full. An instance that goes puts a full one in *doubt*; the fact then looks for a derivation that is left, and has its
-  counter at zero if there is none (`engine.algorithms.doubted_facts`).
+  counter at zero if there is none (`engine.algorithms.delete_rederive`).
 - The recursive counter is looked at only when its fact has been overdeleted: where it is full, the fact looks for an
-  instance as it would without counters (`engine.algorithms.rederivation`).
+  instance as it would without counters.
 
-When derivations are counted anew (`recounting`, `recomputation`), all counts are true again.
+When derivations are counted again (`counting.recount`, `recomputation`), all counts are true again.
 """
 
 from __future__ import annotations
