@@ -42,7 +42,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Numba and Arrow are loaded with the first use of the engine, so that `import tidelog` stays quick."""
+    """Numba and Arrow are loaded at the first use of the engine, which keeps `import tidelog` fast."""
     if name == "KnowledgeBase":
         from tidelog.api.knowledge_base import KnowledgeBase
 

@@ -1,8 +1,8 @@
-"""Whether an Arrow array is what it says: looked at before anything follows its offsets, codes and indices.
+"""Whether an Arrow array is sound: checked before anything follows its offsets, codes and indices.
 
-Arrow arrays come in from outside without a copy, and whoever made them may have made them wrong: texts that are no
-UTF-8, offsets that lead nowhere, indices beyond their dictionary. Arrow and our kernels would follow them.
-`check_sound` is exact, and for texts in ASCII, which most are, ten times as fast as Arrow's own full validation.
+Arrow arrays come in from outside without a copy, and may be wrong: texts that are not UTF-8, offsets that lead nowhere,
+indices beyond their dictionary. Arrow and our kernels would follow them. `check_sound` is exact, and for ASCII texts,
+which most are, ten times as fast as Arrow's own full validation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TYPE_CODES = 256
 
 
 def check_sound(array: pa.Array) -> None:
-    """Raise `DataError` where an array is not what it says."""
+    """Raise `DataError` where an array is not sound."""
     try:
         array.validate()
         _check_contents(array)
@@ -29,7 +29,7 @@ def check_sound(array: pa.Array) -> None:
 
 
 def _check_contents(array: pa.Array) -> None:
-    """The rest, where the sizes of all buffers fit."""
+    """Check what Arrow's quick validation leaves out; that one has found the sizes of all buffers right."""
     type_ = array.type
     if not len(array):
         return
@@ -43,12 +43,12 @@ def _check_contents(array: pa.Array) -> None:
 
 
 def _has_validity(array: pa.Array) -> bool:
-    """Whether somebody says which rows are null: the number of nulls that comes with that may be wrong."""
+    """Whether the array has a validity bitmap, whose number of nulls may be wrong."""
     return array.buffers()[0] is not None
 
 
 def _is_plain(texts: pa.Array) -> bool:
-    """Whether these are texts in ASCII that lie one after the other."""
+    """Whether these are ASCII texts, one after the other."""
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         return False
     offsets = text_offsets(texts)
@@ -60,14 +60,14 @@ def _is_plain(texts: pa.Array) -> bool:
 
 
 def text_offsets(texts: pa.Array) -> npt.NDArray[Any]:
-    """Where each text of an array of strings begins, and where the last one ends."""
+    """The start of each text of an array of strings, and the end of the last one."""
     width: type[np.signedinteger[Any]] = np.int64 if pa.types.is_large_string(texts.type) else np.int32
     size = np.dtype(width).itemsize
     return np.frombuffer(texts.buffers()[1], width, len(texts) + 1, texts.offset * size)
 
 
 def _check_places(places: pa.Array, size: int) -> None:
-    """Refuse places that are not within a number of values."""
+    """Refuse indices beyond a number of values."""
     places.validate(full=True)
     if places.null_count:
         places = places.drop_null()
@@ -96,9 +96,9 @@ def _check_union(array: pa.Array) -> None:
 
 
 def union_layout(column: pa.Array) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
-    """For each row of a dense union the number of its child, -1 for none, and its place there.
+    """For each row of a dense union the number of its child, -1 for none, and its place in it.
 
-    Arrow's own accessors forget where a slice begins.
+    Arrow's own accessors ignore where a slice begins.
     """
     if not len(column):
         return np.zeros(0, np.int8), np.zeros(0, np.int32)

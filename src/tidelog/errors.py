@@ -1,5 +1,5 @@
-"""Everything that tidelog raises and warns of. Errors derive from `TidelogError`; the message of each says where, what,
-and what to do.
+"""The errors and warnings of tidelog. All errors derive from `TidelogError`; each message says where, what, and what to
+do.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import warnings
 
 
 class TidelogError(Exception):
-    """The root of all errors of tidelog."""
+    """The base class of all errors of tidelog."""
 
 
 class ParseError(TidelogError):
     """A text that is not a program. `line` and `column` count from 1; the message shows the line and a hint.
 
-    `unfinished` says that the text is right as far as it goes, and stops in the middle of a statement.
+    `unfinished` means that the text is correct as far as it goes, but stops in the middle of a statement.
     """
 
     unfinished = False
@@ -44,7 +44,7 @@ class UnknownRuleError(TidelogError):
 
 class LimitError(TidelogError):
     """`max_facts` or `timeout` was exceeded, and the message names the rule that ran away; or there are more facts of a
-    predicate, or more constants, than numbers of 32 bits can tell apart.
+    predicate, or more constants, than 32-bit numbers can count.
     """
 
 
@@ -57,19 +57,19 @@ class StorageError(TidelogError):
 
 
 class BrokenError(TidelogError):
-    """Memory was too short even to take a failed update back: the knowledge base refuses to be used any more."""
+    """Memory ran out even while a failed update was rolled back: the knowledge base can no longer be used."""
 
 
 class CrossProductWarning(UserWarning):
-    """A rule with atoms that have no variable in common, directly or through others."""
+    """A rule with atoms that share no variable, directly or through others."""
 
 
 class StorageWarning(UserWarning):
-    """Something about a saved knowledge base that its user should know, although it could be opened."""
+    """Something that the user of a saved knowledge base should know, although it could be opened."""
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn in the name of the line that called tidelog, whichever of our own functions are in between."""
+    """Warn at the line that called tidelog, however many of our own functions are in between."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tidelog":
         frame, level = frame.f_back, level + 1

@@ -1,10 +1,10 @@
 """The values that facts hold, as Python sees them: `str`, `int`, `float`, `bool`, `IRI` and RDF `Literal`.
 
-Constants of different types are different constants (`1`, `1.0`, `"1"`, `true` are four), while Python
-says `1 == 1.0 == True`. Whoever compares values as constants goes through `identity`. Some constants have several
-Python values, of which `canonical` gives the one that stands for all: whatever a value came from, a program, a file or
-a Python program, it goes through there. A literal whose datatype is one of `xsd:string`, `xsd:integer`, `xsd:decimal`,
-`xsd:double` and `xsd:boolean`, and whose text fits it, is the plain value.
+Constants of different types are different constants (`1`, `1.0`, `"1"`, `true` are four), while Python says
+`1 == 1.0 == True`. To compare values as constants, use `identity`. Some constants have several Python values, of which
+`canonical` returns the one that stands for all; every value passes through it, wherever it comes from. A literal whose
+datatype is one of `xsd:string`, `xsd:integer`, `xsd:decimal`, `xsd:double` and `xsd:boolean`, and whose text fits it,
+is the plain value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INTEGER_MAX = 2**63 - 1
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
-# What stands between the parts of a literal where it is kept as one text; no datatype and no language can hold it.
+# Separates the parts of a literal that is stored as one text; no datatype and no language can hold it.
 SEPARATOR = "\x1f"
 
 LANGUAGE_TAG = r"[A-Za-z0-9]+(?:-+[A-Za-z0-9]+)*"
@@ -34,7 +34,7 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True, slots=True, order=True, init=False)
 class IRI:
-    """An IRI constant; `str()` gives the IRI itself, without angle brackets. Any text is taken as it stands."""
+    """An IRI constant; `str()` gives the IRI itself, without angle brackets. The text is not validated."""
 
     value: str
 
@@ -47,9 +47,9 @@ class IRI:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Literal:
-    """An RDF literal that is no plain string, integer, float or boolean: a language or a datatype of its own.
+    """An RDF literal that is not a plain string, integer, float or boolean: it has a language or another datatype.
 
-    Languages are told apart whatever their case, and kept in lower case. What has a language has no other datatype.
+    Languages are case-insensitive and stored in lower case. A literal with a language has no other datatype.
     """
 
     text: str
@@ -71,7 +71,7 @@ class Literal:
 
 
 def _text(value: object, what: str) -> str:
-    """A text that is a `str` and nothing more special; whatever else a program passes is refused."""
+    """A value of a subclass of `str` as a plain `str`; anything else is refused."""
     if type(value) is str:
         return value
     if isinstance(value, str):
@@ -80,13 +80,13 @@ def _text(value: object, what: str) -> str:
 
 
 def check_language(literal: Literal) -> None:
-    """Refuse a literal that no file and no program could hold."""
+    """Refuse a literal whose language no file and no program can express."""
     if literal.language and not re.fullmatch(LANGUAGE_TAG, literal.language):
         raise DataError(f"{literal.language!r} is no language tag; use letters, digits and hyphens, like pt-BR")
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be written: half of a surrogate pair, as JSON and file names may bring, cannot."""
+    """Whether a text can be encoded: half of a surrogate pair, as in some JSON and file names, cannot."""
     if text.isascii():
         return True
     try:
@@ -101,8 +101,8 @@ Row = tuple[Value, ...]
 
 
 def canonical(value: Value) -> Value:
-    """The representative of a value: one zero and one NaN among the floats, the plain value of a literal that has one;
-    all else stays.
+    """The representative of a value: one zero and one NaN for floats, the plain value for a literal that has one; any
+    other value is its own.
     """
     if type(value) is Literal:
         plain = _plain(value.text, value.datatype.removeprefix(XSD)) if value.datatype.startswith(XSD) else None
@@ -116,7 +116,7 @@ def canonical(value: Value) -> Value:
 
 
 def identity(value: Value) -> tuple[type, object]:
-    """A key that is equal for two values exactly when they are the same constant."""
+    """A key that is equal for two values exactly if they are the same constant."""
     if type(value) is Literal:
         value = canonical(value)
     if type(value) is float:
@@ -130,8 +130,8 @@ def double_name(value: float) -> str:
 
 
 def integer_of(digits: str) -> int | None:
-    """The integer that digits with or without a sign spell; None where it does not fit into 64 bits."""
-    # Python refuses to convert thousands of digits, so the number of those that count is looked at first.
+    """The integer with these digits, with or without a sign; None where it does not fit into 64 bits."""
+    # Python refuses to convert thousands of digits, so the number of significant ones is checked first.
     counting = digits.lstrip("+-0")
     if len(counting) > 19:
         return None

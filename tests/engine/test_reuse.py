@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-import tidelog.joins.assembler
+import tidelog.joins.code
 from audit import audit
 from engine_util import check_stream
 from faults import faulty_memory
@@ -123,13 +123,13 @@ def test_plans_of_rules_that_went_are_forgotten() -> None:
         kb.add_rules(rule)
         kb.remove_rules(rule)
     assert kb._engine.store.code.generation == 1
-    assert kb._engine.store.code.size < tidelog.joins.assembler.CROWDED_FROM
+    assert kb._engine.store.code.size < tidelog.joins.code.CROWDED_FROM
     kb.update(delete={"edge": [(3, 4)]}, add_rules=rule)
     audit(kb)
 
 
 def test_plans_that_are_needed_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidelog.joins.assembler, "CROWDED_FROM", 100)
+    monkeypatch.setattr(tidelog.joins.code, "CROWDED_FROM", 100)
     kb = KnowledgeBase("".join(f"p{n}(X, Y) :- edge(X, Y), X > {n}." for n in range(50)))
     for edge in EDGES:
         kb.update(add={"edge": [edge]})
@@ -138,7 +138,7 @@ def test_plans_that_are_needed_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_forgotten_plans_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """In programs of every kind, with proofs in between, whose plans lie there too."""
-    monkeypatch.setattr(tidelog.joins.assembler, "CROWDED_FROM", 1)
+    monkeypatch.setattr(tidelog.joins.code, "CROWDED_FROM", 1)
     monkeypatch.setattr(Nodes, "words", lambda self: 0)
     forgotten = 0
     for seed in range(7000, 7030):

@@ -391,7 +391,7 @@ def test_what_is_no_triple_is_not_written_as_one(tmp_path: Path) -> None:
         ("p.jsonl", '["a"]\n["\\ud800"]\n', 2, "surrogate"),
         ("p.nt", "<http://a> <http://p> <http://b> .\n<http://a> <http://p> .\n", 2, "not RDF"),
         ("p.ttl", "@prefix ex: <http://e/> .\nex:a ex:b\n", 3, "not RDF"),
-        ("p.dlog", "edge(a, b).\np(X) :- edge(X, X).\n", 2, "belong into the program"),
+        ("p.dlog", "edge(a, b).\np(X) :- edge(X, X).\n", 2, "belong in the program"),
     ],
 )
 def test_malformed_rows_are_told_with_file_line_and_reason(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidelog.errors import DataError
 from tidelog.language import literal_text, parse_atom, parse_literal, parse_program, parse_query, parse_rules, render
 from tidelog.language.names import bracketed
 from tidelog.language.syntax import (
@@ -134,7 +135,7 @@ def test_the_text_of_a_literal_says_all_of_it(literal: Literal) -> None:
 
 @pytest.mark.parametrize("text", ['"plain"', "word", '"x"@', '"x"^^y', '"x"@en y', '"a" "b"@en'])
 def test_other_texts_are_no_literals(text: str) -> None:
-    with pytest.raises(ValueError, match="is no literal"):
+    with pytest.raises(DataError, match="is no literal"):
         parse_literal(text)
 
 

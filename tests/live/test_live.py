@@ -558,8 +558,8 @@ def test_a_window_that_is_shut_lets_nothing_in() -> None:
     with window:
         assert taken == [2, 1]
         waiting.append(3)
-        with window.alone():
-            with window, window.alone():
+        with window.using_terms():
+            with window, window.using_terms():
                 window.use()
             window.use()
             assert waiting == [3]

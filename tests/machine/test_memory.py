@@ -12,6 +12,7 @@ import pytest
 
 from tidelog import KnowledgeBase
 from tidelog.machine import array_memory as rooms
+from tidelog.store.fact_table import FactTable
 from tidelog.store.relation import COMPACT_FROM, Relation
 
 FACTS = 50_000
@@ -39,7 +40,7 @@ def test_queues_are_given_back_after_an_update() -> None:
     kb.update(add={"edge": [(number, number + 1) for number in range(300)]})
     relation = kb._engine.store.relation("path", 2)
     assert len(relation) == 300 * 301 // 2
-    assert len(relation._queue) + len(relation._batch) <= 2 * 4096
+    assert relation.queues.nbytes <= 2 * 4 * 4096
 
 
 def test_a_fact_that_comes_and_goes_does_not_have_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,13 +75,13 @@ def test_tables_do_not_grow_and_shrink_with_every_update(monkeypatch: pytest.Mon
     rows = [(int(first), int(second)) for first, second in pairs if first != second]
     kb.update(add={"edge": rows})
     moved = []
-    grow_table = Relation._grow_table
+    resize = FactTable.resize
 
-    def noting(relation: Relation, groups: int) -> None:
-        moved.append(relation.name)
-        grow_table(relation, groups)
+    def noting(table: FactTable, groups: int) -> None:
+        moved.append(table._relation.name)
+        resize(table, groups)
 
-    monkeypatch.setattr(Relation, "_grow_table", noting)
+    monkeypatch.setattr(FactTable, "resize", noting)
     for first in range(0, 500, 100):
         part = rows[first : first + 100]
         kb.update(delete={"edge": part})

@@ -34,7 +34,7 @@ from tidelog.machine.jit import (
     store_i64,
     store_u8,
 )
-from tidelog.machine.ownership import CHECKED, MemoryFault, Ownership
+from tidelog.machine.ownership import CHECKED, CheckedRegisters, MemoryFault, Ownership
 
 pytestmark = pytest.mark.plain
 checked = pytest.mark.skipif(not (CHECKED or JIT_DISABLED), reason="accesses are not checked in this build")
@@ -178,9 +178,55 @@ def test_a_fact_number_beyond_the_records_is_met_in_an_update() -> None:
     kb = KnowledgeBase("copy(X) :- given(X).", modules=False)
     kb.update(add={"given": [(1,)]})
     relation = kb._engine.store.relation("given", 1)
-    relation._facts[relation._keys != R.EMPTY] = 1 << 20
+    relation.table.facts[relation.table.keys != R.EMPTY] = 1 << 20
     with pytest.raises(MemoryFault):
         kb.update(delete={"given": [(1,)]})
+
+
+@checked
+def test_a_link_beyond_the_records_is_met_in_an_update() -> None:
+    kb = KnowledgeBase("far(X, Z) :- edge(X, Y), edge(Y, Z).", modules=False)
+    kb.update(add={"edge": [(1, 2), (2, 3)]})
+    relation = kb._engine.store.relation("edge", 2)
+    assert len(relation.indexes)
+    relation.cells[: relation.count, relation.first_link_column :] = 1 << 20
+    with pytest.raises(MemoryFault):
+        kb.update(add={"edge": [(3, 1)]})
+
+
+@checked
+def test_a_scan_beyond_the_last_record_is_met_in_an_update() -> None:
+    kb = KnowledgeBase("pair(X, Y) :- left(X), right(Y).", modules=False)
+    kb.update(add={"left": [(1,)], "right": [(1,), (2,)]})
+    relation = kb._engine.store.relation("right", 1)
+    relation.cells[relation.count :] = 0
+    relation.fields[R.COUNT] = len(relation.cells)
+    kb.update(add={"left": [(2,)]})
+    relation.fields[R.COUNT] = len(relation.cells) + 1
+    with pytest.raises(MemoryFault):
+        kb.update(add={"left": [(3,)]})
+
+
+@checked
+def test_a_plan_of_a_relation_that_is_not_there_is_met_in_an_update() -> None:
+    kb = KnowledgeBase("copy(X) :- given(X), other(X).", modules=False)
+    for update in ({"other": [(1,)]}, {"given": [(1,)]}, {"given": [(2,)]}):
+        kb.update(add=update)
+    words = kb._engine.store.code._words
+    words[words == kb._engine.store.relation("other", 1).number] = 1 << 20
+    with pytest.raises(MemoryFault):
+        kb.update(add={"given": [(3,)]})
+
+
+def test_negative_numbers_are_no_registers() -> None:
+    registers = np.zeros(COUNT, np.int64).view(CheckedRegisters)
+    registers[1] = 5
+    registers[2:4] = 6
+    assert list(registers[:4]) == [0, 5, 6, 6]
+    with pytest.raises(MemoryFault, match="reads register -1"):
+        registers[-1]
+    with pytest.raises(MemoryFault, match="writes register -3"):
+        registers[-3] = 0
 
 
 def test_what_is_gone_is_not_kept() -> None:

@@ -89,7 +89,7 @@ def test_what_is_refused_changes_nothing(spark: SparkSession, made: Materialisat
         made.update(remove_rules="edge(X, Y) :- path(X, Y).")
     with pytest.raises(StratificationError):
         made.update(add_rules="edge(X, Y) :- link(X, Y), not path(X, Y).")
-    with FolderLock(made._history.folder, exclusive=True), pytest.raises(StorageError, match="is in use by"):
+    with FolderLock.for_writing(made._history.folder), pytest.raises(StorageError, match="is in use by"):
         made.update(add={"edge": [("q", "r")]})
     with pytest.raises(StorageError, match="holds a materialisation already"):
         Materialisation.create(spark, str(made._history.folder))

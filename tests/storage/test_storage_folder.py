@@ -224,7 +224,7 @@ def test_a_save_that_fails_leaves_a_folder_of_others_as_it_was(tmp_path: Path, m
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("tidelog.storage.snapshot_files.write_table", full)
+    monkeypatch.setattr("tidelog.storage.parquet_tables.write_table", full)
     with pytest.raises(StorageError, match="disk is full"):
         KnowledgeBase(RULES).save(tmp_path)
     assert contents(tmp_path) == before
@@ -301,7 +301,7 @@ def test_a_forked_child_does_not_keep_the_lock_of_a_parent_that_died(home: Path)
 
 def test_a_holder_that_has_ended_is_said_to_have(home: Path) -> None:
     """Somebody may still have its descriptor: a process that was not forked by Python."""
-    lock = FolderLock(home, exclusive=True)
+    lock = FolderLock.for_writing(home)
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     pid = int(gone.stdout)
     (home / "LOCK").write_text((home / "LOCK").read_text().replace(f'"pid": {os.getpid()}', f'"pid": {pid}'))

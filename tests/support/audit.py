@@ -28,11 +28,12 @@ from tidelog.machine import index_fields as X
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.jit import address
+from tidelog.program.catalogue import numbers_by_key
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Kind, recognise_cores, recognise_whole
 from tidelog.program.plan import Plan, make_plan
+from tidelog.store.indexes import Index
 from tidelog.store.relation import Relation
-from tidelog.store.relation_parts import Index
 
 Counts = dict[tuple[Constant, ...], tuple[int, int]]
 
@@ -51,9 +52,9 @@ def fingerprint(kb: KnowledgeBase) -> dict[str, Any]:
         "rules": {number: str(rule) for number, rule in engine.graph.rules.items()},
         "next rule": engine.graph.next_number,
         "prefixes": dict(kb.prefixes),
-        "arities": dict(kb._arities),
+        "arities": dict(kb._catalogue.arities),
         "errors": kb._errors,
-        "keys": dict(kb._keys),
+        "keys": dict(kb._catalogue.rule_numbers),
     }
 
 
@@ -116,8 +117,8 @@ def _audit_arrays(relation: Relation) -> None:
     fields = relation.fields
     assert fields[R.CELLS] == address(relation.cells), relation.name
     assert fields[R.CAPACITY] == len(relation.cells), relation.name
-    assert fields[R.KEYS] == address(relation._keys), relation.name
-    assert fields[R.FACTS] == address(relation._facts), relation.name
+    assert fields[R.KEYS] == address(relation.table.keys), relation.name
+    assert fields[R.FACTS] == address(relation.table.facts), relation.name
     assert 0 <= fields[R.COUNT] <= len(relation.cells), relation.name
     assert fields[R.QUEUE_COUNT] == fields[R.BATCH_COUNT] == 0, f"facts wait in {relation.name}"
     assert all(index.fields[X.SLOTS] == address(index.slots) for index in relation.indexes), relation.name
@@ -142,12 +143,12 @@ def _audit_flags(engine: Engine, relation: Relation) -> None:
 def _audit_table(engine: Engine, relation: Relation) -> None:
     rows = np.ascontiguousarray(relation.cells[: relation.count, : relation.arity])
     assert (engine.store.find_facts(relation, rows) == np.arange(relation.count)).all(), f"{relation.name}: hash table"
-    assert np.count_nonzero(relation._keys != R.EMPTY) == relation.count, f"{relation.name}: keys without facts"
+    assert np.count_nonzero(relation.table.keys != R.EMPTY) == relation.count, f"{relation.name}: keys without facts"
 
 
 def _audit_index(relation: Relation, index: Index) -> None:
     """Every record is in exactly one chain, among records with the same key, and each key has one chain."""
-    link = relation._first_link_column() + relation.indexes.index(index)
+    link = relation.first_link_column + list(relation.indexes).index(index)
     columns = list(index.columns)
     seen: set[int] = set()
     keys: set[tuple[int, ...]] = set()
@@ -252,10 +253,10 @@ def _steps(plan: Plan) -> list[str]:
 
 def _audit_names(kb: KnowledgeBase) -> None:
     engine = kb._engine
-    assert kb._keys == kb._rule_keys()
+    assert kb._catalogue.rule_numbers == numbers_by_key(kb._engine.graph.rules)
     for name, relation in engine.store.named().items():
         assert engine.store.relations[relation.number] is relation
-        assert name.startswith("#") or relation.count == 0 or kb._arities[name] == relation.arity
+        assert name.startswith("#") or relation.count == 0 or kb._catalogue.arities[name] == relation.arity
 
 
 # Against the oracle
@@ -263,12 +264,12 @@ def _audit_names(kb: KnowledgeBase) -> None:
 
 def explicit_facts(kb: KnowledgeBase) -> Database:
     """E, by resolved predicate."""
-    return without_empty(database({name: list(kb.explicit(name)) for name in kb._arities}))
+    return without_empty(database({name: list(kb.explicit(name)) for name in kb._catalogue.arities}))
 
 
 def all_facts(kb: KnowledgeBase) -> Database:
     """I, by resolved predicate."""
-    return without_empty(database({name: list(kb.facts(name)) for name in kb._arities}))
+    return without_empty(database({name: list(kb.facts(name)) for name in kb._catalogue.arities}))
 
 
 def _audit_facts(kb: KnowledgeBase) -> None:

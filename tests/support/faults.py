@@ -12,6 +12,11 @@ import numpy as np
 import pytest
 
 import tidelog.machine.growth
+import tidelog.store.fact_table
+import tidelog.store.indexes
+import tidelog.store.kernel_arrays
+import tidelog.store.queues
+import tidelog.store.records
 import tidelog.store.relation
 import tidelog.store.store
 import tidelog.store.terms
@@ -19,6 +24,8 @@ from tidelog.engine.runner import Runner
 from tidelog.engine.transaction import Transaction
 from tidelog.machine.jit import _EntryPoint
 from tidelog.machine.work_lists import WorkLists
+from tidelog.store.kernel_arrays import KernelArrays
+from tidelog.store.queues import Queues
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.terms import Terms
@@ -28,14 +35,14 @@ GROWTH = [
     (Relation, "expect_different"),
     (Relation, "index_on"),
     (Relation, "add_counters"),
-    (Relation, "reserve_queue"),
+    (Queues, "reserve"),
     (Store, "new_relation"),
     (Store, "new_index"),
-    (Store, "grow_log"),
+    (KernelArrays, "grow_log"),
     (WorkLists, "_grow"),
-    (Store, "grow_frames"),
-    (Store, "grow_requests"),
-    (Store, "ensure_rules"),
+    (KernelArrays, "grow_frames"),
+    (KernelArrays, "grow_requests"),
+    (KernelArrays, "ensure_rules"),
     (Terms, "reserve"),
 ]
 PHASES = [(Runner, "run"), (Transaction, "collect"), (Runner, "check_limits"), (Runner, "_serve")]
@@ -117,6 +124,11 @@ def faulty_memory(
     trigger = Trigger(number, error)
     modules: tuple[ModuleType, ...] = (
         tidelog.machine.growth,
+        tidelog.store.fact_table,
+        tidelog.store.indexes,
+        tidelog.store.kernel_arrays,
+        tidelog.store.queues,
+        tidelog.store.records,
         tidelog.store.relation,
         tidelog.store.store,
         tidelog.store.terms,

@@ -32,11 +32,11 @@ from places import BY_HAND
 from soaking import seeds, soak_seconds
 from tidelog import KnowledgeBase, LimitError
 from tidelog.closures import directed
+from tidelog.engine.algorithm_names import MAINTENANCE
 from tidelog.engine.runner import Limits
 from tidelog.facts.results import Change
 from tidelog.live.settled_view import Snapshot
 from tidelog.machine.jit import JIT_DISABLED
-from tidelog.program.maintenance import MAINTENANCE
 
 # A soak goes as far as the oracle can; other runs have half a minute, in which plain Python does not come far.
 MOST_NODES = 5_000 if soak_seconds() else 75 if JIT_DISABLED else 1_500

@@ -31,7 +31,7 @@ from moments import Onlooker
 from places import BY_HAND
 from soaking import seeds, soak_seconds
 from tidelog.closures import directed
-from tidelog.program.maintenance import MAINTENANCE
+from tidelog.engine.algorithm_names import MAINTENANCE
 from ways import WAYS, Setting
 from ways_elsewhere import Elsewhere
 

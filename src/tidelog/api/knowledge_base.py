@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 import numpy as np
 
-from tidelog.api.prefixes import check_prefixes, held_by
 from tidelog.api.statistics import ListedRule, RuleStatistics, rule_statistics
 from tidelog.engine.engine import Engine
 from tidelog.engine.explicit import explicit_rows
@@ -25,37 +24,34 @@ from tidelog.errors import (
     CrossProductWarning,
     DataError,
     TidelogError,
-    UnknownRuleError,
     warn,
 )
 from tidelog.facts.arguments import check_function, check_limits, checked_commit, checked_facts, checked_text
 from tidelog.facts.encoding import check_arities_of, check_arity, encode_columns, encode_rows
 from tidelog.facts.loading import Deadline, LoadedRows
+from tidelog.facts.names import names_in_use
 from tidelog.facts.results import Answers, Change, Encoded, Facts, FactSet
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.display import MOST_ROWS, counted, html_table, more_text, rich_table
 from tidelog.language import (
-    display_predicate,
     parse_atom,
     parse_program,
     parse_query,
     parse_rules,
     render,
-    resolve_predicate,
 )
 from tidelog.language.checks import (
     MOST_ARGUMENTS,
     check_arities,
     check_query,
-    check_rule,
     foreign_functions,
     too_many_arguments,
 )
-from tidelog.language.identity import rule_key
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live.fully_dynamic import Live
 from tidelog.live.streams import AsyncStream, Stream, open_stream
 from tidelog.live.update_sources import UpdateMapping
+from tidelog.program.catalogue import Catalogue, RuleUpdate
 from tidelog.program.normal_form import unjoined_atoms
 from tidelog.runtime.base_lock import SettledLock
 from tidelog.runtime.signals import interruptible
@@ -71,6 +67,8 @@ if TYPE_CHECKING:
     from tidelog.storage.home import Home
 
 FactsByPredicate = Mapping[str, Any]
+
+NO_PROGRAM = Program()
 
 
 class KnowledgeBase:
@@ -93,9 +91,7 @@ class KnowledgeBase:
         self._engine = Engine(maintenance, Limits(max_facts, timeout), self._functions, modules)
         self._maintenance = maintenance
         self._modules = modules
-        self._prefixes: dict[str, str] = {}
-        self._arities: dict[str, int] = {}
-        self._keys: dict[object, list[int]] = {}
+        self._catalogue = Catalogue()
         self._lock = SettledLock(self._engine.store.readers)
         self._errors = 0
         self._commit: Mapping[str, str] = {}
@@ -106,9 +102,9 @@ class KnowledgeBase:
 
     def _load_program(self, text: str) -> None:
         program = parse_program(text)
-        self._prefixes.update(program.prefixes)
+        self._catalogue.declare(program.prefixes)
         with self._lock.working():
-            self._run(_rows_of_atoms(program.facts), {}, program.rules, ())
+            self._run(program.rows, {}, program.rules, ())
 
     # --- updates ------------------------------------------------------------------------------------------------------
 
@@ -127,32 +123,26 @@ class KnowledgeBase:
         with self._lock.working(), self._terms_if_it_succeeds():
             self._engine.reclaim_terms()  # Here too, since updates that fail may get no further.
             added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
-            program = interruptible(self._parse_rules, checked_text(add_rules, "add_rules"))
-            before = dict(self._prefixes)
-            self._prefixes.update(program.prefixes)
+            program = interruptible(self._parse_added, checked_text(add_rules, "add_rules"))
+            catalogue, before = self._catalogue, self._catalogue.prefixes
+            catalogue.declare(program.prefixes)
             try:
                 removing = checked_text(remove_rules, "remove_rules")
-                removed = parse_rules(removing, self._prefixes) if removing else ()
+                removed = parse_rules(removing, catalogue.prefixes) if removing else ()
                 return self._run(added, deleted, program.rules, removed, checked_commit(commit))
             except BaseException:
-                self._prefixes = before
+                catalogue.prefixes = before
                 raise
 
     def _update_facts(self, request: Request, commit: Mapping[str, str] | None = None) -> Change:
         """The same for facts that are encoded already; the caller has the lock."""
         with self._lock.working():
-            arities = dict(self._arities)
-            check_arities_of((request.add, request.delete), arities)
-            return self._apply(request, arities, checked_commit(commit))
+            update = RuleUpdate(dict(self._catalogue.arities))
+            check_arities_of((request.add, request.delete), update.arities)
+            return self._apply(request, update, checked_commit(commit))
 
-    def _parse_rules(self, text: str) -> Program:
-        if not text:
-            return Program()
-        program = parse_program(text, "<rules>", self._prefixes)
-        if program.facts or program.queries:
-            parse_rules(text, self._prefixes)  # refuses facts and queries, and says where they stand
-        check_prefixes(partial(held_by, self._engine), self._prefixes, dict(program.prefixes), text)
-        return program
+    def _parse_added(self, text: str) -> Program:
+        return self._catalogue.parse_added(text, partial(names_in_use, self._engine)) if text else NO_PROGRAM
 
     @overload
     def stream(self, updates: AsyncIterable[UpdateMapping], marking: bool = True) -> AsyncStream: ...
@@ -182,22 +172,22 @@ class KnowledgeBase:
         """Add the facts that a reader of `tidelog.formats` yields, in one update. Limits hold while they are read."""
         with self._lock.working(), self._terms_if_it_succeeds():
             self._engine.reclaim_terms()
-            arities = dict(self._arities)
+            update = RuleUpdate(dict(self._catalogue.arities))
             rows = LoadedRows(self._engine)
             watched = _interruptible(self._lock.watched(batches))
             for batch in Deadline(self._engine.limits.timeout).watched(watched):
-                predicate = self._resolve(batch.predicate)
-                known = arities.setdefault(predicate, len(batch.columns))
+                predicate = self._catalogue.resolve(batch.predicate)
+                known = update.arities.setdefault(predicate, len(batch.columns))
                 if known > MOST_ARGUMENTS:
-                    raise too_many_arguments(self._display(predicate), known)
+                    raise too_many_arguments(self._catalogue.display(predicate), known)
                 if known != len(batch.columns):
                     raise ArityError(
                         f"{batch.source}, line {batch.first_line}: {counted(len(batch.columns), 'column')}, but "
-                        f"`{self._display(predicate)}` has {counted(known, 'argument')}"
+                        f"`{self._catalogue.display(predicate)}` has {counted(known, 'argument')}"
                     )
                 encoded = encode_columns(self._engine.store.terms, batch.columns)
                 rows.take(predicate, encoded, f"{batch.source} from line {batch.first_line} on")
-            return self._apply(Request(add=rows.all()), arities)
+            return self._apply(Request(add=rows.all()), update)
 
     def _terms_if_it_succeeds(self) -> PassingTerms:
         """An update that fails leaves terms behind that nobody may need; the next one gives them back."""
@@ -215,23 +205,20 @@ class KnowledgeBase:
         removed: tuple[Rule, ...],
         commit: Mapping[str, str] | None = None,
     ) -> Change:
+        update = self._catalogue.check(rules, removed, self._functions.keys())
         for rule in rules:
-            check_rule(rule, frozenset(self._functions), self._prefixes)
             self._warn_of_cross_product(rule)
-        arities = check_arities(rules, self._arities, self._prefixes)
-        added_rows = self._encode(add, arities)
-        deleted_rows = self._encode(delete, arities)
-        numbers = self._numbers_of(removed)
-        fresh = self._new_rules(rules, numbers)
-        request = Request(deleted_rows, added_rows, tuple(numbers), tuple(fresh.values()))
-        return self._apply(request, arities, commit, list(fresh))
+        added_rows = self._encode(add, update.arities)
+        deleted_rows = self._encode(delete, update.arities)
+        request = Request(deleted_rows, added_rows, tuple(update.removed), tuple(update.added.values()))
+        return self._apply(request, update, commit)
 
     def _warn_of_cross_product(self, rule: Rule) -> None:
         unjoined = unjoined_atoms(rule)
         if unjoined is not None:
-            first, second = (render(atom, self._prefixes) for atom in unjoined)
+            first, second = (render(atom, self._catalogue.prefixes) for atom in unjoined)
             warn(
-                f"`{render(rule, self._prefixes)}` matches every {first} with every {second}: "
+                f"`{render(rule, self._catalogue.prefixes)}` matches every {first} with every {second}: "
                 "they have no variable in common",
                 CrossProductWarning,
             )
@@ -239,23 +226,21 @@ class KnowledgeBase:
     def _apply(
         self,
         request: Request,
-        arities: dict[str, int],
+        update: RuleUpdate,
         commit: Mapping[str, str] | None = None,
-        new_keys: list[object] | None = None,
     ) -> Change:
-        """Let the engine apply an update; `new_keys` are the keys of its new rules, where they are known."""
+        """Let the engine apply an update."""
         gone = tuple(map(self._engine.graph.rule, request.remove_rules))
         first_new = self._engine.graph.next_number
         settled: list[Change] = []
-        gone_keys = [rule_key(rule) for rule in gone]
-        if new_keys is None:
-            new_keys = [rule_key(rule) for rule in request.add_rules]
 
         def settle(outcome: Outcome) -> None:
             """All that may fail comes before the engine commits, and the journal comes last."""
             settled.append(self._change(outcome))
             if self._home is not None:
-                record = Record(request.add, request.delete, request.add_rules, gone, self._prefixes, commit or {})
+                record = Record(
+                    request.add, request.delete, request.add_rules, gone, self._catalogue.prefixes, commit or {}
+                )
                 self._home.record(record, self._engine.store.terms.table.decode)
 
         try:
@@ -263,64 +248,27 @@ class KnowledgeBase:
         except BrokenError as broken:
             self._lock.refuse(str(broken))
             raise
-        self._arities = arities
+        self._catalogue.commit(update, first_new)
         self._errors += outcome.errors
-        for key in gone_keys:
-            self._keys.pop(key, None)
-        for number, key in enumerate(new_keys, start=first_new):
-            self._keys.setdefault(key, []).append(number)
         self._commit = commit or self._commit
         return settled[0]
-
-    def _rule_keys(self) -> dict[object, list[int]]:
-        keys: dict[object, list[int]] = {}
-        for number, rule in self._engine.graph.rules.items():
-            keys.setdefault(rule_key(rule), []).append(number)
-        return keys
-
-    def _new_rules(self, rules: tuple[Rule, ...], removed: list[int]) -> dict[object, Rule]:
-        """The rules that are not there yet, by their keys: a rule said twice is one rule."""
-        fresh: dict[object, Rule] = {}
-        gone = frozenset(removed)
-        for rule in rules:
-            key = rule_key(rule)
-            if gone.issuperset(self._keys.get(key, ())):
-                fresh.setdefault(key, rule)
-        return fresh
-
-    def _numbers_of(self, rules: tuple[Rule, ...]) -> list[int]:
-        numbers: dict[int, None] = {}
-        for rule in rules:
-            found = self._keys.get(rule_key(rule))
-            if not found:
-                raise UnknownRuleError(
-                    f"there is no rule `{render(rule, self._prefixes)}`; `kb.rules` lists those that there are"
-                )
-            numbers.update(dict.fromkeys(found))
-        return list(numbers)
 
     def _change(self, outcome: Outcome) -> Change:
         added: dict[str, FactSet] = {}
         removed: dict[str, FactSet] = {}
         for source, target in ((outcome.added, added), (outcome.removed, removed)):
             for predicate, rows in source.items():
-                target[self._display(predicate)] = FactSet(self._engine.store.terms.table, rows)
+                target[self._catalogue.display(predicate)] = FactSet(self._engine.store.terms.table, rows)
         return Change(added, removed, outcome.work, outcome.errors)
 
     # --- encoding -----------------------------------------------------------------------------------------------------
-
-    def _resolve(self, name: str) -> str:
-        return resolve_predicate(name, self._prefixes)
-
-    def _display(self, predicate: str) -> str:
-        return display_predicate(predicate, self._prefixes)
 
     def _encode(self, facts: FactsByPredicate, arities: dict[str, int]) -> dict[str, Cells]:
         encoded: dict[str, Cells] = {}
         for name, rows in facts.items():
             if encoded:
-                self._engine.store.terms.breathe()
-            predicate, cells = self._resolve(name), self._encode_rows(name, rows)
+                self._engine.store.terms.between_blocks()
+            predicate, cells = self._catalogue.resolve(name), self._encode_rows(name, rows)
             if cells is None:
                 continue
             check_arity(arities, predicate, name, cells)
@@ -337,7 +285,7 @@ class KnowledgeBase:
     @property
     def prefixes(self) -> Mapping[str, str]:
         with self._lock:
-            return dict(self._prefixes)
+            return dict(self._catalogue.prefixes)
 
     @property
     def predicates(self) -> list[str]:
@@ -348,7 +296,7 @@ class KnowledgeBase:
     def _listed_predicates(self) -> list[str]:
         named = {name for name, relation in self._engine.store.named().items() if len(relation)}
         known = named | set(self._engine.graph.predicates)
-        return sorted(self._display(name) for name in known if not name.startswith("#"))
+        return sorted(self._catalogue.display(name) for name in known if not name.startswith("#"))
 
     @property
     def explicit_predicates(self) -> list[str]:
@@ -357,7 +305,7 @@ class KnowledgeBase:
             names = [name for name in self._engine.store.named() if not name.startswith("#")]
             relations = {name: self._engine.explicit_relation(name) for name in names}
             given = [name for name, relation in relations.items() if relation is not None and relation.explicit_count]
-            return sorted(map(self._display, given))
+            return sorted(map(self._catalogue.display, given))
 
     @property
     def errors(self) -> int:
@@ -391,7 +339,7 @@ class KnowledgeBase:
         explicit: bool,
     ) -> Facts:
         with self._lock:
-            predicate = self._resolve(name)
+            predicate = self._catalogue.resolve(name)
         store = self._engine.store
 
         def source() -> Relation | None:
@@ -399,7 +347,7 @@ class KnowledgeBase:
 
         def cells(relation: Relation | None, most: int | None) -> Cells:
             if relation is None:
-                return np.empty((0, self._arities.get(predicate, 0)), np.int32)
+                return np.empty((0, self._catalogue.arities.get(predicate, 0)), np.int32)
             if most is not None and relation.closure is not None:
                 return first_pairs(relation.closure, most)
             return rows(relation)[:most]
@@ -420,7 +368,7 @@ class KnowledgeBase:
 
     def _holds(self, predicate: str, row: Row, explicit: bool = False) -> bool:
         with self._lock:
-            if len(row) != self._arities.get(predicate, -1):
+            if len(row) != self._catalogue.arities.get(predicate, -1):
                 return False
             with self._terms_for_a_question():
                 try:
@@ -456,17 +404,17 @@ class KnowledgeBase:
     def rule_statistics(self) -> list[RuleStatistics]:
         """For each rule, what it has done and how long it took; see `RuleStatistics` for what is measured."""
         with self._lock:
-            return rule_statistics(self._engine, self._prefixes)
+            return rule_statistics(self._engine, self._catalogue.prefixes)
 
     def __contains__(self, fact: object) -> bool:
         if not isinstance(fact, str):
             return False
         with self._lock:
             atom = self._ground_atom(fact)
-            return self._holds(atom.predicate, _row(atom))
+            return self._holds(atom.predicate, atom.row)
 
     def _ground_atom(self, text: str) -> Atom:
-        atom = parse_atom(checked_text(text, "fact"), self._prefixes)
+        atom = parse_atom(checked_text(text, "fact"), self._catalogue.prefixes)
         if not all(isinstance(term, Constant) for term in atom.arguments):
             raise TidelogError(
                 f"`{text}` is no fact: it has variables or expressions; a query such as `?- {text}.` asks for all"
@@ -476,9 +424,9 @@ class KnowledgeBase:
     def query(self, text: str) -> Answers:
         """The answers of a query over the materialisation."""
         with self._lock.working(), self._terms_for_a_question():
-            query = interruptible(parse_query, checked_text(text, "text"), self._prefixes)
-            check_query(query, frozenset(self._functions), self._prefixes)
-            check_arities([query], self._arities, self._prefixes)
+            query = interruptible(parse_query, checked_text(text, "text"), self._catalogue.prefixes)
+            check_query(query, self._functions.keys(), self._catalogue.prefixes)
+            check_arities([query], self._catalogue.arities, self._catalogue.prefixes)
             names, cells, errors = run_query(self._engine, query)
             self._errors += errors
             return Answers(names, Encoded(cells, self._engine.store.terms.table))
@@ -508,14 +456,14 @@ class KnowledgeBase:
         if self._explains is None:
             from tidelog.explain.explainer import Explainer
 
-            self._explains = Explainer(self._engine, lambda: self._prefixes)
+            self._explains = Explainer(self._engine, lambda: self._catalogue.prefixes)
         return self._explains
 
     def _cells_of(self, atom: Atom) -> Cells | None:
         """The terms of a fact; None where its predicate is not known with that many arguments."""
-        if self._arities.get(atom.predicate) != atom.arity:
+        if self._catalogue.arities.get(atom.predicate) != atom.arity:
             return None
-        return self._encode_row(_row(atom))
+        return self._encode_row(atom.row)
 
     def _encode_row(self, row: Row) -> Cells:
         return self._engine.store.terms.encode_values(row) if row else np.empty(0, np.int32)
@@ -597,14 +545,3 @@ def _interruptible(batches: Iterable[FactBatch]) -> Iterator[FactBatch]:
     reader = iter(batches)
     while (batch := interruptible(next, reader, None)) is not None:
         yield batch
-
-
-def _row(atom: Atom) -> Row:
-    return tuple(term.value for term in atom.arguments if isinstance(term, Constant))
-
-
-def _rows_of_atoms(atoms: Iterable[Atom]) -> dict[str, list[Row]]:
-    rows: dict[str, list[Row]] = {}
-    for atom in atoms:
-        rows.setdefault(atom.predicate, []).append(_row(atom))
-    return rows

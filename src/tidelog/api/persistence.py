@@ -18,7 +18,8 @@ from tidelog.errors import StorageError, TidelogError
 from tidelog.facts.arguments import check_folder
 from tidelog.facts.encoding import check_arities_of
 from tidelog.facts.results import Change
-from tidelog.language.checks import check_arities, check_rule, foreign_functions
+from tidelog.language.checks import foreign_functions
+from tidelog.program.catalogue import Catalogue
 from tidelog.storage.home import Home, read_image, save_image, warn_of_functions
 from tidelog.storage.journal_record import Record, from_json
 
@@ -46,9 +47,8 @@ def open_folder(
 ) -> KnowledgeBase:
     """A knowledge base as it was saved, and all updates of its journal after that."""
     check_folder(folder)
-    home = Home(folder) if journal else None
+    home, image, payloads = Home.open(folder) if journal else (None, *read_image(folder))
     try:
-        image, payloads = (home.image, home.payloads) if home else read_image(folder)
         kb = _restored(kind, folder, image, functions)
         _replay(kb, payloads, folder, on_replay)
     except BaseException:
@@ -56,7 +56,7 @@ def open_folder(
             home.close()
         raise
     if home is not None:
-        home.begin(kb._prefixes)
+        home.begin(kb._catalogue.prefixes)
         kb._home = home
     if kb.missing_functions:
         warn_of_functions(kb.missing_functions)
@@ -72,7 +72,8 @@ def image_of(kb: KnowledgeBase) -> Image:
         "max_facts": limits.max_facts,
         "timeout": limits.timeout,
     }
-    return image_of_engine(kb._engine, options, kb._prefixes, kb._arities, kb._errors, kb._commit)
+    catalogue = kb._catalogue
+    return image_of_engine(kb._engine, options, catalogue.prefixes, catalogue.arities, kb._errors, kb._commit)
 
 
 def _restored(
@@ -84,11 +85,10 @@ def _restored(
     for name, function in functions.items():
         kb.register(name, function)
     with _misfits(folder):
-        kb._arities = restore_engine(kb._engine, image)
-    kb._prefixes = dict(image.prefixes)
+        arities = restore_engine(kb._engine, image)
+    kb._catalogue = Catalogue(image.prefixes, arities, kb._engine.graph.rules)
     kb._errors = min(image.errors, MOST_COUNTED)
     kb._commit = image.commit
-    kb._keys = kb._rule_keys()
     return kb
 
 
@@ -124,10 +124,8 @@ def _replay(kb: KnowledgeBase, payloads: Iterable[bytes], folder: Path, on_repla
 
 
 def _apply_again(kb: KnowledgeBase, record: Record) -> Change:
-    kb._prefixes.update(record.prefixes)
-    for rule in record.add_rules:
-        check_rule(rule, foreign_functions((rule,)), kb._prefixes)
-    arities = check_arities(record.add_rules, kb._arities, kb._prefixes)
-    check_arities_of((record.add, record.delete), arities)
-    removed = tuple(kb._numbers_of(record.remove_rules))
-    return kb._apply(Request(record.delete, record.add, removed, record.add_rules), arities, record.commit)
+    kb._catalogue.declare(record.prefixes.items())
+    update = kb._catalogue.check(record.add_rules, record.remove_rules, foreign_functions(record.add_rules))
+    check_arities_of((record.add, record.delete), update.arities)
+    request = Request(record.delete, record.add, tuple(update.removed), tuple(update.added.values()))
+    return kb._apply(request, update, record.commit)

@@ -67,7 +67,7 @@ def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> list[RuleSta
 
 
 def _applications(engine: Engine, number: int) -> int:
-    return _entry(engine.store.rule_work, number)
+    return _entry(engine.store.arrays.rule_work, number)
 
 
 def _entry(by_rule: npt.NDArray[np.int64], number: int) -> int:
@@ -77,19 +77,19 @@ def _entry(by_rule: npt.NDArray[np.int64], number: int) -> int:
 def _times(engine: Engine, component: Component) -> tuple[float, int]:
     """The seconds of a component, and how long all joins of its rules ran."""
     seconds = sum(engine.seconds.get(predicate, 0.0) for predicate in component.predicates)
-    return seconds, sum(_entry(engine.store.rule_time, number) for number in component.rules)
+    return seconds, sum(_entry(engine.store.arrays.rule_time, number) for number in component.rules)
 
 
 def _share(engine: Engine, component: Component, number: int, seconds: float, total: int) -> float:
     """The part of its component's time that goes to a rule."""
-    return seconds * _entry(engine.store.rule_time, number) / total if total else seconds / len(component.rules)
+    return seconds * _entry(engine.store.arrays.rule_time, number) / total if total else seconds / len(component.rules)
 
 
 def _facts(engine: Engine, component: Component, predicate: str, number: int) -> int:
     closure = engine.closures.get(predicate)
     if closure is not None and number in closure.module.rules:
         return _pairs(engine, closure, component, number)
-    return _entry(engine.store.rule_facts, number)
+    return _entry(engine.store.arrays.rule_facts, number)
 
 
 def _pairs(engine: Engine, closure: ClosureNode, component: Component, number: int) -> int:

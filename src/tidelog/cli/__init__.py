@@ -1,4 +1,4 @@
-"""The command line.
+"""The command line and the shell.
 
 Knows: arguments, exit codes, terminals. Must not know: how anything is evaluated.
 """

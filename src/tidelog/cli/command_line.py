@@ -1,7 +1,7 @@
-"""The command line: what each command takes, and how everything that goes wrong ends in one message and an exit code.
+"""The command line: the arguments of each command, and how every failure ends in one message and an exit code.
 
 0 is success, 2 a bad program, bad data or bad usage, 130 an interruption. What a command does is in
-`tidelog.cli.commands`, which is imported only once a command runs: `tidelog --help` answers at once.
+`tidelog.cli.commands`, which is imported only when a command runs, so that `tidelog --help` answers at once.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
-from tidelog.cli.output import OutputError, open_closed_streams, output_told
+from tidelog.cli.terminal import OutputError, checked_output, open_closed_streams
+from tidelog.engine.algorithm_names import MAINTENANCE
 from tidelog.errors import TidelogError
-from tidelog.program.maintenance import MAINTENANCE
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 SUCCESS, FAILURE, INTERRUPTED = 0, 2, 130
+_COMMANDS = "tidelog.cli.commands"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,22 +31,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _show_warning
         try:
-            with output_told():
+            with checked_output():
                 options = _parser().parse_args(argv)
-                return _command(options.command)(options)
+                command: Callable[[argparse.Namespace], int] = getattr(import_module(_COMMANDS), options.command)
+                return command(options)
         except (TidelogError, OutputError) as error:
             return _fail(str(error))
         except KeyboardInterrupt:
             return INTERRUPTED
         except BrokenPipeError:
-            return SUCCESS  # The reader has seen enough.
+            return SUCCESS  # The reader has left.
         except MemoryError:
             return _fail("out of memory; give --max-facts to stop a rule that runs away, or use --engine spark")
-
-
-def _command(name: str) -> Callable[[argparse.Namespace], int]:
-    command: Callable[[argparse.Namespace], int] = getattr(import_module("tidelog.cli.commands"), name)
-    return command
 
 
 def _fail(message: str) -> int:
@@ -69,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """`--version`, which looks the version up only when asked."""
+    """`--version`, which looks up the version only when it is used."""
 
     def __init__(self, option_strings: Sequence[str], dest: str) -> None:
         super().__init__(option_strings, dest, nargs=0, help="show the version and exit")
@@ -94,13 +91,13 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_engine_options(parser: argparse.ArgumentParser) -> None:
-    """What every command that materialises a program takes."""
+    """The options of every command that materialises a program."""
     parser.add_argument("--facts", metavar="DIR", help="a folder of facts: a CSV, TSV, Parquet, JSONL or RDF file each")
     parser.add_argument("--header", action="store_true", help="the first line of CSV and TSV files names the columns")
     parser.add_argument("--maintenance", choices=MAINTENANCE, default="auto", help="the algorithm (default: auto)")
     parser.add_argument("--no-modules", action="store_true", help="evaluate closures like any other rules")
-    parser.add_argument("--max-facts", type=_positive(int), metavar="N", help="give up beyond so many facts")
-    parser.add_argument("--timeout", type=_positive(float), metavar="SECONDS", help="give up after so long")
+    parser.add_argument("--max-facts", type=_positive(int), metavar="N", help="give up beyond this many facts")
+    parser.add_argument("--timeout", type=_positive(float), metavar="SECONDS", help="give up after this time")
 
 
 def _positive(number: type[int] | type[float]) -> Callable[[str], float]:
@@ -171,16 +168,16 @@ def _add_shell(commands: Commands) -> None:
 def _add_pipeline(commands: Commands) -> None:
     parser = _add_command(commands, "pipeline", "pipeline", "the Spark pipeline")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    run = actions.add_parser("run", help="read, encode, materialise, maintain and publish as a file says")
-    run.add_argument("config", metavar="CONFIG", help="the file that describes the pipeline")
-    _add_master(run)
-    stream = actions.add_parser("stream", help="keep a materialisation true under the stream that a file describes")
-    stream.add_argument("config", metavar="CONFIG", help="the file that describes the pipeline and its stream")
-    _add_master(stream)
-    stream.set_defaults(command="pipeline_stream")
-    status = actions.add_parser("status", help="show what a stream does: rates, latency, backlog, work")
-    status.add_argument("config", metavar="CONFIG", help="the file that describes the stream")
-    status.set_defaults(command="pipeline_status")
+    for name, command, description, subject in (
+        ("run", "pipeline", "read, encode, materialise, maintain and publish as a file says", "the pipeline"),
+        ("stream", "pipeline_stream", "maintain a materialisation under a stream", "the pipeline and its stream"),
+        ("status", "pipeline_status", "show what a stream does: rates, latency, backlog, work", "the stream"),
+    ):
+        action = actions.add_parser(name, help=description)
+        action.add_argument("config", metavar="CONFIG", help=f"the file that describes {subject}")
+        action.set_defaults(command=command)
+        if name != "status":
+            _add_master(action)
 
 
 def _add_master(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tidelog.cli.console import answer_lines, plan_lines
-from tidelog.cli.progress import reading, working
+from tidelog.cli.terminal import reading, working
 from tidelog.cli.update_feed import Feed
 from tidelog.errors import ArityError, DataError, ParseError, StratificationError, UnknownRuleError, UnsafeRuleError
 from tidelog.formats import change_to_json, open_updates, read_facts, sorted_columns, total_bytes, write_facts
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 def read_program(path: str) -> tuple[str, Program]:
-    """The text of a program and what it says; its queries are checked before any work is done for them."""
+    """The text of a program and its syntax tree; queries are checked before any work is done for them."""
     source, text = _read_text(path)
     program = parse_program(text, source)
     prefixes = dict(program.prefixes)
-    with _told_of(source):
+    with _errors_in(source):
         check_arities([*program.facts, *program.rules, *program.queries], {}, prefixes)
         for query in program.queries:
             check_query(query, prefixes=prefixes)
@@ -42,7 +42,7 @@ def read_program(path: str) -> tuple[str, Program]:
 
 
 def _read_text(path: str) -> tuple[str, str]:
-    """How a file is called in messages, and what it holds."""
+    """The name of a file in messages, and its content."""
     source = _name_of(path)
     with failures_told(source):
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
@@ -50,13 +50,13 @@ def _read_text(path: str) -> tuple[str, str]:
 
 
 def _name_of(path: str | None) -> str:
-    """How a program is called in messages."""
+    """The name of a program in messages."""
     return "<standard input>" if path == "-" else path or "<program>"
 
 
 @contextmanager
-def _told_of(source: str) -> Iterator[None]:
-    """Errors about a program begin with its file, as those of the parser do."""
+def _errors_in(source: str) -> Iterator[None]:
+    """Begin errors about a program with its file, as those of the parser do."""
     try:
         yield
     except (ArityError, StratificationError, UnsafeRuleError) as error:
@@ -69,7 +69,7 @@ def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
     """A knowledge base of a program's text and a folder of facts, as the options say."""
     from tidelog.api.knowledge_base import KnowledgeBase
 
-    with working("materialising"), _told_of(_name_of(options.program)):
+    with working("materialising"), _errors_in(_name_of(options.program)):
         kb = KnowledgeBase(
             text,
             maintenance=options.maintenance,
@@ -78,22 +78,20 @@ def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
             timeout=options.timeout,
         )
     if options.facts:
-        load_facts(kb, options.facts, options.header)
+        with reading(options.facts, total_bytes(options.facts)) as on_bytes:
+            kb.load(read_facts(options.facts, options.header, on_bytes))
     return kb
 
 
-def load_facts(kb: KnowledgeBase, folder: str, header: bool) -> None:
-    """Load a folder of facts in one update."""
-    with reading(folder, total_bytes(folder)) as on_bytes:
-        kb.load(read_facts(folder, header, on_bytes))
-
-
-def warn_of_misspellings(kb: KnowledgeBase, program: Program) -> None:
-    """Say where a rule or query asks for a predicate that is nearly named like one that there is."""
+def _materialised(options: Namespace) -> tuple[KnowledgeBase, Program]:
+    """The knowledge base of a program, with a warning for each name that looks like a misspelling of another."""
+    text, program = read_program(options.program)
+    kb = open_knowledge_base(options, text)
     prefixes = dict(program.prefixes)
     given = [resolve_predicate(name, prefixes) for name in kb.explicit_predicates]
     for warning in suggest(program.rules, given, program.queries, prefixes):
         warnings.warn(warning, stacklevel=2)
+    return kb, program
 
 
 # ── run ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,18 +104,15 @@ def run(options: Namespace) -> int:
     from tidelog.machine.jit import working_time
 
     started, began = time.perf_counter(), working_time()
-    text, program = read_program(options.program)
-    kb = open_knowledge_base(options, text)
-    warn_of_misspellings(kb, program)
-    materialised = time.perf_counter()
-    worked = working_time() - began
+    kb, program = _materialised(options)
+    seconds, worked = time.perf_counter() - started, working_time() - began
     if options.explain_plan:
         _print_plans(kb, program)
     _print_answers(kb, program)
     if options.out:
         _write_derived(kb, program, options.out, options.format)
     if options.stats:
-        _print_statistics(kb, materialised - started, worked)
+        _print_statistics(kb, seconds, worked)
     elif not (options.out or program.queries or options.explain_plan):
         print(
             f"{counted(len(kb), 'fact')} in all. Ask for some with `?- …` in the program, or write them with --out.",
@@ -128,7 +123,7 @@ def run(options: Namespace) -> int:
 
 
 def tell_of_errors(errors: int) -> None:
-    """Never silent: a match that fails in an expression is left out, and the user is told."""
+    """Tell the user of rule instances that failed in an expression and were left out."""
     if errors:
         failed = counted(errors, "rule instance")
         print(f"note: {failed} failed because an expression had no value, such as a division by zero", file=sys.stderr)
@@ -148,7 +143,7 @@ def _write_derived(kb: KnowledgeBase, program: Program, folder: str, format: str
             facts = kb.facts(predicate)
             columns = [column.chunk(0) for column in facts.to_arrow().columns]
             batches = [sorted_columns(columns)] if len(facts) else []
-            # Triples need the IRI itself; elsewhere the name as people read it.
+            # Triples need the IRI itself; other formats get the name as people read it.
             name = predicate if format == "nt" else display_predicate(predicate, prefixes)
             write_facts(folder, name, batches, format)
 
@@ -175,9 +170,7 @@ def _print_plans(kb: KnowledgeBase, program: Program) -> None:
 
 def stream(options: Namespace) -> int:
     """`tidelog stream`"""
-    text, program = read_program(options.program)
-    kb = open_knowledge_base(options, text)
-    warn_of_misspellings(kb, program)
+    kb, _ = _materialised(options)
     with _output(options.out) as out:
         updates = open_updates(options.updates)
         feed = Feed(updates, go_on=options.on_error == "continue", live=options.updates == "-")
@@ -202,9 +195,7 @@ def _output(path: str | None) -> Iterator[IO[str]]:
 
 def explain(options: Namespace) -> int:
     """`tidelog explain`"""
-    text, program = read_program(options.program)
-    kb = open_knowledge_base(options, text)
-    warn_of_misspellings(kb, program)
+    kb, _ = _materialised(options)
     proof = kb.explain(options.fact)
     print(proof if proof is not None else kb.why_not(options.fact))
     return 0
@@ -218,12 +209,12 @@ def graph(options: Namespace) -> int:
 
     _, program = read_program(options.program)
     prefixes = dict(program.prefixes)
-    with _told_of(_name_of(options.program)):
+    with _errors_in(_name_of(options.program)):
         arities = _checked_arities(program.facts, program.rules, {}, prefixes)
         rules = RuleGraph(program.rules)
     if options.if_added or options.if_removed:
         added = _rules_of_option("--if-added", options.if_added, prefixes)
-        with _told_of("--if-added"):
+        with _errors_in("--if-added"):
             _checked_arities((), added, arities, prefixes)
         removed = _rules_of_option("--if-removed", options.if_removed, prefixes)
         known = set(map(rule_key, rules.rules.values()))
@@ -240,7 +231,7 @@ def graph(options: Namespace) -> int:
 def _checked_arities(
     facts: tuple[Atom, ...], rules: tuple[Rule, ...], arities: Mapping[str, int], prefixes: Mapping[str, str]
 ) -> dict[str, int]:
-    """The arities of all predicates, where an update would take the rules. Functions may be registered elsewhere."""
+    """The arities of all predicates, if an update would accept the rules. Functions may be registered elsewhere."""
     functions = foreign_functions(rules)
     for rule in rules:
         check_rule(rule, functions, prefixes)
@@ -248,7 +239,7 @@ def _checked_arities(
 
 
 def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple[Rule, ...]:
-    """The rules of a file, or those that stand on the command line."""
+    """The rules of a file, or rules given on the command line."""
     if not value or ":-" in value or (value.rstrip().endswith(".") and not Path(value).exists()):
         return parse_rules(value, prefixes, option)
     source, text = _read_text(value)
@@ -256,7 +247,7 @@ def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple
 
 
 def _number(graph: RuleGraph, wanted: Rule) -> int:
-    """The number of a rule, which may have other names of variables."""
+    """The number of a rule, whose variables may have other names."""
     key = rule_key(wanted)
     for number, rule in graph.rules.items():
         if rule_key(rule) == key:
@@ -300,7 +291,7 @@ def _spark(module: str, function: str, *arguments: Any) -> int:
 
 
 def _delegate(module: str, function: str, extra: str, *arguments: Any) -> int:
-    """Call a part of tidelog that needs packages of its own, which may not be installed."""
+    """Call a part of tidelog that needs extra packages, which may not be installed."""
     try:
         called = getattr(import_module(module), function)
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""What commands and the shell print: answers, facts, changes, statistics and plans as text."""
+"""What commands and the shell print: answers, facts, changes and plans as text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from tidelog.program.normal_form import normalise
 from tidelog.program.plan import Pivot, Start, make_plan
 from tidelog.values import Row, Value
 
-
-def value_text(value: Value, prefixes: Mapping[str, str]) -> str:
-    """A constant as the language writes it."""
-    return render(Constant(value), prefixes)
+MOST_FACTS = 20
 
 
 def fact_text(predicate: str, row: Row, prefixes: Mapping[str, str]) -> str:
@@ -29,38 +26,36 @@ def answer_lines(query: Query, answers: Iterable[Mapping[str, Value]], prefixes:
     """The query, then a line for each answer in ascending order, or `no`; `yes` where it asks for no variable."""
     yield render(query, prefixes)
     found = sorted(answers, key=lambda answer: [sort_key(value) for value in answer.values()])
-    # Answers name `?x` as `x`; print it as it was written.
+    # In answers, `?x` is `x`; print it as it was written.
     written = {variable.name for item in query.body for variable in variables(item)}
     if not found:
         yield "no"
     for answer in found:
         names = (name if name in written else f"?{name}" for name in answer)
-        cells = (f"{name} = {value_text(value, prefixes)}" for name, value in zip(names, answer.values(), strict=True))
-        yield ", ".join(cells) or "yes"
+        values = (render(Constant(value), prefixes) for value in answer.values())
+        yield ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True)) or "yes"
 
 
 def change_lines(
-    added: Mapping[str, Iterable[Row]],
-    removed: Mapping[str, Iterable[Row]],
-    prefixes: Mapping[str, str],
-    most: int = 20,
+    added: Mapping[str, Iterable[Row]], removed: Mapping[str, Iterable[Row]], prefixes: Mapping[str, str]
 ) -> Iterator[str]:
-    """The facts that appeared and vanished, the first ones of them where there are many."""
+    """The facts that appeared and vanished; where there are many, the first ones."""
     for sign, facts in (("+", added), ("-", removed)):
         total = 0
         for predicate in sorted(facts):
             for row in sorted_rows(facts[predicate]):
                 total += 1
-                if total <= most:
+                if total <= MOST_FACTS:
                     yield f"{sign} {fact_text(predicate, row, prefixes)}"
-        if total > most:
-            yield f"{sign} … {total - most:,} more"
+        if total > MOST_FACTS:
+            yield f"{sign} … {total - MOST_FACTS:,} more"
 
 
 def plan_lines(graph: RuleGraph, count: Callable[[str], int], prefixes: Mapping[str, str]) -> Iterator[str]:
-    """How rules are evaluated, a component after those that it reads: closures by name, other rules by their plans.
+    """How rules are evaluated, each component after those that it reads: closures by name, other rules by their plans.
 
-    `count` gives the number of facts of a predicate, by which atoms are ordered."""
+    `count` gives the number of facts of a predicate, by which atoms are ordered.
+    """
     for component in graph.components_in_order():
         names = ", ".join(display_predicate(predicate, prefixes) for predicate in component.predicates)
         yield f"{names} ({'recursive' if component.recursive else 'not recursive'})"
@@ -69,9 +64,8 @@ def plan_lines(graph: RuleGraph, count: Callable[[str], int], prefixes: Mapping[
         if module is not None:
             yield f"  {module.kind} closure of rules {', '.join(map(str, closed))}"
         for number in component.rules:
-            if number in closed:
-                continue
-            yield from _rule_plans(number, graph.rule(number), component, count, prefixes)
+            if number not in closed:
+                yield from _rule_plans(number, graph.rule(number), component, count, prefixes)
 
 
 def _rule_plans(

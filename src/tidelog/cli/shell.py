@@ -1,7 +1,7 @@
 """`tidelog shell`: facts, rules and queries as they are typed, and what follows from them.
 
 A statement may span lines and ends with its dot. A line that begins with a colon and a word is a command. An error is
-told and changes nothing; the shell goes on.
+shown and changes nothing; the shell goes on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidelog.formats import read_facts, read_file, sorted_rows
 from tidelog.formats.byte_files import failures_told
 from tidelog.formats.display import counted
 from tidelog.language import is_unfinished, parse_program, render
-from tidelog.language.syntax import Atom, Constant, Program
+from tidelog.language.syntax import Atom, Program
 from tidelog.values import Row
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ _COMMAND = re.compile(r"\s*:(\w+)(?:\s+(.*?))?\s*", re.DOTALL)
 
 
 class Leave(Exception):
-    """The user has had enough."""
+    """The user leaves the shell."""
 
 
 class Shell:
-    """Executes what is typed on a knowledge base, and yields the lines to print."""
+    """Executes statements and commands on a knowledge base, and yields the lines to print."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self.kb = kb
@@ -64,7 +64,7 @@ class Shell:
         return self.kb.prefixes
 
     def execute(self, text: str) -> Iterator[str]:
-        """Do what a statement or a command says; raises `TidelogError` where it cannot, and `Leave` at the end."""
+        """Execute a statement or a command; raises `TidelogError` where it fails, and `Leave` at the end."""
         command = _COMMAND.fullmatch(text)
         if command is None:
             yield from self._take(parse_program(text, "<shell>", self.prefixes))
@@ -72,7 +72,7 @@ class Shell:
         name, argument = command[1], command[2] or ""
         if name not in _COMMANDS:
             raise TidelogError(f"there is no command :{name}; :help lists them")
-        yield from _COMMANDS[name](self, argument)
+        yield from getattr(self, f"_do_{name}")(argument)
 
     def _take(self, program: Program) -> Iterator[str]:
         rules = [f"@prefix {name}: <{namespace}> ." for name, namespace in program.prefixes]
@@ -87,7 +87,7 @@ class Shell:
         if change.errors:
             yield f"{counted(change.errors, 'rule instance')} failed because an expression had no value"
 
-    def _delete(self, text: str) -> Iterator[str]:
+    def _do_delete(self, text: str) -> Iterator[str]:
         program = parse_program(_with_dot(text), "<shell>", self.prefixes)
         if program.rules:
             raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`; rules go with :remove")
@@ -95,14 +95,14 @@ class Shell:
             raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`")
         return self._changed(self.kb.update(delete=_rows(program.facts)))
 
-    def _remove(self, text: str) -> Iterator[str]:
+    def _do_remove(self, text: str) -> Iterator[str]:
         return self._changed(self.kb.remove_rules(_with_dot(text)))
 
-    def _explain(self, text: str) -> Iterator[str]:
+    def _do_explain(self, text: str) -> Iterator[str]:
         proof = self.kb.explain(text.removesuffix("."))
         yield str(proof if proof is not None else self.kb.why_not(text.removesuffix(".")))
 
-    def _load(self, argument: str) -> Iterator[str]:
+    def _do_load(self, argument: str) -> Iterator[str]:
         path = _path("load", argument, "FILE")
         if path.suffix == ".dlog":
             from tidelog.cli.commands import read_program
@@ -110,50 +110,39 @@ class Shell:
             return self._take(read_program(str(path))[1])
         return self._changed(self.kb.load(read_facts(path) if path.is_dir() else read_file(path)))
 
-    def _rules(self, _: str) -> Iterator[str]:
+    def _do_rules(self, _: str) -> Iterator[str]:
         return iter([str(rule) for rule in self.kb.rules])
 
-    def _facts(self, argument: str) -> Iterator[str]:
+    def _do_facts(self, argument: str) -> Iterator[str]:
         for predicate in [argument] if argument else sorted(self.kb.predicates):
             for row in sorted_rows(self.kb.facts(predicate)):
                 yield fact_text(predicate, row, self.prefixes) + "."
 
-    def _predicates(self, _: str) -> Iterator[str]:
+    def _do_predicates(self, _: str) -> Iterator[str]:
         for predicate in sorted(self.kb.predicates):
             yield f"{predicate}  {len(self.kb.facts(predicate)):,}"
 
-    def _save(self, argument: str) -> Iterator[str]:
+    def _do_save(self, argument: str) -> Iterator[str]:
         path = _path("save", argument, "FOLDER")
         self.kb.save(path)
         yield f"saved in {path}"
 
-    def _help(self, _: str) -> Iterator[str]:
+    def _do_help(self, _: str) -> Iterator[str]:
         return iter(HELP.splitlines())
 
-    def _quit(self, _: str) -> Iterator[str]:
+    def _do_quit(self, _: str) -> Iterator[str]:
         raise Leave
 
+    _do_exit = _do_quit
 
-_COMMANDS: Mapping[str, Callable[[Shell, str], Iterator[str]]] = {
-    "delete": Shell._delete,
-    "exit": Shell._quit,
-    "explain": Shell._explain,
-    "facts": Shell._facts,
-    "help": Shell._help,
-    "load": Shell._load,
-    "predicates": Shell._predicates,
-    "quit": Shell._quit,
-    "remove": Shell._remove,
-    "rules": Shell._rules,
-    "save": Shell._save,
-}
+
+_COMMANDS = sorted(name.removeprefix("_do_") for name in vars(Shell) if name.startswith("_do_"))
 
 
 def _rows(facts: Iterable[Atom]) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {}
     for atom in facts:
-        row = tuple(argument.value for argument in atom.arguments if isinstance(argument, Constant))
-        rows.setdefault(render(Atom(atom.predicate)).removesuffix("()"), []).append(row)
+        rows.setdefault(render(Atom(atom.predicate)).removesuffix("()"), []).append(atom.row)
     return rows
 
 
@@ -168,11 +157,11 @@ def _with_dot(text: str) -> str:
 
 
 def is_complete(text: str) -> bool:
-    """Whether a text can be executed: it is a command, or the language waits for no more of it."""
+    """Whether a text can be executed: it is a command, or holds complete statements."""
     return _COMMAND.fullmatch(text.split("\n", 1)[0]) is not None or not is_unfinished(text)
 
 
-# ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the session ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def interact(shell: Shell) -> int:
@@ -238,7 +227,7 @@ def _prompt(shell: Shell) -> Callable[[str], str]:
 
 
 def _history() -> Any:
-    """The history of earlier conversations; of this one alone where none can be kept."""
+    """The history of all sessions; of this one alone where no file can be kept."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tidelog"

@@ -1,7 +1,7 @@
-"""Updates on their way into `KnowledgeBase.stream`, changes on their way out, and what becomes of bad updates.
+"""Updates on their way into `KnowledgeBase.stream`, changes on their way out, and what happens to bad updates.
 
-Whether an update is bad shows when its line is read or when it is applied. Either way it is told with its place, and
-the updates after it go on or not, as the user wishes.
+An update turns out to be bad when its line is read or when it is applied. Either way the error names its place, and the
+stream goes on with the next update or stops, as the user wishes.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 class Feed:
-    """Updates of which bad ones are left out, if it is told to go on, or the first bad one ends the stream.
+    """Updates for a stream. Bad ones are left out where it is to go on; otherwise the first one ends the stream.
 
-    Those of a file are at hand: the stream always sees the next one, and its work is the same every time. Those of
-    live input are not: the stream looks whether the next one is there, and does not wait for it.
+    The updates of a file are available: the stream always sees the next one, so its work is the same every time. Those
+    of live input may not be: the stream checks whether the next one has arrived, and does not wait for it.
     """
 
     def __init__(self, updates: Iterable[Unread], go_on: bool, live: bool = False) -> None:
         self._updates = iter(updates)
         self._go_on = go_on
-        self._source = self._good() if live else _AtHand(self._good())
+        self._source = self._readable() if live else _Available(self._readable())
         self._places: deque[str] = deque()
         self._unreadable: TidelogError | None = None
 
     def changes(self, kb: KnowledgeBase, marking: bool) -> Iterator[Change]:
-        """One change per good update. Without `go_on`, the first error is raised once what comes before is answered."""
+        """One change per good update. Without `go_on`, the first error is raised after the changes before it."""
         stream = kb.stream(self._source, marking=marking)
         while True:
             try:
@@ -44,7 +44,7 @@ class Feed:
                 refused = TidelogError(f"{self._places.popleft()}: {error}")
                 if not self._go_on:
                     raise refused from None
-                _tell(refused)
+                _print_error(refused)
                 continue
             if change is None:
                 break
@@ -53,7 +53,7 @@ class Feed:
         if self._unreadable is not None:
             raise self._unreadable
 
-    def _good(self) -> Iterator[Update]:
+    def _readable(self) -> Iterator[Update]:
         """The updates that can be read."""
         while self._unreadable is None:
             try:
@@ -63,7 +63,7 @@ class Feed:
                 update = unread.read()
             except TidelogError as error:
                 if self._go_on:
-                    _tell(error)
+                    _print_error(error)
                 else:
                     self._unreadable = error
                 continue
@@ -71,12 +71,12 @@ class Feed:
             yield update
 
 
-def _tell(error: TidelogError) -> None:
+def _print_error(error: TidelogError) -> None:
     print(f"error: {error}", file=sys.stderr)
 
 
-class _AtHand(Queue[Any]):
-    """A queue that never makes one wait: its next update is read when it is asked for; None ends it."""
+class _Available(Queue[Any]):
+    """A queue that never waits: its next update is read when it is asked for; None ends it."""
 
     def __init__(self, updates: Iterator[Update]) -> None:
         super().__init__()

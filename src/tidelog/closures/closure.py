@@ -23,7 +23,7 @@ from tidelog.closures.history import History, Moment, Past, packed, unpacked
 from tidelog.closures.memory import Ints, Memory
 from tidelog.closures.readable import ReadableClosure, as_edges, located
 from tidelog.errors import TidelogError
-from tidelog.machine.growth import Breathe, no_breath
+from tidelog.machine.growth import Pause, no_pause
 from tidelog.machine.jit import address
 from tidelog.runtime.thread_locks import ThreadLock
 
@@ -60,7 +60,7 @@ class Closure(ReadableClosure):
         self._history = History(self._version)
         self._can_undo = False
         self._crowded = False
-        self.breathe: Breathe = no_breath  # between two kernels
+        self.breathe: Pause = no_pause  # between two kernels
         # Whoever changes the closure has it, and whoever reads what an earlier change did.
         self._lock = ThreadLock()
         self._changing = False
@@ -187,7 +187,7 @@ class Closure(ReadableClosure):
         return self._history.now
 
     @contextmanager
-    def at(self, moment: Moment, look: Breathe = no_breath) -> Iterator[Self]:
+    def at(self, moment: Moment, look: Pause = no_pause) -> Iterator[Self]:
         """The closure as it was at a moment, the change that led there being its last: itself, which nobody changes
         meanwhile, or a copy of what it was. While the copy is made, `look` may raise.
         """

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidelog.closures.memory import Ints
-from tidelog.machine.growth import Breathe, no_breath
-from tidelog.store.relation_parts import Cells
+from tidelog.machine.array_memory import Cells
+from tidelog.machine.growth import Pause, no_pause
 
 if TYPE_CHECKING:
     from tidelog.closures.closure import Closure
@@ -48,7 +48,7 @@ class ClosureChange:
         pairs = self.rows(added, self.count(added))
         return pairs[:, 0].copy(), pairs[:, 1].copy()
 
-    def rows(self, added: bool, most: int, look: Breathe = no_breath) -> Cells:
+    def rows(self, added: bool, most: int, look: Pause = no_pause) -> Cells:
         """The first pairs that appeared, or vanished; a row each. Between two pieces `look` may raise."""
         rows = np.empty((min(most, self.count(added)), 2), np.int32)
         if len(rows) == 0:

@@ -1,8 +1,8 @@
 """Aggregates: the groups of a rule such as `degree(X, count(Y)) :- edge(X, Y)`, and the values of each group.
 
-Groups live in a relation of their own and are maintained by touched groups: what changed below names the groups that
-may have changed, each of them is computed again from its matches, and only a value that differs is a change. A count
-needs no look at its matches: it moves by those that came and went. Each match of the whole body counts once.
+Groups lie in a relation of their own. What changed below names the groups that may have changed; each of these is
+computed again from its matches, and only a value that differs is a change. Counts do not even need their matches: they
+move by those that came and went. Each match of the whole body counts once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidelog.store.update_kernels import load_rows, set_membership
 
 FROM_GROUP = Pivot(Start.POSITIVE, 0)
 
-# Of a relation of which more than this share changed, most groups are touched: all are computed again.
+# Where more than this share of a relation changed, most groups are touched: all are computed again.
 LARGE_SHARE = 0.3
 LEAST_CHANGE = 100
 
@@ -106,7 +106,7 @@ class AggregateRule:
                 yield atom, delta
 
     def _is_large(self, atom: Atom, delta: Delta) -> bool:
-        """Whether so much of a relation changed that looking for the groups that it touches saves nothing."""
+        """Whether so much of a relation changed that looking for the touched groups saves nothing."""
         changed = delta.removed_count + delta.added_count
         return changed > LEAST_CHANGE and changed > LARGE_SHARE * len(self._store.relation(atom.predicate, 0))
 
@@ -118,12 +118,12 @@ class AggregateRule:
         self._replace(transaction, self._fold(transaction, rows), self.relation.rows())
 
     def withdraw(self, transaction: Transaction) -> None:
-        """The rule is gone: so are its groups."""
+        """The rule is gone, and so are its groups."""
         self._apply(transaction, self.relation.rows(), inside=False)
         transaction.collect([self.relation])
 
     def retire(self) -> None:
-        """Give the memory of its relations back: the rule is gone for good."""
+        """The rule is gone for good: give the memory of its relations back."""
         self._store.retire(self.relation)
         self._store.retire(self._touched)
 
@@ -151,7 +151,7 @@ class AggregateRule:
         return matches(transaction.runner, sets, plan, len(self._group), pivots)
 
     def _put_groups(self, *touched: Cells) -> None:
-        """Let `#touched` hold these groups, each once."""
+        """Let the relation of touched groups hold these, each once."""
         self._touched.clear()
         for groups in touched:
             self._touched.reserve(len(groups))
@@ -159,9 +159,7 @@ class AggregateRule:
             load_rows(self._store.machine, self._touched.number, address(groups), len(groups), F.IN | F.OLD)
 
     def _recounted(self, before: Cells, gone: Cells, come: Cells) -> Cells:
-        """Counts are their own memory: what a touched group counted, less the matches that went, and those that
-        came.
-        """
+        """What each touched group counted before, less the matches that went, plus those that came."""
         terms = self._store.terms
         counts = np.zeros(self._touched.count, np.int64)
         counted = terms.table.payloads[before[:, self._counted]]
@@ -171,7 +169,7 @@ class AggregateRule:
             counts += step * np.bincount(facts, minlength=len(counts))
         left = np.flatnonzero(counts)
         groups = self._touched.rows(left.astype(np.int32))
-        with self._store.alone():
+        with self._store.hooks.using_terms():
             values = terms.encode_numbers(counts[left])
         return self._head_rows(groups, [values] * len(self.normal.aggregates))
 
@@ -180,23 +178,21 @@ class AggregateRule:
         columns = [self.normal.head.arguments.index(variable) for variable in self._group]
         return values[:, columns]
 
-    def _from_touched(self, transaction: Transaction, sets: Sets, plan: int, width: int) -> Cells:
-        pivots = np.arange(self._touched.count, dtype=np.int32)
-        return matches(transaction.runner, sets, plan, width, pivots)
-
     def _rows_of_groups(self, transaction: Transaction) -> Cells:
         """The matches of the touched groups: group and aggregated values."""
-        head = self._group + self._inputs
-        plan = self._offset("group", self._from_group, FROM_GROUP, head)
-        return self._from_touched(transaction, HOLDING, plan, len(head))
+        return self._from_touched(transaction, HOLDING, "group", self._from_group, self._group + self._inputs)
 
     def _values_before(self, transaction: Transaction) -> Cells:
-        head = self._old_values.head.arguments
-        plan = self._offset("old", self._old_values, FROM_GROUP, head)
-        return self._from_touched(transaction, HELD, plan, len(head))
+        return self._from_touched(transaction, HELD, "old", self._old_values, self._old_values.head.arguments)
+
+    def _from_touched(
+        self, transaction: Transaction, sets: Sets, key: str, rule: NormalRule, head: tuple[Term, ...]
+    ) -> Cells:
+        plan = self._offset(key, rule, FROM_GROUP, head)
+        return matches(transaction.runner, sets, plan, len(head), np.arange(self._touched.count, dtype=np.int32))
 
     def _replace(self, transaction: Transaction, after: Cells, before: Cells) -> None:
-        """Let these rows stand in the place of those; only what differs is a change."""
+        """Put the rows in `after` in the place of those in `before`; only what differs is a change."""
         old, new = (self._store.find_facts(self.relation, rows) for rows in (before, after))
         self._apply(transaction, before[~np.isin(old, new)], inside=False)
         self._apply(transaction, after[~np.isin(new, old)], inside=True)
@@ -224,7 +220,7 @@ class AggregateRule:
         return self._head_rows(rows[starts, :width], values)[~failed]
 
     def _folded(self, term: Aggregate, column: Cells, starts: Integers) -> Cells:
-        with self._store.alone():
+        with self._store.hooks.using_terms():
             return fold(term.function, self._store.terms, column, starts, term.distinct)
 
     def _head_rows(self, groups: Cells, values: list[Cells]) -> Cells:
@@ -237,7 +233,7 @@ class AggregateRule:
             elif isinstance(term, Variable):
                 result[:, column] = groups[:, self._group.index(term)]
             else:
-                with self._store.alone():
+                with self._store.hooks.using_terms():
                     result[:, column] = self._store.terms.encode(term.value)  # type: ignore[union-attr]
         return result
 

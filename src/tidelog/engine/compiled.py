@@ -41,7 +41,7 @@ class CompiledRule:
         """Where the plan from this pivot lies in the code. It is made for the sizes that relations have now."""
         offset = self._offsets.get(pivot)
         if offset is None:
-            self._store.look()
+            self._store.hooks.before_plan()
             plan = make_plan(self.normal, pivot, self.own, self._store.estimate)
             self.plans[pivot] = plan
             before = self._store.code.size
@@ -51,7 +51,7 @@ class CompiledRule:
         return offset
 
     def forget_plans(self) -> None:
-        """What the rule reads lies elsewhere now, or the plans do."""
+        """Plans are out of date: what the rule reads has moved, or the code has."""
         self._offsets.clear()
         self.words = 0
         self.plans.clear()
@@ -162,10 +162,10 @@ class Node:
     def complete_tables(self) -> None:
         """From now on single facts of the component are looked for."""
         for relation in self.relations:
-            relation.complete_table()
+            relation.table.complete()
 
     def forget_plans(self) -> None:
-        """The plans of its rules lie elsewhere now."""
+        """The plans of its rules have moved."""
         self._rounds.clear()
         self._heads.clear()
 

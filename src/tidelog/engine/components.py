@@ -97,7 +97,7 @@ class Nodes:
             self._aggregates.pop(number, None)
 
     def forget_plans(self, predicate: str) -> None:
-        """The facts of a predicate lie elsewhere from now on: what reads or derives it is compiled again."""
+        """The facts of a predicate have moved: compile what reads or derives it again."""
         touched = (*self._graph.readers(predicate), *self._graph.producers(predicate))
         heads = tuple(dict.fromkeys(self._graph.rule(number).head.predicate for number in touched))
         for number in touched:

@@ -53,18 +53,18 @@ class Delta:
 
     __slots__ = ("_facts", "_list_facts", "come", "gone")
 
-    def __init__(self, gone: Rows, come: Rows, list_facts: Callable[[], Facts]) -> None:
+    def __init__(
+        self, gone: Rows, come: Rows, list_facts: Callable[[], Facts] | None, facts: Facts | None = None
+    ) -> None:
         self.gone = gone
         self.come = come
         self._list_facts = list_facts
-        self._facts: Facts | None = None
+        self._facts = facts
 
     @classmethod
     def of_facts(cls, relation: Relation, removed: Cells, added: Cells) -> Delta:
         """Facts that lie in records of the relation."""
-        delta = cls(rows_of(relation, removed), rows_of(relation, added), _never)
-        delta._facts = removed, added
-        return delta
+        return cls(rows_of(relation, removed), rows_of(relation, added), None, (removed, added))
 
     @classmethod
     def of_new_records(cls, relation: Relation, start: int, stop: int) -> Delta:
@@ -103,9 +103,6 @@ class Delta:
 
     def listed(self) -> Facts:
         if self._facts is None:
+            assert self._list_facts is not None
             self._facts = self._list_facts()
         return self._facts
-
-
-def _never() -> Facts:
-    raise AssertionError("the facts are known")

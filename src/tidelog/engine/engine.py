@@ -7,7 +7,7 @@ changed below for the components that read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -39,11 +39,11 @@ from tidelog.machine.jit import working_time
 from tidelog.program.graph import RuleGraph
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
-from tidelog.store.store import Store
+from tidelog.store.store import Store, UpdateHooks
 
 BROKEN = (
-    "memory was too short to take a failed update back, and this knowledge base is of no use any more; "
-    "open its folder again, where it is as before that update, or build it anew with more memory"
+    "there was not enough memory to take a failed update back, and this knowledge base can no longer be used; "
+    "open its folder again, where it is as it was before that update, or build it anew with more memory"
 )
 
 
@@ -151,7 +151,7 @@ class Engine:
         """Do what an update must find done."""
         if self.observer is not None:
             # An observer may look for any fact.
-            self.store.breathe = self.observer.between_pieces
+            self.store.hooks = UpdateHooks(self.observer.between_pieces)
             with self.observer.window:
                 self.store.complete_tables()
         self._unread.read()
@@ -172,10 +172,10 @@ class Engine:
         rules = RuleChanges(impact, gone, removed, tuple(self.nodes.aggregates_of(removed)))
         self._marks.forget()
         try:
-            # Kernels count what each rule does, whoever compiles it.
-            self.store.ensure_rules(self.graph.next_number)
-            # Nobody needs the former facts of predicates that are derived afresh as records, unless an observer knows
-            # them by their numbers.
+            # Kernels count the work of each rule by its number.
+            self.store.arrays.ensure_rules(self.graph.next_number)
+            # Predicates that are derived afresh do not need their former facts as records, unless an observer knows
+            # these by their numbers.
             afresh = set() if self.observer is not None else rules.unread_heads()
             self.closures.leave(self.graph, rules.heads, afresh, partial(self.limits.check_time, began))
         except BaseException:
@@ -218,16 +218,22 @@ class Engine:
 
     def _agenda(self, transaction: Transaction, request: Request, rules: RuleChanges) -> Agenda:
         """The components that the update itself concerns."""
-        closures = self.closures.begin(rules.heads)
-        cores = self.cores.follow_rules((*rules.heads, *self.closures.ended)) if rules else self.cores.begin()
+        agenda = Agenda(self.graph)
+        for predicate in (*request.delete, *request.add):
+            agenda.push(predicate)
+        for predicate in self._follow_rules(transaction, rules) if rules else self.cores.begin():
+            agenda.push(predicate)
+        return agenda
+
+    def _follow_rules(self, transaction: Transaction, rules: RuleChanges) -> Iterator[str]:
+        """Let closures, cores and aggregates begin or end with their rules; the predicates that may change."""
+        yield from self.closures.begin(rules.heads)
+        yield from self.cores.follow_rules((*rules.heads, *self.closures.ended))
         for predicate, pairs in self.closures.former_pairs().items():
             transaction.undo.note_former_closure(self.nodes.relation(predicate), pairs)
         for aggregate in rules.removed_aggregates:
             aggregate.withdraw(transaction)
-        agenda = Agenda(self.graph)
-        for predicate in (*request.delete, *request.add, *closures, *cores, *rules.touched(self.graph)):
-            agenda.push(predicate)
-        return agenda
+        yield from rules.touched(self.graph)
 
     def _maintain_component(
         self, transaction: Transaction, predicate: str, request: Request, rules: RuleChanges
@@ -329,7 +335,7 @@ class Engine:
                     self._marks.renumber(relation.number, alive)
 
     def forget_plans(self, predicate: str) -> None:
-        """The facts of a predicate lie elsewhere from now on: plan what reads or derives it again."""
+        """The facts of a predicate have moved: plan what reads or derives it again."""
         self.nodes.forget_plans(predicate)
         self._marks.forget()
 

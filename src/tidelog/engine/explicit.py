@@ -46,13 +46,13 @@ def apply_explicit(transaction: Transaction, node: Node, request: Request) -> Ex
 def _change(transaction: Transaction, relation: Relation, rows: Cells, adding: bool) -> Cells:
     rows = np.ascontiguousarray(rows, np.int32)
     transaction.undo.reserve(len(rows))
-    relation.complete_table()
+    relation.table.complete()
     result = np.empty(len(rows), np.int32)
     kernel: Callable[..., int] = add_explicit if adding else remove_explicit
     if adding:
         relation.reserve(len(rows))
     count, at_rows, at_result = 0, address(rows), address(result)
-    for first, last in pieces(len(rows), transaction.store.breathe):
+    for first, last in pieces(len(rows), transaction.store.hooks.between_pieces):
         at = at_rows + 4 * relation.arity * first
         count += kernel(transaction.machine, relation.number, at, last - first, at_result + 4 * count)
     transaction.undo.note_explicit_count(relation)
@@ -61,7 +61,7 @@ def _change(transaction: Transaction, relation: Relation, rows: Cells, adding: b
 
 
 def _apart(gone: Cells, come: Cells) -> tuple[Cells, Cells]:
-    """Facts that went and facts that came, each once, without those that did both."""
+    """Facts that went and facts that came, without those that did both."""
     both = np.intersect1d(gone, come, assume_unique=True)
     if not len(both):
         return gone, come

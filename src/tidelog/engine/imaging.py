@@ -74,7 +74,7 @@ def image_of_engine(
 
 
 def _rules(engine: Engine) -> tuple[RuleImage, ...]:
-    work = engine.store.rule_work
+    work = engine.store.arrays.rule_work
     return tuple(
         RuleImage(number, rule, engine.maintenance.counted.get(number), int(work[number]) if number < len(work) else 0)
         for number, rule in engine.graph.rules.items()
@@ -149,9 +149,9 @@ def restore_engine(engine: Engine, image: Image) -> dict[str, int]:
     if engine.store.terms.has_duplicates():
         raise StorageError("the dictionary has a constant twice")
     engine.restore_rules(graph)
-    engine.store.ensure_rules(max(graph.rules, default=0) + 1)
+    engine.store.arrays.ensure_rules(max(graph.rules, default=0) + 1)
     for item in image.rules:
-        engine.store.rule_work[item.number] = min(item.applications, MOST_COUNTED)
+        engine.store.arrays.rule_work[item.number] = min(item.applications, MOST_COUNTED)
     for relation in image.relations:
         # Empty ones that serve rules and closures come with those.
         if len(relation.rows) or not relation.is_internal:

@@ -107,7 +107,7 @@ class Jobs:
         """Move what waits in the queues of a component's relations to a work list."""
         lists = self._store.lists
         lists.clear(which)
-        lists.reserve(which, sum(relation.queue_count for relation in node.relations))
+        lists.reserve(which, sum(relation.queues.waiting for relation in node.relations))
         numbers = np.array([relation.number for relation in node.relations], np.int32)
         queues_to_list(self._machine, address(numbers), len(numbers), which)
 
@@ -115,7 +115,7 @@ class Jobs:
         """Let facts wait in their relation's queue."""
         if len(facts):
             self._undo.reserve(len(facts))
-            relation.reserve_queue(len(facts))
+            relation.queues.reserve(len(facts))
             seed(self._machine, action, relation.number, address(np.ascontiguousarray(facts)), len(facts), protect)
 
     # --- collecting ---------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class Jobs:
         )
 
     def list_changes(self, rules: Iterable[NormalRule]) -> None:
-        """What held before is told from what holds now by the records of what changed: see that they are there."""
+        """Make records for all that changed: they tell what held before from what holds now."""
         for rule in rules:
             for atom in (*rule.positives, *rule.negatives):
                 delta = self._deltas.get(atom.predicate)

@@ -56,7 +56,7 @@ class ComponentMaintenance:
         """Let the counters of a component be those that its algorithm keeps, as of before the update."""
         counters = self._add_counters(node)
         if node.keeps_count_alone or (node.counted == self.counted.version and not rules.removed):
-            return  # As when it was last looked at.
+            return  # Nothing has changed since the last time.
         if counters is not Counters.NONE:
             before = [rule for rule in node.rules if rule.number not in rules.added_numbers]
             before.extend(rules.removed)

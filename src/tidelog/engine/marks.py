@@ -28,7 +28,7 @@ class Marks:
         self._any: bool | None = None
 
     def forget(self) -> None:
-        """Marks do not outlive a change of rules: other rules copy facts then, and facts may lie elsewhere."""
+        """Marks do not outlive a change of rules or plans: other rules copy facts then, and facts may have moved."""
         expect_nothing(self._engine.store)
         self.deletions, self._kept = {}, NO_WORDS
         self.copies.forget()

@@ -20,17 +20,11 @@ class Window(Protocol):
         """Within, no other thread encodes anything. It may be entered within itself."""
 
 
-class ClosedWindow:
+class ClosedWindow(nullcontext[None]):
     """The window of an update during which nobody else encodes anything."""
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *problem: object) -> None:
-        pass
-
     def using_terms(self) -> AbstractContextManager[None]:
-        return nullcontext()
+        return self
 
 
 CLOSED = ClosedWindow()

@@ -27,14 +27,14 @@ def answer_variables(query: Query) -> tuple[Variable, ...]:
 
 
 def answer_names(found: Sequence[Variable]) -> list[str]:
-    """The names under which answers hold variables: without `?`, except where `X` and `?X` both occur."""
+    """The names of variables in answers: without `?`, except where `X` and `?X` both occur."""
     written = {variable.name for variable in found}
     bare = [variable.name.removeprefix("?") for variable in found]
     return [variable.name if name in written else name for variable, name in zip(found, bare, strict=True)]
 
 
 def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells, int]:
-    """The names of the variables, each answer once, and how many matches failed because an expression had no value. A
+    """The names of the variables, each answer once, and how many matches failed since an expression had no value. A
     query without variables has one empty answer if it holds.
     """
     found = answer_variables(query)

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.machine import relation_fields as R
-from tidelog.machine.growth import no_breath, pieces
+from tidelog.machine.growth import no_pause, pieces
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
@@ -31,7 +31,7 @@ from tidelog.store.store import Store
 if TYPE_CHECKING:
     from tidelog.engine.engine import Engine
 
-# Nobody looks before so many terms may be unused, and so many for each term and for each cell.
+# The search is worth it from this number of unused terms on, and from this number for each term and each cell.
 WORTH_FROM = 1 << 16
 WORTH_PER_TERM = 0.5
 WORTH_PER_CELL = 0.25
@@ -114,7 +114,7 @@ class Reclaiming:
 
 
 def _mark(relation: Relation, used: Used) -> None:
-    for first, last in pieces(relation.count, no_breath):
+    for first, last in pieces(relation.count, no_pause):
         used[relation.cells[first:last, : relation.arity]] = True
 
 

@@ -1,7 +1,7 @@
 """How relations grow while facts come in: how much room they get, and what stands in for their hash tables.
 
-A dense relation of pairs is known by its bits for as long as facts are only inserted. As long as nobody looks for
-single facts it then needs no hash table, nor does an empty one into which facts come that are all different.
+A dense relation of pairs is known by its bits while facts are only inserted. It then needs no hash table until single
+facts are looked for. Nor does an empty relation need one for new facts that are all different.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class RelationGrowth:
     # --- room ---------------------------------------------------------------------------------------------------------
 
     def make_room(self, relation: Relation, rows: int) -> None:
-        """A kernel has so many heads for a relation that is full."""
+        """A relation is full, and a kernel has `rows` heads for it."""
         if self._inserting:
             self.expect_many(relation)
             self._postpone_table(relation)
         if relation.has_room(rows):
-            relation.reserve_queue(rows)
+            relation.queues.reserve(rows)
             return
         # Ask for more than this batch needs, so that growth stays rare; at first for little more, since most heads may
         # be known, and a table of twice the size would be made smaller again in the end.
@@ -84,7 +84,7 @@ class RelationGrowth:
 
     @property
     def _needs_tables(self) -> bool:
-        """Whether somebody may look for single facts in the middle of the work."""
+        """Whether single facts may be looked for in the middle of the work."""
         return self._observed or bool(self._store.machine[M.MARKING])
 
     def _postpone_table(self, relation: Relation) -> None:
@@ -102,6 +102,6 @@ class RelationGrowth:
             covered = None if pivots else self._store.code.covered(plan)
             if covered is not None:
                 target, scanned = (self._store.relations[number] for number in covered)
-                if target.count == 0 and not target.probed and not target.has_room(scanned.count):
+                if target.count == 0 and not target.table.probed and not target.has_room(scanned.count):
                     self._postponed.add(target)
                     target.expect_different(scanned.count)

@@ -48,7 +48,7 @@ def _renewed(store: Store, relation: Relation, kept: Cells, gone: Rows) -> Delta
     added = _others(relation.count, kept)
     delta = Delta(gone, rows_of(relation, added), lambda: (_record_gone(store, relation, kept, gone), added))
     if not delta:
-        # Nobody will ask for what did not change, and yet the records have to say that they are old.
+        # What did not change is no delta and will not be listed, and yet its records have to say that they are old.
         delta.listed()
     return delta
 

@@ -12,14 +12,14 @@ from tidelog.runtime.thread_locks import Readers, ThreadLock
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 
-# Changes of more rows than this are read only when somebody asks for them.
+# A change of more rows than this is copied only when it is read.
 LAZY_FROM = 10_000
 
 # For rows whose source no update changes.
 NO_READERS = Readers()
 
 Source = Callable[[int], Cells]
-"""Gives the first so many rows; there are at least that many."""
+"""Gives the first rows, as many as it is asked for; there are at least that many."""
 
 
 class Rows:
@@ -41,8 +41,8 @@ class Rows:
     @classmethod
     def of(cls, cells: Cells) -> Rows:
         """Rows that are there already."""
-        rows = cls(len(cells), cells.__getitem__)
-        rows._keep(cells)
+        rows = cls(len(cells), lambda _: cells)
+        rows.copy_now()
         return rows
 
     def read(self) -> Cells:
@@ -51,7 +51,7 @@ class Rows:
         return self._read(self.count) if rows is None else rows
 
     def first(self, most: int) -> Cells:
-        """At most so many rows, without looking at the others where that is expensive."""
+        """At most this many rows, without looking at the others where that is expensive."""
         rows = self._rows
         return self._read(min(most, self.count)) if rows is None else rows[:most]
 
@@ -62,7 +62,7 @@ class Rows:
     def copy_now(self) -> None:
         """Read all rows inside the update that made them, while no other thread knows them."""
         if self._source is not None:
-            self._keep(self._source(self.count))
+            self._rows, self._source = self._source(self.count), None
 
     def _read(self, most: int) -> Cells:
         # Signals wait, so that no handler can raise while the lock is held: sources let them in between two pieces.
@@ -72,26 +72,22 @@ class Rows:
             assert self._source is not None
             rows = self._source(most)
             if most == self.count:
-                self._keep(rows)
+                self._rows, self._source = rows, None
             return rows
-
-    def _keep(self, rows: Cells) -> None:
-        self._rows = rows
-        self._source = None
 
 
 NO_ROWS = Rows.of(np.empty((0, 0), np.int32))
 
 
 def rows_of(relation: Relation, facts: Cells) -> Rows:
-    """The rows of some facts of a relation, for as long as its records stay as they are."""
+    """The rows of some facts of a relation, while its records stay as they are."""
     if not len(facts):
         return NO_ROWS
     return Rows(len(facts), lambda most: relation.rows(facts[:most]), relation.store.readers, in_records=True)
 
 
 class Unread:
-    """Rows that nobody has read yet, and whose source is about to change."""
+    """Rows that may not have been read yet, and whose source is about to change."""
 
     def __init__(self) -> None:
         self._rows: list[weakref.ref[Rows]] = []
@@ -103,7 +99,7 @@ class Unread:
         self._rows.clear()
 
     def read(self, most: int | None = None) -> None:
-        """Read those that somebody still holds, unless they are more than `most`."""
+        """Read those that are still referred to, unless they are more than `most`."""
         for rows in (held() for held in self._rows):
             if rows is not None and (most is None or rows.count <= most):
                 rows.read()

@@ -67,7 +67,7 @@ class RuleChanges:
         yield from (graph.rule(number).head.predicate for number in self.added)
 
     def forget_plans(self) -> None:
-        """What the removed rules read lies elsewhere now."""
+        """What the removed rules read has moved."""
         for rule in self.removed.values():
             rule.forget_plans()
 

@@ -47,7 +47,7 @@ NO_RULE = "no rule had a part in it yet"
 Functions = Mapping[str, Callable[..., Any]]
 
 Outlook = Callable[[int], float]
-"""After so many candidates, how many more there will be at least."""
+"""From the number of candidates so far, how many more there will be at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Limits:
 
 
 class OutOfPatience(Exception):
-    """A deletion has looked at more candidates than it may; nothing is decided by then."""
+    """A deletion has looked at more candidates than it may, and nothing is decided yet."""
 
 
 class Runner:
@@ -97,13 +97,13 @@ class Runner:
         self._patience: int | None = None
         self._most = self._slice = 0  # the whole patience, and after how much of it to ask for the outlook
         self._outlook: Outlook | None = None
-        self._rule_work_before = store.rule_work
+        self._rule_work_before = store.arrays.rule_work
 
     def begin(self) -> None:
         """Let the machine forget errors and requests of whatever ran before, which may have been interrupted."""
         self.machine[M.ERRORS] = 0
         self.machine[M.REQUEST_COUNT] = 0
-        self._rule_work_before = self._store.rule_work.copy()
+        self._rule_work_before = self._store.arrays.rule_work.copy()
 
     def run(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Run a kernel to its end."""
@@ -123,14 +123,14 @@ class Runner:
             if status == DONE:
                 return
             if self._patience is not None and self._is_hopeless():
-                self.machine[M.REQUEST_COUNT] = 0  # nobody waits for the results of those calls any longer
+                self.machine[M.REQUEST_COUNT] = 0  # the results of those calls are not needed
                 raise OutOfPatience
             self._serve(status)
 
     @contextmanager
     def patience(self, most: int | None, outlook: Outlook | None = None) -> Iterator[None]:
-        """Within, kernels that have looked at about `most` candidates end by `OutOfPatience`; now and then `outlook` is
-        asked whether they will have to.
+        """Within, kernels may look at about `most` candidates, and then raise `OutOfPatience`. They do so early where
+        `outlook`, which is asked now and then, says that they will need more.
         """
         self._patience, self._outlook = most, outlook
         self._most = most or 0
@@ -165,23 +165,23 @@ class Runner:
         if status == FULL:
             self._growth.make_room(store.relations[machine[M.FULL]], int(machine[M.STAGED]))
         elif status == FULL_LOG:
-            store.grow_log(int(machine[M.LOG_COUNT] + machine[M.STAGED]))
+            store.arrays.grow_log(int(machine[M.LOG_COUNT] + machine[M.STAGED]))
         elif status == FULL_LIST:
             store.lists.reserve(int(machine[M.FULL]), int(machine[M.STAGED]))
         elif status == FULL_FRAMES:
-            store.grow_frames()
+            store.arrays.grow_frames()
         elif status == PAUSED:
             self._growth.expect_long_work()
         elif status == NEED_TABLE:
-            store.relations[machine[M.FULL]].complete_table()
+            store.relations[machine[M.FULL]].table.complete()
 
     def _call_functions(self) -> None:
         if self.machine[M.REQUEST_COUNT] == 0:
-            self._store.grow_requests()
+            self._store.arrays.grow_requests()
         answer_requests(self._store, self._functions)
 
     def pause(self) -> None:
-        """Check the limits, and let the observer in. The time that he waits does not count as time of the update."""
+        """Check the limits, and give the observer its turn, which does not count as time of the update."""
         self.check_limits()
         if self.on_pause is not None:
             before = working_time()
@@ -210,7 +210,7 @@ class Runner:
 
     def _busiest_rule(self) -> str:
         before = self._rule_work_before
-        grown = self._store.rule_work.copy()
+        grown = self._store.arrays.rule_work.copy()
         grown[: len(before)] -= before
         grown[AUXILIARY] = 0
         if not grown.any():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -20,10 +19,10 @@ from tidelog.engine.runner import Functions, Limits, Runner
 from tidelog.engine.undo import UndoLog
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
-from tidelog.machine.growth import no_breath
+from tidelog.machine.growth import no_pause
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
-from tidelog.store.store import Store
+from tidelog.store.store import NO_HOOKS, Store, UpdateHooks
 
 
 class Transaction:
@@ -58,11 +57,11 @@ class Transaction:
     def begin(self) -> None:
         """Let the store serve this update from now on."""
         store = self.store
+        between_pieces = no_pause
         if self._observer is not None:
             self.runner.on_pause = partial(self._observer.observe, self)
-            store.breathe = self._observer.between_pieces
-            store.alone = self.window.using_terms
-        store.look = self.runner.check_limits
+            between_pieces = self._observer.between_pieces
+        store.hooks = UpdateHooks(between_pieces, self.window.using_terms, self.runner.check_limits)
         self.machine[M.DOUBTS] = 0
         self.work_registers()[:] = 0
         self.runner.begin()
@@ -80,9 +79,9 @@ class Transaction:
         if self._observer is not None and node.rules:
             return self.undo.take_all(relation)
         # Facts that no table has are not quickly found again.
-        if most_stays and relation.has_table:
+        if most_stays and relation.table.is_usable:
             return self.undo.take_all(relation)
-        return self.undo.renew(relation, share_left)
+        return self.undo.renew(relation, share_left if node.rules else 0.0)
 
     def collect(self, relations: Iterable[Relation]) -> None:
         """Note how the relations of a component changed, now that it is done."""
@@ -118,6 +117,4 @@ class Transaction:
         self.deltas.clear()
         self.undo.let_go()
         self.store.spare.end_update()
-        self.store.breathe = no_breath
-        self.store.alone = nullcontext
-        self.store.look = no_breath
+        self.store.hooks = NO_HOOKS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelog.engine.deltas import Delta
+from tidelog.engine.deltas import NOTHING, Delta
 from tidelog.engine.modules.pair_sets import ClosurePairs
 from tidelog.engine.renewal import renewed_closure, renewed_records
 from tidelog.machine import flags as F
@@ -55,17 +55,17 @@ class UndoLog:
     # --- noting what is about to change -------------------------------------------------------------------------------
 
     def reserve(self, entries: int) -> None:
-        """Make room for so many facts that kernels are about to touch."""
+        """Make room for facts that kernels are about to touch."""
         needed = int(self._machine[M.LOG_COUNT]) + entries
-        if needed > len(self._store.log()):
-            self._store.grow_log(needed)
+        if needed > len(self._store.arrays.log):
+            self._store.arrays.grow_log(needed)
 
     def note_explicit_count(self, relation: Relation) -> None:
         """The number of a relation's explicit facts is about to change."""
         self._explicit_counts.setdefault(relation, relation.explicit_count)
 
     def note_ranked(self, relation: Relation, ranked: bool) -> None:
-        """From now on the ranks of a relation say what they should, or do not."""
+        """From now on the ranks of a relation can be trusted, or cannot."""
         self._ranked.setdefault(relation, relation.ranked)
         relation.ranked = ranked
 
@@ -93,7 +93,7 @@ class UndoLog:
         start = int(relation.fields[R.START])
         records = relation.set_aside()
         self._set_aside[relation] = records, start
-        log, count = self._store.log(), int(self._machine[M.LOG_COUNT])
+        log, count = self._store.arrays.log, int(self._machine[M.LOG_COUNT])
         own = log[:count, 0] == relation.number
         if own.any():
             records.restore(log[:count][own])
@@ -107,13 +107,12 @@ class UndoLog:
 
     def take_all(self, relation: Relation) -> Cells:
         """Take all facts of a relation out of I. They keep their numbers; those of the explicit ones."""
-        relation.clear_queues()
-        relation.complete_table()
+        relation.queues.clear()
+        relation.table.complete()
         relation.mark_unclean()
         self.keep_columns(relation)
         empty_relation(self._machine, relation.number)
-        flags = relation.cells[: relation.count, relation.flags_column]
-        return np.flatnonzero(flags & F.EXPLICIT).astype(np.int32)
+        return _explicit_facts(relation)
 
     def renew(self, relation: Relation, share: float) -> Cells:
         """The same by setting all records aside, see `engine.renewal`. The explicit facts get fresh ones, and there is
@@ -121,10 +120,11 @@ class UndoLog:
         """
         if relation in self._columns:
             return self.take_all(relation)
-        relation.clear_queues()
+        relation.queues.clear()
+        # As they are now: the records that are set aside are as of before the update.
+        rows = np.ascontiguousarray(relation.rows(_explicit_facts(relation)))
         former = self.set_aside(relation)
-        rows = np.ascontiguousarray(former.explicit_rows())
-        relation.expect_as_many_as(former, share)
+        relation.table.expect(len(former.keys), former.count, share)
         relation.reserve(len(rows))
         load_rows(self._machine, relation.number, address(rows), len(rows), F.EXPLICIT)
         relation.explicit_count = len(rows)
@@ -182,7 +182,7 @@ class UndoLog:
         commit_log(self._machine)
         for relation in changed:
             commit_relation(self._machine, relation.number)
-            relation.release_queues()
+            relation.queues.release()
 
     def roll_back(self) -> None:
         for relation, (records, start) in self._set_aside.items():
@@ -200,7 +200,7 @@ class UndoLog:
             relation.note_dead(relation.count - int(relation.fields[R.START]))
             roll_back_relation(self._machine, relation.number)
         for relation in self._store.relations:
-            relation.clear_queues()
+            relation.queues.clear()
 
     def let_go(self) -> None:
         """It is over: free the memory of what is kept here at once. A transaction and its parts refer to each other, so
@@ -214,3 +214,10 @@ class UndoLog:
         (grown,) = (table[:, R.COUNT] != table[:, R.START]).nonzero()
         memos = self._store.memo_functions
         return [self._store.relations[number] for number in grown if number not in memos]
+
+
+def _explicit_facts(relation: Relation) -> Cells:
+    if not relation.explicit_count:
+        return NOTHING
+    flags = relation.cells[: relation.count, relation.flags_column]
+    return np.flatnonzero(flags & F.EXPLICIT).astype(np.int32)

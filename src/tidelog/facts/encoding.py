@@ -37,7 +37,7 @@ def _encode_tuples(terms: Terms, name: str, rows: list[Any]) -> Cells | None:
     cells = np.empty((len(rows), len(rows[0]) if isinstance(rows[0], tuple | list) else 0), np.int32)
     for first in range(0, len(rows), PIECE):
         if first:
-            terms.breathe()
+            terms.between_blocks()
         piece = rows[first : first + PIECE]
         if not all(isinstance(row, tuple | list) and len(row) == cells.shape[1] for row in piece):
             columns_of(rows, name)  # says which row is none, or longer or shorter

@@ -1,4 +1,7 @@
-"""Facts and update streams, in and out: CSV, TSV, Parquet, JSON Lines, N-Triples, Turtle, `.dlog` and DataFrames."""
+"""Facts and update streams, in and out: CSV, TSV, Parquet, JSON Lines, N-Triples, Turtle, `.dlog` and DataFrames.
+
+Knows: files, tables, and columns of values. Must not know: term numbers, rules, reasoning.
+"""
 
 from tidelog.formats.batch import FactBatch, values_of
 from tidelog.formats.folder import WRITE_FORMATS, read_facts, read_file, total_bytes, write_facts

@@ -1,8 +1,8 @@
-"""The shape in which facts travel between files, tables and the engine: one Arrow array per argument of the predicate.
+"""The form in which facts travel between files, tables and the engine: one Arrow array for each argument.
 
 A column holds one kind of constant or several. One kind: a native Arrow array of strings (plain or dictionary),
 integers, floats or booleans. Several kinds, IRIs or RDF literals: a dense union whose children are named after their
-kinds; the child `literal` holds N-Triples text such as `"chat"@fr`. Nothing is ever null.
+kinds; the child `literal` holds N-Triples text such as `"chat"@fr`. There are no nulls.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class FactBatch:
-    """Facts of one predicate, with where they were read. Without columns: the one fact of a predicate of arity 0."""
+    """Facts of one predicate, and where they come from. Without columns: the one fact of a predicate of arity 0."""
 
     predicate: str
     columns: list[pa.Array]
@@ -88,7 +88,7 @@ def parts(column: pa.Array) -> list[Part]:
 
 
 def native_kind(type_: pa.DataType) -> int:
-    """The kind of the constants in an Arrow array that is no union."""
+    """The kind of the constants in an Arrow array that is not a union."""
     if pa.types.is_dictionary(type_):
         return native_kind(type_.value_type)
     for kind, fits in (
@@ -118,7 +118,7 @@ def join_parts(found: Sequence[Part], arrays: Sequence[pa.Array]) -> pa.Array:
 
 
 def slices(columns: Sequence[pa.Array]) -> Iterator[list[pa.Array]]:
-    """Columns cut into pieces of at most `BATCH_ROWS` rows, so that text made from them stays small."""
+    """Columns cut into pieces of at most `BATCH_ROWS` rows, which keeps the text made from them small."""
     rows = len(columns[0]) if columns else 0
     for start in range(0, rows, BATCH_ROWS):
         yield [column.slice(start, BATCH_ROWS) for column in columns]

@@ -19,16 +19,16 @@ from tidelog.values import is_unicode
 
 BLOCK_BYTES = 8 << 20
 LONGEST_ROW_BYTES = 64 << 20
-# More arguments than any predicate has; each column is an array of its own.
+# More columns than any predicate has arguments; each column is an array of its own.
 MOST_COLUMNS = 1 << 12
-# What becomes Python objects takes tens of times its size on the disk, and so comes in smaller blocks.
+# As Python objects, data takes tens of times its size on disk, so it is read in smaller blocks.
 SMALL_BLOCK_BYTES = 1 << 19
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 OnBytes = Callable[[int], None]
 
-# Called with each block that is read. Whoever asks for facts may raise there: files can hold much, and no facts.
+# Called with each block that is read, so that a reader can stop early: a large file may hold no facts at all.
 look: ContextVar[Callable[[], None]] = ContextVar("look", default=lambda: None)
 
 
@@ -53,23 +53,23 @@ class _Counted:
 
 
 def ignore_bytes(_: int) -> None:
-    """The progress of those who do not ask for any."""
+    """For callers that show no progress."""
 
 
 def data_error(source: str, line: int | None, reason: str) -> DataError:
-    """A `DataError` that begins with its place, in a text that can be written whatever the file is called."""
+    """A `DataError` that begins with its place; its text is printable whatever the file is called."""
     source = source if is_unicode(source) else ascii(source)
     return DataError(f"{source}, line {line}: {reason}" if line is not None else f"{source}: {reason}")
 
 
 def place(source: str, lines: Sequence[int], row: int) -> str:
-    """Where a row stands; `lines` holds the line of each row."""
+    """The place of a row; `lines` holds the line of each row."""
     return f"{source}, line {lines[row]}"
 
 
 @contextmanager
 def failures_told(source: str) -> Iterator[None]:
-    """Turn what the operating system or a decompressor raises into a `DataError` about that source."""
+    """Turn errors of the operating system or a decompressor into a `DataError` about that source."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -82,7 +82,7 @@ def failures_told(source: str) -> Iterator[None]:
 
 
 def size_of_regular(path: Path) -> int:
-    """The size of a file; a pipe or a device, which might never answer or never end, is refused."""
+    """The size of a file; a pipe or a device, which may never answer or never end, is refused."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise data_error(str(path), None, "not a regular file; give a file or a folder of files")
@@ -98,7 +98,7 @@ def open_input(path: Path, on_bytes: OnBytes = ignore_bytes) -> Iterator[Readabl
             counted = _Counted(file, on_bytes)
             if path.suffix == ".gz":
                 with gzip.GzipFile(fileobj=counted, mode="rb") as unzipped:  # type: ignore[call-overload]
-                    # Much may come out of few bytes: whoever counts them hears of each block, if only that it is there.
+                    # Few bytes may expand to many: `on_bytes` is called for each block, if only with 0.
                     yield _Counted(unzipped, lambda _: on_bytes(0))
             else:
                 yield counted
@@ -106,7 +106,7 @@ def open_input(path: Path, on_bytes: OnBytes = ignore_bytes) -> Iterator[Readabl
 
 @contextmanager
 def open_output(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that appears under its name only when all of it is written."""
+    """A file to write to, which gets its name only when it is complete."""
     with failures_told(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")
@@ -137,8 +137,8 @@ def read_lines(stream: Readable, source: str) -> Iterator[tuple[int, list[bytes]
 
 
 def split_lines(blocks: Iterable[bytes], source: str) -> Iterator[list[bytes]]:
-    """The lines of a text that comes in blocks, as they are complete; the last one need not end."""
-    begun: list[bytes] = []  # the pieces of a line whose end has not come
+    """The lines of a text that comes in blocks, as they complete; the last one may lack its line end."""
+    begun: list[bytes] = []  # the pieces of an incomplete line
     length, line = 0, 1
     for block in blocks:
         first, *others = block.split(b"\n")
@@ -155,20 +155,20 @@ def split_lines(blocks: Iterable[bytes], source: str) -> Iterator[list[bytes]]:
 
 
 def check_row_length(length: int, source: str, line: int) -> None:
-    """Refuse a row that would not fit into memory, such as a file that is no text at all."""
+    """Refuse a row that would not fit into memory, as in a file that is not text at all."""
     if length > LONGEST_ROW_BYTES:
         limit = LONGEST_ROW_BYTES >> 20
         raise data_error(source, line, f"a row of more than {limit} MiB; is a quote left open, or is this no text?")
 
 
 def check_columns(count: int, source: str, line: int) -> None:
-    """Refuse a row of so many cells that it is none."""
+    """Refuse a row with more cells than any fact has."""
     if count > MOST_COLUMNS:
         raise data_error(source, line, f"a row of more than {MOST_COLUMNS:,} cells; is this a table of facts?")
 
 
 def decode(data: bytes, source: str, line: int) -> str:
-    """Text from bytes that begin on the given line; bytes that are no UTF-8 and NUL are told with their line."""
+    """Text from bytes that begin on the given line; invalid UTF-8 and NUL are reported with their line."""
     text, mistake = decode_lines(data, source, line)
     if mistake is not None:
         raise mistake
@@ -176,7 +176,7 @@ def decode(data: bytes, source: str, line: int) -> str:
 
 
 def decode_lines(data: bytes, source: str, line: int) -> tuple[str, DataError | None]:
-    """The text of the lines before the first that is no text, and what is wrong with that one."""
+    """The text of the lines before the first one that is not text, and the error for that one."""
     try:
         nul = data.index(b"\0") if b"\0" in data else len(data)
         text = data[:nul].decode()

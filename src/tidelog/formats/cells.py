@@ -1,8 +1,8 @@
 """The type of a cell of text, for CSV and TSV, a whole column at a time.
 
-An unquoted cell that reads as an integer, a float, `true` or `false` is one; `<…>` without blanks within is an IRI in
-the syntax of N-Triples; all else is a string. Typing is per cell, so that a column may mix kinds. A look at the first
-byte of each cell rules most strings out, and regular expressions see only the others.
+An unquoted cell that reads as an integer, a float, `true` or `false` is one; `<…>` without blanks inside is an IRI in
+the syntax of N-Triples; everything else is a string. Typing is per cell, so a column may mix kinds. The first byte of
+each cell rules most strings out, so that regular expressions see only the others.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from tidelog.formats.constants import (
     parse_integer,
     parse_iri,
     parse_literal,
-    parse_string,
 )
+from tidelog.language.literals import unquote
 from tidelog.values import Literal, Value, canonical
 
 TYPED_PATTERNS = (
@@ -50,14 +50,14 @@ TYPED_PATTERNS = (
     (IRI_KIND, IRI_REFERENCE),
 )
 UNKNOWN = -1
-_EMPTY = len(KINDS)  # a cell that is none of them
+_EMPTY = len(KINDS)  # an empty cell, which is of no kind
 
 _STARTS = np.zeros(256, np.bool_)
 _STARTS[list(b"0123456789+-.tfin<")] = True
 
 
 class CellError(Exception):
-    """A cell that cannot be a value; `row` counts from 0."""
+    """A cell that is no value; `row` counts from 0."""
 
     def __init__(self, row: int, reason: str) -> None:
         super().__init__(reason)
@@ -73,7 +73,9 @@ def type_cells(texts: pa.Array, known: Kinds | None = None) -> pa.Array:
     _type_candidates(texts, candidates, kinds)
     try:
         texts = _with_plain_literals(texts, kinds)
-        return column_of_kinds(kinds, lambda kind, mask: _values(texts, kind, mask))
+        return column_of_kinds(
+            kinds, lambda kind, mask: _CONVERT[kind](texts if mask is None else texts.filter(pa.array(mask)))
+        )
     except (DataError, pa.ArrowInvalid):
         raise _first_failure(texts, kinds) from None
 
@@ -102,7 +104,7 @@ def _unquoted(texts: pa.Array, string: npt.NDArray[np.bool_]) -> pa.Array:
     cells = inner.to_pylist()
     for row in escaped.tolist():
         try:
-            cells[row] = parse_string(texts[row].as_py())
+            cells[row] = unquote(texts[row].as_py())
         except DataError as error:
             raise CellError(row, str(error)) from None
     return pa.array(cells, pa.string())
@@ -132,7 +134,7 @@ def _type_candidates(texts: pa.Array, candidates: npt.NDArray[np.int64], kinds: 
 
 
 def _with_plain_literals(texts: pa.Array, kinds: Kinds) -> pa.Array:
-    """The cells, of which literals are in their one form; those that stand for plain values become such cells."""
+    """The cells with literals in canonical form; literals that stand for plain values become cells of those."""
     rows = np.flatnonzero(kinds == LITERAL).tolist()
     if not rows:
         return texts
@@ -149,12 +151,8 @@ def _cell_text(value: Value) -> str:
     return value if isinstance(value, str) else repr(value).lower()
 
 
-def _values(texts: pa.Array, kind: int, mask: npt.NDArray[np.bool_] | None) -> pa.Array:
-    return _CONVERT[kind](texts if mask is None else texts.filter(pa.array(mask)))
-
-
 def _first_failure(texts: pa.Array, kinds: Kinds) -> CellError:
-    """Convert cell by cell where the whole column did not work, to say which cell is to blame."""
+    """Convert cell by cell after the whole column failed, to find the cell that is to blame."""
     for row, (text, kind) in enumerate(zip(texts.to_pylist(), kinds.tolist(), strict=True)):
         try:
             if kind in _CONVERT_ONE:
@@ -175,7 +173,7 @@ def _integers(cells: pa.Array) -> pa.Array:
 
 
 def float_cells(cells: pa.Array) -> pa.Array:
-    """Texts that read as floats as floats; one that is too large is refused, and no infinity."""
+    """Floats from texts; one that is too large is refused, not turned into infinity."""
     values = pc.cast(cells, pa.float64())
     infinite = pc.is_inf(values)
     if pc.any(infinite).as_py():
@@ -199,7 +197,7 @@ _CONVERT: Mapping[int, Callable[[pa.Array], pa.Array]] = {
     LITERAL: lambda cells: cells,
     _EMPTY: _refuse,
 }
-# One cell of a kind that not every text fits.
+# For kinds that not every text fits: the conversion of a single cell.
 _CONVERT_ONE: Mapping[int, Callable[[str], object]] = {
     INT: parse_integer,
     FLOAT: parse_float,

@@ -1,59 +1,37 @@
 """Constants as text: the patterns by which cells are read, and RDF literals in the syntax of N-Triples.
 
-Every constant has one text (`"text"`, `42`, `3.5`, `true`, `<http://…>`, `"chat"@fr`) and comes back from it
-unchanged. The `literal` child of a column and Parquet columns of mixed kinds hold such texts.
+Every constant has one text (`"text"`, `42`, `3.5`, `true`, `<http://…>`, `"chat"@fr`), which reads back as the same
+constant. The `literal` child of a column and Parquet columns of mixed kinds hold such texts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from tidelog import language
 from tidelog.errors import DataError
-from tidelog.language.literals import integer, unquote
+from tidelog.language.literals import integer
 from tidelog.language.names import unescape_iri
 from tidelog.values import Literal, check_language
 
-# These are read by `re` and by RE2 alike. A character of IRI_UNSAFE stands in an IRI only as `\uXXXX`.
+parse_literal = language.parse_literal
+
+# Both `re` and RE2 read these. A character of IRI_UNSAFE appears in an IRI only as `\uXXXX`.
 INTEGER = r"[+-]?[0-9]+"
 FLOAT = r"(?:[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+|-?inf|nan)"
 IRI_UNSAFE = r'[\x00-\x20<>"{}|^`\\]'
 IRI_REFERENCE = r'<(?:[^\x00-\x20<>"{}|^`\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>'
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """What the language refuses, as an error of data."""
-    try:
-        yield
-    except ValueError as error:
-        raise DataError(str(error)) from None
-
-
 def parse_iri(text: str) -> str:
     """The IRI between angle brackets."""
-    with _told():
-        return unescape_iri(text[1:-1])
-
-
-def parse_string(text: str) -> str:
-    """The string between quotes."""
-    with _told():
-        return unquote(text)
+    return unescape_iri(text[1:-1])
 
 
 def literal_text(literal: Literal) -> str:
-    """An RDF literal with its language or datatype; `^^<>` says that it has neither, unlike a string."""
+    """An RDF literal with its language or datatype; `^^<>` marks one that has neither, unlike a string."""
     check_language(literal)
     return language.literal_text(literal)
-
-
-def parse_literal(text: str) -> Literal:
-    """The literal that `literal_text` wrote."""
-    with _told():
-        return language.parse_literal(text)
 
 
 def parse_float(text: str) -> float:
@@ -68,5 +46,5 @@ def parse_integer(text: str) -> int:
     """An integer of 64 bits."""
     try:
         return integer(text)
-    except ValueError as error:
+    except DataError as error:
         raise DataError(f"{error}; quote it to keep it as a string") from None

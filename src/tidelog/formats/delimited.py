@@ -1,12 +1,13 @@
 """CSV, TSV and `.facts` files: rows of cells between commas or tabs, read in blocks of bounded size.
 
-A block without any quote, which is the common case, is cut by Arrow and typed column by column. Any other block, and
-any block that Arrow or the typing refuses, goes through a careful scanner that knows which cells were quoted and on
-which line each row stands; it alone raises errors, so that there is one place that words them. Of several mistakes
-the first in the file is told, wherever blocks end. A quote counts only at
-the start of a cell; inside quotes, `""` is a quote, and separators and line ends are text. A closing quote may be
-followed by `@language` or `^^<datatype>`, which makes the cell an RDF literal. The line `()` is the fact of a
-predicate of arity 0.
+Arrow splits a plain block, which is the common case, and its cells are typed column by column. Any other block, and any
+block that Arrow or the typing refuses, goes through a careful scanner that knows which cells were quoted and on which
+line each row begins. Only the scanner raises errors, so they are worded in one place. Of several mistakes the first in
+the file is reported, wherever blocks end.
+
+A quote counts only at the start of a cell; inside quotes, `""` is a quote, and separators and line ends are text. A
+closing quote may be followed by `@language` or `^^<datatype>`, which makes the cell an RDF literal. The line `()` is
+the fact of a predicate of arity 0.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tidelog.formats.batch import LITERAL, STR, Kinds
 from tidelog.formats.byte_files import BLOCK_BYTES, Readable, check_columns, check_row_length, data_error, decode_lines
 from tidelog.formats.cells import UNKNOWN, CellError, type_cells
 from tidelog.formats.constants import parse_literal
+from tidelog.formats.display import counted
 from tidelog.formats.quotes import quote_layout
 from tidelog.language.literals import quote
 from tidelog.values import LANGUAGE_TAG
@@ -36,7 +38,7 @@ _CLOSED_QUOTE = re.compile(r'"[^"]*(?:""[^"]*)*"(?!")')
 
 @dataclass(slots=True)
 class _Table:
-    """The rows of a block as text: per column its cells, and their kinds where quotes decide; per row its line."""
+    """The rows of a block as text: for each column its cells, and kinds where quotes decide; for each row its line."""
 
     columns: list[pa.Array]
     known: list[Kinds] | None = None
@@ -47,7 +49,7 @@ class _Table:
         return _Table([column.slice(1) for column in self.columns], known, self.lines[1:])
 
     def typed(self) -> list[pa.Array]:
-        """The cells as values; of several that are none, that of the first row is told."""
+        """The cells as values; of several cells that are none, the one in the first row is reported."""
         columns: list[pa.Array] = []
         mistakes: list[CellError] = []
         known: Sequence[Kinds | None] = self.known or [None] * len(self.columns)
@@ -105,7 +107,7 @@ class DelimitedReader:
                 raise _NotPlainError  # a quote is left open
             columns = self._typed(table)
         except (pa.ArrowInvalid, CellError, _NotPlainError):
-            return self._parse_carefully(block, last)  # which can say what is wrong, and where
+            return self._parse_carefully(block, last)  # it can say what is wrong, and where
         self._skip_row = self._skip_row and table is None
         self._line += block.count(b"\n", 0, end)
         return columns, block[end:]
@@ -178,7 +180,7 @@ class DelimitedReader:
         for found in self._cells.finditer(text):
             in_quotes, suffix, plain, terminator, _ = found.groups()
             if terminator is None:
-                # What is left open may be closed in the next block.
+                # An open quote may be closed in the next block.
                 if last or text[found.start()] != '"' or _CLOSED_QUOTE.match(text, found.start()):
                     mistake = self._bad_cell(text, found.start(), line + text.count("\n", end, found.start()))
                 break
@@ -211,7 +213,7 @@ class DelimitedReader:
             return None
         shown = self._separator.join(row)
         shown = shown if len(shown) <= 60 else shown[:60] + "…"
-        reason = f"{_columns(found)} where the rows before have {self._arity}: {shown!r}"
+        reason = f"{counted(found, 'column')} where the rows before have {self._arity}: {shown!r}"
         return data_error(self._source, line, f"{reason}; every row of a predicate has the same number of columns")
 
     def _bad_cell(self, text: str, start: int, line: int) -> DataError:
@@ -224,17 +226,13 @@ class DelimitedReader:
         return data_error(self._source, line, reason)
 
 
-def _columns(count: int) -> str:
-    return "1 column" if count == 1 else f"{count} columns"
-
-
 def _known_kinds(quoted: npt.NDArray[np.bool_]) -> list[Kinds]:
-    """The kinds of the cells of each column, of which those in quotes are strings."""
+    """The kinds of the cells of each column: those in quotes are strings."""
     return [np.where(column, STR, UNKNOWN).astype(np.int8) for column in quoted.T]
 
 
 def _cell_pattern(separator: str) -> re.Pattern[str]:
-    """One cell and what ends it. The last group is a character at which no cell can begin."""
+    """A cell and its terminator. The last group is a character at which no cell can begin."""
     quoted_cell = rf'("[^"]*(?:""[^"]*)*")((?:@{LANGUAGE_TAG})?(?:\^\^<[^<>{separator}\n]*>)?)'
     plain_cell = rf'([^"{separator}\r\n][^{separator}\r\n]*)?'
     return re.compile(rf"(?:{quoted_cell}|{plain_cell})({separator}|\r?\n)|(.)", re.DOTALL)

@@ -1,4 +1,4 @@
-"""How things look: tables for terminals (rich) and for notebooks (HTML)."""
+"""Facts and figures for people: tables for terminals (rich) and for notebooks (HTML), counts, rows."""
 
 from __future__ import annotations
 
@@ -62,5 +62,5 @@ def row_text(row: Row) -> str:
 
 
 def more_text(total: int, shown: int) -> str:
-    """What is said below a table that does not show all rows."""
+    """The line below a table that does not show all rows."""
     return f"… {total - shown:,} more of {total:,}" if total > shown else ""

@@ -16,7 +16,7 @@ from tidelog.language import display_predicate, parse_program
 from tidelog.language.literals import render_value
 from tidelog.language.names import is_prefixed
 from tidelog.language.syntax import Atom, Constant, Program
-from tidelog.values import IRI, Row
+from tidelog.values import IRI
 
 _RENDERERS = {
     **CONSTANT_RENDERERS,
@@ -26,7 +26,7 @@ _RENDERERS = {
 
 
 def read_dlog(stream: Readable, source: str) -> Iterator[FactBatch]:
-    """The facts of a file, piece by piece and by predicate; rules and queries have no place among facts."""
+    """The facts of a file, piece by piece and by predicate; rules and queries are refused."""
     prefixes: dict[str, str] = {}
     undeclared: set[str] = set()
     for first_line, program in _programs(stream, source, prefixes):
@@ -38,7 +38,7 @@ def read_dlog(stream: Readable, source: str) -> Iterator[FactBatch]:
             facts[atom.predicate, atom.arity].append(atom)
         for (predicate, _), atoms in facts.items():
             lines = [first_line - 1 + (atom.place.line if atom.place else 1) for atom in atoms]
-            columns = columns_of_rows([_row(atom) for atom in atoms], partial(place, source, lines))
+            columns = columns_of_rows([atom.row for atom in atoms], partial(place, source, lines))
             if columns is not None:
                 yield FactBatch(predicate, columns, source, lines[0])
 
@@ -55,7 +55,7 @@ def _programs(stream: Readable, source: str, prefixes: Mapping[str, str]) -> Ite
         except ParseError as error:
             if not error.unfinished or last:
                 raise _told_in_file(text, source, prefixes, line, error) from None
-            # The dot was none of a statement. Look again when there is twice as much, so as not to do so too often.
+            # The dot did not end a statement. Try again with twice as much text, so that this stays rare.
             wanted = 2 * len(text)
             check_row_length(len(text), source, line)
             continue
@@ -80,7 +80,7 @@ def _pieces(stream: Readable, source: str) -> Iterator[tuple[bytes, bool]]:
 
 
 def _told_in_file(text: str, source: str, prefixes: Mapping[str, str], first_line: int, error: ParseError) -> DataError:
-    """An error of a piece with the line that it has in the file."""
+    """The error of a piece, with its line in the file."""
     try:
         parse_program("\n" * (first_line - 1) + text, source, prefixes)
     except ParseError as problem:
@@ -92,7 +92,7 @@ def _check_statements(program: Program, source: str, first_line: int, undeclared
     places = [rule.place for rule in program.rules] + [query.place for query in program.queries]
     if places:
         line = first_line - 1 + min(found.line for found in places if found)
-        raise data_error(source, line, "a rule or query; those belong into the program, a fact folder holds facts only")
+        raise data_error(source, line, "a rule or query; those belong in the program, a fact folder holds facts only")
     for prefix, namespace in program.prefixes:
         if prefix in undeclared and namespace != f"{prefix}:":
             reason = f"the prefix `{prefix}:` is declared after its use; declare it before the first name that has it"
@@ -100,15 +100,11 @@ def _check_statements(program: Program, source: str, first_line: int, undeclared
 
 
 def _prefixes_used(program: Program) -> set[str]:
-    """The prefixes of names that stand in a piece as they are written. The parser sees to those within a piece."""
+    """The undeclared prefixes of the names in a piece. The parser checks their order within the piece."""
     names = {atom.predicate for atom in program.facts}
     terms = (term for atom in program.facts for term in atom.arguments)
     names.update(term.value.value for term in terms if isinstance(term, Constant) and isinstance(term.value, IRI))
     return {name.partition(":")[0] for name in names if is_prefixed(name)}
-
-
-def _row(atom: Atom) -> Row:
-    return tuple(argument.value for argument in atom.arguments if isinstance(argument, Constant))
 
 
 def dlog_lines(predicate: str, batches: Iterable[Columns]) -> Iterator[bytes]:

@@ -1,8 +1,7 @@
-"""Fact folders: one file per predicate, named after it, in any format; and the same out.
+"""Fact folders, read and written: one file per predicate, named after it, in any format.
 
-A predicate's name becomes a file's name by percent-encoding, so that `<http://example.org/p>` and `ex:p` have files
-and no name can lead out of the folder. A folder named like a file (`edge.csv/`) holds parts of one, as Spark writes
-them.
+File names are predicate names, percent-encoded where necessary, so that `<http://example.org/p>` and `ex:p` have files
+and no name can lead out of the folder. A folder named like a file (`edge.csv/`) holds part files, as Spark writes them.
 """
 
 from __future__ import annotations
@@ -16,16 +15,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from tidelog.errors import DataError, ParseError, warn
+from tidelog.formats import byte_files as files
 from tidelog.formats.batch import FactBatch
-from tidelog.formats.byte_files import (
-    OnBytes,
-    Readable,
-    data_error,
-    failures_told,
-    ignore_bytes,
-    open_input,
-    open_output,
-)
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.dlog import dlog_lines, read_dlog
 from tidelog.formats.jsonl import JsonLinesReader
@@ -37,36 +28,38 @@ from tidelog.language import resolve_predicate
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".facts": "\t"}
 READ_SUFFIXES = (*SEPARATORS, ".jsonl", ".nt", ".ttl", ".dlog", ".parquet")
 WRITE_FORMATS = ("csv", "tsv", "parquet", "jsonl", "nt", "dlog")
-# These files name the predicates of their facts themselves.
+# In these formats the facts name their predicates.
 _NAMES_WITHIN = {".nt", ".ttl", ".dlog"}
 _NOT_IN_FILE_NAMES = re.compile(r'^\.|[%/\\<>"|?*\x00-\x1f\x7f]')
 
 
-def read_facts(folder: str | Path, header: bool = False, on_bytes: OnBytes = ignore_bytes) -> Iterator[FactBatch]:
-    """The facts of every file of a folder, in batches of bounded size; `on_bytes` hears of each piece that is read."""
+def read_facts(
+    folder: str | Path, header: bool = False, on_bytes: files.OnBytes = files.ignore_bytes
+) -> Iterator[FactBatch]:
+    """The facts of every file of a folder, in batches of bounded size; `on_bytes` is told of each piece read."""
     for path in fact_files(folder):
         yield from read_file(path, header=header, on_bytes=on_bytes)
 
 
 def read_file(
-    path: str | Path, predicate: str | None = None, header: bool = False, on_bytes: OnBytes = ignore_bytes
+    path: str | Path, predicate: str | None = None, header: bool = False, on_bytes: files.OnBytes = files.ignore_bytes
 ) -> Iterator[FactBatch]:
-    """The facts of one file (or folder of part files); the predicate is that of the file's name unless one is given."""
+    """The facts of a file (or folder of part files); unless one is given, the predicate is that of the file's name."""
     path = Path(path)
     suffix = _suffix(path)
     if suffix is None:
-        raise data_error(str(path), None, f"the format is not known; name the file {' or '.join(READ_SUFFIXES)}")
+        raise files.data_error(str(path), None, f"the format is not known; name the file {' or '.join(READ_SUFFIXES)}")
     if predicate is None:
         predicate = path.name if suffix in _NAMES_WITHIN else predicate_of_file(path)
     for part in _parts(path):
         yield from _read_part(part, _suffix(part) or suffix, predicate, header, on_bytes)
 
 
-def _read_part(path: Path, suffix: str, predicate: str, header: bool, on_bytes: OnBytes) -> Iterator[FactBatch]:
+def _read_part(path: Path, suffix: str, predicate: str, header: bool, on_bytes: files.OnBytes) -> Iterator[FactBatch]:
     if suffix == ".parquet":
         yield from read_parquet(path, predicate, on_bytes)
         return
-    with open_input(path, on_bytes) as stream:
+    with files.open_input(path, on_bytes) as stream:
         if suffix in (".nt", ".ttl"):
             yield from read_rdf(stream, path, turtle=suffix == ".ttl")
         elif suffix == ".dlog":
@@ -76,14 +69,14 @@ def _read_part(path: Path, suffix: str, predicate: str, header: bool, on_bytes: 
                 yield FactBatch(predicate, columns, str(path), first_line)
 
 
-def _rows(stream: Readable, suffix: str, source: str, header: bool) -> Iterable[tuple[int, list[pa.Array]]]:
+def _rows(stream: files.Readable, suffix: str, source: str, header: bool) -> Iterable[tuple[int, list[pa.Array]]]:
     if suffix == ".jsonl":
         return JsonLinesReader(stream, source)
     return DelimitedReader(stream, SEPARATORS[suffix], source, header)
 
 
 def fact_files(folder: str | Path) -> list[Path]:
-    """The files of a folder that hold facts, in the order of their names; others are warned about."""
+    """The files of a folder that hold facts, by name; there is a warning for each of the others."""
     found, others = _entries(Path(folder))
     for entry in others:
         warn(f"{entry}: skipped, because its name does not end in {', '.join(READ_SUFFIXES)}", UserWarning)
@@ -91,11 +84,11 @@ def fact_files(folder: str | Path) -> list[Path]:
 
 
 def _entries(root: Path) -> tuple[list[Path], list[Path]]:
-    """What lies in a folder: the files with facts, and all else that is not hidden."""
-    with failures_told(str(root)):
+    """The entries of a folder: the files with facts, and all others that are not hidden."""
+    with files.failures_told(str(root)):
         if not root.is_dir():
             what = "a file; give the folder it lies in" if root.exists() else "no such folder; check the path"
-            raise data_error(str(root), None, what)
+            raise files.data_error(str(root), None, what)
         entries = sorted(entry for entry in root.iterdir() if not entry.name.startswith("."))
     found = [entry for entry in entries if _suffix(entry) is not None]
     for entry in found:
@@ -104,14 +97,14 @@ def _entries(root: Path) -> tuple[list[Path], list[Path]]:
 
 
 def total_bytes(folder: str | Path) -> int:
-    """The size of all that `read_facts` will read, as a measure for its progress."""
-    with failures_told(str(folder)):
+    """The size of all that `read_facts` will read, to show its progress."""
+    with files.failures_told(str(folder)):
         return sum(part.stat().st_size for path in _entries(Path(folder))[0] for part in _parts(path))
 
 
 def _parts(path: Path) -> list[Path]:
     """A file, or the part files in a folder of that name."""
-    with failures_told(str(path)):
+    with files.failures_told(str(path)):
         if not path.is_dir():
             return [path]
         found = sorted(entry for entry in path.iterdir() if not entry.name.startswith((".", "_")))
@@ -122,7 +115,7 @@ def _parts(path: Path) -> list[Path]:
 
 def _refuse_outside(entry: Path, root: Path) -> None:
     if entry.is_symlink() and not entry.resolve().is_relative_to(root.resolve()):
-        raise data_error(str(entry), None, "a link that leads out of the folder; copy the file into the folder")
+        raise files.data_error(str(entry), None, "a link that leads out of the folder; copy the file into the folder")
 
 
 def _suffix(path: Path) -> str | None:
@@ -139,11 +132,11 @@ def predicate_of_file(path: Path) -> str:
         return resolve_predicate(unquote(name, errors="strict"), {})
     except (ParseError, ValueError):
         reason = f"{name!r} is not the name of a predicate; name the file after its predicate, such as edge.csv"
-        raise data_error(str(path), None, reason) from None
+        raise files.data_error(str(path), None, reason) from None
 
 
 def file_of_predicate(predicate: str, format: str) -> str:
-    """The name of a predicate's file: the name as it reads, but for characters that file names cannot hold."""
+    """The name of a predicate's file: the predicate as written, except for characters that file names cannot hold."""
     return _NOT_IN_FILE_NAMES.sub(lambda found: f"%{ord(found[0]):02X}", predicate) + "." + format
 
 
@@ -155,15 +148,12 @@ def write_facts(
         raise DataError(f"{format!r} is no format for facts; use one of {', '.join(WRITE_FORMATS)}")
     path = Path(folder) / file_of_predicate(predicate, format)
     columns = (batch.columns if isinstance(batch, FactBatch) else batch for batch in batches)
-    with open_output(path) as file:
+    with files.open_output(path) as file:
         _WRITERS[format](file, predicate, columns)
     return path
 
 
-Writer = Callable[[IO[bytes], str, Iterable[Columns]], object]
-
-
-_WRITERS: Mapping[str, Writer] = {
+_WRITERS: Mapping[str, Callable[[IO[bytes], str, Iterable[Columns]], object]] = {
     "csv": lambda file, _, batches: file.writelines(delimited_format(",").lines(batches)),
     "tsv": lambda file, _, batches: file.writelines(delimited_format("\t").lines(batches)),
     "jsonl": lambda file, _, batches: file.writelines(json_format().lines(batches)),

@@ -1,8 +1,8 @@
-"""JSON Lines: values as JSON, and fact files with an array a line.
+"""JSON Lines: values as JSON, and fact files with one array per line.
 
 Strings, integers, floats and booleans are themselves. An IRI is `{"iri": "…"}`; an RDF literal is
-`{"text": "…", "language": "…", "datatype": "…"}`, of which language and datatype may be left out. JSON has neither
-infinity nor NaN: they are literals of `xsd:double`, as in the language.
+`{"text": "…", "language": "…", "datatype": "…"}`, where language and datatype are optional. JSON has neither infinity
+nor NaN: they are literals of `xsd:double`, as in the language.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LITERAL_KEYS = {"text", "language", "datatype"}
 
 
 def parse_json(text: str) -> Any:
-    """Any JSON value; DataError says what is wrong with the text. A name given twice in an object is wrong too."""
+    """Any JSON value; DataError says what is wrong with the text. A name must not appear twice in an object."""
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -36,9 +36,9 @@ def parse_json(text: str) -> Any:
     except RecursionError:
         raise DataError("JSON nested too deeply; a row is an array of plain values") from None
     except ValueError:
-        # Python reads no integers of thousands of digits.
+        # Python refuses integers of thousands of digits.
         raise DataError("an integer that does not fit in 64 bits; write it as a float or a string") from None
-    # Half of a surrogate pair stands in the text itself, or as an escape that most texts do not have.
+    # Half of a surrogate pair appears in the text itself, or as an escape, which few texts have.
     if not is_unicode(json.dumps(value, ensure_ascii=False) if _SURROGATE.search(text) else text):
         raise DataError(
             "a text with half of a surrogate pair, which is no Unicode; write the whole pair, or leave it out"
@@ -98,7 +98,7 @@ def row_from_json(row: Any) -> tuple[Value, ...]:
 
 
 class JsonLinesReader:
-    """Iterates over the columns of a file with an array a line, block by block, each with its first line."""
+    """Iterates over the columns of a file with one array per line, block by block, each with its first line."""
 
     def __init__(self, stream: Readable, source: str) -> None:
         self._stream = stream
@@ -125,15 +125,14 @@ class JsonLinesReader:
                 row = row_from_json(parse_json(row_text))
             except DataError as error:
                 raise data_error(self._source, line, str(error)) from None
-            self._check_arity(len(row), line)
+            if self._arity is None:
+                check_columns(len(row), self._source, line)
+                self._arity = len(row)
+            if len(row) != self._arity:
+                reason = f"{counted(len(row), 'value')} where the rows before have {self._arity}"
+                raise data_error(
+                    self._source, line, f"{reason}; every row of a predicate has the same number of values"
+                )
             rows.append(row)
             lines.append(line)
         return rows, lines
-
-    def _check_arity(self, length: int, line: int) -> None:
-        if self._arity is None:
-            check_columns(length, self._source, line)
-            self._arity = length
-        if length != self._arity:
-            reason = f"{counted(length, 'value')} where the rows before have {self._arity}"
-            raise data_error(self._source, line, f"{reason}; every row of a predicate has the same number of values")

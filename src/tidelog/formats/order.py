@@ -1,4 +1,4 @@
-"""One order of constants for all that is printed or written: booleans, numbers by value, strings, IRIs, literals.
+"""One order of constants for all output: booleans, numbers by value, strings, IRIs, literals.
 
 Of an integer and a float of the same value the integer comes first; NaN comes before all other numbers.
 """
@@ -66,7 +66,7 @@ def _ranks(column: pa.Array) -> Ranks:
 
 
 def _is_simple(found: Sequence[Part]) -> bool:
-    """Whether each kind can be ordered for itself: integers mix with floats, and Arrow orders NaN in its own way."""
+    """Whether each kind can be ordered separately: integers mix with floats, and Arrow orders NaN in its own way."""
     kinds = {part.kind for part in found}
     has_nan = any(part.kind == FLOAT and pc.any(pc.is_nan(part.values)).as_py() for part in found)
     return not (has_nan or LITERAL in kinds or {INT, FLOAT} <= kinds)

@@ -2,7 +2,7 @@
 
 Columns of one native kind keep their type. A column of IRIs, literals or mixed kinds is written as strings, each a
 constant as text, and the metadata of its field says so (`tidelog:kind` = `constant`): reading restores it exactly.
-The fact of a predicate of arity 0 is a file of one row whose only field is marked `nullary`, as Parquet knows no rows
+The fact of a predicate of arity 0 is a file of one row whose only field is marked `nullary`, since Parquet has no rows
 without columns.
 """
 
@@ -35,7 +35,7 @@ def read_parquet(path: Path, predicate: str, on_bytes: OnBytes = ignore_bytes) -
         size = size_of_regular(path)
         try:
             longest = _longest_texts(path)
-            # Spelt out for each row, a few long strings could fill the memory: they stay dictionaries.
+            # Repeated in each row, a few long strings could fill the memory: they stay in dictionaries.
             kept = [name for name, size in longest.items() if size > _LONG_TEXT]
             with pq.ParquetFile(path, read_dictionary=kept) as file:
                 rows, row, schema = file.metadata.num_rows, 1, _with_spark_kinds(file.schema_arrow)
@@ -52,8 +52,8 @@ def read_parquet(path: Path, predicate: str, on_bytes: OnBytes = ignore_bytes) -
 
 
 def _longest_texts(path: Path) -> dict[str, int]:
-    """For each column of strings, the size of the longest one in any dictionary that the file has for it, or of a first
-    value where it has none. Only values tell: what a file says of its columns crashes Arrow where it is damaged.
+    """For each column of strings, the size of the longest one in any of its dictionaries, or of a first value where it
+    has none. Only values are used: the statistics of a damaged file crash Arrow.
     """
     with pq.ParquetFile(path) as file:
         texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
@@ -84,7 +84,7 @@ def _rows_at_once(metadata: pq.FileMetaData, longest: Iterable[int]) -> int:
 
 
 def _with_spark_kinds(schema: pa.Schema) -> pa.Schema:
-    """A schema with the kinds of its columns where Spark wrote the file: it keeps the metadata of fields elsewhere."""
+    """A schema with the kinds of its columns, for files by Spark: it keeps the metadata of fields elsewhere."""
     try:
         written = json.loads((schema.metadata or {}).get(_SPARK_SCHEMA, b"{}"))
         for number, field in enumerate(written.get("fields", ())):
@@ -97,7 +97,7 @@ def _with_spark_kinds(schema: pa.Schema) -> pa.Schema:
 
 
 def write_parquet(file: IO[bytes], batches: Iterable[Columns]) -> None:
-    """Write the columns of all batches; the kinds in all of them decide how a column is written."""
+    """Write the columns of all batches; the kinds in all of them decide the type of a column."""
     held = list(batches)
     if held and not held[0]:
         table = pa.table([pa.array([True])], schema=pa.schema([_NULLARY_FIELD]))

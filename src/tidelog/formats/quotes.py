@@ -1,8 +1,8 @@
-"""Which cells of a block of CSV are quoted, for all cells at once: Arrow reads quoted cells, and does not say which.
+"""Which cells of a block of CSV are quoted, for all cells at once: Arrow reads quoted cells, but does not say which.
 
-Counting quotes from the start of the block tells, by its parity, whether a byte lies inside quotes. Separators and
-line ends outside of quotes bound the cells. The parity is right only where every quote opens, closes or doubles; a
-block in which a quote does anything else is refused, and a slower reader deals with it.
+The parity of the number of quotes from the start of the block tells whether a byte lies inside quotes. Separators and
+line ends outside quotes bound the cells. The parity is right only where every quote opens, closes or doubles; a block
+in which a quote does anything else is left to a slower reader.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Counts = npt.NDArray[np.int32]
 
 
 class QuoteLayout(NamedTuple):
-    """For each row and column of a block whether the cell is quoted, and where the last complete row ends."""
+    """Whether the cell in each row and column of a block is quoted, and where the last complete row ends."""
 
     quoted: npt.NDArray[np.bool_]
     end: int
 
 
 def quote_layout(block: bytes, separator: str) -> QuoteLayout | None:
-    """The quotes of a block; None where the block is not plain enough to tell, or has no complete row."""
+    """The quotes of a block; None where they cannot be told this way, or there is no complete row."""
     data = np.frombuffer(block, np.uint8)
     is_quote = data == _QUOTE
     quotes = np.cumsum(is_quote, dtype=np.int32)
@@ -50,7 +50,7 @@ def quote_layout(block: bytes, separator: str) -> QuoteLayout | None:
 
 
 def _within(counted: Counts, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Counts:
-    """How many of the bytes that were counted lie in each cell."""
+    """How many of the counted bytes lie in each cell."""
     before = np.concatenate([[0], counted[starts[1:] - 1]])
     return np.where(ends > starts, counted[ends - 1] - before, 0)
 

@@ -4,8 +4,8 @@ A triple is the fact `predicate(subject, object)` under the predicate's IRI, and
 whose text fits a native type become constants of it (`xsd:string`, integers, `xsd:double`, `xsd:float`,
 `xsd:decimal`, `xsd:boolean`); all others keep their language or datatype. A blank node is local to its file: it
 becomes the IRI `_:FILE.label`, where FILE is a checksum of the file's name; one without a label becomes `_:FILE-1`,
-`_:FILE-2`, … in the order of the file, so that a file reads the same every time. IRIs are taken as they stand,
-because data in the wild breaks the rules for them.
+`_:FILE-2`, … in the order of the file, so that a file reads the same every time. IRIs are not validated, because data
+in the wild breaks the rules for them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, FactBatch, parts
 from tidelog.formats.byte_files import LONGEST_ROW_BYTES, Readable, data_error
 from tidelog.formats.constants import IRI_UNSAFE
-from tidelog.formats.rendering import Columns, RowFormat, between, by_cell_where, floats, plain
+from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, RowFormat, between, by_cell_where, floats, plain
 from tidelog.formats.tables import columns_of_rows
-from tidelog.language.literals import quote
 from tidelog.language.names import bracketed, resolve_predicate
 from tidelog.values import IRI, XSD, Literal, Value, canonical
 
@@ -33,21 +32,11 @@ RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _TRIPLES_AT_ONCE = 1 << 17
 _BYTES_AT_ONCE = 32 << 20
 _INTEGER_TYPES = (
-    "byte",
-    "int",
-    "long",
-    "negativeInteger",
-    "nonNegativeInteger",
-    "nonPositiveInteger",
-    "positiveInteger",
-    "short",
-    "unsignedByte",
-    "unsignedInt",
-    "unsignedLong",
-    "unsignedShort",
+    "byte int long short unsignedByte unsignedInt unsignedLong unsignedShort "
+    "negativeInteger nonNegativeInteger nonPositiveInteger positiveInteger"
 )
 # Datatypes whose values are those of another one.
-_SAME_VALUES = {XSD + name: XSD + "integer" for name in _INTEGER_TYPES} | {XSD + "float": XSD + "double"}
+_SAME_VALUES = {XSD + name: XSD + "integer" for name in _INTEGER_TYPES.split()} | {XSD + "float": XSD + "double"}
 _NO_LABEL = re.compile(r"[0-9a-f]{20,32}")
 _LABEL = r"^_:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?$"
 
@@ -76,8 +65,8 @@ def read_rdf(stream: Readable, path: Path, turtle: bool) -> Iterator[FactBatch]:
 
 
 class _Counted:
-    """A file that counts what was read of it: triples may be few and long, and the parser would wait for the end of
-    one that has none.
+    """A file that counts what was read from it: triples may be few and long, and the parser would wait forever for the
+    end of one.
     """
 
     def __init__(self, stream: Readable, source: str) -> None:
@@ -158,20 +147,21 @@ def ntriples(predicate: str, batches: Iterable[Columns]) -> Iterator[bytes]:
     if not (predicate.startswith("<") and predicate.endswith(">")):
         raise DataError(f"{predicate} cannot be N-Triples: its name is no IRI; use another format")
     name = resolve_predicate(predicate, {})
+    formats = {1: _rows(" ", f" <{RDF_TYPE}> {name} .\n"), 2: _rows(f" {name} ", " .\n")}
     for columns in batches:
         if len(columns) not in (1, 2) or any(part.kind != IRI_KIND for part in parts(columns[0])):
             raise DataError(f"{predicate} cannot be N-Triples: those have an IRI as subject and at most one object")
-        yield from _ROWS[len(columns)](name).lines([columns])
+        yield from formats[len(columns)].lines([columns])
 
 
 def _typed(name: str) -> Any:
     return between('"', f'"^^<{XSD}{name}>')
 
 
-def _rows(opening_separator: str, closing: str) -> RowFormat:
+def _rows(separator: str, closing: str) -> RowFormat:
     return RowFormat(
         {
-            STR: by_cell_where(r'[\x00-\x1f"\\\x7f\x{85}\x{2028}\x{2029}]', quote, between('"', '"')),
+            STR: CONSTANT_RENDERERS[STR],
             INT: lambda cells: _typed("integer")(plain(cells)),
             FLOAT: lambda cells: _typed("double")(floats({"inf": "INF", "-inf": "-INF", "nan": "NaN"})(cells)),
             BOOL: lambda cells: _typed("boolean")(plain(cells)),
@@ -183,13 +173,7 @@ def _rows(opening_separator: str, closing: str) -> RowFormat:
             LITERAL: plain,
         },
         opening="",
-        separator=opening_separator,
+        separator=separator,
         closing=closing,
         nullary="",
     )
-
-
-_ROWS = {
-    1: lambda name: _rows(" ", f" <{RDF_TYPE}> {name} .\n"),
-    2: lambda name: _rows(f" {name} ", " .\n"),
-}

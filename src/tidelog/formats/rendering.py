@@ -1,7 +1,7 @@
 """Columns of facts to text, a whole column at a time: what CSV, TSV, JSON Lines, N-Triples and `.dlog` have in common.
 
-A format says how each kind of constant looks and what stands around and between the cells of a row; here the cells are
-made, joined to rows, and handed on as bytes. Only cells that need escapes, floats and literals pass through Python.
+A format says how each kind of constant looks, and what stands around and between the cells of a row; here the cells are
+made, joined to rows, and returned as bytes. Only cells that need escapes, floats and literals pass through Python.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RowFormat:
         cells[0] = _join(self.opening, cells[0]) if self.opening else cells[0]
         cells[-1] = _join(cells[-1], self.closing)
         rows = _join(*cells, separator=self.separator)
-        # The bytes of an array of strings lie one after the other: they are the block.
+        # The bytes of an array of strings are contiguous: they are the block.
         data = pa.concat_arrays([rows.cast(pa.large_binary())])
         end = pc.sum(pc.binary_length(data)).as_py()
         return bytes(data.buffers()[2][:end])
@@ -145,14 +145,10 @@ def delimited_format(separator: str) -> RowFormat:
 
 
 def json_format() -> RowFormat:
-    """JSON Lines: an array a row, IRIs and literals as objects."""
+    """JSON Lines: one array per row, IRIs and literals as objects."""
 
     def text(value: object) -> str:
         return json.dumps(value, ensure_ascii=False)
-
-    def literal(syntax: str) -> str:
-        value = parse_literal(syntax)
-        return text({"text": value.text, "language": value.language, "datatype": value.datatype})
 
     return RowFormat(
         {
@@ -161,7 +157,7 @@ def json_format() -> RowFormat:
             FLOAT: floats({repr(value): text(value_to_json(value)) for value in (math.inf, -math.inf, math.nan)}),
             BOOL: plain,
             IRI_KIND: by_cell(lambda iri: text({"iri": iri})),
-            LITERAL: by_cell(literal),
+            LITERAL: by_cell(lambda syntax: text(value_to_json(parse_literal(syntax)))),
         },
         opening="[",
         separator=", ",

@@ -1,7 +1,7 @@
-"""Whatever holds rows to columns of facts: pandas and Polars DataFrames, Arrow tables, NumPy arrays, iterables of rows.
+"""Columns of facts from tables of all sorts: pandas and Polars DataFrames, Arrow, NumPy arrays, iterables of rows.
 
-Arrow data keeps its buffers where its types allow. Python values are checked one by one, and a value that no fact can
-hold is told with its row and column.
+Arrow data is not copied where its types allow. Python values are checked one by one, and a value that no fact can hold
+is reported with its row and column.
 """
 
 from __future__ import annotations
@@ -97,13 +97,13 @@ def column_of_values(values: Sequence[Any], where: Where, number: int) -> pa.Arr
 
 
 def _plain_value(value: Any, where: Where, row: int, number: int) -> Value:
-    """A value as one of the types that facts hold: NumPy scalars and values of subclasses are what they stand for."""
+    """A value as one of the types that facts hold: NumPy scalars and values of subclasses are converted."""
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) in KIND_OF_TYPE:
         return value
     if isinstance(value, str):
-        return str.__str__(value)  # An enumeration of texts has names of its own for them.
+        return str.__str__(value)  # str() of a member of an enumeration is its name.
     if isinstance(value, int | float):
         return int(value) if isinstance(value, int) else float(value)
     place = f"{where(row)}, column {number + 1}"
@@ -114,7 +114,7 @@ def _plain_value(value: Any, where: Where, row: int, number: int) -> Value:
 
 
 def _check_value(value: Value, place: str) -> None:
-    """Say what is wrong with a value that Arrow did not take."""
+    """Say what is wrong with a value that Arrow refused."""
     if type(value) is int and not INTEGER_MIN <= value <= INTEGER_MAX:
         raise DataError(f"{place}: the integer {value:.3g} needs more than 64 bits; keep it as a string")
     texts = (value.text, value.datatype, value.language) if isinstance(value, Literal) else (str(value),)
@@ -130,7 +130,7 @@ def _check_value(value: Value, place: str) -> None:
 
 
 def _one_array(array: Any) -> pa.Array:
-    """An array where Arrow made several, because the text of a column exceeds what 32-bit offsets reach."""
+    """One array where Arrow made several, because the text of a column exceeds what 32-bit offsets can address."""
     if not isinstance(array, pa.ChunkedArray):
         return array
     if array.num_chunks == 1:
@@ -171,7 +171,7 @@ def _columns_of_numpy(array: np.ndarray[Any, Any], predicate: str) -> list[pa.Ar
 
 
 def _has_nul_within(array: np.ndarray[Any, Any]) -> bool:
-    """Whether a text of an array holds NUL and goes on: NumPy pads texts with NUL, and Arrow would cut it there."""
+    """Whether a text holds NUL before its end: NumPy pads texts with NUL, and Arrow would cut it there."""
     if array.dtype.kind != "U" or not array.size:
         return False
     characters = np.ascontiguousarray(array).view(np.uint32).reshape(array.size, -1)
@@ -179,7 +179,7 @@ def _has_nul_within(array: np.ndarray[Any, Any]) -> bool:
 
 
 def _foreign_column(values: Any, place: str) -> pa.Array:
-    """A column of pandas or NumPy, whose NaN pandas means as missing."""
+    """A column of pandas or NumPy; in pandas, NaN is a missing value."""
     try:
         array = pa.array(values, from_pandas=not isinstance(values, np.ndarray))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -188,8 +188,8 @@ def _foreign_column(values: Any, place: str) -> pa.Array:
 
 
 def _arrow_table(rows: Any, predicate: str) -> pa.Table:
-    """A table of Arrow. What is one already stays as it is: the interface between libraries passes no sizes of buffers,
-    and without them nobody could tell whether offsets lead out of theirs.
+    """An Arrow table. One that is an Arrow table already stays as it is: the interface between libraries does not pass
+    the sizes of buffers, which are needed to check offsets.
     """
     try:
         match rows:
@@ -205,7 +205,7 @@ def _arrow_table(rows: Any, predicate: str) -> pa.Table:
 
 
 def columns_of_table(table: pa.Table, source: str) -> list[pa.Array] | None:
-    """The columns of an Arrow table, with the kinds that the metadata of its fields tells."""
+    """The columns of an Arrow table, with the kinds that the metadata of its fields gives."""
     try:
         table.validate()
         names = table.schema.names
@@ -213,7 +213,7 @@ def columns_of_table(table: pa.Table, source: str) -> list[pa.Array] | None:
         raise DataError(f"{source}: the table is damaged ({error})") from None
     if not table.num_rows:
         return None
-    if _field_kind(table.schema) == NULLARY_KIND:
+    if names and _kind(table.schema.field(0)) == NULLARY_KIND:
         return []
     return [
         _restored_table_column(column, field, f"{source}, column {name!r}")
@@ -229,7 +229,7 @@ def _restored_table_column(column: pa.ChunkedArray, field: pa.Field, place: str)
 
 
 def _sound_array(array: pa.Array | pa.ChunkedArray, place: str) -> pa.Array:
-    """What comes from elsewhere as one array, looked at before anything is done with it."""
+    """Foreign data as one array, checked before anything is done with it."""
     try:
         for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
             check_sound(chunk)
@@ -238,15 +238,14 @@ def _sound_array(array: pa.Array | pa.ChunkedArray, place: str) -> pa.Array:
         raise DataError(f"{place}: {error}") from None
 
 
-def _field_kind(schema: pa.Schema) -> bytes | None:
-    metadata = schema.field(0).metadata if len(schema) else None
-    return (metadata or {}).get(KIND_KEY)
+def _kind(field: pa.Field) -> bytes | None:
+    return (field.metadata or {}).get(KIND_KEY)
 
 
 def restored_column(array: pa.Array, field: pa.Field, place: str) -> pa.Array:
-    """A column from an Arrow field: constants as text are read back, native types checked."""
+    """A column from an Arrow field: constants as text are parsed, native types checked."""
     column = fact_column(array, place)
-    if (field.metadata or {}).get(KIND_KEY) != CONSTANT_KIND:
+    if _kind(field) != CONSTANT_KIND:
         return column
     if not _is_kind(column.type, STR):
         raise DataError(f"{place}: constants as text are strings, and no {column.type}; write the file again")
@@ -291,7 +290,7 @@ def _native_type(type_: pa.DataType) -> pa.DataType | None:
     return type_ if any(check(type_) for check in fits) else None
 
 
-# Of arrays of these types `null_count` does not count all nulls.
+# For arrays of these types, `null_count` does not count all nulls.
 _HIDING_NULLS = (pa.types.is_dictionary, pa.types.is_union, pa.types.is_run_end_encoded)
 
 
@@ -315,7 +314,7 @@ def _is_kind(type_: pa.DataType, kind: int) -> bool:
 
 
 def _check_union(array: pa.Array, place: str) -> None:
-    """A union must be one that `tidelog.formats.batch` describes."""
+    """Refuse a union that is not as `tidelog.formats.batch` describes."""
     type_ = array.type
     if type_.mode != "dense":
         raise DataError(f"{place}: a sparse union; facts are read from dense unions")

@@ -1,11 +1,11 @@
-"""Update streams: JSON Lines, one update a line, and changes in the same form; folders of Prolog files, an update each.
+"""Update streams: JSON Lines with an update per line, changes in the same form, and folders of Prolog files.
 
     {"add": {"edge": [["a", "b"]]}, "delete": {…}, "add_rules": "…", "remove_rules": "…"}
     {"added": {"edge": [["a", "b"]]}, "removed": {…}, "work": {…}}
 
-The public evaluation data of the papers on marking holds a stream as files `00.pl`, `01.pl`, …, with `add(edge(12,
-16)).` or `delete(…).` a line. Quoted atoms there are strings; a functor that is an IRI names the predicate with that
-IRI.
+The public evaluation data of the papers on marking holds a stream as files `00.pl`, `01.pl`, …, with a line
+`add(edge(12, 16)).` or `delete(…).` for each fact. Quoted atoms there are strings; a functor that is an IRI names the
+predicate with that IRI.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Update(TypedDict, total=False):
 
 
 class ChangeLike(Protocol):
-    """What a change says of itself."""
+    """The parts of a change that are written."""
 
     @property
     def added(self) -> Mapping[str, Iterable[Row]]: ...
@@ -52,19 +52,19 @@ class ChangeLike(Protocol):
 
 
 class Unread(NamedTuple):
-    """An update that is still text: where it stands, and a function that yields it or raises `DataError`."""
+    """An update that is still text: its place, and a function that returns it or raises `DataError`."""
 
     place: str
     read: Callable[[], Update]
 
 
 def read_updates(lines: Iterable[str | bytes], source: str = "<updates>") -> Iterator[Update]:
-    """The updates of a JSON Lines stream, as its lines arrive; a bad line is told with its number."""
+    """The updates of a JSON Lines stream, as its lines arrive; a bad line is reported with its number."""
     return (unread.read() for unread in unread_updates(lines, source))
 
 
 def unread_updates(lines: Iterable[str | bytes], source: str = "<updates>") -> Iterator[Unread]:
-    """The updates of a JSON Lines stream for those who want to go on after a bad line; blank lines are skipped."""
+    """The updates of a JSON Lines stream, for readers that go on after a bad line; blank lines are skipped."""
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield Unread(f"{source}, line {number}", partial(parse_update, line, number, source))
@@ -85,19 +85,14 @@ def update_from_json(value: Any) -> Update:
         raise DataError('an update is an object, such as {"add": {"edge": [["a", "b"]]}}')
     update = Update()
     for key, content in value.items():
-        match key:
-            case "add":
-                update["add"] = _facts(content, key)
-            case "delete":
-                update["delete"] = _facts(content, key)
-            case "add_rules":
-                update["add_rules"] = _rules(content, key)
-            case "remove_rules":
-                update["remove_rules"] = _rules(content, key)
-            case _:
-                close = get_close_matches(key, KEYS, 1)
-                hint = f"did you mean {close[0]}?" if close else f"use {', '.join(KEYS)}"
-                raise DataError(f"an update has no key {key!r}; {hint}")
+        if key in ("add", "delete"):
+            update[key] = _facts(content, key)  # type: ignore[literal-required]
+        elif key in ("add_rules", "remove_rules"):
+            update[key] = _rules(content, key)  # type: ignore[literal-required]
+        else:
+            close = get_close_matches(key, KEYS, 1)
+            hint = f"did you mean {close[0]}?" if close else f"use {', '.join(KEYS)}"
+            raise DataError(f"an update has no key {key!r}; {hint}")
     return update
 
 
@@ -151,7 +146,7 @@ def open_updates(path: str) -> Iterator[Unread]:
 
 
 def _standard_input() -> Iterator[bytes]:
-    """Lines as they arrive, not through the buffer of Python: a waiting thread would hold its lock at the very end."""
+    """Lines as they arrive, not through Python's buffer: a waiting thread would still hold its lock at exit."""
     for lines in split_lines(iter(_arrived, b""), _STANDARD_INPUT):
         yield from lines
 

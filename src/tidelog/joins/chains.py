@@ -1,7 +1,7 @@
-"""The inner loop of every join: walk the chain of facts that an index has for a key, and buffer the heads they give.
+"""The inner loop of joins: follow the chain of facts that an index has for a key, and buffer the heads they yield.
 
-A match that is found here needs no way back through the plan. A *chain* is its next fact, the address of the records,
-their width, and the offsets of flags and link.
+These matches need no backtracking through the plan. A *chain* is its next fact, the address of the records, their
+width, and the offsets of flags and link.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidelog.machine.jit import device, load_i32, load_i64, store_i32, store_i64
 
 @device
 def output_column(outputs_at, outputs, source):
-    """The column of an atom that binds a source, or -1 where the source is bound before it."""
+    """The column of an atom that binds a source, or -1 if the source is bound before."""
     at = outputs_at
     for _ in range(outputs):
         if load_i32(at + 4) == source:
@@ -28,8 +28,8 @@ def output_column(outputs_at, outputs, source):
 
 @device
 def drain_pairs(chain, care, want, first_column, first, second_column, second, heads, room, buffered, known):
-    """Where the head is a pair: buffer those that are not known. A column is -1 where the cell is the same for the
-    whole chain. Gives the next fact, how many were looked at, how many matched, and how many heads are buffered then.
+    """Buffer heads that are pairs, without the known ones. A column is -1 if its cell is the same for the whole chain.
+    Returns the next fact, how many were looked at, how many matched, and how many heads are buffered now.
     """
     fact, cells, width, flags, link = chain
     seen = 0
@@ -54,7 +54,7 @@ def drain_pairs(chain, care, want, first_column, first, second_column, second, h
 
 @device
 def drain_rows(chain, care, want, atom, variables, head, heads, room, buffered):
-    """The same for any head and any atom: `atom` is what it binds and checks, `head` the sources and the arity."""
+    """The same for any head and any atom: `atom` is what is bound and checked, `head` the sources and the arity."""
     fact, cells, width, flags, link = chain
     lists, outputs, checks = atom
     sources, arity = head
@@ -75,9 +75,9 @@ def drain_rows(chain, care, want, atom, variables, head, heads, room, buffered):
 
 @device
 def drain_last(m, frame, heads, room, buffered, known):
-    """After a match whose last atom came by an index: write the heads of the matches that differ only in that atom.
+    """After a match whose last step follows an index: buffer the heads of the matches that differ in that atom only.
 
-    How many matches there were, and how many heads are buffered then; `known` ones are left out.
+    Returns how many matches there were, and how many heads are buffered now; `known` ones are left out.
     """
     plan = load_i64(frame + 8 * P.FRAME_PLAN)
     code = m[M.CODE]

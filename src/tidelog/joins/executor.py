@@ -1,10 +1,9 @@
 """The one executor of all plans: an index nested-loop join that reads plans as data.
 
-`next_match` finds the next match of a plan's body, with all of its state in a frame in memory. A kernel can thus stop
-in the middle of a join, return to Python (to grow an array, to call a function, to check a limit), and go on where it
-was; and a backward search can keep a stack of half-finished joins. Each body atom is matched in the set that its role
-names: a fact takes part if its flags, masked by the role's care, equal its want (the annotated queries of
-Backward/Forward, section 4).
+`next_match` finds the next match of a plan's body, and keeps all of its state in a frame in memory. So a kernel can
+stop in the middle of a join, return to Python to grow an array, call a function or check a limit, and resume; and a
+backward search can keep a stack of unfinished joins. Each body atom is matched in the set of its role: a fact takes
+part if its flags, masked by the role's care, equal its want (the annotated queries of Backward/Forward, section 4).
 """
 
 from __future__ import annotations
@@ -17,14 +16,15 @@ from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
-from tidelog.machine.fact_kernels import SEED, field, find, index_row, mix, record_of, relation_row
+from tidelog.machine.fact_kernels import field, find, index_row, record_of, relation_row
+from tidelog.machine.hash_tables import SEED, mix, probe_number
 from tidelog.machine.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL_TERMS, MATCH, NEED_CALLS, PAUSED
 
 PASSED = -10
 FAILED = -11
 
-# Where in the scratch memory a pair of a closure is put together: `find` and the keys of a probe use its beginning.
+# Where in the scratch memory a pair of a closure is put together; the keys of a probe are at its beginning.
 PAIR = 64
 
 
@@ -57,7 +57,7 @@ def head_relation(m, plan):
 
 @device
 def write_head(m, frame, target):
-    """Write the cells of the head under the frame's match."""
+    """Write the head of the frame's match."""
     plan = load_i64(frame + 8 * P.FRAME_PLAN)
     sources = m[M.CODE] + 4 * plan_word(m, plan, P.HEAD)
     variables = frame + 8 * P.FRAME_VARIABLES
@@ -73,43 +73,41 @@ def matched_fact(m, frame, step):
     return load_i64(frame + 8 * place)
 
 
+@inlined
+def has_values(fact, sought):
+    """Whether the indexed columns of a fact hold the values of some sources."""
+    cells, width, columns, column_count, sources, variables = sought
+    record = cells + fact * width
+    for position in range(column_count):
+        cell = load_i32(record + 4 * load_i32(columns + 4 * position))
+        if cell != value_of(load_i32(sources + 4 * position), variables):
+            return False
+    return True
+
+
 @device
-def first_in_index(m, step, variables):
-    """The newest fact whose indexed columns hold the step's key, or -1."""
-    index = index_row(m, load_i32(step + 4 * P.S_INDEX))
-    row = relation_row(m, load_i32(step + 4 * P.S_RELATION))
-    cells = field(row, R.CELLS)
-    width = field(row, R.WIDTH)
+def first_with_values(m, index_number, sources, variables):
+    """The newest fact whose indexed columns hold the values of these sources, or -1."""
+    index = index_row(m, index_number)
+    row = relation_row(m, field(index, X.RELATION))
     column_count = field(index, X.COLUMN_COUNT)
-    columns = field(index, X.COLUMNS)
-    sources = step + 4 * P.S_LISTS
     hashed = SEED
     for position in range(column_count):
         hashed = mix(hashed, value_of(load_i32(sources + 4 * position), variables))
-    slot_count = field(index, X.SLOT_COUNT)
+    sought = (field(row, R.CELLS), field(row, R.WIDTH), field(index, X.COLUMNS), column_count, sources, variables)
     slots = field(index, X.SLOTS)
-    slot = (hashed * slot_count) >> 32
-    while True:
-        fact = load_i32(slots + 4 * slot)
-        if fact == R.EMPTY:
-            return -1
-        record = cells + fact * width
-        same = True
-        for position in range(column_count):
-            cell = load_i32(record + 4 * load_i32(columns + 4 * position))
-            if cell != value_of(load_i32(sources + 4 * position), variables):
-                same = False
-                break
-        if same:
-            return fact
-        slot += 1
-        if slot == slot_count:
-            slot = 0
+    return load_i32(slots + 4 * probe_number(slots, field(index, X.SLOT_COUNT), hashed, has_values, sought))
+
+
+@inlined
+def first_in_index(m, step, variables):
+    """The newest fact whose indexed columns hold the step's key, or -1."""
+    return first_with_values(m, load_i32(step + 4 * P.S_INDEX), step + 4 * P.S_LISTS, variables)
 
 
 @device
 def probe(m, step, variables):
-    """The fact whose every cell the step's key gives, or -1. The row is put together on the expression stack."""
+    """The fact whose cells are the step's key, or -1. The row is put together on the expression stack."""
     row_address = m[M.SCRATCH]
     sources = step + 4 * P.S_LISTS
     for position in range(load_i32(step + 4 * P.S_KEYS)):
@@ -119,7 +117,7 @@ def probe(m, step, variables):
 
 @device
 def pivot_fits(step, record, variables):
-    """Whether a pivot's record has the constants of its atom where they belong."""
+    """Whether a pivot's record has the constants of its atom."""
     at = step + 4 * P.S_LISTS
     for _ in range(load_i32(step + 4 * P.S_KEYS)):
         if load_i32(record + 4 * load_i32(at)) != value_of(load_i32(at + 4), variables):
@@ -130,7 +128,7 @@ def pivot_fits(step, record, variables):
 
 @device
 def bind(at, outputs, checks, record, variables):
-    """Bind the variables that an atom sees first; False where a repeated variable disagrees."""
+    """Bind the variables that first occur in an atom; False if a repeated variable disagrees."""
     for _ in range(outputs):
         store_i64(variables + 8 * load_i32(at + 4), load_i32(record + 4 * load_i32(at)))
         at += 8
@@ -143,7 +141,7 @@ def bind(at, outputs, checks, record, variables):
 
 @device
 def repeated_agree(at, checks, record):
-    """Whether columns of one record that share a variable found only in a negated atom agree."""
+    """Whether columns of a record agree that share a variable of the negated atom only."""
     for _ in range(checks):
         if load_i32(record + 4 * load_i32(at)) != load_i32(record + 4 * load_i32(at + 4)):
             return False
@@ -183,7 +181,7 @@ def absent(m, step, kind, variables):
 
 @device
 def closure_flags(m, relation, row, pair):
-    """The flags of a pair that a closure holds now: its record's where the update in work brought it."""
+    """The flags of a pair that a closure holds now: those of its record if the update in work added it."""
     if field(row, R.COUNT) == 0:
         return F.IN | F.OLD
     fact = find(m, relation, pair)
@@ -192,11 +190,10 @@ def closure_flags(m, relation, row, pair):
 
 @device
 def next_of_closure(m, step, kind, variables, cursor_at, node_at, entering):
-    """Advance to the next pair of a closure that fits an atom: first those that it holds now, then the records of
-    those gone.
+    """Advance to the next pair of a closure that matches an atom: first the pairs that it holds now, then the records
+    of those that are gone.
 
-    The cursor is -2 - the closure's own cursor while it walks the closure, the number of a record after that, -1 in
-    the end.
+    The cursor is -2 - the closure's own cursor while it walks the closure, then the number of a record, and finally -1.
     """
     relation = load_i32(step + 4 * P.S_RELATION)
     row = relation_row(m, relation)
@@ -266,7 +263,7 @@ def next_of_closure(m, step, kind, variables, cursor_at, node_at, entering):
 
 @device
 def closure_pair_flags(m, relation, row, view, pair):
-    """The flags of any pair: 0 where it neither holds nor held."""
+    """The flags of any pair: 0 if it neither holds nor held before."""
     if closure_contains(view, load_i32(pair), load_i32(pair + 4)):
         return closure_flags(m, relation, row, pair)
     if field(row, R.COUNT) == 0:
@@ -327,55 +324,42 @@ def absent_from_closure(m, step, kind, variables):
     return True
 
 
+@inlined
+def assign(variables, target, term):
+    """Bind a variable, or compare with it where it is bound already (-1 - variable)."""
+    if target >= 0:
+        store_i64(variables + 8 * target, term)
+        return PASSED
+    return PASSED if load_i64(variables + 8 * (-1 - target)) == term else FAILED
+
+
 @device
 def call_function(m, step, variables):
-    """Look a function's result up in its memo; ask Python for it where it is missing."""
-    index = index_row(m, load_i32(step + 4 * 2))
-    row = relation_row(m, load_i32(step + 4))
-    count = load_i32(step + 4 * 3)
-    target = load_i32(step + 4 * 4)
-    sources = step + 4 * 5
-    hashed = SEED
-    for position in range(count):
-        hashed = mix(hashed, value_of(load_i32(sources + 4 * position), variables))
-    slot_count = field(index, X.SLOT_COUNT)
-    slot = (hashed * slot_count) >> 32
-    fact = load_i32(field(index, X.SLOTS) + 4 * slot)
-    while fact != R.EMPTY:
-        record = field(row, R.CELLS) + fact * field(row, R.WIDTH)
-        same = True
-        for position in range(count):
-            if load_i32(record + 4 * position) != value_of(load_i32(sources + 4 * position), variables):
-                same = False
-                break
-        if same:
-            result = load_i32(record + 4 * count)
-            if result == K.FAILURE:
-                m[M.ERRORS] += 1
-                return FAILED
-            if target >= 0:
-                store_i64(variables + 8 * target, result)
-                return PASSED
-            return PASSED if load_i64(variables + 8 * (-1 - target)) == result else FAILED
-        slot += 1
-        if slot == slot_count:
-            slot = 0
-        fact = load_i32(field(index, X.SLOTS) + 4 * slot)
+    """Look up a function's result in its memo; request it from Python if it is missing."""
+    memo = load_i32(step + 4 * P.CALL_MEMO)
+    count = load_i32(step + 4 * P.CALL_ARGUMENTS)
+    sources = step + 4 * P.CALL_SOURCES
+    fact = first_with_values(m, load_i32(step + 4 * P.CALL_INDEX), sources, variables)
+    if fact >= 0:
+        result = load_i32(record_of(relation_row(m, memo), fact) + 4 * count)
+        if result == K.FAILURE:
+            m[M.ERRORS] += 1
+            return FAILED
+        return assign(variables, load_i32(step + 4 * P.CALL_TARGET), result)
     size = count + 2
-    if m[M.REQUEST_COUNT] + size > m[M.REQUEST_CAPACITY]:
-        return NEED_CALLS
-    request = m[M.REQUESTS] + 4 * m[M.REQUEST_COUNT]
-    store_i32(request, load_i32(step + 4))
-    store_i32(request + 4, count)
-    for position in range(count):
-        store_i32(request + 8 + 4 * position, value_of(load_i32(sources + 4 * position), variables))
-    m[M.REQUEST_COUNT] += size
+    if m[M.REQUEST_COUNT] + size <= m[M.REQUEST_CAPACITY]:
+        request = m[M.REQUESTS] + 4 * m[M.REQUEST_COUNT]
+        store_i32(request, memo)
+        store_i32(request + 4, count)
+        for position in range(count):
+            store_i32(request + 8 + 4 * position, value_of(load_i32(sources + 4 * position), variables))
+        m[M.REQUEST_COUNT] += size
     return NEED_CALLS
 
 
 @device
 def run_condition(m, step, kind, variables):
-    """Run a step that passes or fails once: a comparison, an assignment, a function call, a negated atom."""
+    """Run a step that passes or fails once: a comparison, an assignment, a function call or a negated atom."""
     if kind == P.STEP_COMPARE:
         left_kind = evaluate(m, load_i32(step + 8), variables)
         left = load_i64(m[M.SCRATCH] + 8)
@@ -393,11 +377,7 @@ def run_condition(m, step, kind, variables):
         term = intern_number(m, result_kind, bits) if is_number(result_kind) else bits
         if term < 0:
             return FULL_TERMS
-        target = load_i32(step + 4)
-        if target >= 0:
-            store_i64(variables + 8 * target, term)
-            return PASSED
-        return PASSED if load_i64(variables + 8 * (-1 - target)) == term else FAILED
+        return assign(variables, load_i32(step + 4), term)
     if kind == P.STEP_CALL:
         return call_function(m, step, variables)
     if kind >= P.STEP_ABSENT_CLOSURE_PROBE:
@@ -407,7 +387,7 @@ def run_condition(m, step, kind, variables):
 
 @device
 def next_match(m, frame):
-    """Advance a frame to its next match: MATCH, or DONE when there is none left, or a reason to call again."""
+    """Advance a frame to its next match: MATCH, DONE if there is none left, or a reason to pause."""
     plan = load_i64(frame + 8 * P.FRAME_PLAN)
     code = m[M.CODE]
     steps = load_i32(code + 4 * (plan + P.STEPS))

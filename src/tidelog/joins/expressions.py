@@ -1,9 +1,9 @@
 """Arithmetic and comparisons inside kernels, on term numbers.
 
-An expression is a row of postfix words (`E_…` in `layout`). Its value is a kind and 64 bits: an integer, the bits of
-a float, or, for every other kind, the number of the term. What goes wrong (division by zero, overflow, a string where
-a number is needed) makes the rule instance fail; the executor counts it. Functions on strings and functions in Python
-are not here: plans call them as steps of their own.
+An expression is a sequence of postfix words (`plan_words.E_…`). Its value is a kind and 64 bits: an integer, the bits
+of a float, or, for any other kind, the number of the term. An error (division by zero, overflow, a string instead of a
+number) makes the rule instance fail; the executor counts it. Functions on strings and Python functions are not here:
+plans call them in steps of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
-from tidelog.machine.fact_kernels import MASK_32, SEED, mix
+from tidelog.machine.hash_tables import MASK_32, SEED, mix, probe_number
 from tidelog.machine.jit import (
     bits_of_float,
     device,
@@ -28,7 +28,7 @@ from tidelog.machine.jit import (
     store_u8,
 )
 
-# Functions of kernels by number; `joins.assembler` translates their names.
+# Functions of kernels by number; `store.assembler` translates their names.
 OPERATORS = ("+", "-", "*", "/", "%", "neg", "abs", "min2", "max2", "floor", "ceil", "round", "sqrt", "log", "exp")
 O_ADD, O_SUBTRACT, O_MULTIPLY, O_DIVIDE, O_MODULO, O_NEGATE, O_ABS, O_MIN, O_MAX = 0, 1, 2, 3, 4, 5, 6, 7, 8
 O_FLOOR, O_CEIL, O_ROUND, O_SQRT, O_LOG, O_EXP = 9, 10, 11, 12, 13, 14
@@ -68,7 +68,7 @@ def as_float(kind, bits):
 
 @device
 def compare_numbers(left_kind, left, right_kind, right):
-    """-1, 0 or 1; 2 where a NaN is among them. Exact for integers beside floats."""
+    """-1, 0 or 1, or 2 if one is NaN. Exact between integers and floats."""
     if left_kind == K.INTEGER and right_kind == K.INTEGER:
         return -1 if left < right else (1 if left > right else 0)
     if left_kind == K.FLOAT and right_kind == K.FLOAT:
@@ -153,6 +153,16 @@ def finite(value):
 
 
 @device
+def put_float(slot, value):
+    """Put a float on the stack; False if it is not finite."""
+    if not finite(value):
+        return False
+    store_i64(slot, K.FLOAT)
+    store_i64(slot + 8, bits_of_float(value))
+    return True
+
+
+@device
 def integer_product_overflows(left, right):
     if left == 0 or right == 0:
         return False
@@ -161,7 +171,7 @@ def integer_product_overflows(left, right):
         return True
     if -9.1e18 < estimate < 9.1e18:
         return False
-    # The estimate is too close to the border: divide instead.
+    # The estimate is too close to the limit: divide instead.
     if left == -1:
         return right == SMALLEST
     if right == -1:
@@ -174,7 +184,7 @@ def integer_product_overflows(left, right):
 
 @device
 def integer_operation(operator, left, right, result):
-    """Store the value of an integer operation; False where it leaves 64 bits or divides by zero."""
+    """Store the value of an integer operation; False if it overflows or divides by zero."""
     if operator == O_ADD:
         if (right > 0 and left > LARGEST - right) or (right < 0 and left < SMALLEST - right):
             return False
@@ -200,7 +210,7 @@ def integer_operation(operator, left, right, result):
 
 @device
 def float_operation(operator, left, right):
-    """The value of a float operation; NaN where there is none."""
+    """The value of a float operation; NaN if there is none."""
     if operator == O_ADD:
         return left + right
     if operator == O_SUBTRACT:
@@ -216,7 +226,7 @@ def float_operation(operator, left, right):
 
 @device
 def magnitude(value):
-    """The size of an integer, but half of it for the one whose size leaves 64 bits."""
+    """The absolute value of an integer, but half of it for the one where that overflows."""
     return TOP_BIT if value == SMALLEST else abs(value)
 
 
@@ -227,8 +237,8 @@ def integer_quotient(left, right):
         return math.nan
     if -EXACT <= left <= EXACT and -EXACT <= right <= EXACT:
         return left / right
-    # Long division, until the quotient has more bits than a float. Whether anything is left goes into its last bit,
-    # so that turning it into a float is the one step that rounds.
+    # Long division, until the quotient has more bits than a float. Its last bit says whether there is a rest, so that
+    # only the conversion to a float rounds.
     dividend = magnitude(left)
     divisor = magnitude(right)
     quotient = dividend // divisor
@@ -248,7 +258,7 @@ def integer_quotient(left, right):
 
 @device
 def binary_operation(operator, slot, other):
-    """Replace the value at `slot` by the operation on it and the value at `other`; False where it fails."""
+    """Replace the value at `slot` by the operation on it and the value at `other`; False if that fails."""
     left_kind = load_i64(slot)
     left = load_i64(slot + 8)
     right_kind = load_i64(other)
@@ -269,16 +279,12 @@ def binary_operation(operator, slot, other):
         value = integer_quotient(left, right)
     else:
         value = float_operation(operator, as_float(left_kind, left), as_float(right_kind, right))
-    if not finite(value):
-        return False
-    store_i64(slot, K.FLOAT)
-    store_i64(slot + 8, bits_of_float(value))
-    return True
+    return put_float(slot, value)
 
 
 @device
 def round_to_integer(operator, value, slot):
-    # Compiled, `floor` and `ceil` yield integers of 64 bits, whatever the value: look at it before.
+    # Compiled, `floor` and `ceil` yield 64-bit integers for any value: check it first.
     if not (-TWO_63 <= value < TWO_63):
         return False
     if operator == O_FLOOR:
@@ -297,7 +303,7 @@ def round_to_integer(operator, value, slot):
 
 @device
 def unary_operation(operator, slot):
-    """Replace the value at `slot` by the operation on it; False where it fails."""
+    """Replace the value at `slot` by the operation on it; False if that fails."""
     kind = load_i64(slot)
     bits = load_i64(slot + 8)
     if not is_number(kind):
@@ -333,16 +339,12 @@ def unary_operation(operator, slot):
         if number > 709.782712893384:
             return False
         value = math.exp(number)
-    if not finite(value):
-        return False
-    store_i64(slot, K.FLOAT)
-    store_i64(slot + 8, bits_of_float(value))
-    return True
+    return put_float(slot, value)
 
 
 @device
 def evaluate(m, expression, variables):
-    """Compute an expression; its value stands at the bottom of the stack in `M.SCRATCH`, its kind is returned."""
+    """Compute an expression: its value is at the bottom of the stack in `M.SCRATCH`, its kind is returned."""
     code = m[M.CODE]
     top = m[M.SCRATCH] - 16
     at = code + 4 * expression
@@ -375,7 +377,7 @@ def number_hash(kind, bits):
 
 @device
 def new_term(m):
-    """The number of a new term: one that was given back, or the next; -1 where the dictionary must grow first."""
+    """The number of a new term: a freed one, or the next; -1 if the dictionary must grow first."""
     free = m[M.TERM_FREE_COUNT]
     if free > 0:
         m[M.TERM_FREE_COUNT] = free - 1
@@ -388,29 +390,32 @@ def new_term(m):
 
 
 @device
+def enter_term(m, slot, kind, payload, size, hashed):
+    """Enter a new term at its slot; its number, or -1 if the dictionary must grow first."""
+    term = new_term(m)
+    if term >= 0:
+        store_i32(m[M.TERM_SLOTS] + 4 * slot, term)
+        store_u8(m[M.TERM_KINDS] + term, kind)
+        store_i64(m[M.TERM_PAYLOADS] + 8 * term, payload)
+        store_i32(m[M.TERM_SIZES] + 4 * term, size)
+        store_i32(m[M.TERM_HASHES] + 4 * term, hashed)
+    return term
+
+
+@inlined
+def is_number_term(term, sought):
+    """Whether a term is a number of a kind with these bits."""
+    m, kind, bits = sought
+    return term_payload(m, term) == bits and term_kind(m, term) == kind
+
+
+@device
 def intern_number(m, kind, bits):
-    """The term of a number, a new one where needed; -1 where the dictionary must grow first."""
+    """The term of a number, a new one if needed; -1 if the dictionary must grow first."""
     if kind == K.FLOAT and float_of_bits(bits) == 0.0:
         bits = 0
     hashed = number_hash(kind, bits)
-    slot_count = m[M.TERM_SLOT_COUNT]
-    slot = (hashed * slot_count) >> 32
     slots = m[M.TERM_SLOTS]
-    while True:
-        term = load_i32(slots + 4 * slot)
-        if term == R.EMPTY:
-            break
-        if term_kind(m, term) == kind and term_payload(m, term) == bits:
-            return term
-        slot += 1
-        if slot == slot_count:
-            slot = 0
-    term = new_term(m)
-    if term < 0:
-        return -1
-    store_i32(slots + 4 * slot, term)
-    store_u8(m[M.TERM_KINDS] + term, kind)
-    store_i64(m[M.TERM_PAYLOADS] + 8 * term, bits)
-    store_i32(m[M.TERM_SIZES] + 4 * term, 0)
-    store_i32(m[M.TERM_HASHES] + 4 * term, hashed)
-    return term
+    slot = probe_number(slots, m[M.TERM_SLOT_COUNT], hashed, is_number_term, (m, kind, bits))
+    term = load_i32(slots + 4 * slot)
+    return term if term != R.EMPTY else enter_term(m, slot, kind, bits, 0, hashed)

@@ -1,4 +1,7 @@
-"""Text to syntax tree and back: grammar, parser, printer, checks."""
+"""Text to syntax tree and back: grammar, parser, printer, checks.
+
+Knows: the language, and what must hold of a single rule, query or fact. Must not know: how anything is evaluated.
+"""
 
 from tidelog.language.actions import AGGREGATES
 from tidelog.language.literals import literal_text, parse_literal

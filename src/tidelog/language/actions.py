@@ -1,4 +1,4 @@
-"""What the rules of `grammar.lark` do: each reduction of the automaton makes its node of the syntax tree.
+"""What the rules of `grammar.lark` do: each reduction of the automaton makes a node of the syntax tree.
 
 No parse tree is ever built, and nothing here recurses on the depth of the input.
 """
@@ -9,9 +9,10 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, TypeVar
 
-from tidelog.errors import ParseError
+from tidelog.errors import DataError, ParseError
 from tidelog.language import literals
 from tidelog.language.names import RESERVED, bracketed, expand, is_variable_name, unescape_iri
 from tidelog.language.parse_messages import Source
@@ -29,17 +30,18 @@ from tidelog.language.syntax import (
     Rule,
     Term,
     Variable,
+    children,
 )
-from tidelog.values import IRI, XSD
+from tidelog.values import IRI, XSD, Literal, canonical
 
 AGGREGATES = frozenset({"count", "sum", "min", "max", "avg", "median"})
 
 _NESTING = (Call, Aggregate)
 
-# Deeper expressions would exhaust the Python stack in whatever walks the tree: hashing, comparing, printing.
+# Deeper expressions would exhaust the Python stack wherever the tree is walked: hashing, comparing, printing.
 MAX_DEPTH = 100
 
-# The atoms, comparisons and terms inside the PLAIN_… terminals, which have made sure of everything else.
+# The atoms, comparisons and terms inside the PLAIN_… terminals, which have checked everything else.
 _PLAIN_ATOM = re.compile(r"(?:(not)\s+)?([^\s(\[<,.]+|<[^>]*>)[(\[]((?:\"[^\"]*\"|'[^']*'|<[^>]*>|[^)\]\"'<])*)[)\]]")
 _PLAIN_SIDE = r"(\?\w+|[^\W\d]\w*|-?[0-9.]+)(?:\s*([-+*])\s*(\?\w+|[^\W\d]\w*|-?[0-9.]+))?"
 _PLAIN_ITEM = re.compile(rf"{_PLAIN_ATOM.pattern}|{_PLAIN_SIDE}\s*([<>=!]+)\s*{_PLAIN_SIDE}")
@@ -52,8 +54,8 @@ _Result = TypeVar("_Result")
 
 
 _OWL = "http://www.w3.org/2002/07/owl#"
-# Rule sets made from ontologies write the empty class with two arguments where they mean the empty property; OWL 2
-# has a name for that.
+# Rule sets generated from ontologies write the empty class with two arguments where they mean the empty property, for
+# which OWL 2 has a name.
 _PROPERTY_OF_CLASS = {
     f"<{_OWL}Nothing>": f"<{_OWL}bottomObjectProperty>",
     f"<{_OWL}Thing>": f"<{_OWL}topObjectProperty>",
@@ -68,7 +70,7 @@ def _atom(predicate: str, arguments: tuple[Term, ...], place: Place) -> Atom:
 
 @dataclass(slots=True)
 class Parsed:
-    """What has been found in a text so far."""
+    """What has been read of a text so far."""
 
     prefixes: dict[str, str] = field(default_factory=dict)
     facts: list[Atom] = field(default_factory=list)
@@ -80,14 +82,14 @@ class Parsed:
 class Actions:
     """What the grammar's rules do. A method is named after its rule and takes the values of the rule's symbols.
 
-    One instance serves all texts in turn, because the automaton holds on to its methods; `begin` readies it anew.
+    One instance serves all texts in turn, because the automaton holds its methods; `begin` resets it.
     """
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Let go of the last text and what it said."""
+        """Drop the last text and its contents."""
         self.begin(Source("", ""), {})
 
     def begin(self, source: Source, prefixes: Mapping[str, str]) -> Parsed:
@@ -107,7 +109,7 @@ class Actions:
     # ---- statements
 
     def program(self, _: list[Any]) -> None:
-        """Statements have been put away one by one."""
+        """Its statements have been collected one by one."""
 
     def prefix(self, children: list[Any]) -> None:
         (token,) = children
@@ -115,12 +117,8 @@ class Actions:
         assert match is not None, "the terminal PREFIX is narrower than this"
         name, namespace = match[1], match[2] if match[2] is not None else match[3]
         if name in self.undeclared:
-            raise self.source.error(
-                token.line,
-                token.column,
-                f"the prefix `{name}:` is declared after its use in line {self.undeclared[name]}",
-                "declare a prefix before the first name that has it",
-            )
+            what = f"the prefix `{name}:` is declared after its use in line {self.undeclared[name]}"
+            raise self._error(token, what, "declare a prefix before the first name that has it")
         self.prefixes[name] = self.parsed.prefixes[name] = self._checked(unescape_iri, namespace, token)
         self._constants.clear()
 
@@ -251,16 +249,15 @@ class Actions:
         if function in AGGREGATES:
             return self._aggregate(function, given, place)
         if function == "concat" and len(given) > 2:
-            return _nested_concat(given, place)
+            # `concat` of many is a chain of `concat` of two.
+            return reduce(lambda chain, argument: Call("concat", (chain, argument), place), given)
         return Call(function, given, place)
 
     def distinct(self, children: list[Any]) -> Aggregate:
         name, opening, _, argument, closing = children
         self._matching(opening, closing)
         if name != "count":
-            raise self.source.error(
-                name.line, name.column, f"`{name}(distinct …)` is unknown", "only `count` can be of distinct values"
-            )
+            raise self._error(name, f"`{name}(distinct …)` is unknown", "only `count` can be of distinct values")
         return self._remember(Aggregate("count", argument, distinct=True, place=_place(name)))
 
     def _aggregate(self, function: str, arguments: tuple[Expression, ...], place: Place) -> Aggregate:
@@ -291,7 +288,7 @@ class Actions:
             return Constant(self._checked(literals.unquote, token, token), _place(token))
         text = self._checked(literals.unquote, match[1], token)
         datatype = self._datatype(match[3], _place(token)) if match[3] else ""
-        value = self._checked(lambda text: literals.literal(text, datatype, match[2] or ""), text, token)
+        value = self._checked(lambda text: canonical(Literal(text, datatype, match[2] or "")), text, token)
         return Constant(value, _place(token))
 
     def prefixed(self, children: list[Any]) -> Constant:
@@ -347,7 +344,7 @@ class Actions:
         return self._word(text, place)
 
     def _new_constant(self, text: str, place: Place) -> Constant:
-        """A constant of plain facts, which share one node, of no place, for all its occurrences."""
+        """A constant of plain facts: one node, without a place, for all its occurrences."""
         term = self._plain_term(text, place)
         assert isinstance(term, Constant), "the terminal PLAIN_FACTS has no variables"
         constant = self._constants[text] = Constant(term.value)
@@ -365,80 +362,62 @@ class Actions:
 
     # ---- checks that need the text
 
-    def _error(self, place: Place, what: str, hint: str = "") -> ParseError:
-        return self.source.error(place.line, place.column, what, hint)
+    def _error(self, at: Any, what: str, hint: str = "") -> ParseError:
+        """An error at a place or at a token."""
+        return self.source.error(at.line, at.column, what, hint)
 
     def _checked(self, convert: Callable[[str], _Result], text: str, at: Any) -> _Result:
-        """A conversion whose ValueError becomes an error of the text."""
+        """A conversion whose DataError becomes an error of the text."""
         try:
             return convert(text)
-        except ValueError as problem:
-            raise self.source.error(at.line, at.column, str(problem)) from None
+        except DataError as problem:
+            raise self._error(at, str(problem)) from None
 
     def _matching(self, opening: Any, closing: Any) -> None:
         wanted = ")" if opening == "(" else "]"
         if closing != wanted:
-            raise self.source.error(
-                closing.line,
-                closing.column,
-                f"expected `{wanted}`, found `{closing}`",
-                f"`{opening}` in line {opening.line}, column {opening.column} is closed by `{wanted}`",
-            )
+            hint = f"`{opening}` in line {opening.line}, column {opening.column} is closed by `{wanted}`"
+            raise self._error(closing, f"expected `{wanted}`, found `{closing}`", hint)
 
     def _shallow(self, term: Term) -> Any:
         """The term itself, unless it is nested too deeply."""
         if not isinstance(term, _NESTING):
             return term
-        level: list[Term] = [term]
-        depth = 0
-        while level:
-            depth += 1
-            if depth > MAX_DEPTH:
-                place = level[0].place or Place(1, 1)
-                raise self._error(
-                    place,
-                    f"an expression is nested more than {MAX_DEPTH} levels deep",
-                    "give a name to a part of it: `X = …, Y = X + …`",
-                )
-            level = [inner for node in level for inner in _inner(node)]
-        return term
+        level: list[Any] = [term]
+        for _ in range(MAX_DEPTH):
+            level = [inner for node in level for inner in children(node) if isinstance(inner, _NESTING)]
+            if not level:
+                return term
+        what = f"an expression is nested more than {MAX_DEPTH} levels deep"
+        raise self._error(level[0].place or Place(1, 1), what, "give a name to a part of it: `X = …, Y = X + …`")
 
     def _not_ground(self, atom: Atom, argument: Term) -> ParseError:
         place = argument.place or atom.place or Place(1, 1)
         if not isinstance(argument, Variable):
-            return self._error(
-                place,
-                "a fact holds constants, not expressions",
-                'write the value itself; a string such as "foo-bar" needs quotes',
-            )
+            hint = 'write the value itself; a string such as "foo-bar" needs quotes'
+            return self._error(place, "a fact holds constants, not expressions", hint)
         quoted = f'; for the string, write "{argument.name}"' if argument.name[0].isupper() else ""
-        return self._error(
-            place,
-            f"the fact has a variable, `{argument.name}`",
-            f"a word with an initial in upper case, `_` or `?` is a variable{quoted}; a rule needs a body after `:-`",
-        )
+        hint = f"a word with an initial in upper case, `_` or `?` is a variable{quoted}; a rule needs a body after `:-`"
+        return self._error(place, f"the fact has a variable, `{argument.name}`", hint)
 
     def _refuse_aggregates(self, head: Atom | None) -> None:
-        """An aggregate is a whole argument of a rule's head, and stands nowhere else."""
+        """An aggregate is a whole argument of a rule's head, and cannot stand elsewhere."""
         allowed = {id(argument) for argument in head.arguments} if head else set()
         for aggregate in self._aggregates:
             if id(aggregate) not in allowed:
                 name = aggregate.function
-                hint = f"; the {name} of two values is `{name}2(X, Y)`" if name in ("min", "max") else ""
-                raise self._error(
-                    aggregate.place or Place(1, 1),
-                    f"the aggregate `{name}` cannot stand here",
-                    f"an aggregate is a whole argument of a rule's head, such as `total(X, {name}(Y)) :- …`{hint}",
-                )
+                two = f"; the {name} of two values is `{name}2(X, Y)`" if name in ("min", "max") else ""
+                hint = f"an aggregate is a whole argument of a rule's head, such as `total(X, {name}(Y)) :- …`{two}"
+                raise self._error(aggregate.place or Place(1, 1), f"the aggregate `{name}` cannot stand here", hint)
 
     def _name_the_unnamed(self) -> None:
-        """Each `_` becomes a variable of its own, `_1`, `_2`, …, past those that the statement itself names so."""
+        """Turn each `_` into a variable of its own, `_1`, `_2`, …, skipping names that the statement itself uses."""
         number = 0
         for variable in self._unnamed:
             number += 1
             while f"_{number}" in self._underscored:
                 number += 1
-            # Nobody has seen the variable yet: it is renamed here because its name depends on the whole statement.
+            # Its name depends on the whole statement, so it is renamed here, before anybody has seen it.
             object.__setattr__(variable, "name", f"_{number}")
 
 
@@ -458,21 +437,3 @@ def _places(token: Any) -> Callable[[int], Place]:
         return Place(line + before, offset - newlines[before - 1] if before else column + offset)
 
     return place_at
-
-
-def _inner(node: Term) -> list[Term]:
-    """The arguments of a term that can hold further ones."""
-    arguments: tuple[Term, ...] = ()
-    if isinstance(node, Call):
-        arguments = node.arguments
-    elif isinstance(node, Aggregate):
-        arguments = (node.argument,)
-    return [argument for argument in arguments if isinstance(argument, _NESTING)]
-
-
-def _nested_concat(arguments: tuple[Expression, ...], place: Place) -> Call:
-    """`concat` of many is a chain of `concat` of two."""
-    chain = Call("concat", arguments[:2], place)
-    for argument in arguments[2:]:
-        chain = Call("concat", (chain, argument), place)
-    return chain

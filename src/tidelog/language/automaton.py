@@ -1,10 +1,10 @@
 """The LALR(1) automaton of `grammar.lark`: Lark makes its tables, and here they are run.
 
-Lark's own loop serves every grammar: it looks each rule up by its symbols, and notes of each token, blanks too, all
-that anybody might ask. For a short text, such as a rule that comes with an update, that was most of the time. Here all
-is looked up beforehand, and a token knows its text and where it begins.
+Lark's own loop serves every grammar: it looks each rule up by its symbols, and records everything about each token,
+blanks included. For a short text, such as a rule in an update, that took most of the time. Here everything is looked up
+beforehand, and a token knows only its text and where it begins.
 
-What cannot be parsed is no business of this file: Lark, asked to parse the same text, says what it expected.
+Errors are not handled here: Lark, asked to parse the same text, says what it expected.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 _END = "$END"
-_BLANK = "BLANK"  # may stand behind any terminal, and no terminal begins like it
+_BLANK = "BLANK"  # may follow any terminal, and no terminal begins like it
 
 
 class Token(str):
-    """A terminal as it stands in the text; lines and columns count from 1."""
+    """A terminal as written in the text; lines and columns count from 1."""
 
     __slots__ = ("column", "line")
 
@@ -28,17 +28,17 @@ class Token(str):
 
 
 class Reduction(NamedTuple):
-    """So many symbols on top of the stack make another one, out of the values of some of them."""
+    """The `size` symbols on top of the stack become another one, made from the last `values` values."""
 
     size: int
     values: int
     symbol: str
-    make: Callable[[list[Any]], Any] | None  # None where a symbol alone only gets another name
+    make: Callable[[list[Any]], Any] | None  # None where a single symbol only changes its name
 
 
 class State:
-    """A state of the automaton: what can stand next in the text, the symbols that are complete before a terminal, and
-    the states that symbols lead to.
+    """A state of the automaton: which terminals can come next, which symbols are complete before a terminal, and the
+    states that symbols lead to.
     """
 
     def __init__(self, terminals: Iterable[Any], blank: str) -> None:
@@ -49,17 +49,17 @@ class State:
 
     @cached_property
     def match(self) -> Callable[[str, int], re.Match[str] | None]:
-        """A terminal, and the blanks behind it. Compiled when first needed: most states of most texts never are."""
+        """Matches a terminal and the blanks after it. Compiled when first needed: most texts need few states."""
         terminals = "|".join(f"(?P<{one.name}>{one.pattern.to_regexp()})" for one in self._terminals)
         return re.compile(f"(?:{terminals})(?:{self._blank})?").match
 
 
 class Stuck(Exception):
-    """The text does not go on as the grammar says."""
+    """The text does not follow the grammar."""
 
 
 class Automaton:
-    """The tables that Lark has made of a grammar, and what its rules do: the method of `actions` that is named so."""
+    """Lark's tables for a grammar; a rule does what the method of `actions` of the same name does."""
 
     def __init__(self, lark: Any, actions: object) -> None:
         frontend = lark.parser
@@ -78,7 +78,7 @@ class Automaton:
         }
 
     def parse(self, text: str, start: str) -> None:
-        """Do what the rules do that a text is made of; `Stuck` where it cannot be made of any."""
+        """Perform the actions of the rules that make up a text; `Stuck` where it does not follow the grammar."""
         first, last = self._ends[start]
         stack, values = [first], list[Any]()
         position, line, line_start = 0, 1, 0
@@ -108,12 +108,12 @@ class Automaton:
 
 
 def _has_value(terminal: str) -> bool:
-    """Whether anybody asks what stands in the place of a terminal; of the others it is enough that they are there."""
+    """Whether the text of a terminal is needed; for the others it is enough that they are there."""
     return terminal[0] != "_"
 
 
 def _reduce(stack: list[State], values: list[Any], terminal: str) -> None:
-    """Make all the symbols that are complete before a terminal."""
+    """Reduce all the symbols that are complete before a terminal."""
     while reduction := stack[-1].reductions.get(terminal):
         size, count, symbol, make = reduction
         del stack[len(stack) - size :]

@@ -1,7 +1,7 @@
 """What must hold of a rule or query beyond its grammar: safety, known functions, one arity for each predicate.
 
 Safety is the condition of ZodiacEdge §2.1, with the language's additions: `=` binds as well, in any order of the
-body, and a variable that is found in a single negated atom and nowhere else means "there is none".
+body, and a variable that occurs in a single negated atom and nowhere else means "there is none".
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from tidelog.language.names import display_predicate
 from tidelog.language.printer import render
 from tidelog.language.spelling import Spellings
 from tidelog.language.syntax import (
-    Aggregate,
     Atom,
     BodyItem,
     Call,
@@ -29,68 +28,46 @@ from tidelog.language.syntax import (
     Term,
     Variable,
     body_atoms,
+    children,
     variables,
 )
 
-_WITH_ARGUMENTS = (Atom, Call)
-
-# More than anybody needs. What is read back from a disk has no more, and so nothing may have that is to be saved.
+# More than anybody needs. Saved knowledge bases are checked against it when they are read.
 MOST_ARGUMENTS = 1 << 16
 
 _NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
+_OF_ONE = ("abs", "floor", "ceil", "round", "sqrt", "log", "exp", "lower", "upper", "length", "str", "int", "float")
 BUILTIN_FUNCTIONS: Mapping[str, int] = MappingProxyType(
-    {
-        "abs": 1,
-        "min2": 2,
-        "max2": 2,
-        "floor": 1,
-        "ceil": 1,
-        "round": 1,
-        "sqrt": 1,
-        "log": 1,
-        "exp": 1,
-        "concat": 2,
-        "lower": 1,
-        "upper": 1,
-        "length": 1,
-        "substr": 3,
-        "str": 1,
-        "int": 1,
-        "float": 1,
-    }
+    dict.fromkeys(_OF_ONE, 1) | {"min2": 2, "max2": 2, "concat": 2, "substr": 3}
 )
 """The functions of the language and how many arguments each takes."""
 
 OPERATORS: Mapping[str, int] = MappingProxyType({"+": 2, "-": 2, "*": 2, "/": 2, "%": 2, "neg": 1})
-"""The functions that are written as operators."""
+"""The functions written as operators."""
 
 
 def check_rule(rule: Rule, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = _NO_PREFIXES) -> None:
-    """Refuse a rule that cannot be evaluated. `functions` are the registered ones, next to those of the language."""
+    """Refuse a rule that cannot be evaluated. `functions` are registered ones, besides those of the language."""
     _check(_Statement(rule, "rule", prefixes), [rule.head, *rule.body], variables(rule.head), functions)
 
 
 def check_query(query: Query, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = _NO_PREFIXES) -> None:
-    """The same for a query."""
+    """Refuse a query that cannot be evaluated."""
     _check(_Statement(query, "query", prefixes), query.body, (), functions)
 
 
 def bound_variables(body: Iterable[BodyItem]) -> frozenset[str]:
     """The names of the variables that positive atoms bind, and those that `=` binds from them, in any order."""
     items = list(body)
-    bound = {argument.name for item in items if isinstance(item, Atom) for argument in _direct(item)}
-    waiting = [item for item in items if isinstance(item, Comparison) and item.operator == "="]
-    while waiting:
-        remaining = []
-        for comparison in waiting:
-            names = _bound_by(comparison, bound)
-            bound |= names
-            if not names and not _names(comparison) <= bound:
-                remaining.append(comparison)
-        if len(remaining) == len(waiting):
-            break
-        waiting = remaining
+    atoms = [item for item in items if isinstance(item, Atom)]
+    bound = {argument.name for atom in atoms for argument in atom.arguments if isinstance(argument, Variable)}
+    equations = [item for item in items if isinstance(item, Comparison) and item.operator == "="]
+    known = -1
+    while equations and len(bound) > known:
+        known = len(bound)
+        for equation in equations:
+            bound |= _bound_by(equation, bound)
     return frozenset(bound)
 
 
@@ -112,7 +89,7 @@ def check_arities(
 
 
 def atoms(item: Atom | Rule | Query) -> Iterator[Atom]:
-    """Every atom of a fact, a rule (its head first) or a query, the negated ones too."""
+    """Every atom of a fact, a rule (its head first) or a query, negated ones included."""
     if isinstance(item, Atom):
         yield item
         return
@@ -127,7 +104,7 @@ def suggest(
     queries: Iterable[Query] = (),
     prefixes: Mapping[str, str] = _NO_PREFIXES,
 ) -> list[str]:
-    """Warnings for predicates that are asked for but neither given nor derived, and nearly named like one that is."""
+    """Warnings for predicates that are used but neither given nor derived, and whose names resemble one that is."""
     rules = list(rules)
     known = dict.fromkeys([*given, *(rule.head.predicate for rule in rules)])
     unknown: dict[str, Atom] = {}
@@ -147,7 +124,7 @@ def suggest(
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """The rule or query that is checked, as messages show it."""
+    """The rule or query being checked, as messages show it."""
 
     node: Rule | Query
     kind: str
@@ -167,17 +144,12 @@ def _check(statement: _Statement, parts: Iterable[BodyItem], head: Iterable[Vari
 # ---- safety
 
 
-def _direct(atom: Atom) -> list[Variable]:
-    """The arguments of an atom that are variables themselves, which a match binds."""
-    return [argument for argument in atom.arguments if isinstance(argument, Variable)]
-
-
 def _names(node: Term | BodyItem) -> set[str]:
     return {variable.name for variable in variables(node)}
 
 
 def _bound_by(comparison: Comparison, bound: set[str]) -> set[str]:
-    """What an equation binds once the given variables are bound: a variable alone on its side."""
+    """The variable that an equation binds once the given ones are bound: one that is alone on its side."""
     for target, value in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
         if isinstance(target, Variable) and target.name not in bound and _names(value) <= bound:
             return {target.name}
@@ -185,7 +157,7 @@ def _bound_by(comparison: Comparison, bound: set[str]) -> set[str]:
 
 
 def _needed(body: Iterable[BodyItem]) -> Iterator[Variable]:
-    """The occurrences of variables in comparisons and expressions, which have to be bound elsewhere."""
+    """The occurrences of variables in comparisons and expressions, which must be bound elsewhere."""
     for item in body:
         if isinstance(item, Comparison):
             yield from variables(item)
@@ -203,7 +175,7 @@ def _check_bound(statement: _Statement, needed: Iterable[Variable], bound: froze
 
 
 def _check_existential(statement: _Statement, bound: frozenset[str]) -> None:
-    """A variable of a negated atom that nothing binds is its own; two atoms cannot share one."""
+    """An unbound variable of a negated atom belongs to it alone; two atoms cannot share one."""
     owners: dict[str, Negation] = {}
     for item in statement.node.body:
         if isinstance(item, Negation):
@@ -239,38 +211,15 @@ def foreign_functions(rules: Iterable[Rule]) -> set[str]:
 
 def _calls(node: Node) -> list[Call]:
     """The calls inside a node, outer ones first."""
-    found: list[Call] = []
-    _gather_calls(node, found)
-    return found
+    return [inner for inner in nodes(node) if isinstance(inner, Call)]
 
 
-def _gather_calls(node: Node, found: list[Call]) -> None:
-    """Written for speed, as each rule is looked through, and few have any."""
-    if isinstance(node, Call):
-        found.append(node)
-    for inner in _inside(node):
-        if not isinstance(inner, Variable):
-            _gather_calls(inner, found)
-
-
-def _inside(node: Node) -> tuple[Node, ...]:
-    """What a node is made of."""
-    if isinstance(node, _WITH_ARGUMENTS):
-        return node.arguments
-    if isinstance(node, Comparison):
-        return (node.left, node.right)
-    if isinstance(node, Negation):
-        return (node.atom,)
-    return (node.argument,) if isinstance(node, Aggregate) else ()
-
-
-def nodes(node: Node) -> Iterator[Node]:
+def nodes(node: Node) -> list[Node]:
     """A part of a rule and all that is inside it, outer nodes first."""
-    stack: list[Node] = [node]
-    while stack:
-        inner = stack.pop()
-        yield inner
-        stack.extend(reversed(_inside(inner)))
+    found = [node]
+    for inner in children(node):
+        found += (inner,) if isinstance(inner, Variable) else nodes(inner)
+    return found
 
 
 def _check_functions(statement: _Statement, parts: Iterable[BodyItem], functions: Set[str]) -> None:

@@ -1,4 +1,4 @@
-"""When two rules are the same rule: equal up to the names of their variables."""
+"""When two rules are the same: equal up to the names of their variables."""
 
 from __future__ import annotations
 

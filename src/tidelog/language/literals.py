@@ -1,6 +1,6 @@
-"""Constants between text and value: numbers, quoted strings with their escapes, RDF literals.
+"""Constants as text and as values: numbers, quoted strings with their escapes, RDF literals.
 
-What cannot be read raises ValueError with the reason, for the parser to put in its place.
+Text that is no constant raises `DataError` with the reason; the parser adds the place.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 
 from tidelog.errors import DataError
 from tidelog.language.names import bracketed, code_point, is_variable_name, is_word, unescape_iri
-from tidelog.values import IRI, LANGUAGE_TAG, XSD, Literal, Value, canonical, double_name, integer_of
+from tidelog.values import IRI, LANGUAGE_TAG, XSD, Literal, Value, double_name, integer_of
 
-# Words that are read as something else, somewhere, when they stand without quotes.
+# Words that mean something else in some places when they are not quoted.
 _NO_BARE_STRINGS = frozenset({"not", "true", "false", "distinct"})
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
@@ -29,15 +29,15 @@ def number(text: str) -> int | float:
         return integer(text)
     value = float(text)
     if math.isinf(value):
-        raise ValueError(f"the number {text} is too large for a float (64 bits)")
+        raise DataError(f"the number {text} is too large for a float (64 bits)")
     return value
 
 
 def integer(text: str) -> int:
-    """An integer of 64 bits; Python would take any."""
+    """An integer of 64 bits."""
     value = integer_of(text)
     if value is None:
-        raise ValueError(f"the integer {_shortened(text)} does not fit into 64 bits")
+        raise DataError(f"the integer {_shortened(text)} does not fit into 64 bits")
     return value
 
 
@@ -45,14 +45,6 @@ def unquote(text: str) -> str:
     """The string of `"…"` or `'…'`."""
     content = text[1:-1]
     return _ESCAPE.sub(_unescaped, content) if "\\" in content else content
-
-
-def literal(text: str, datatype: str = "", language: str = "") -> Value:
-    """The value of an RDF literal, its datatype given as a full IRI; `""` says that it has none."""
-    try:
-        return canonical(Literal(text, datatype, language))
-    except DataError as problem:
-        raise ValueError(str(problem)) from None
 
 
 def render_value(value: Value) -> str:
@@ -63,7 +55,7 @@ def render_value(value: Value) -> str:
         case int():
             return str(value)
         case float():
-            return _render_float(value)
+            return repr(value) if math.isfinite(value) else f'"{double_name(value)}"^^<{XSD}double>'
         case IRI():
             return bracketed(value.value)
         case Literal():
@@ -78,10 +70,10 @@ def literal_text(value: Literal) -> str:
 
 
 def parse_literal(text: str) -> Literal:
-    """The literal that `literal_text` wrote, and nothing plainer, whatever its datatype."""
+    """The literal that `literal_text` wrote; never a plain value, whatever the datatype."""
     match = _LITERAL.fullmatch(text)
     if match is None:
-        raise ValueError(f'{_shortened(text)} is no literal such as "text"@language or "text"^^<datatype>')
+        raise DataError(f'{_shortened(text)} is no literal such as "text"@language or "text"^^<datatype>')
     return Literal(unquote(match[1]), unescape_iri(match[3] or ""), match[2] or "")
 
 
@@ -94,18 +86,12 @@ def _is_bare_string(text: str) -> bool:
     return is_word(text) and not is_variable_name(text) and text not in _NO_BARE_STRINGS
 
 
-def _render_float(value: float) -> str:
-    if math.isfinite(value):
-        return repr(value)
-    return f'"{double_name(value)}"^^<{XSD}double>'
-
-
 def _unescaped(match: re.Match[str]) -> str:
     digits = match[1] or match[2]
     if digits:
         return code_point(digits)
     if match[3] not in _ESCAPED:
-        raise ValueError(f"the string has an unknown escape `{match[0]}`; a backslash itself is written `\\\\`")
+        raise DataError(f"the string has an unknown escape `{match[0]}`; a backslash itself is written `\\\\`")
     return _ESCAPED[match[3]]
 
 

@@ -1,8 +1,8 @@
-"""Names: words, IRIs and prefixed names, between the form that is written and the form that the syntax tree keeps.
+"""Names: words, IRIs and prefixed names, as users write them and as the syntax tree stores them.
 
-A predicate is kept resolved: a bare word as written, an IRI as `<http://…>`, a prefixed name as the IRI that it stands
-for where its prefix is declared, and as written where it is not. Inside the brackets, what cannot stand there is
-escaped in one way, so that a name that is resolved can be resolved again.
+A predicate is stored resolved: a bare word as written, an IRI as `<http://…>`, a prefixed name as the IRI that it
+stands for if its prefix is declared, and as written otherwise. Characters that cannot stand inside the brackets are
+always escaped in the same way, so that resolving a resolved name changes nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 
-from tidelog.errors import ParseError, TidelogError
+from tidelog.errors import DataError, ParseError, TidelogError
 from tidelog.values import is_unicode
 
 RESERVED = frozenset({"not", "true", "false"})
@@ -21,17 +21,17 @@ _LOCAL = re.compile(r"\w+(?:-+\w+)*")
 _PREFIXED = re.compile(r"(?:[^\W\d]\w*(?:-+\w+)*)?:\w+(?:-+\w+)*")
 _BRACKETED = re.compile(r'<(?:[^\x00-\x20<>"{}|^`\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>')
 _NUMERIC_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
-# What cannot stand there, and what would end a line or look like a blank.
+# What cannot stand in an IRI, and what would end a line or look like a blank.
 _NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\\x7f-\xa0\s]')
 
 
 def is_word(text: str) -> bool:
-    """Letters, digits and `_`, not beginning with a digit."""
+    """Whether a text is letters, digits and `_`, not beginning with a digit."""
     return _WORD.fullmatch(text) is not None
 
 
 def is_variable_name(word: str) -> bool:
-    """Whether a bare word is a variable where a term stands: it begins with `_` or in upper case."""
+    """Whether a bare word is a variable where a term is expected: it begins with `_` or an upper-case letter."""
     initial = word[0]
     return initial == "_" or initial.isupper() or initial.istitle()
 
@@ -54,7 +54,7 @@ def shorten(iri: str, prefixes: Mapping[str, str]) -> str | None:
 
 
 def unescape_iri(text: str) -> str:
-    """The IRI of the text between `<` and `>`. Raises ValueError for an escape that names no character."""
+    """The IRI whose text is between `<` and `>`. Raises DataError for an escape that names no character."""
     return _NUMERIC_ESCAPE.sub(lambda match: code_point(match[1] or match[2]), text) if "\\" in text else text
 
 
@@ -69,10 +69,10 @@ def bracketed(iri: str) -> str:
 
 
 def code_point(digits: str) -> str:
-    """The character that hexadecimal digits name. Raises ValueError where there is none (a surrogate, or too large)."""
+    """The character that hexadecimal digits name. Raises DataError where there is none (a surrogate, or too large)."""
     number = int(digits, 16)
     if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF:
-        raise ValueError(f"there is no character U+{digits.upper()}")
+        raise DataError(f"there is no character U+{digits.upper()}")
     return chr(number)
 
 
@@ -91,7 +91,7 @@ def resolve_predicate(name: str, prefixes: Mapping[str, str]) -> str:
         iri = expand(name, prefixes)
         return name if iri is None else bracketed(iri)
     if _BRACKETED.fullmatch(name) and is_unicode(name):
-        with suppress(ValueError):
+        with suppress(DataError):
             return bracketed(unescape_iri(name[1:-1]))
     shown = name if is_unicode(name) else name.encode(errors="backslashreplace").decode()
     raise ParseError(f"`{shown}` is not the name of a predicate{_name_hint(shown)}", 1, 1)

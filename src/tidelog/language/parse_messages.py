@@ -11,7 +11,7 @@ from tidelog.errors import ParseError
 _LINE_BEFORE_CARET = 70
 _LINE_AFTER_CARET = 50
 
-# How much of the text, before and after the place, hints look at.
+# How much of the text before and after the place hints look at.
 _HINTS_LOOK = 1000
 
 _QUOTED = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
@@ -19,8 +19,8 @@ _QUOTED = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 # The end of a line that ends a statement, perhaps with a comment behind it.
 _LAST_LINE = re.compile(r"\.[ \t\r]*(?:[%#][^\n]*|//[^\n]*)?\n")
 
-# What the terminals of the grammar are to a reader. A phrase is given where all its terminals are accepted, and speaks
-# for all of them; those that no phrase speaks for go without saying.
+# The terminals of the grammar in a reader's words. A phrase is used where all its terminals are accepted, and stands
+# for all of them; terminals without a phrase are not mentioned.
 _PHRASES: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"PLAIN_FACTS", "PLAIN_ATOM", "PREFIX", "ASK", "$END"}), "a fact, a rule, a query or a prefix"),
     (frozenset({"PLAIN_BODY", "PLAIN_ATOM", "_NOT", "WORD", "NUMBER"}), "an atom, a negated atom or a comparison"),
@@ -37,7 +37,7 @@ _PHRASES: tuple[tuple[frozenset[str], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text and the name under which messages speak of it."""
+    """A text and the name that messages give it."""
 
     text: str
     name: str
@@ -53,19 +53,17 @@ class Source:
         return self.error(line, position - self.text.rfind("\n", 0, position), what, hint)
 
     def unexpected(self, position: int, last_end: int, accepted: Iterable[str]) -> ParseError:
-        """What stands at `position` cannot stand there; the token before it ended at `last_end`."""
-        behind, ahead = (
-            self.text[max(0, position - _HINTS_LOOK) : position],
-            self.text[position : position + _HINTS_LOOK],
-        )
+        """The text at `position` cannot stand there; the token before it ended at `last_end`."""
+        behind = self.text[max(0, position - _HINTS_LOOK) : position]
+        ahead = self.text[position : position + _HINTS_LOOK]
         mistake = Mistake(behind, ahead, frozenset(accepted))
         hint = next((hint.text for hint in _HINTS if hint.fits(mistake)), "")
         what = f"expected {_expected(mistake.accepted)}, found {_found(ahead)}"
-        # A missing dot belongs behind the last token, not before the next.
+        # A missing dot belongs after the last token, not before the next.
         return self.error_at(last_end if hint is _NO_DOT else position, what, hint)
 
     def _excerpt(self, line: int, column: int) -> str:
-        content = _line(self.text, line)
+        content = self.text.split("\n", line)[line - 1].rstrip("\r")
         start = max(0, column - 1 - _LINE_BEFORE_CARET)
         end = column - 1 + _LINE_AFTER_CARET
         shown = ("…" if start else "") + content[start:end] + ("…" if end < len(content) else "")
@@ -77,7 +75,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A text around the place where parsing stopped, as far as hints look, and what could have stood there."""
+    """The text around the place where parsing stopped, as far as hints look, and what was accepted there."""
 
     behind: str
     ahead: str
@@ -91,7 +89,7 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What to do about a common mistake, which is known by the text before and after the place."""
+    """What to do about a common mistake, recognised by the text before and after the place."""
 
     text: str
     ahead: str = ""
@@ -146,14 +144,10 @@ _HINTS = (
     Hint(_NO_DOT, ahead=r"\s*\Z", accepted="_DOT"),
     Hint(_NO_DOT, behind=r"\n\s*", accepted="_DOT"),
     Hint(_NO_DOT, ahead=r"[^\W\d]|[<@]|\?-", accepted="_IF"),
-    Hint("a rule needs a body after its `:-`; for a fact, leave the `:-` away", behind=r":-\s*", ahead=r"\."),
+    Hint("a rule needs a body after its `:-`; for a fact, leave out the `:-`", behind=r":-\s*", ahead=r"\."),
     Hint("a rule has an atom before its `:-`; a query is written `?- edge(X, Y).`", ahead=":-"),
     Hint("a term alone says nothing in a body; compare it with something: `X = 3`", ahead=r"[.,]", accepted="COMPARE"),
-    Hint(
-        "the `,` before this place is one too many, or its part is missing",
-        ahead=r"[.,)\]]|\s*\Z",
-        behind=r",\s*",
-    ),
+    Hint("the `,` before this place is one too many, or its part is missing", r"[.,)\]]|\s*\Z", r",\s*"),
     Hint("an aggregate is over a variable or an expression: `count(X)`", behind=r"\(\s*", ahead=r"\*"),
     Hint(_AND, ahead=r"[^\W\d]|[<!]", accepted="_COMMA"),
 )
@@ -172,11 +166,3 @@ def _expected(accepted: frozenset[str]) -> str:
 def _found(ahead: str) -> str:
     token = re.match(r"\w+(?:[:-]\w+)*|:-|:=|<-|->|=>|&&|\|\||\?-|\?\w+|\S", ahead)
     return f"`{token[0]}`" if token else "the end of the text"
-
-
-def _line(text: str, number: int) -> str:
-    start = 0
-    for _ in range(number - 1):
-        start = text.index("\n", start) + 1
-    end = text.find("\n", start)
-    return text[start : len(text) if end < 0 else end].rstrip("\r")

@@ -1,7 +1,7 @@
 """Text to syntax tree: the automaton of `grammar.lark`, with the actions of `actions.py`.
 
-Lark is imported, and its tables are made, at the first parse. What the automaton cannot parse goes to Lark itself, for
-it to say what it expected.
+Lark is imported, and its tables are made, at the first parse. A text that the automaton cannot parse is given to Lark
+itself, to find out what it expected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidelog.values import is_unicode
 
 
 def parse_program(text: str, source: str = "<program>", prefixes: Mapping[str, str] | None = None) -> Program:
-    """The program that a text says. `prefixes` are declared beforehand; the result lists those of the text alone."""
+    """The program in a text. `prefixes` are declared beforehand; the result lists those of the text alone."""
     declared = tuple(prefixes.items()) if prefixes else ()
     return (_remembered if len(text) <= SHORT else _program)(text, source, declared)
 
@@ -31,13 +31,13 @@ def _program(text: str, source: str, prefixes: tuple[tuple[str, str], ...]) -> P
     return Program(tuple(parsed.prefixes.items()), tuple(parsed.facts), tuple(parsed.rules), tuple(parsed.queries))
 
 
-# A rule that goes was mostly added as the same text: texts of so many characters are remembered, so many of them.
+# A rule is mostly removed by the same text that added it: this many texts of up to this many characters are remembered.
 SHORT = 500
 _remembered = lru_cache(maxsize=1000)(_program)
 
 
 def is_unfinished(text: str) -> bool:
-    """Whether a text stops in the middle of a statement, and is right as far as it goes."""
+    """Whether a text stops in the middle of a statement, and is correct as far as it goes."""
     try:
         parse_program(text)
     except ParseError as error:
@@ -65,13 +65,13 @@ def parse_atom(text: str, prefixes: Mapping[str, str], source: str = "<atom>") -
 
 
 def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>") -> Query:
-    """One query, with or without `?-` before and a dot after it."""
+    """One query, with or without its `?-` and its final dot."""
     (query,) = _parse(text, source, prefixes, "single_query").queries
     return query
 
 
-# Those that parse nothing just now. No lock: a parse can be interrupted by code that parses something else, as the
-# handler of a signal may, and a child can be forked while another thread parses. Whoever finds none here makes one.
+# Automata that are not in use. There is no lock: a parse can be interrupted by code that parses something else, such as
+# a signal handler, and a child can be forked while another thread parses. Where none is idle, a new one is made.
 _idle: list[tuple[Automaton, Actions]] = []
 
 
@@ -117,16 +117,16 @@ def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> P
 
 
 def _no_unicode(given: Source) -> ParseError:
-    """Where a text holds half of a surrogate pair."""
+    """The error for a text that holds half of a surrogate pair."""
     start, code = next((place, code) for place, code in enumerate(map(ord, given.text)) if 0xD800 <= code < 0xE000)
-    # The message can be written, whatever the text holds.
+    # The message must be printable, whatever the text holds.
     readable = Source(given.text[:start] + "\ufffd", given.name)
     what = f"half of a surrogate pair (U+{code:04X}), which is no Unicode text"
     return readable.error_at(start, what, "save or decode the text as UTF-8")
 
 
 def _mistake(given: Source, start: str) -> ParseError:
-    """What is wrong with a text that cannot be parsed."""
+    """The error for a text that cannot be parsed."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     try:
@@ -140,7 +140,7 @@ def _mistake(given: Source, start: str) -> ParseError:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """A growing tree has no cycles, so a collector that walks it again and again finds nothing and doubles the time."""
+    """A growing tree has no cycles: a collector that walks it again and again finds nothing and doubles the time."""
     enabled = gc.isenabled()
     try:
         gc.disable()
@@ -151,7 +151,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def _unexpected(source: Source, problem: Any, token: Any) -> ParseError:
-    """Lark's error in our words. `token` is what came, where it is a token of the language at all."""
+    """Lark's error in our words. `token` is the one that was found, if it is a token of the language at all."""
     accepted = problem.interactive_parser.accepts()
     if token is not None and token.type == "$END":
         end = len(source.text[: token.end_pos or 0].rstrip())

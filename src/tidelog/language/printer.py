@@ -28,7 +28,7 @@ from tidelog.values import IRI
 
 _NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
-# How tightly an expression holds together; operands that hold less tightly than their place demands get parentheses.
+# How tightly operators bind; operands that bind less tightly than their place demands get parentheses.
 _SUM, _PRODUCT, _UNARY, _PRIMARY = range(4)
 _OPERATORS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 
@@ -62,7 +62,7 @@ def _program(program: Program, prefixes: Mapping[str, str]) -> str:
 
 
 class _Printer:
-    """Prints the parts of one statement, which share how unnamed variables are written."""
+    """Prints the parts of one statement, which write unnamed variables in the same way."""
 
     def __init__(self, prefixes: Mapping[str, str], parts: Iterable[Term | BodyItem]) -> None:
         self._prefixes = prefixes
@@ -107,12 +107,12 @@ class _Printer:
         return ", ".join([self.term(term) for term in terms])
 
     def _signed(self, operand: Term) -> str:
-        # `-5` is a constant, so the sign of a number that is an operation keeps its distance.
+        # `-5` is a constant, so the negation of a number needs parentheses.
         text = self.term(operand, _UNARY)
         return f"({text})" if isinstance(operand, Constant) else text
 
     def _modulus(self, operand: Term) -> str:
-        # `%` begins a comment unless what follows is plainly an operand.
+        # `%` begins a comment unless an operand clearly follows.
         text = self.term(operand)
         return f" {text}" if _PLAIN_MODULUS.fullmatch(text) else f"({text})"
 

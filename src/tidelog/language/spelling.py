@@ -1,4 +1,4 @@
-"""Names that are a slip of the finger apart, for "did you mean"."""
+"""Names that are one typing mistake apart, for "did you mean"."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-# Mistakes are looked for in names this long; nearly all shorter ones are alike.
+# Shorter names are not compared: nearly all of them are alike.
 _SHORTEST_MISSPELT = 3
 
 
 class Spellings:
     """Known names under all their spellings with at most one letter left out.
 
-    Two names that meet in a spelling are a slip apart: a letter more, less or changed, or two swapped, or another case.
-    A look-up costs the length of the name, however many names there are.
+    Two names that share a spelling are one mistake apart: a letter added, left out or changed, two swapped, or another
+    case. A lookup costs the length of the name, however many names there are.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -24,7 +24,7 @@ class Spellings:
                 self._names.setdefault(spelling, []).append(name)
 
     def closest(self, name: str) -> str | None:
-        """The known name that is nearest to this one, if any is near; `edge1` is no misspelling of `edge2`."""
+        """The known name nearest to this one, if any is near; `edge1` is not taken for a misspelling of `edge2`."""
         meetings = Counter(known for spelling in _spellings(name) for known in self._names.get(spelling, ()))
         near = (known for known, _ in meetings.most_common() if _letters(known) != _letters(name))
         return next(near, None)

@@ -1,7 +1,7 @@
-"""The syntax tree: plain frozen dataclasses for everything that the language of section "Language" can say.
+"""The syntax tree: plain frozen dataclasses for everything that the language can say.
 
 Two nodes are equal when they say the same, wherever they stand in the text: `place` does not count. Predicate names
-are kept resolved: a bare word as written, an IRI as `<http://…>`, a prefixed name of an undeclared prefix as written.
+are stored resolved: a bare word as written, an IRI as `<http://…>`, a name with an undeclared prefix as written.
 `str()` of a node is text that parses back to an equal node.
 """
 
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidelog.values import Value, canonical, identity
+from tidelog.values import Row, Value, canonical, identity
 
 
 class Node:
-    """Whatever can be printed back."""
+    """A part of the syntax tree; `str()` prints it back."""
 
     __slots__ = ()
 
@@ -102,6 +102,11 @@ class Atom(Node):
     def arity(self) -> int:
         return len(self.arguments)
 
+    @property
+    def row(self) -> Row:
+        """The values of a fact."""
+        return tuple(term.value for term in self.arguments if isinstance(term, Constant))
+
 
 @dataclass(frozen=True, slots=True)
 class Negation(Node):
@@ -151,6 +156,14 @@ class Program(Node):
     rules: tuple[Rule, ...] = ()
     queries: tuple[Query, ...] = ()
 
+    @property
+    def rows(self) -> dict[str, list[Row]]:
+        """The facts, as rows by predicate."""
+        rows: dict[str, list[Row]] = {}
+        for fact in self.facts:
+            rows.setdefault(fact.predicate, []).append(fact.row)
+        return rows
+
 
 def body_atoms(item: Rule | Query) -> Iterator[Atom]:
     """Every atom of a body, the negated ones too."""
@@ -161,6 +174,17 @@ def body_atoms(item: Rule | Query) -> Iterator[Atom]:
             yield part
 
 
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly inside a term or an item of a body."""
+    if isinstance(node, _WITH_ARGUMENTS):
+        return node.arguments
+    if isinstance(node, Comparison):
+        return (node.left, node.right)
+    if isinstance(node, Negation):
+        return (node.atom,)
+    return (node.argument,) if isinstance(node, Aggregate) else ()
+
+
 def variables(node: Term | BodyItem | Rule) -> list[Variable]:
     """Every occurrence of a variable in a node, from left to right (a rule: its head first)."""
     found: list[Variable] = []
@@ -169,7 +193,7 @@ def variables(node: Term | BodyItem | Rule) -> list[Variable]:
 
 
 def _gather(node: Term | BodyItem | Rule, found: list[Variable]) -> None:
-    """Written for speed: checks and plans of a rule ask dozens of times."""
+    """Written for speed: checks and plans call it dozens of times for each rule."""
     if isinstance(node, Variable):
         found.append(node)
     elif isinstance(node, _WITH_ARGUMENTS):

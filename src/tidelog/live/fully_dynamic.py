@@ -33,7 +33,8 @@ from tidelog.live.intake import Window
 from tidelog.live.settled_view import Snapshot
 from tidelog.live.streams import check_update
 from tidelog.live.update_sources import UpdateMapping
-from tidelog.machine.growth import no_breath
+from tidelog.machine.growth import no_pause
+from tidelog.program.catalogue import RuleUpdate
 from tidelog.runtime.signals import check, comes_from_signal, deferred
 from tidelog.store.relation_parts import Cells
 from tidelog.store.terms import Terms
@@ -359,13 +360,13 @@ class Live:
         # Here too, since updates that undo each other get no further.
         self._kb._engine.reclaim_terms()
         # Those that the batch was taken in with may come of updates that have been refused since.
-        arities = dict(self._kb._arities)
+        arities = dict(self._kb._catalogue.arities)
         check_arities_of((facts for part in work.parts for facts in (part.delete, part.add)), arities)
         with self.window:
             request: Request = work.request(self._kb._engine)
         if not request.add and not request.delete:
             return None
-        return self._kb._apply(request, arities)
+        return self._kb._apply(request, RuleUpdate(arities))
 
     def _begin_again(self) -> None:
         """Put what was in work before what has come in since, as one."""
@@ -496,7 +497,7 @@ class Live:
     def _encoded(self, submission: Submission, batch: Batch) -> Part:
         """The facts of a submission; one that cannot be read is refused, and does nothing."""
         in_work = self._in_work.arities if isinstance(self._in_work, Batch) else {}
-        arities = {**self._kb._arities, **in_work, **batch.arities}
+        arities = {**self._kb._catalogue.arities, **in_work, **batch.arities}
         try:
             with self._kb._terms_if_it_succeeds():
                 part = self._read_early.pop(submission.number, None) or self._read(submission, arities)
@@ -511,13 +512,13 @@ class Live:
         """Encode the facts of a submission; while that takes long, those that come after it are read as well."""
         kb, update = self._kb, submission.update
         terms = kb._engine.store.terms
-        before = terms.breathe
-        terms.breathe = self._read_next if before is no_breath else no_breath
+        before = terms.between_blocks
+        terms.between_blocks = self._read_next if before is no_pause else no_pause
         try:
             delete = kb._encode(update.get("delete") or {}, arities)
             return Part(submission.number, delete, kb._encode(update.get("add") or {}, arities))
         finally:
-            terms.breathe = before
+            terms.between_blocks = before
 
     def _read_next(self) -> None:
         """Read what came after the update that is being read, as far as it is small and rules do not change before it;
@@ -527,7 +528,7 @@ class Live:
                 break
             if submission.number not in self._read_early and submission.is_small:
                 with suppress(Exception):
-                    self._read_early[submission.number] = self._read(submission, dict(self._kb._arities))
+                    self._read_early[submission.number] = self._read(submission, dict(self._kb._catalogue.arities))
 
 
 def _kept(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Snapshot:
         facts = {}
         for name in kb.predicates:
             cells, terms = kb.facts(name)._encoded()
-            facts[kb._resolve(name)] = FactSet(terms, Rows.of(cells))
+            facts[kb._catalogue.resolve(name)] = FactSet(terms, Rows.of(cells))
         return cls(kb, facts, updates)
 
     @property
@@ -69,7 +69,7 @@ class Snapshot:
         with self._copying.mutex:
             if self._queried is None:
                 copied = type(self._origin)()
-                copied._prefixes = self._prefixes
+                copied._catalogue.prefixes = self._prefixes
                 for name, function in self._functions.items():
                     copied.register(name, function)
                 copied.update(add={name: rows.to_arrow() for name, rows in self._facts.items() if len(rows)})

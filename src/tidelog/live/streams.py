@@ -208,7 +208,7 @@ class LookAhead:
         for key, part in update.items():
             if key not in KEYS or (part and key in ("add_rules", "remove_rules")):
                 return None
-        arities = dict(self._kb._arities)
+        arities = dict(self._kb._catalogue.arities)
         try:
             return Request(
                 self._encode_facts(update.get("delete"), arities), self._encode_facts(update.get("add"), arities)

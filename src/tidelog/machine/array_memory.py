@@ -1,13 +1,13 @@
-"""Memory for arrays: large ones with addresses left behind them to grow into, and in large pages.
+"""Memory for arrays. Large ones reserve addresses to grow into, and lie in large pages.
 
-The system gives fresh memory page by page, and every page of four kilobytes costs microseconds: for half a million
-facts that was half of the time of a materialisation, most of it for memory that arrays were copied to as they grew.
-Addresses cost nothing until they are written to, so that a large array has more of them than it needs: it grows in
-place, and nothing is copied. What lies far enough behind its beginning comes in large pages, which cost less and make
-looking up less costly; before, most of such a page could be left unused.
+The system gives fresh memory page by page, and every page of four kilobytes costs microseconds. For half a million
+facts that was half the time of a materialisation, most of it for arrays that were copied as they grew. Addresses cost
+nothing until they are written to, so a large array reserves more than it needs: it grows in place, and nothing is
+copied. From the second large page on, memory comes in large pages, which are cheaper to get and to access; before
+that, most of a large page might stay unused.
 
-Updates that replace most facts, and tables that grow, leave one large array for another. The memory of what was left
-is kept for a while, and the next large array gets it instead of fresh memory: see `Spare`.
+Updates that replace most facts, and tables that grow, leave one large array for another. Its memory is kept for a
+while for the next large array: see `Spare`.
 """
 
 from __future__ import annotations
@@ -21,28 +21,31 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+Cells = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+
 T = TypeVar("T", bound=np.generic)
 Shape = int | tuple[int, ...]
 
 PAGE = 1 << 21
 
-# Smaller arrays cost less to copy than a room to make, of which every page is fresh: numpy uses memory again.
+# Copying a smaller array costs less than making a room, of which every page is fresh: NumPy reuses memory.
 LARGE = 1 << 20
 
-# Addresses for each large array. What is larger still is numpy's: it lets the system move pages when such arrays grow.
+# Addresses for each large array. Larger ones are left to NumPy, which lets the system move pages when they grow.
 RESERVED = 1 << 26
 
-# Bytes of memory that a knowledge base keeps in rooms which no array has, and updates until it goes.
+# Bytes that a knowledge base keeps in rooms without an array, and for how many updates.
 KEPT = RESERVED
 KEPT_FOR = 8
 
-# Elsewhere than on Linux all arrays are numpy's.
+# Outside Linux all arrays are NumPy's.
 _LARGE_PAGES: int | None = getattr(mmap, "MADV_HUGEPAGE", None)
 
 
 def _limit_of_addresses() -> int | None:
-    """How many bytes of addresses a process may have, if not as many as it likes."""
-    import resource  # which not every system has that lacks large pages
+    """How many bytes of addresses the process may have, if there is a limit."""
+    import resource  # not on every system without large pages
 
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return None if limit == resource.RLIM_INFINITY else limit
@@ -52,11 +55,11 @@ class _Room(mmap.mmap):
     """Addresses for one array."""
 
     first: int
-    """Where the array begins: where a large page could."""
+    """Where the array begins: at a boundary of large pages."""
     written: int
-    """So many bytes at most have memory."""
+    """At most this many bytes have memory."""
     waited: int
-    """So many updates have ended since the room was left."""
+    """How many updates have ended since the array left."""
 
     def __new__(cls) -> _Room:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
@@ -64,21 +67,21 @@ class _Room(mmap.mmap):
         room.first = -np.frombuffer(room, np.uint8).ctypes.data % PAGE
         room.written = room.waited = 0
         assert _LARGE_PAGES is not None
-        with suppress(OSError):  # A system that was built without large pages gives small ones.
+        with suppress(OSError):  # A system without large pages gives small ones.
             room.madvise(_LARGE_PAGES, room.first + PAGE)
         return room
 
     def cut(self, size: int) -> None:
-        """Give the memory behind so many bytes back, but no parts of large pages, which would become small ones."""
+        """Give back the memory after so many bytes, in whole large pages only: a cut page would become small ones."""
         end = -(-size // PAGE) * PAGE
         if end < self.written:
-            with suppress(OSError):  # A process may have asked for all of its memory to stay.
+            with suppress(OSError):  # The process may have locked its memory.
                 self.madvise(mmap.MADV_DONTNEED, self.first + end, self.written - end)
                 self.written = end
 
 
 class _Lease(npt.NDArray[np.uint8]):
-    """A room for as long as an array has it: what the array lies in, and that ends when the last view of it is gone."""
+    """A room while an array has it: the base of the array, which ends when the last view of it is gone."""
 
     room: _Room
     spare: Spare | None
@@ -101,8 +104,8 @@ class _Lease(npt.NDArray[np.uint8]):
 
 
 class Spare:
-    """Rooms that arrays have left, for the next large arrays of the same knowledge base: at most `KEPT` bytes of them,
-    and each until `KEPT_FOR` updates have ended without a use for it. They go with their knowledge base.
+    """Rooms that arrays have left, for the next large arrays of the same knowledge base: at most `KEPT` bytes, each for
+    at most `KEPT_FOR` updates that do not use it.
     """
 
     def __init__(self) -> None:
@@ -114,7 +117,7 @@ class Spare:
         return sum(room.written for room in self._rooms)
 
     def take_in(self, room: _Room) -> None:
-        """Keep a room, if there is not too much already. May be called at any time, from any thread."""
+        """Keep a room, unless too much is kept already. May be called at any time, from any thread."""
         if self.nbytes + room.written <= KEPT:
             room.waited = 0
             self._rooms.append(room)
@@ -124,7 +127,7 @@ class Spare:
         if not self._rooms:
             return None
         fitting = [] if grows else [room for room in self._rooms if size <= room.written]
-        # Of the same size the one that was left last: others may turn out to be of no use.
+        # Of the same size, the one that was left last: the others may turn out to be useless.
         room = min(fitting or self._rooms, key=lambda room: (room.written if fitting else -room.written, room.waited))
         self._rooms.remove(room)
         lease = _Lease(room, self)
@@ -132,7 +135,7 @@ class Spare:
         return lease
 
     def end_update(self) -> None:
-        """Give back what nobody had a use for, and the greater part of rooms that turned out too large."""
+        """Give back rooms that nobody used, and the larger part of those that turned out too large."""
         for lease in (found() for found in self._lent):
             if lease is not None and lease.room.written > 2 * lease.taken:
                 lease.room.cut(lease.taken)
@@ -144,20 +147,20 @@ class Spare:
 
 
 def _in_room(shape: Shape, dtype: npt.DTypeLike, spare: Spare | None, grows: bool) -> npt.NDArray[T] | None:
-    """An array with a room of its own, where it is large enough for one, not too large, and there is one. A room that
-    comes from no spare ones is all zeros.
+    """An array in a room of its own, or None if it is too small or too large for one, or no addresses are left. A fresh
+    room is all zeros.
     """
     shape = (shape,) if isinstance(shape, int) else shape
     size = _size(shape, dtype)
     if not LARGE <= size <= RESERVED or _LARGE_PAGES is None:
         return None
     if _limit_of_addresses() is not None:
-        return None  # Rooms would soon take all of them.
+        return None  # Rooms would soon use it up.
     try:
         lease = None if spare is None else spare.lend(size, grows)
         return (_Lease(_Room(), spare) if lease is None else lease).array(shape, dtype)
     except OSError:
-        return None  # No more addresses, or parts of them: numpy may still find some.
+        return None  # Addresses are used up or scattered: NumPy may still find some.
 
 
 def _size(shape: tuple[int, ...], dtype: npt.DTypeLike) -> int:
@@ -167,7 +170,7 @@ def _size(shape: tuple[int, ...], dtype: npt.DTypeLike) -> int:
 def empty(
     shape: Shape, dtype: type[T] | np.dtype[T], spare: Spare | None = None, grows: bool = False
 ) -> npt.NDArray[T]:
-    """An array whose elements are anything, in a spare room where there is one; whether it is soon to be lengthened."""
+    """An array of undefined elements, in a spare room if there is one; `grows` says that it will soon be lengthened."""
     array: npt.NDArray[T] | None = _in_room(shape, dtype, spare, grows)
     return np.empty(shape, dtype) if array is None else array
 
@@ -184,12 +187,12 @@ def full(shape: Shape, value: int, dtype: type[T] | np.dtype[T], spare: Spare | 
 
 
 def taken(owner: np.ndarray[Any, Any]) -> int:
-    """The bytes that an array has, and of a room those that the array in it has."""
+    """The bytes of an array; of a room, those of the array in it."""
     return owner.taken if isinstance(owner, _Lease) else owner.nbytes
 
 
 def lengthened(array: npt.NDArray[T], length: int) -> npt.NDArray[T] | None:
-    """The same memory and what lies behind it, as an array of so many elements, or rows, where there is room."""
+    """The same memory and more behind it as an array of so many elements or rows, or None if there is no room."""
     lease: object = array.base
     shape = (length, *array.shape[1:])
     if isinstance(lease, _Lease) and _size(shape, array.dtype) <= RESERVED:

@@ -1,7 +1,7 @@
 """Bits of 64-bit words: how many are set, which is the first, and unions of whole rows of words.
 
-Counting and finding bits are single instructions in compiled code. The unions are loops over plain pointers, since the
-compiler makes vector instructions of those and not of loops over computed addresses.
+In compiled code, counting and finding bits are single instructions. The unions are loops over plain pointers, which the
+compiler vectorises, unlike loops over computed addresses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from tidelog.machine.jit import JIT_DISABLED, check_access, inlined, load_i64, store_i64
 
-# A number of 64 bits in plain Python too, where the last bit is the sign.
+# 64 bits wide in plain Python too, so that the last bit is the sign.
 ONE = np.int64(1)
 
 
@@ -27,7 +27,7 @@ if JIT_DISABLED:
         return (int(word) & -int(word)).bit_length() - 1
 
     def unite_words(target: int, source: int, count: int) -> int:
-        """Add the bits of `source` to those of `target`, both addresses of so many words; returns how many were new."""
+        """Add the bits of `source` to those of `target`, both addresses of `count` words; returns how many were new."""
         added = 0
         for at in range(0, 8 * count, 8):
             new = load_i64(source + at) & ~load_i64(target + at)
@@ -60,7 +60,7 @@ else:
         return types.int64(types.int64), codegen
 
     def _words(context: Any, builder: Any, addresses: Any, count: Any) -> Any:
-        """Rows of so many words; each is checked as a whole."""
+        """Pointers to rows of so many words; each row is checked as a whole."""
         for at in addresses:
             check_access(context, builder, at, builder.mul(count, ir.IntType(64)(8)))
         return [builder.inttoptr(at, ir.IntType(64).as_pointer()) for at in addresses]
@@ -94,5 +94,5 @@ else:
 
 @inlined
 def bit_of(number: int) -> int:
-    """The word in which only this bit is set; numbers beyond 63 are those of later words."""
+    """The word in which only this bit is set; bits from 64 on are in later words."""
     return ONE << (number & 63)  # type: ignore[return-value]

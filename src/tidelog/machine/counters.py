@@ -1,16 +1,15 @@
-"""Derivation counters: a cell of 32 bits each, which is full at `FULL_COUNT` and stays so.
+"""Derivation counters: cells of 32 bits, which saturate at `FULL_COUNT`.
 
 A fact can have more derivations than a cell can count: a cross product of two relations with 46,500 facts each is
-enough. A counter that is full means "some, nobody knows how many", and moves neither up nor down. It is never trusted
-to become zero:
+enough. A full counter means "some, but unknown how many", and no longer moves. It never becomes zero by counting:
 
-- The non-recursive counter of a fact says between two updates whether there is such a derivation, also where it is
-  full. An instance that goes puts a full one in *doubt*; the fact then looks for a derivation that is left, and has its
-  counter at zero if there is none (`engine.algorithms.delete_rederive`).
-- The recursive counter is looked at only when its fact has been overdeleted: where it is full, the fact looks for an
-  instance as it would without counters.
+- Between two updates, the non-recursive counter of a fact says whether there is such a derivation, even when full. An
+  instance that goes puts a full counter in *doubt*: the fact looks for another derivation, and its counter becomes
+  zero if there is none (`engine.algorithms.delete_rederive`).
+- The recursive counter matters only when its fact has been overdeleted. If it is full, the fact looks for an instance
+  as it would without counters.
 
-When derivations are counted again (`counting.recount`, `recomputation`), all counts are true again.
+When derivations are counted afresh (`counting.recount`, `recomputation`), all counts are exact again.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tidelog.machine import relation_fields as R
 from tidelog.machine.fact_kernels import field, record_of
 from tidelog.machine.jit import device, inlined, load_i32, store_i32
 
-# The largest number that a cell can hold. Tests that run without the compiler let few derivations be too many.
+# The largest number that a cell can hold. Tests without the compiler lower it.
 FULL_COUNT = (1 << 31) - 1
 
 
@@ -36,7 +35,7 @@ def is_full(count):
 
 @inlined
 def known_count(count):
-    """What a counter can say of so many derivations."""
+    """The count of so many derivations, as far as a counter can hold it."""
     return min(count, FULL_COUNT)
 
 

@@ -1,8 +1,7 @@
 """The kernels below everything: hashing, finding and appending facts, index chains, flags, counters, the undo log.
 
 Hashing keeps neighbours together: eight consecutive numbers of the last argument share a cache line of the table, so
-that the heads of one rule over a sorted range hit the same lines. All arithmetic stays inside 63 bits: plain Python
-and compiled code then agree to the bit.
+that the heads of one rule over a sorted range hit the same lines.
 """
 
 from __future__ import annotations
@@ -11,22 +10,11 @@ from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
+from tidelog.machine.hash_tables import MASK_32, SECOND_SEED, SEED, mix, next_slot, probe_key, probe_number
 from tidelog.machine.jit import device, inlined, load_i32, load_i64, prefetch, store_i32, store_i64
 
 # How far ahead of the row in work the slots of others are asked for.
 LOOK_AHEAD = 16
-
-MASK_32 = 0xFFFFFFFF
-MULTIPLIER = 0x2C1B3C6D  # odd and below 2**30: a 32-bit number times it stays inside 62 bits
-SEED = 0x297A2D39
-SECOND_SEED = 0x1B873593
-
-
-@inlined
-def mix(state, number):
-    """Fold one 32-bit number into a 32-bit hash."""
-    product = (state ^ number) * MULTIPLIER
-    return (product ^ (product >> 31)) & MASK_32
 
 
 @inlined
@@ -106,19 +94,13 @@ def find_slot(row, row_address, key, slot):
     keys = field(row, R.KEYS)
     slots = field(row, R.GROUPS) * 8
     arity = field(row, R.ARITY)
-    while True:
-        found = load_i64(keys + 8 * slot)
-        if found == R.EMPTY:
-            return slot
-        if found == key:
-            if arity <= 2:
-                return slot
-            fact = load_i32(field(row, R.FACTS) + 4 * slot)
-            if same_row(record_of(row, fact), row_address, arity):
-                return slot
-        slot += 1
-        if slot == slots:
-            slot = 0
+    slot = probe_key(keys, slots, slot, key)
+    while arity > 2 and load_i64(keys + 8 * slot) == key:
+        # The key is a hash only.
+        if same_row(record_of(row, load_i32(field(row, R.FACTS) + 4 * slot)), row_address, arity):
+            break
+        slot = probe_key(keys, slots, next_slot(slot, slots), key)
+    return slot
 
 
 @device
@@ -130,6 +112,14 @@ def find(m, relation, row_address):
     if load_i64(field(row, R.KEYS) + 8 * slot) == R.EMPTY:
         return -1
     return load_i32(field(row, R.FACTS) + 4 * slot)
+
+
+@inlined
+def clear_counters(record, counters):
+    """Set the counters of a record to zero; `counters` is where they lie in it, or 0 where it has none."""
+    if counters != 0:
+        store_i32(record + counters, 0)
+        store_i32(record + counters + 4, 0)
 
 
 @device
@@ -144,10 +134,7 @@ def append(m, row, slot, key, row_address, flags):
     for column in range(arity):
         store_i32(record + 4 * column, load_i32(row_address + 4 * column))
     store_i32(record + field(row, R.FLAGS), flags)
-    counters = field(row, R.COUNTERS)
-    if counters != 0:
-        store_i32(record + counters, 0)
-        store_i32(record + counters + 4, 0)
+    clear_counters(record, field(row, R.COUNTERS))
     indexes = field(row, R.INDEXES)
     for position in range(field(row, R.INDEX_COUNT)):
         link_fact(m, load_i64(indexes + 8 * position), record, fact)
@@ -165,6 +152,18 @@ def find_or_append(m, relation, row_address, flags):
     return append(m, row, slot, key, row_address, flags)
 
 
+@inlined
+def has_columns_of(fact, sought):
+    """Whether a fact has the same cells as a record in the columns of an index."""
+    record, cells, width, columns, column_count = sought
+    other = cells + fact * width
+    for position in range(column_count):
+        column = 4 * load_i32(columns + 4 * position)
+        if load_i32(record + column) != load_i32(other + column):
+            return False
+    return True
+
+
 @device
 def index_slot_of_record(index, record, cells, width):
     """The slot of an index for the key in a record: of a fact with that key, or empty."""
@@ -173,25 +172,8 @@ def index_slot_of_record(index, record, cells, width):
     hashed = SEED
     for position in range(column_count):
         hashed = mix(hashed, load_i32(record + 4 * load_i32(columns + 4 * position)))
-    slot_count = field(index, X.SLOT_COUNT)
-    slots = field(index, X.SLOTS)
-    slot = (hashed * slot_count) >> 32
-    while True:
-        fact = load_i32(slots + 4 * slot)
-        if fact == R.EMPTY:
-            return slot
-        other = cells + fact * width
-        same = True
-        for position in range(column_count):
-            column = 4 * load_i32(columns + 4 * position)
-            if load_i32(record + column) != load_i32(other + column):
-                same = False
-                break
-        if same:
-            return slot
-        slot += 1
-        if slot == slot_count:
-            slot = 0
+    sought = (record, cells, width, columns, column_count)
+    return probe_number(field(index, X.SLOTS), field(index, X.SLOT_COUNT), hashed, has_columns_of, sought)
 
 
 @device

@@ -1,7 +1,7 @@
-"""Longer arrays with the same beginning, and long work in pieces.
+"""Growing arrays, and long work in pieces.
 
-`np.resize` would write the new part too, by repeating the old one: for large arrays that costs more than the work that
-they grow for. Here the new part is left as it comes, and the system gives memory only for what is used of it.
+`np.resize` would fill the new part by repeating the old one, which for large arrays costs more than the work that they
+grow for. Here the new part is left undefined, and the system gives memory only for what is used of it.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from tidelog.machine.ownership import OWNED
 T = TypeVar("T", bound=np.generic)
 
 
-# Records, slots or rows that are gone through in well under a millisecond.
+# As many records, slots or rows as are processed in well under a millisecond.
 PIECE = 1 << 15
 
-Breathe = Callable[[], None]
-"""Called between two pieces of what takes long and cannot be left half done: may take new work in, but changes nothing
-that the pieces are about, and does not raise."""
+Pause = Callable[[], None]
+"""Called between two pieces of long work that cannot be left half done: may take new work in, but must neither change
+what the pieces are about nor raise."""
 
 
-def no_breath() -> None:
+def no_pause() -> None:
     """Nobody waits."""
 
 
-def pieces(count: int, breathe: Breathe) -> Iterator[tuple[int, int]]:
-    """From where to where each piece goes; one at least."""
+def pieces(count: int, pause: Pause) -> Iterator[tuple[int, int]]:
+    """The start and end of each piece; at least one."""
     yield 0, min(PIECE, count)
     for first in range(PIECE, count, PIECE):
-        breathe()
+        pause()
         yield first, min(first + PIECE, count)
 
 
 def stretch(array: npt.NDArray[T], shape: int | tuple[int, ...]) -> None:
-    """Lengthen an array that owns its memory; the system moves pages and not bytes. Its address is another one then."""
+    """Lengthen an array that owns its memory; the system moves pages, not bytes. Its address changes."""
     OWNED.release(array)
     array.resize(shape, refcheck=False)
 
@@ -48,16 +48,16 @@ def grown(
     array: npt.NDArray[T],
     length: int,
     used: int | None = None,
-    breathe: Breathe = no_breath,
+    pause: Pause = no_pause,
     spare: rooms.Spare | None = None,
 ) -> npt.NDArray[T]:
-    """An array with room for `length` elements, or rows, to take the place of another: it has all of the old ones or
-    those that are used, in the same memory where there is room behind them.
+    """An array of `length` elements or rows that replaces another: it begins with the old ones, or with those that are
+    used, and is in the same memory if there is room.
     """
     in_place = rooms.lengthened(array, length)
     if in_place is not None:
         return in_place
     longer = rooms.empty((length, *array.shape[1:]), array.dtype, spare, grows=True)
-    for first, last in pieces(len(array) if used is None else used, breathe):
+    for first, last in pieces(len(array) if used is None else used, pause):
         longer[first:last] = array[first:last]
     return longer

@@ -1,7 +1,7 @@
 """The check before each access of kernels that are compiled with `TIDELOG_CHECKED=1`.
 
-It is one function that is never inlined, or a kernel would take minutes to compile. Kernels know it by a symbol and not
-by its address, so that they can be kept in the cache.
+It is one function that is never inlined: otherwise a kernel would take minutes to compile. Kernels refer to it by a
+symbol, not by its address, so that they can be cached.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tidelog.machine.ownership import (
 SYMBOL = "tidelog_guard"
 LONG = ir.IntType(64)
 
-# Where the guard finds the ranges, and tells of a fault: for this process alone, as the guard is.
+# Where the guard finds the ranges and reports a fault. The guard is compiled for this process only.
 TABLE = first_address(OWNED.table)
 FAULT = first_address(OWNED.fault)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def word(typing_context: Any, at: Any) -> Any:
-    """A load that is not checked."""
+    """An unchecked load."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(builder.inttoptr(arguments[0], LONG.as_pointer()))
@@ -48,7 +48,7 @@ def word(typing_context: Any, at: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def put_word(typing_context: Any, at: Any, value: Any) -> Any:
-    """A store that is not checked."""
+    """An unchecked store."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.store(arguments[1], builder.inttoptr(arguments[0], LONG.as_pointer()))
@@ -66,9 +66,7 @@ def _covers(row, at, width):
 
 @numba.cfunc(types.int64(types.int64, types.int64))
 def guard(at, width):
-    """Whether so many bytes from an address on belong to one array. A fault is noted, the first one if there are
-    more.
-    """
+    """Whether so many bytes from an address on belong to one array. The first fault is noted."""
     if width == 0:
         return 1
     table = word(TABLE)
@@ -81,7 +79,7 @@ def guard(at, width):
             low = middle + 1
         else:
             high = middle
-    # The last one that begins before it; an earlier one only where arrays over memory of others overlap.
+    # Usually the last range that begins before it; an earlier one only if arrays over foreign memory overlap.
     for row in range(low - 1, -1, -1):
         if _covers(rows + 8 * ROW_WORDS * row, at, width):
             return 1
@@ -96,7 +94,7 @@ llvm.add_symbol(SYMBOL, guard.address)
 
 
 def check_access(context: Any, builder: Any, at: Any, width: Any) -> None:
-    """Make code that raises `MemoryFault` unless `width` bytes may be touched from `at` on."""
+    """Emit code that raises `MemoryFault` unless `width` bytes from `at` on may be accessed."""
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(LONG, [LONG, LONG]), SYMBOL)
     allowed = builder.call(function, [at, width])
     with builder.if_then(cgutils.is_null(builder, allowed), likely=False):

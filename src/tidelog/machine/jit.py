@@ -1,16 +1,16 @@
 """How kernels are compiled: Numba with a private, stamped, per-user cache, and raw access to memory by address.
 
-A join visits many relations, and which ones is known only at run time, while a compiled function has a fixed
-signature. So kernels get addresses: every array of the store is owned by a Python object, and its address stands in a
-table that kernels read (`layout`). `load_i32` and its sisters are the only ways to memory, but for the loops over rows
-of words in `bits`.
+A join visits many relations, which are known only at run time, while a compiled function has a fixed signature. So
+kernels get addresses: every array of the store is owned by a Python object, and its address is in a register or a table
+that kernels read. `load_i32` and its siblings are the only ways to access memory, apart from the loops over rows of
+words in `bits`.
 
-With `NUMBA_DISABLE_JIT=1` the same functions run as plain Python, and the loads go through `ctypes`. There, and in
-kernels that are compiled with `TIDELOG_CHECKED=1`, every access is held against the memory that arrays own
-(`ownership`): several times slower, and a wrong address is an error that says so instead of a crash.
+With `NUMBA_DISABLE_JIT=1` the same functions run as plain Python, and loads go through `ctypes`. There, and in kernels
+compiled with `TIDELOG_CHECKED=1`, every access is checked against the memory that arrays own (`ownership`). That is
+several times slower, but a wrong address is an error that says so instead of a crash.
 
-The cache folder carries a stamp of the kernels' sources: Numba checks only the file of the function itself, not the
-helpers it calls, and would return stale code after an edit there.
+The name of the cache folder has a stamp of the kernels' sources: Numba checks only the file of the function itself, not
+the helpers it calls, and would return stale code after an edit there.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+import numpy.typing as npt
 from numba import types
 from numba.core import config as numba_config
 from numba.extending import intrinsic
 
-from tidelog.machine.ownership import CHECKED, OWNED, MemoryFault, first_address
+from tidelog.machine.ownership import CHECKED, OWNED, CheckedRegisters, MemoryFault, first_address
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -41,12 +42,12 @@ HAS_CLOCK = hasattr(time, "clock_gettime")
 
 # Folders whose sources can end up in a kernel.
 _SOURCES = ("machine", "closures", "joins", "store", "engine", "explain")
-# A file of kernels or of the constants that they take in when they are compiled: `# kernel constants` says so there.
+# What marks a file of kernels, or of constants that are compiled into them.
 _MARKS = (b"@device", b"@inlined", b"@entry_point", b"# kernel constants")
 
 
 def _source_stamp() -> str:
-    """A hash of every source that can end up in a kernel, and of the compiler's version."""
+    """A hash of every source that can end up in a kernel, and of the versions of the compiler."""
     digest = hashlib.sha256(f"{numba.__version__} {np.__version__} {sys.version}".encode())
     package = Path(__file__).parent.parent
     for folder in _SOURCES:
@@ -64,14 +65,14 @@ def _cache_folder() -> Path:
 
 CACHE_FOLDER = _cache_folder()
 
-# How kernels are compiled: they never need Python. Registers are elements of an array, which Numba checks itself.
+# Kernels never need Python. Registers are elements of an array, whose bounds Numba can check itself.
 OPTIONS = {"nogil": True, "boundscheck": True} if CHECKED else {"nogil": True}
 
 
 def _one_version(dispatcher: Any) -> Any:
-    """Compile a helper once, and not once for each constant that a caller passes, such as the number of a register.
+    """Compile a helper once, and not again for each constant that a caller passes, such as the number of a register.
 
-    Numba would make a version for every constant among the arguments; without them kernels compile in half the time.
+    Numba would make a version for each; with only one, kernels compile in half the time.
     """
     if JIT_DISABLED:
         return dispatcher
@@ -91,38 +92,36 @@ def device(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Compile a helper so small that the call would cost more than the work; LLVM is told to inline it."""
+    """Compile a small helper, which LLVM has to inline: the call would cost more than the work."""
     return _one_version(numba.njit(function, forceinline=True, **OPTIONS))
 
 
 def _type_of(argument: object) -> Any:
-    """The type that a kernel takes an argument as: all numbers are 64 bits wide, wherever they come from."""
+    """The type of an argument in a kernel: all integers are 64 bits wide."""
     return types.int64 if isinstance(argument, np.integer) else numba.typeof(argument)
 
 
-# One thread at a time: others wait for a kernel and do not compile it too, and Numba's settings change meanwhile. The
-# thread that compiles may be interrupted by code that needs another kernel: the handler of a signal, a finalizer.
+# One thread at a time: others wait for the kernel instead of compiling it too, and Numba's settings change meanwhile.
+# Reentrant, since the compiling thread may be interrupted by a signal handler or a finalizer that needs another kernel.
 _COMPILING = threading.RLock()
 
 
 class _EntryPoint:
-    """A kernel that Python calls: compiled at its first call, kept in the cache folder, and announced if that takes
-    long.
-    """
+    """A kernel that Python calls: compiled at its first call, cached on disk, and announced if it is not cached yet."""
 
-    compiling = 0.0  # seconds that went into the compiler, for all kernels
+    compiling = 0.0  # seconds spent in the compiler, for all kernels
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._compiled: Callable[..., Any] | None = None
-        self._dispatcher: Any = None  # keeps what is compiled
+        self._dispatcher: Any = None  # keeps the compiled code alive
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
 
     def __call__(self, *arguments: Any) -> Any:
         if self._compiled is None:
             with _COMPILING:
-                # Another thread may have had it compiled meanwhile.
+                # Another thread may have compiled it meanwhile.
                 self._compiled = self._compiled or self._compiled_for(arguments)
         return self._compiled(*arguments)
 
@@ -135,7 +134,7 @@ class _EntryPoint:
             numba_config.CACHE_DIR = str(CACHE_FOLDER)
             compiled = numba.njit(self._function, cache=True, **OPTIONS)
         except OSError:
-            # A read-only home folder: compile for this process alone.
+            # A read-only home folder: compile for this process only.
             compiled = numba.njit(self._function, **OPTIONS)
         finally:
             numba_config.CACHE_DIR = before
@@ -149,13 +148,13 @@ class _EntryPoint:
         if told:
             print(f"tidelog: compiled in {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
         _EntryPoint.compiling += time.perf_counter() - began
-        # Numba would look at the types of all arguments each time, and here they are always the same.
+        # Numba would check the types of all arguments at each call, and here they never change.
         (result,) = self._dispatcher.overloads.values()
         compiled_code: Callable[..., Any] = result.entry_point
         return self._explaining(compiled_code) if CHECKED else compiled_code
 
     def _explaining(self, code: Callable[..., Any]) -> Callable[..., Any]:
-        """The same kernel, whose faults say where they lie."""
+        """The same kernel, with faults that say where they are."""
 
         def run(*arguments: Any) -> Any:
             try:
@@ -166,37 +165,45 @@ class _EntryPoint:
         return run
 
     def _compile(self, dispatcher: Any, signature: tuple[Any, ...]) -> Any:
-        """Compile a kernel; one that the cache has no room for is kept for this process alone."""
+        """Compile a kernel; if it cannot be cached, it serves this process only."""
         try:
             dispatcher.compile(signature)
         except OSError:
-            if not dispatcher.overloads:  # It was not even compiled.
+            if not dispatcher.overloads:  # It failed before compiling.
                 dispatcher = numba.njit(self._function, **OPTIONS)
                 dispatcher.compile(signature)
         return dispatcher
 
 
 def working_time() -> float:
-    """Seconds by a clock that stands still while kernels are compiled."""
+    """Seconds, by a clock that stops while kernels are compiled."""
     return time.perf_counter() - _EntryPoint.compiling
 
 
 def entry_point(function: Function) -> Function:
-    """Mark a kernel that Python calls. Compiled lazily and cached on disk; few of these keep the start-up short."""
+    """Mark a kernel that Python calls. It is compiled lazily and cached on disk; few of these keep start-up short."""
     return _EntryPoint(function)  # type: ignore[return-value]
 
 
-# The address of an array's first element. Whoever stores it keeps the array alive.
+# The address of an array's first element. The caller keeps the array alive.
 address: Callable[[np.ndarray[Any, Any]], int] = OWNED.register if CHECKED or JIT_DISABLED else first_address
 
 
+def new_registers(count: int) -> npt.NDArray[np.int64]:
+    """So many registers, all zero. Their numbers are checked with `TIDELOG_CHECKED=1`, also in plain Python, where each
+    access then takes four times as long.
+    """
+    registers = np.zeros(count, np.int64)
+    return registers.view(CheckedRegisters) if CHECKED and JIT_DISABLED else registers
+
+
 if CHECKED and not JIT_DISABLED:
-    # Also where all kernels come from the cache: they call what it defines.
+    # Imported even if all kernels come from the cache: they call what it defines.
     from tidelog.machine import guard
 
 
 def check_access(context: Any, builder: Any, at: Any, width: Any) -> None:
-    """Make code that checks whether so many bytes may be touched from an address on, if accesses are checked."""
+    """Emit code that checks an access to so many bytes, if accesses are checked."""
     if CHECKED:
         guard.check_access(context, builder, at, width)
 
@@ -213,7 +220,7 @@ if JIT_DISABLED:
         return int(np.float64(value).view(np.int64))
 
     def prefetch(at: int) -> None:
-        """A hint to the processor; plain Python has no use for it."""
+        """A hint to the processor, useless in plain Python."""
 
     def clock() -> int:
         return time.perf_counter_ns()

@@ -1,14 +1,14 @@
 """Which memory kernels may touch: the ranges of addresses that arrays own now, for builds that check every access.
 
-Kernels know memory by its address alone. Two builds of them check each load and store against what is registered here:
-plain Python (`NUMBA_DISABLE_JIT=1`), and kernels that are compiled with `TIDELOG_CHECKED=1`. An access that no array
-owns, or that leaves the array in which it begins, is a `MemoryFault` with the address and the range that lies nearest,
-where other builds would crash or, worse, go on.
+Kernels know memory by its address only. Two builds check each load and store against the ranges registered here: plain
+Python (`NUMBA_DISABLE_JIT=1`), and kernels compiled with `TIDELOG_CHECKED=1`. An access outside all arrays, or beyond
+the end of the array in which it begins, raises a `MemoryFault` with the address and the nearest range. Other builds
+would crash or, worse, go on.
 
-Whoever takes the address of an array (`jit.address`) registers the array that its memory belongs to; when that array is
-gone, so is the range. Compiled kernels read the ranges from a table of rows sorted by address. A table is never changed
-but for the word that says whether an owner is alive: a new one is made for every change, and its address is put in the
-place of the old one's, so that kernels in other threads always see a whole one.
+Taking the address of an array (`jit.address`) registers the array that owns its memory; the range ends when that array
+is gone. Compiled kernels read the ranges from a table of rows sorted by address. A table is never changed, except for
+the word that says whether an owner is alive: every change makes a new table and then publishes its address, so that
+kernels in other threads always see a complete one.
 """
 
 from __future__ import annotations
@@ -33,37 +33,51 @@ Owner = Callable[[], Array | None]
 
 CHECKED = os.environ.get("TIDELOG_CHECKED", "0") not in ("", "0")
 
-# Tables that stay, since a kernel in another thread may still be reading one of them.
+# Tables that are kept, since a kernel in another thread may still be reading one.
 TABLES_KEPT = 256
 
-# Ranges from which on those whose owners are gone are looked for.
+# With more ranges than this, those whose owners are gone are dropped.
 CROWDED_FROM = 256
 
-# Addresses that plain Python remembers.
+# Addresses that plain Python caches.
 CELLS_KEPT = 1 << 16
 
-# The words of a row in the table that compiled kernels read, and of what they tell of a fault.
+# The words of a row in the table that compiled kernels read, and of a fault that they report.
 ROW_START, ROW_END, ROW_ALIVE, ROW_WORDS = 0, 1, 2, 3
 FAULT_SEEN, FAULT_ADDRESS, FAULT_WIDTH, FAULT_WORDS = 0, 1, 2, 3
 
 
 class MemoryFault(AssertionError):
-    """A kernel has tried to touch memory that nobody owns. This is always a defect of tidelog itself."""
+    """A kernel tried to access memory that nobody owns. This is always a bug in tidelog itself."""
+
+
+class CheckedRegisters(npt.NDArray[np.int64]):
+    """Registers in plain Python: a negative number is no register, though NumPy would count it from the end."""
+
+    def __getitem__(self, at: Any) -> Any:
+        if at.__class__ is int and at < 0:
+            raise MemoryFault(f"a kernel reads register {at}")
+        return super().__getitem__(at)
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        if at.__class__ is int and at < 0:
+            raise MemoryFault(f"a kernel writes register {at}")
+        super().__setitem__(at, value)
 
 
 def _nobody() -> None:
-    """The owner of memory that was let go."""
+    """The owner of memory that was released."""
 
 
 class Range:
-    """The addresses from `start` up to `end`, for as long as the array lives whose memory they are."""
+    """The addresses from `start` up to `end`, for the lifetime of the array that owns them."""
 
     __slots__ = ("alive", "end", "owner", "start")
 
     def __init__(self, start: int, end: int, owner: Array) -> None:
         self.start = start
         self.end = end
-        # Compiled kernels look at this word, which is 0 as soon as the owner is gone.
+        # Compiled kernels read this word; it becomes 0 when the owner is gone.
         self.alive = alive = ctypes.c_int64(1)
 
         def end_life(_: object) -> None:
@@ -73,10 +87,10 @@ class Range:
 
     def end_ownership(self) -> None:
         self.alive.value = 0
-        self.owner = _nobody  # Numpy moves no array that is referred to, be it weakly.
+        self.owner = _nobody  # NumPy resizes no array with references, even weak ones.
 
     def row(self) -> tuple[int, int, int]:
-        """What stands in the table that compiled kernels read."""
+        """Its row in the table that compiled kernels read."""
         return self.start, self.end, ctypes.addressof(self.alive)
 
     def covers(self, at: int, width: int) -> bool:
@@ -99,15 +113,15 @@ _first_byte: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
 def first_address(array: Array) -> int:
     """The address of an array's first element."""
     try:
-        # Five times as fast as asking the array, and every call of a kernel asks.
+        # Five times as fast as `array.ctypes`, and every call of a kernel needs it.
         return ctypes.addressof(_first_byte(array))
     except (BufferError, TypeError, ValueError):
-        # It is empty, cannot be written, or has gaps.
+        # It is empty, read-only, or not contiguous.
         return int(array.__array_interface__["data"][0])
 
 
 def _bounds(owner: Array) -> tuple[int, int]:
-    """From where to where the memory of an array goes that is no view."""
+    """The start and end of the memory of an array that is no view."""
     if owner.flags.forc:
         start = first_address(owner)
         return start, start + rooms.taken(owner)
@@ -115,30 +129,30 @@ def _bounds(owner: Array) -> tuple[int, int]:
 
 
 class Ownership:
-    """All ranges that are owned; `compiled` kernels see them too."""
+    """All ranges with an owner; with `compiled`, compiled kernels see them too."""
 
     def __init__(self, compiled: bool) -> None:
         self._compiled = compiled
-        self._changing = threading.RLock()  # Python may tidy up, and run anything, in between
+        self._changing = threading.RLock()  # reentrant: finalizers may run in between
         # By address.
         self._starts: list[int] = []
         self._ranges: list[Range] = []
         self._by_owner: dict[int, Range] = {}
         self._crowded = CROWDED_FROM
-        # For plain Python: what was found at addresses, with the owner. Each kind of number has its own.
+        # For plain Python: the owner and the number at each address, by the kind of number.
         self._found: list[dict[int, tuple[Owner, Any]]] = []
-        # What compiled kernels read: the address of the table, and where they tell of a fault.
+        # For compiled kernels: the address of the table, and where they report a fault.
         self.table: Longs = np.zeros(1, np.int64)
         self.fault: Longs = np.zeros(FAULT_WORDS, np.int64)
         self._tables: deque[tuple[Longs, list[Range]]] = deque(maxlen=TABLES_KEPT)
         self._publish(np.zeros(1, np.int64), [])
 
     def register(self, array: Array) -> int:
-        """Let kernels use the memory that an array lies in; where that begins."""
+        """Let kernels use the memory of an array; returns the address of its first element."""
         at = first_address(array)
         owner = _owner_of(array)
         found = self._by_owner.get(id(owner))
-        # What is known may have been lengthened in its room, but is not moved before it is released.
+        # A known array may have been lengthened in its room, but it is released before it moves.
         if found is not None and found.owner() is owner and found.end - found.start == rooms.taken(owner):
             return at
         self.release(owner)
@@ -149,7 +163,7 @@ class Ownership:
         return at
 
     def release(self, owner: Array) -> None:
-        """An array is about to move: until somebody asks for its address again, its memory is nobody's."""
+        """An array is about to move: nobody owns its memory until its address is taken again."""
         found = self._by_owner.get(id(owner))
         if found is not None and found.owner() is owner:
             found.end_ownership()
@@ -157,7 +171,7 @@ class Ownership:
                 cells.clear()
 
     def _insert(self, new: Range, owner: int) -> None:
-        """Let a range be known, in the place of those that it overlaps whose owners are gone."""
+        """Add a range, in place of overlapping ones whose owners are gone."""
         starts, ranges = self._starts, self._ranges
         first = after = bisect_left(starts, new.start)
         while first and ranges[first - 1].end > new.start and ranges[first - 1].owner() is None:
@@ -173,9 +187,9 @@ class Ownership:
             parts = rows[: 1 + ROW_WORDS * first], new.row(), rows[1 + ROW_WORDS * after :]
             self._publish(np.concatenate(parts), gone)
         if len(ranges) > self._crowded:
-            self._forget_the_gone()
+            self._drop_dead_ranges()
 
-    def _forget_the_gone(self) -> None:
+    def _drop_dead_ranges(self) -> None:
         gone = [found for found in self._ranges if found.owner() is None]
         self._ranges = [found for found in self._ranges if found.owner() is not None]
         self._starts = [found.start for found in self._ranges]
@@ -185,13 +199,13 @@ class Ownership:
             self._publish(np.array([0, *(word for found in self._ranges for word in found.row())], np.int64), gone)
 
     def _publish(self, rows: Longs, gone: list[Range]) -> None:
-        """Let compiled kernels see a table; older ones may still be read, and so those that are not in it."""
+        """Publish a table for compiled kernels. Others may still be read, and with them the ranges that are gone."""
         rows[0] = len(rows) // ROW_WORDS
         self._tables.append((rows, gone))
         self.table[0] = rows.ctypes.data
 
     def access(self, kind: type[Any]) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
-        """How plain Python loads and stores numbers of a kind, a type of `ctypes`: only where they are one array's."""
+        """How plain Python loads and stores numbers of a `ctypes` type, if they lie in one array."""
         width = ctypes.sizeof(kind)
         found: dict[int, tuple[Owner, Any]] = {}
         self._found.append(found)
@@ -223,14 +237,14 @@ class Ownership:
             place = bisect_right(self._starts, at) - 1
             if place >= 0 and self._ranges[place].covers(at, width):
                 return self._ranges[place]
-            # Arrays over memory of others, as that of an Arrow table, may overlap.
+            # Arrays over foreign memory, such as that of an Arrow table, may overlap.
             for found in self._ranges:
                 if found.covers(at, width):
                     return found
         raise self.fault_at(at, width)
 
     def fault_at(self, at: int, width: int, kernel: str = "a kernel") -> MemoryFault:
-        """What is wrong with an access."""
+        """A description of a bad access."""
         living = [found for found in self._ranges if found.owner() is not None]
         message = f"{kernel} touches {width} bytes at {at:#x}"
         dead = next((found for found in self._ranges if found.start <= at < found.end and found.owner() is None), None)
@@ -247,7 +261,7 @@ class Ownership:
         )
 
     def seen_fault(self, kernel: str) -> MemoryFault:
-        """The fault that a compiled kernel has met."""
+        """The fault that a compiled kernel has noted."""
         at, width = int(self.fault[FAULT_ADDRESS]), int(self.fault[FAULT_WIDTH])
         self.fault[:] = 0
         return self.fault_at(at, width, f"`{kernel}`")

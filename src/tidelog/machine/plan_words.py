@@ -1,16 +1,16 @@
-"""Words of plans, their steps, short forms, frames and expressions. Kernels import it as `P`.
+"""The words of plans: headers, steps, short forms, frames and expressions. Kernels import it as `P`.
 
-`joins.assembler` writes plans as flat 32-bit words, and `joins.executor` runs them.
+`store.assembler` writes plans as flat 32-bit words, and `joins.executor` runs them.
 """
 
 from __future__ import annotations
 
-# --- roles of a body atom in a plan: which set it is matched in -------------------------------------------------------
+# --- roles of a body atom in a plan: the set in which it is matched ---------------------------------------------------
 ROLE_LOWER_BEFORE = 0  # predicate of a lower component, left of the pivot
 ROLE_LOWER_AFTER = 1
 ROLE_OWN_BEFORE = 2  # predicate of the rule's own component, left of the pivot
 ROLE_OWN_AFTER = 3
-# For a negated atom: left of the pivot, right of it, or the pivot itself.
+# Roles of a negated atom: left of the pivot, right of it, or the pivot itself.
 ABSENT_BEFORE = 0
 ABSENT_AFTER = 1
 ABSENT_PIVOT = 2
@@ -25,20 +25,20 @@ WIDTH = 5  # cells of a head
 SHORT = 6  # offset of the plan's short form, or 0
 FIRST = 7  # offsets of the steps from here on
 
-# The short form of a plan that is a pivot and at most two atoms, each joined by one column: the bulk of all work.
-SHORT_ATOMS = 0  # how many are joined to the pivot; the last one's words come first, then those of the one before it
+# The short form of a plan with a pivot and at most two atoms, each joined by one column: most of all work.
+SHORT_ATOMS = 0  # how many are joined to the pivot; the words of the last come first, then those of the one before
 SHORT_LAST = 1
 SHORT_MIDDLE = 6
-SHORT_SCANNED = 11  # the relation whose facts are the pivots where none are given
+SHORT_SCANNED = 11  # the relation whose facts are the pivots if none are given
 SHORT_SCANNED_ROLE = 12
-SHORT_COVERS = 13  # 1: one atom at most is joined, and a head has the variables of the pivot and no others
-SHORT_HEAD = 14  # for each cell of the head: where from, and which column or constant
+SHORT_COVERS = 13  # 1: at most one atom is joined, and the head has exactly the variables of the pivot
+SHORT_HEAD = 14  # for each cell of the head its origin, and which column or constant
 # words of an atom there
 A_RELATION = 0
 A_ROLE = 1
 A_INDEX = 2
-A_KEY = 3  # where the key is from, and which column or constant
-# where a cell is from
+A_KEY = 3  # the origin of the key, and which column or constant
+# origins of a cell
 FROM_PIVOT = 0
 FROM_MIDDLE = 1
 FROM_LAST = 2
@@ -54,7 +54,7 @@ S_OUTPUTS = 5  # number of (column, variable) pairs, which follow the keys
 S_CHECKS = 6  # number of (column, variable) pairs, which follow the outputs
 S_LISTS = 7
 
-# A step that probes, follows an index or scans: three kinds in that order, by which `code` counts them off.
+# Steps that probe, follow an index and scan are numbered in this order everywhere.
 STEP_PIVOT = 0  # keys are (column, source) pairs to compare
 STEP_PROBE = 1  # keys are sources in the order of the columns
 STEP_INDEX = 2
@@ -64,7 +64,14 @@ STEP_ABSENT_INDEX = 5
 STEP_ABSENT_SCAN = 6
 STEP_COMPARE = 7  # operator, offset of the left expression, offset of the right one
 STEP_ASSIGN = 8  # variable or -1-variable to compare with, offset of the expression
-STEP_CALL = 9  # memo relation, index, number of arguments, variable or -1-variable to compare with, sources
+STEP_CALL = 9  # see CALL_…
+
+# Words of a function call.
+CALL_MEMO = 1  # the relation that remembers results
+CALL_INDEX = 2
+CALL_ARGUMENTS = 3  # how many
+CALL_TARGET = 4  # a variable, or -1 - a variable to compare with
+CALL_SOURCES = 5
 
 # The same steps on a relation that is a closure.
 STEP_CLOSURE_PROBE = 10

@@ -1,6 +1,6 @@
 """The registers of the machine: the one array that kernels get. Everybody imports this file as `M`.
 
-A register holds an address, a size, a parameter or a counter. From the registers, kernels reach
+A register holds an address, a size, a parameter or a counter. From the registers kernels reach
 
 - the relation table, a row of `relation_fields` for each relation;
 - the index table, a row of `index_fields` for each index;
@@ -9,8 +9,8 @@ A register holds an address, a size, a parameter or a counter. From the register
 - the work lists of the algorithms (`work_lists`);
 - the undo log: each fact that an update touched, as it was before.
 
-Every cell is named here, once. Numbers are handed out in the order of this file, so that no two names can mean the same
-cell. A kernel that pauses leaves its whole state in the cells of its own group below `STATE`.
+Every register is named here, once. Numbers are assigned in the order of this file, so that no two names share one. A
+kernel that pauses leaves its whole state in the registers of its own group, from `STATE` on.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ LOOK_JOINING = _cell()
 RANKS_STAGE = _cell()
 RANKS_RELATION = _cell()  # the position of the relation whose facts look
 RANKS_FACT = _cell()  # the position in its queue
-RANKS_KEPT = _cell()  # how many of the queue have looked and found none
+RANKS_KEPT = _cell()  # how many facts of the queue have looked and found no derivation
 
 # Rederivation.
 REDERIVE_FACT = _cell()  # the position in D
@@ -155,93 +155,6 @@ ROWS_WRITTEN = _cell()
 # Marks through rules that copy.
 COPY_FACT = _cell()  # the position among the marked facts
 COPY_PLAN = _cell()  # the next plan for it
-
-SIZE = _cell()  # their size in bytes
-FRAME_BASE = _cell()  # bytes of the largest frame
-SCRATCH = _cell()  # address of the expression stack
-HEADS = _cell()  # address of the buffer of derived heads
-HEADS_CAPACITY = _cell()  # its size in cells
-BUCKETS = _cell()  # address of the counters that batches are sorted with
-BELOW = _cell()  # 1 + the rank below which facts of the component may be in a match; 0: any may
-LATE = _cell()  # 1: some fact was left out because of its rank
-
-SORT_BUCKETS = 1 << 14  # batches are sorted into that many groups of neighbours
-
-# --- what was done ----------------------------------------------------------------------------------------------------
-WORK = _cells(len(KINDS))  # counters of work, in the order of `work_kinds`
-ERRORS = _cell()  # rule instances that failed in an expression
-RULE_WORK = _cell()  # address of rule applications by rule
-RULE_FACTS = _cell()  # address of facts that were new, by the rule that derived them first
-RULE_TIME = _cell()  # address of the nanoseconds that the plans of each rule have run
-
-# --- algorithms -------------------------------------------------------------------------------------------------------
-EXPLICIT_FIRST = _cell()  # 1: backward search looks for instances of explicit facts first
-RANK = _cell()  # the rank of the fact that was inserted last, counted over all updates
-RANKING = _cell()  # 1: facts that are inserted get a rank, in the place of their recursive counter
-DOUBTS = _cell()  # how often a fact was put in doubt; see `flags.DOUBTED`
-
-# --- marking ----------------------------------------------------------------------------------------------------------
-MARKING = _cell()  # the flags that a fact must have to mark the heads it derives here; 0: none are marked
-PASSING = _cell()  # the flags of a fact that passes marks on somewhere; see `relation_fields.MARKS`
-SAVED = _cell()  # instances that spread a deletion to a head with one of the flags in KNOWN
-KNOWN = _cell()
-RETURNING = _cell()  # 1: facts come back with the next update, and overdeleted instances that will hold again are kept
-RESTORED = _cell()  # instances that lead to a fact that was brought back
-
-# --- work lists: address, count and capacity of each, see `work_lists` ------------------------------------------------
-LIST_REGISTERS = 3
-LISTS = _cells(7 * LIST_REGISTERS)
-
-# --- where a paused kernel goes on: all of these are zero when it begins ----------------------------------------------
-STATE = Register(LISTS + 7 * LIST_REGISTERS)
-
-# Propagation.
-AT_PHASE = _cell()  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans
-AT_JOB = _cell()
-AT_PIVOT = _cell()
-AT_JOINING = _cell()
-AT_BUFFERED = _cell()
-AT_RELATION = _cell()
-AT_PLAN = _cell()
-AT_TARGET = _cell()
-AT_COUNTER = _cell()
-AT_INNER = _cell()
-AT_SHAPE = _cell()  # in which shape the heads of a short plan are made; it stays to the plan's end
-AT_MEMBER = _cell()  # the next of the pivots that are spread together
-
-# Backward/Forward.
-PROOF_MODE = _cell()
-PROOF_D = _cell()  # D.next
-PROOF_P = _cell()  # P.next of saturate
-PROOF_S = _cell()  # how far line 5 has come in C
-PROOF_LEVEL = _cell()  # byte offset of the top level in the frames, 0 where there is none
-PROOF_FACT = _cell()  # the fact that spreads, in saturate or in deletion; -1 where there is none
-PROOF_PLAN = _cell()
-PROOF_END = _cell()
-PROOF_JOINING = _cell()
-PROOF_MARKED = _cell()  # the first step of the current plan that may match a marked fact, or -1
-
-# Deletion by ranks: facts that look for a derivation.
-LOOK_STAGE = _cell()
-LOOK_RELATION = _cell()
-LOOK_PIVOT = _cell()
-LOOK_PLAN = _cell()
-LOOK_JOINING = _cell()
-LOOK_KEPT = _cell()  # how many of the queue have looked and have none
-
-# Rederivation.
-REDERIVE_FACT = _cell()
-REDERIVE_PLAN = _cell()
-REDERIVE_JOINING = _cell()
-
-# Matches as rows.
-ROWS_PIVOT = _cell()
-ROWS_JOINING = _cell()
-ROWS_WRITTEN = _cell()  # that were written
-
-# Marks through rules that copy.
-COPY_FACT = _cell()
-COPY_PLAN = _cell()
 
 SIZE = _cell()
 STATE_END = SIZE

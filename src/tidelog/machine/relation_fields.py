@@ -36,7 +36,7 @@ INDEXES = 26  # address of the numbers of the relation's indexes
 FIELDS = 32
 STRIDE = FIELDS * 8
 
-EMPTY = -1  # an empty slot; no key and no fact number is negative
+EMPTY = -1  # an empty slot of a hash table; no key and no number is negative
 
 # The undo log: relation, fact, flags, non-recursive count, recursive count.
 LOG_FIELDS = 5

@@ -1,14 +1,14 @@
 """The strongly connected components of a directed graph, and a topological order of them, while the graph changes.
 
-Every component (a `Part`) has a `position`, an integer that is smaller than those of the components it leads to.
-Positions are sparse and need not be distinct, so that a new node mostly finds room without anyone moving.
+Every component (a `Part`) has a `position`, an integer smaller than those of the components it leads to. Positions are
+sparse and need not be distinct, so that most new nodes find room without moving others.
 
-An insertion whose arc runs against the order looks for a way back from both of its ends at once, only within the
+An insertion whose arc runs against the order looks for a path back from both of its ends at once, only within the
 positions between them (the affected region of Pearce and Kelly, "A dynamic topological sort algorithm for directed
 acyclic graphs", 2006; the two-way search of Bender, Fineman, Gilbert and Tarjan, 2015). Where the searches meet, the
-components on the cycle merge; where one of them ends first, its side moves out of the way. A removal looks only at
-the components that lost a node, and takes them apart with Tarjan's algorithm, its stack on the heap. A batch that is
-large beside the graph is not worth the searches: the whole graph is condensed anew, with the same merges as outcome.
+components on the cycle merge; where one search ends first, its side moves out of the way. A removal looks only at the
+components that lost a node, and splits them by Tarjan's algorithm, its stack on the heap. For a batch that is large
+compared to the graph the searches are not worth it: the whole graph is condensed again, with the same result.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Generic, TypeVar
 
 N = TypeVar("N", bound=Hashable)
 
-# The room between neighbours in the order: one place can be halved 48 times before positions are dealt out anew.
+# The room between neighbours in the order: it can be halved 48 times before positions are spread out again.
 _GAP = 1 << 48
-# Condense anew when a batch brings more than one new node per this many nodes.
+# Condense the whole graph when a batch brings more than one new node for this many nodes.
 _SMALL_BATCH = 4
 
 _position = attrgetter("position")
@@ -68,16 +68,16 @@ class Condensation(Generic[N]):
     def predecessors(self, node: N) -> Collection[N]:
         return self._predecessors[node].keys()
 
-    def reachable(self, nodes: Iterable[N]) -> set[Part[N]]:
-        """The components of these nodes, and all that they lead to."""
-        seen = {self._part[node] for node in nodes}
+    def reachable(self, nodes: Iterable[N]) -> Collection[Part[N]]:
+        """The components of these nodes, and all that they lead to, in an order that is the same every time."""
+        seen = dict.fromkeys(self._part[node] for node in nodes)
         stack = list(seen)
         while stack:
             for part in self._neighbours(stack.pop(), self._successors):
                 if part not in seen:
-                    seen.add(part)
+                    seen[part] = None
                     stack.append(part)
-        return seen
+        return seen.keys()
 
     def walk(self, source: N, target: N) -> list[N]:
         """A shortest walk from one node of a component to another, both included."""
@@ -98,17 +98,17 @@ class Condensation(Generic[N]):
     # ── changes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start_record(self) -> dict[Part[N], tuple[N, ...]]:
-        """From now on, each component of this moment enters the record returned here before it changes."""
+        """Start a record: each component that exists now enters it before it changes."""
         self._epoch += 1
         self._before = {}
         return self._before
 
     def insert(self, nodes: Mapping[N, tuple[Collection[N], Collection[N]]]) -> None:
-        """Add nodes, each with the nodes before and the nodes after it; those are created where they are missing."""
+        """Add nodes, each with the nodes before and after it, which are created where they are missing."""
         if len(nodes) * _SMALL_BATCH > len(self._part):
             for node, (before, after) in nodes.items():
                 self._connect(node, before, after, position=0)
-            self._condense_anew()
+            self._condense()
             return
         for node, (before, after) in nodes.items():
             self._connect(node, before, after, self._free_position(before, after))
@@ -116,7 +116,7 @@ class Condensation(Generic[N]):
                 self._restore_order(self._part[node], self._part[successor])
 
     def remove(self, nodes: Iterable[N]) -> None:
-        """Take nodes out, with all their arcs; a component that loses a node may fall apart."""
+        """Remove nodes with all their arcs; a component that loses a node may fall apart."""
         dirty: dict[Part[N], None] = {}
         for node in nodes:
             part = self._part.pop(node)
@@ -129,7 +129,7 @@ class Condensation(Generic[N]):
                 del self._successors[predecessor][node]
         for part in dirty:
             if len(part.members) > 1:
-                self._take_apart(part)
+                self._split(part)
 
     # ── nodes and arcs ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -164,7 +164,7 @@ class Condensation(Generic[N]):
     # ── insertion ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _free_position(self, before: Iterable[N], after: Iterable[N]) -> int:
-        """A place above all of `before`, and below all of `after` where there is one."""
+        """A position above all of `before`, and below all of `after` if there is one."""
         low = max((self._part[node].position for node in before if node in self._part), default=None)
         high = min((self._part[node].position for node in after if node in self._part), default=None)
         if low is None:
@@ -174,7 +174,7 @@ class Condensation(Generic[N]):
         return max((low + high) // 2, low + 1)
 
     def _restore_order(self, tail: Part[N], head: Part[N]) -> None:
-        """Make the order, and the components, true again after the arrival of an arc from `tail` to `head`."""
+        """Restore the order and the components after an arc from `tail` to `head` was added."""
         if tail is head or tail.position < head.position:
             return
         ancestors, descendants = {tail}, {head}
@@ -200,7 +200,7 @@ class Condensation(Generic[N]):
     def _explore(
         self, seen: set[Part[N]], arcs: Mapping[N, Iterable[N]], admits: Callable[[Part[N]], bool]
     ) -> Iterator[Part[N]]:
-        """Fill `seen` with what it leads to; the generator stops at each arc, so that two searches can run abreast."""
+        """Add to `seen` what it leads to; the generator stops at each arc, so that two searches can alternate."""
         stack = list(seen)
         while stack:
             for part in self._neighbours(stack.pop(), arcs):
@@ -222,7 +222,7 @@ class Condensation(Generic[N]):
             self._spread(_layers(aside), self._floor(aside), position)
 
     def _merge(self, parts: Iterable[Part[N]]) -> Part[N]:
-        """One component out of several; the largest takes the others in."""
+        """Make one component of several; the largest absorbs the others."""
         ordered = sorted(parts, key=lambda part: len(part.members), reverse=True)
         largest = ordered[0]
         for part in ordered[1:]:
@@ -233,16 +233,16 @@ class Condensation(Generic[N]):
                 self._part[member] = largest
         return largest
 
-    def _condense_anew(self) -> None:
-        """Components and positions from nothing; existing components can only merge here, as no arc was lost."""
+    def _condense(self) -> None:
+        """Compute components and positions from scratch; existing components can only merge, as no arc was lost."""
         for index, members in enumerate(components(self._part, self._successors)):
             part = self._merge(dict.fromkeys(self._part[member] for member in members))
             part.position = -index * _GAP
 
     # ── removal ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _take_apart(self, part: Part[N]) -> None:
-        """Replace a component that lost nodes by the components of what remains of it, in its place of the order."""
+    def _split(self, part: Part[N]) -> None:
+        """Replace a component that lost nodes by the components of what remains, in its place in the order."""
         pieces = list(components(part.members, self._successors))
         if len(pieces) == 1:
             return
@@ -256,12 +256,12 @@ class Condensation(Generic[N]):
     # ── positions ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _floor(self, parts: set[Part[N]]) -> int | None:
-        """The highest position that leads into these components from outside."""
+        """The highest position outside that leads into these components."""
         neighbours = (other for part in parts for other in self._neighbours(part, self._predecessors))
         return max((other.position for other in neighbours if other not in parts), default=None)
 
     def _ceiling(self, parts: set[Part[N]]) -> int | None:
-        """The lowest position that these components lead to outside."""
+        """The lowest position outside that these components lead to."""
         neighbours = (other for part in parts for other in self._neighbours(part, self._successors))
         return min((other.position for other in neighbours if other not in parts), default=None)
 
@@ -269,7 +269,7 @@ class Condensation(Generic[N]):
         """Place layers of components, in this order, strictly between the positions `low` and `high` of others."""
         slots = len(layers) + 1
         if low is not None and high is not None and high - low < slots:
-            moved = self._deal_out_positions(max(_GAP, slots))
+            moved = self._widen_gaps(max(_GAP, slots))
             low, high = moved[low], moved[high]
         if low is None:
             low = (0 if high is None else high) - slots * _GAP
@@ -279,8 +279,8 @@ class Condensation(Generic[N]):
             for part in layer:
                 part.position = low + (high - low) * index // slots
 
-    def _deal_out_positions(self, gap: int) -> dict[int, int]:
-        """Wide gaps between all positions again; returns the new one of each old one."""
+    def _widen_gaps(self, gap: int) -> dict[int, int]:
+        """Spread all positions out again; returns the new position for each old one."""
         parts = set(self._part.values())
         moved = {old: index * gap for index, old in enumerate(sorted({part.position for part in parts}))}
         for part in parts:

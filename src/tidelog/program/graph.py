@@ -2,13 +2,13 @@
 
 After ZodiacEdge (Xu and Curé), §2.1 and §4.2 (the graph), Algorithms 2 and 3 (its maintenance, and the hyper-nodes that
 an update impacts directly) and Algorithm 4 (the execution plan). A rule depends on the rules that derive what its body
-reads, *strictly* so where it reads under negation or into an aggregate: what is read so must be complete beforehand.
+reads, *strictly* where it reads under negation or into an aggregate: what is read strictly must be complete first.
 
-How to think about it: rules are not joined to rules, which would cost producers times consumers for each predicate,
-but to predicates. Rules (by number) and predicates (by name) are the two kinds of nodes of one graph, in which a
-predicate leads to the rules that read it, and a rule to the predicate that it derives. A walk from rule to rule in the
-paper's graph is a walk here, and so is one from predicate to predicate. One set of strongly connected components
-therefore gives both views:
+How to think about it: rules are not linked to rules, which would cost producers times consumers for each predicate, but
+to predicates. Rules (by number) and predicates (by name) are the two kinds of nodes of one graph, in which a predicate
+leads to the rules that read it, and a rule to the predicate that it derives. A walk from rule to rule in the paper's
+graph is a walk here, and so is one from predicate to predicate. One set of strongly connected components therefore
+gives both views:
 
 - its rules are a *hyper-node* of the paper: `path :- edge` is one of its own beside the recursive `path :- edge, path`;
 - its predicates are a *component*, the unit of evaluation, with every rule that derives one of them; those rules
@@ -21,21 +21,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
-from typing import NamedTuple
 
-from tidelog.errors import UnknownRuleError
-from tidelog.language.syntax import Aggregate, Atom, Negation, Rule
+from tidelog.errors import StratificationError, UnknownRuleError
+from tidelog.language.syntax import Rule
 from tidelog.program.condensation import Condensation, Part
-from tidelog.program.stratification import Step, stratification_error
+from tidelog.program.stratification import Node, Reads, check_strata, reads_of
 
-Node = int | str
-
-
-class Reads(NamedTuple):
-    """The predicates that a rule reads: with a positive dependency (E_p), and with a strict one (E_n)."""
-
-    positive: tuple[str, ...]
-    strict: tuple[str, ...]
+Edge = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +42,7 @@ class HyperNode:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Predicates that depend on each other (mostly one alone), and every rule that derives one of them."""
+    """Predicates that depend on each other (mostly just one), and every rule that derives one of them."""
 
     predicates: tuple[str, ...]
     rules: tuple[int, ...]
@@ -65,20 +57,20 @@ class Component:
 class Impact:
     """What an update did to the hyper-nodes.
 
-    `vanished` and the keys of `split` are ids of before it; `new`, `direct` and the keys of `merged` ids of after it.
+    `vanished` and the keys of `split` are ids before it; `new`, `direct` and the keys of `merged` are ids after it.
     """
 
     added: tuple[int, ...]
     removed: tuple[int, ...]
     new: tuple[int, ...]
     vanished: tuple[int, ...]
-    # To the hyper-nodes of before that it took in; to itself alone where only new rules joined it.
+    # To the earlier hyper-nodes that it took in; to itself alone where only new rules joined it.
     merged: Mapping[int, tuple[int, ...]]
     # To the hyper-nodes that it became; to one alone where it lost rules and still holds together.
     split: Mapping[int, tuple[int, ...]]
-    # The paper's DIHN: what gained, lost or exchanged rules, and what reads from a hyper-node that is gone or split.
+    # The paper's DIHN: those that gained, lost or exchanged rules, and readers of a hyper-node that is gone or split.
     direct: frozenset[int]
-    # Rules that stayed, but in or out of a recursion.
+    # Rules that stayed, but entered or left a recursion.
     now_recursive: frozenset[int]
     no_longer_recursive: frozenset[int]
     # The heads of rules that came or went, and of the hyper-nodes in `direct`.
@@ -114,17 +106,18 @@ class RuleGraph:
         before = self._graph.start_record()
         self._detach(removed)
         self._attach(added)
-        cycle = self._strict_cycle(added)
-        if cycle is not None:
+        try:
+            check_strata(self._graph, self._rules, self._reads, added)
+        except StratificationError:
             self._exchange(added, removed)
+            raise
+        finally:
             self._forget_views(before, chain(added.values(), removed.values()))
-            raise stratification_error(cycle)
         self._next += len(added)
-        self._forget_views(before, chain(added.values(), removed.values()))
         return self._impact(before, added, removed)
 
     def take_back(self, impact: Impact, removed: Mapping[int, Rule]) -> None:
-        """Undo the last update: its rules go, and those that it removed are there again under their numbers."""
+        """Undo the last update: its rules go, and those that it removed return under their old numbers."""
         added = {number: self._rules[number] for number in impact.added}
         before = self._graph.start_record()
         self._exchange(added, removed)
@@ -132,7 +125,7 @@ class RuleGraph:
         self._forget_views(before, chain(added.values(), removed.values()))
 
     def _exchange(self, gone: Mapping[int, Rule], come: Mapping[int, Rule]) -> None:
-        """Put rules that were there once in the place of others; rules stand in the order of their numbers."""
+        """Put rules that were there before in place of others; rules stay in the order of their numbers."""
         self._detach(gone)
         self._attach(come)
         if come:
@@ -144,17 +137,15 @@ class RuleGraph:
 
     @classmethod
     def of_numbered(cls, rules: Mapping[int, Rule], next_number: int) -> RuleGraph:
-        """A graph of rules that have their numbers, and can be stratified; the next rule gets `next_number`."""
+        """A graph of rules that have numbers already, and can be stratified; the next rule gets `next_number`."""
         graph = cls()
         graph._attach(rules)
         graph._next = next_number
         return graph
 
     def check_strata(self) -> None:
-        """Refuse rules, of wherever they came from, that cannot be stratified."""
-        cycle = self._strict_cycle(self._rules)
-        if cycle is not None:
-            raise stratification_error(cycle)
+        """Refuse rules that cannot be stratified."""
+        check_strata(self._graph, self._rules, self._reads, self._rules)
 
     @property
     def next_number(self) -> int:
@@ -164,10 +155,10 @@ class RuleGraph:
     def _attach(self, rules: Mapping[int, Rule]) -> None:
         nodes: dict[Node, tuple[Collection[Node], Collection[Node]]] = {}
         for number, rule in rules.items():
-            reads = _reads(rule)
+            reads = reads_of(rule)
             self._rules[number] = rule
             self._reads[number] = reads
-            nodes[number] = ({*reads.positive, *reads.strict}, (rule.head.predicate,))
+            nodes[number] = (dict.fromkeys(reads.positive + reads.strict), (rule.head.predicate,))
         self._graph.insert(nodes)
 
     def _detach(self, rules: Mapping[int, Rule]) -> None:
@@ -218,15 +209,16 @@ class RuleGraph:
     # ── components, the view that evaluation takes ───────────────────────────────────────────────────────────────
 
     def component(self, predicate: str) -> Component:
-        """The component of a predicate; one that no rule mentions is alone and without rules."""
+        """The component of a predicate; one that no rule mentions stands alone, without rules."""
         if predicate not in self._graph:
             return Component((predicate,), (), ())
         return self._component(self._graph.part(predicate))
 
     def position(self, predicate: str) -> int:
-        """A number that is smaller than those of the other components that read this one, and equal within a component.
+        """A number smaller than those of the other components that read this one, and equal within a component.
 
-        Numbers change with updates; between two updates they order work, as the keys of a heap for instance."""
+        Numbers change with updates; between two updates they order work, for instance as the keys of a heap.
+        """
         return self._graph.part(predicate).position
 
     def recursive(self, number: int) -> bool:
@@ -234,7 +226,7 @@ class RuleGraph:
         return len(self._graph.part(number).members) > 1
 
     def components_in_order(self, touched: Iterable[str] | None = None) -> list[Component]:
-        """The components that have rules, each after those that it reads; with `touched`, only what these can reach."""
+        """The components that have rules, each after those that it reads; with `touched`, only those it reaches."""
         nodes = self._graph if touched is None else (name for name in touched if name in self._graph)
         components = (self._component(part) for part in self._in_order(nodes) if _first(part, str) is not None)
         return [component for component in components if component.rules]
@@ -249,7 +241,7 @@ class RuleGraph:
     # ── hyper-nodes, the view of the paper ───────────────────────────────────────────────────────────────────────
 
     def hyper_node(self, number: int) -> HyperNode:
-        """The hyper-node of a rule; an id of a hyper-node will do, as it is one of its rules."""
+        """The hyper-node of a rule; the id of a hyper-node works too, since it is one of its rules."""
         self.rule(number)
         return self._hyper_node(self._graph.part(number))
 
@@ -259,18 +251,20 @@ class RuleGraph:
         return self.execution_plan(self._rules)
 
     def execution_plan(self, direct: Iterable[int]) -> list[HyperNode]:
-        """The hyper-nodes that these reach, themselves included, in the order of their evaluation (Algorithm 4)."""
+        """The hyper-nodes that these reach, themselves included, in the order of evaluation (Algorithm 4)."""
         return [self._hyper_node(part) for part in self._in_order(direct) if _first(part, int) is not None]
 
-    def hyper_edges(self) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-        """HE_p and HE_n of the hyper rule dependency graph; each edge is written out, however many there are."""
-        positive: set[tuple[int, int]] = set()
-        strict: set[tuple[int, int]] = set()
+    def hyper_edges(self) -> tuple[dict[Edge, set[str]], dict[Edge, set[str]]]:
+        """HE_p and HE_n of the hyper rule dependency graph, each edge with the predicates that are read along it."""
+        positive: dict[Edge, set[str]] = {}
+        strict: dict[Edge, set[str]] = {}
         for number, reads in self._reads.items():
             target = self.hyper_node(number).id
             for edges, names in ((positive, reads.positive), (strict, reads.strict)):
-                edges.update((self.hyper_node(source).id, target) for name in names for source in self.producers(name))
-        return {(source, target) for source, target in positive if source != target}, strict
+                for name in names:
+                    for source in {self.hyper_node(producer).id for producer in self.producers(name)} - {target}:
+                        edges.setdefault((source, target), set()).add(name)
+        return positive, strict
 
     def _hyper_node(self, part: Part[Node]) -> HyperNode:
         if part not in self._hyper_nodes:
@@ -278,9 +272,6 @@ class RuleGraph:
             heads = sorted({self._rules[number].head.predicate for number in rules})
             self._hyper_nodes[part] = HyperNode(rules[0], tuple(rules), tuple(heads), len(part.members) > 1)
         return self._hyper_nodes[part]
-
-    def _readers_among(self, predicates: Iterable[str]) -> set[int]:
-        return {self.hyper_node(number).id for predicate in predicates for number in self.readers(predicate)}
 
     def _in_order(self, nodes: Iterable[Node]) -> list[Part[Node]]:
         return sorted(self._graph.reachable(nodes), key=lambda part: part.position)
@@ -291,7 +282,8 @@ class RuleGraph:
         self, before: Mapping[Part[Node], tuple[Node, ...]], added: Mapping[int, Rule], removed: Mapping[int, Rule]
     ) -> Impact:
         """Compare the components recorded before an update with what became of their rules (lines 9-15 of Algorithm 2,
-        8-18 of Algorithm 3, whose loop is over the hyper-nodes that lost rules)."""
+        8-18 of Algorithm 3, whose loop is over the hyper-nodes that lost rules).
+        """
         vanished: list[int] = []
         split: dict[int, tuple[int, ...]] = {}
         grown = {self.hyper_node(number).id for number in added}
@@ -312,8 +304,9 @@ class RuleGraph:
             elif len(kept) < len(rules) or len(pieces) > 1:
                 split[rules[0]] = tuple(pieces)
             if len(pieces) != 1:
-                displaced.extend(self._head(number, removed) for number in rules)
-        direct = frozenset(origins) | self._readers_among(displaced)
+                displaced.extend((removed.get(number) or self._rules[number]).head.predicate for number in rules)
+        readers = (number for predicate in displaced for number in self.readers(predicate))
+        direct = frozenset(origins).union(self.hyper_node(number).id for number in readers)
         changed = (rule.head.predicate for rule in chain(added.values(), removed.values()))
         heads = dict.fromkeys(chain(changed, *(self.hyper_node(id).predicates for id in direct)))
         return Impact(
@@ -329,32 +322,6 @@ class RuleGraph:
             heads=tuple(heads),
         )
 
-    def _head(self, number: int, removed: Mapping[int, Rule]) -> str:
-        rule = removed.get(number) or self._rules[number]
-        return rule.head.predicate
-
-    # ── stratification ───────────────────────────────────────────────────────────────────────────────────────────
-
-    def _strict_cycle(self, added: Iterable[int]) -> list[Step] | None:
-        """A cycle with a strict dependency, if the rules just added closed one."""
-        for part in dict.fromkeys(self._graph.part(number) for number in added):
-            if len(part.members) == 1:
-                continue
-            for number in part.members:
-                if isinstance(number, int):
-                    for predicate in self._reads[number].strict:
-                        if predicate in part.members:
-                            return self._cycle(number, predicate)
-        return None
-
-    def _cycle(self, number: int, predicate: str) -> list[Step]:
-        """The way from a rule to a predicate that it reads, backwards: each step reads what the next one derives."""
-        walk = self._graph.walk(number, predicate)
-        rules = [node for node in walk if isinstance(node, int)]
-        inputs = [predicate, *(node for node in walk if isinstance(node, str))]
-        steps = zip(rules, inputs, strict=False)
-        return [Step(self._rules[rule], name, name in self._reads[rule].strict) for rule, name in steps][::-1]
-
 
 def _first(part: Part[Node], kind: type) -> Node | None:
     """A node of this kind in a component; only one that is a single node can lack either kind."""
@@ -362,12 +329,3 @@ def _first(part: Part[Node], kind: type) -> Node | None:
         (node,) = part.members
         return node if isinstance(node, kind) else None
     return next(node for node in part.members if isinstance(node, kind))
-
-
-def _reads(rule: Rule) -> Reads:
-    """What a rule reads; everything that an aggregate is made of is read strictly."""
-    positive = dict.fromkeys(item.predicate for item in rule.body if isinstance(item, Atom))
-    strict = dict.fromkeys(item.atom.predicate for item in rule.body if isinstance(item, Negation))
-    if any(isinstance(argument, Aggregate) for argument in rule.head.arguments):
-        return Reads((), tuple(positive | strict))
-    return Reads(tuple(positive), tuple(strict))

@@ -8,21 +8,21 @@ the symmetric-transitive closure, which has `R(y, x) :- R(x, y).` as well, and t
 
     P(x, y) :- E(x, y).        P(x, z) :- E(x, y), P(y, z).     (or P(x, y), E(y, z))
 
-Each may carry `x != z`. Let G be the pairs that a closure starts from: for R, its explicit facts and whatever other
-rules derive; for P, the pairs of E (turned round where `inverse`). Let G+ be the transitive closure of G, in the
+Each may carry `x != z`. Let G be the pairs that a closure starts from: for R, its explicit facts and what other rules
+derive; for P, the pairs of E (turned round where `inverse`). Let G+ be the transitive closure of G, in the
 symmetric module that of G and its mirror image. With D for the pairs (x, x), a module yields, by its `diagonal`,
 
     closure    G+                       no recursive rule compares
     given      (G+ - D) | (G & D)       the recursive rule compares
     none       G+ - D                   both rules of the linear pair compare
 
-because x reaches z along a path without repetition, and no pair from x or to z on it fails the comparison. It is
-proved in the tests over all sets of pairs on four nodes. What else looks alike has no such form and stays with the
-general algorithms: a linear pair of which only the base rule compares, constants, repeated variables, other
-comparisons, other atoms. Next to the symmetric rule any orientation of the transitive rule's atoms is the same rule.
+because x reaches z along a path without repetition, and no pair from x or to z on it fails the comparison. The tests
+prove it over all sets of pairs on four nodes. Similar rules have no such form and are left to the general algorithms:
+a linear pair of which only the base rule compares, constants, repeated variables, other comparisons, other atoms.
+Beside the symmetric rule, the orientation of the transitive rule's atoms makes no difference.
 
 A closure may have several names: `program.twins` finds predicates that are one relation, and `recognise_whole` reads
-the rules of all of them as rules of one. G is then what is given of any of them, each pair in the leader's direction.
+the rules of all of them as rules of one. G is then what is given for any of them, each pair in the leader's direction.
 
 Where a closure is not all of its component's recursion, other rules add to G what they derive from the closure. What
 follows from the rest of G alone is its *core* (`recognise_cores`, `engine.modules.cores`).
@@ -37,8 +37,7 @@ from hashlib import blake2b
 
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import Component
-from tidelog.program.pair_rules import Pair, Shape, shape_of
-from tidelog.program.twins import Copies, Twin, directions, told_of_leader
+from tidelog.program.twins import Copies, Pair, Shape, Twin, directions, shape_of, told_of_leader
 
 MANY_TWINS = 256
 
@@ -69,11 +68,11 @@ class Module:
     inverse: bool = False
     mirror_compares: bool = False  # whether every rule that turns pairs round asks for `x != y`
     twins: tuple[Twin, ...] = ()  # the other predicates that hold its pairs
-    copies: tuple[str, ...] = field(default=(), compare=False)  # what tells them, in names, from other twins
+    copies: tuple[str, ...] = field(default=(), compare=False)  # tells these twins from others in names of relations
 
     @property
     def predicates(self) -> tuple[str, ...]:
-        """All that hold its pairs: the leader, then its twins."""
+        """All predicates that hold its pairs: the leader, then its twins."""
         return (self.predicate, *(twin.predicate for twin in self.twins))
 
     @property
@@ -115,7 +114,7 @@ def recognise_whole(component: Component, rules: Mapping[int, Rule]) -> Module |
 
 
 def recognise_cores(component: Component, rules: Mapping[int, Rule]) -> Iterator[Module]:
-    """The closures among the rules of a component that recurs in other ways besides."""
+    """The closures among the rules of a component that has other recursion as well."""
     shapes = {number: shape_of(rules[number]) for number in component.recursive_rules}
     by_head: dict[str, dict[int, Shape | None]] = {predicate: {} for predicate in component.predicates}
     for number, shape in shapes.items():
@@ -133,7 +132,7 @@ def recognise_cores(component: Component, rules: Mapping[int, Rule]) -> Iterator
 
 
 def _closure_of_twins(leader: str, twins: tuple[Twin, ...], shapes: Mapping[int, Shape | None]) -> Module | None:
-    """The closure that the rules of some twins make, whatever other rules they have."""
+    """The closure that the rules of twins make, whatever other rules they have."""
     turned = directions(leader, twins)
     told = {number: shape and told_of_leader(shape, leader, turned) for number, shape in shapes.items()}
     idle = {number for number, shape in told.items() if shape and shape.body == (shape.head,)}
@@ -144,7 +143,7 @@ def _closure_of_twins(leader: str, twins: tuple[Twin, ...], shapes: Mapping[int,
 
 
 def _copies(twins: Iterable[Twin]) -> tuple[str, ...]:
-    """The rules that make twins of predicates, or a short form of very many."""
+    """The numbers of the rules that make predicates twins, or a digest of very many."""
     numbers = tuple(str(twin.copy) for twin in twins)
     if len(numbers) <= MANY_TWINS:
         return numbers
@@ -152,7 +151,7 @@ def _copies(twins: Iterable[Twin]) -> tuple[str, ...]:
 
 
 def _closure(predicate: str, shapes: Mapping[int, Shape | None]) -> Module | None:
-    """The transitive or symmetric-transitive closure of a predicate. One rule without `!=` makes those with it idle."""
+    """The transitive or symmetric-transitive closure of a predicate. A rule without `!=` makes those with it idle."""
     own = {n: s for n, s in shapes.items() if s and all(pair.predicate == predicate for pair in (s.head, *s.body))}
     mirrors = [number for number, shape in own.items() if _is_mirror(shape)]
     fits = _is_transitive_up_to_orientation if mirrors else _is_transitive
@@ -180,7 +179,6 @@ def _linear(shapes: Mapping[int, Shape | None]) -> Module | None:
     diagonal = _linear_diagonal(bases, steps)
     exact = (
         path != base
-        and diagonal is not None
         and all(_is_base(shape, path, base, inverse) for shape in bases)
         and all(_is_linear_step(shape, path, base, inverse) for shape in steps)
     )
@@ -195,9 +193,7 @@ def _linear_diagonal(bases: Iterable[Shape], steps: Iterable[Shape]) -> Diagonal
 
 
 def _is_mirror(shape: Shape) -> bool:
-    """R(y, x) :- R(x, y); `x != y` changes nothing, as a pair (x, x) is its own mirror image, unless it keeps 1 and 1.0
-    together.
-    """
+    """R(y, x) :- R(x, y); `x != y` changes nothing, as (x, x) is its own mirror image, except between 1 and 1.0."""
     return shape.body == (shape.head.turned(),)
 
 

@@ -1,8 +1,8 @@
 """The normal form of a rule: what planning starts from, for the kernels and for Spark alike.
 
-Arguments of atoms are variables and constants only; an expression there becomes a fresh variable and an `=`. A
-function that is no plain arithmetic stands alone in an `=` of its own, with variables and constants as arguments,
-because an engine may have to leave its fast path for it. Aggregates range over variables.
+Arguments of atoms are variables and constants only; an expression there becomes a fresh variable and an `=`. A call of
+a function that is not plain arithmetic gets an `=` of its own, with variables and constants as arguments, because an
+engine may have to leave its fast path for it. Aggregates range over variables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SIMPLE = (Variable, Constant)
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """`variable = expression` where nothing else binds the variable: it *is* that constant, of that very type."""
+    """`variable = expression` where nothing else binds the variable: it *is* that constant, of exactly that type."""
 
     variable: Variable
     expression: Expression
@@ -62,12 +62,12 @@ class NormalRule:
 
     @property
     def computes(self) -> bool:
-        """Whether it asks what its terms are, and not only whether they are the same."""
+        """Whether it needs the values of its terms, and not only whether they are the same."""
         return bool(self.definitions or self.conditions)
 
     @property
     def negated_only(self) -> frozenset[Variable]:
-        """The variables that only negated atoms hold: each means "there is none"."""
+        """The variables that occur in negated atoms only: each means "there is none"."""
         if not self.negatives:
             return frozenset()
         elsewhere = {variable for item in self.positives + self.conditions for variable in variables(item)}
@@ -103,8 +103,8 @@ class _Normaliser:
                 self._comparisons.append(Comparison(operator, self._pure(left), self._pure(right), place))
 
     def _split_comparisons(self) -> tuple[Comparison, ...]:
-        """Tell what `=` binds from what it compares. The first `=` that can bind a variable does, in the order of the
-        text.
+        """Separate equations that bind from those that compare. In the order of the text, the first `=` that can bind a
+        variable does.
         """
         bound = {variable for atom in self._positives for variable in variables(atom)}
         bound.update(definition.variable for definition in self._definitions)
@@ -143,7 +143,7 @@ class _Normaliser:
         if isinstance(expression, Variable):
             return expression
         self._fresh += 1
-        # A name that no text can hold cannot clash.
+        # No text can spell this name, so it cannot clash.
         variable = Variable(f"#{self._fresh}")
         self._definitions.append(Definition(variable, self._alone(expression)))
         return variable
@@ -156,7 +156,7 @@ class _Normaliser:
         return self._pure(expression)
 
     def _pure(self, expression: Expression) -> Expression:
-        """The same expression with every call that is no arithmetic taken out."""
+        """The same expression with every call that is not arithmetic taken out."""
         if not isinstance(expression, Call):
             return expression
         if expression.function in ARITHMETIC:
@@ -183,7 +183,7 @@ def _definition(item: Comparison, bound: set[Variable]) -> Definition | None:
 
 
 def is_foreign(expression: Expression) -> bool:
-    """Whether an expression is a call of a function that is no plain arithmetic."""
+    """Whether an expression calls a function that is not plain arithmetic."""
     return isinstance(expression, Call) and expression.function not in ARITHMETIC
 
 
@@ -193,7 +193,7 @@ def normalise(rule: Rule) -> NormalRule:
 
 
 def unjoined_atoms(rule: Rule) -> tuple[Atom, Atom] | None:
-    """Two positive atoms with nothing in common, directly or through others: their join is a cross product."""
+    """Two positive atoms that share no variable, directly or through others: their join is a cross product."""
     if _each_joins_another(rule):
         return None
     normal = normalise(rule)
@@ -209,7 +209,7 @@ def unjoined_atoms(rule: Rule) -> tuple[Atom, Atom] | None:
 
 
 def _each_joins_another(rule: Rule) -> bool:
-    """Whether each positive atom has a variable of one before it, as in nearly all rules."""
+    """Whether each positive atom shares a variable with one before it, as in nearly all rules."""
     atoms = [item for item in rule.body if isinstance(item, Atom)]
     reached = set(variables(atoms[0])) if atoms else set()
     for atom in atoms[1:]:

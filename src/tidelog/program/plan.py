@@ -1,17 +1,17 @@
 """Plans: in which order a rule's body is matched, and in which sets.
 
 How to think about it. A rule instance is a match of all atoms of a body. Algorithms ask for instances in a handful of
-ways: all of them; those that a changed fact takes part in; those that derive a given fact. Each is the same join with
-a different start. A plan fixes the start, the *pivot*, and then orders the rest greedily: of the atoms left, the one
-with all arguments bound, then the one with the fewest matches expected (bound arguments first, then cardinality:
+ways: all of them; those in which a changed fact takes part; those that derive a given fact. Each is the same join with
+a different start. A plan fixes the start, the *pivot*, and then orders the rest greedily: of the remaining atoms, first
+one with all arguments bound, then the one with the fewest expected matches (bound arguments first, then cardinality:
 ZodiacEdge, section 4.6). Comparisons, bindings and negated atoms come as early as their variables allow.
 
-To find an instance only once though several of its facts changed, atoms left of the pivot (in the order of the rule)
+To find an instance only once although several of its facts changed, atoms left of the pivot (in the order of the rule)
 are matched in another set than atoms right of it: the extended atoms of Backward/Forward, section 3. A plan says on
 which side each atom stands and whether its predicate belongs to the rule's own component; the algorithm says which
-sets these are. For this order, negated atoms stand right of all positive ones.
+sets these are. In this order, negated atoms stand right of all positive ones.
 
-A plan is flat data that prints readably. The kernels' assembler and the Spark engine both read it.
+A plan is flat data that prints readably. Both the kernels' assembler and the Spark engine read it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Estimate = Callable[[Atom, tuple[int, ...]], float]
 _Cost = tuple[bool, float, int]
 
 
-# To look a fact up is taken to cost so much less than to find an instance whose head may be known: a guess.
+# Looking up a fact is assumed to be this many times cheaper than finding an instance whose head may be known: a guess.
 FACTS_AN_INSTANCE = 4
-# A body of more atoms is long.
+# A body with more atoms is long.
 FEW_ATOMS = 6
 
 
@@ -47,7 +47,7 @@ class Side(Enum):
 
 
 class Start(IntEnum):
-    """What a plan begins with. A number, as plans are looked up by it for every component of every update."""
+    """What a plan begins with. A number, because plans are looked up by it for every component of every update."""
 
     ALL = 0
     POSITIVE = 1
@@ -113,9 +113,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """Bind a variable to the value of its definition; where the start bound it already, check that it is that
-    constant.
-    """
+    """Bind a variable to the value of its definition, or check it where the start has bound it already."""
 
     definition: Definition
     binds: bool
@@ -164,7 +162,7 @@ def bound_columns(atom: Atom, bound: set[Variable]) -> tuple[int, ...]:
 
 
 class _Waiting:
-    """Items that wait for their variables to be bound, by their places."""
+    """Items, by their places, that wait for their variables to be bound."""
 
     def __init__(self, needs: Iterable[Iterable[Variable]]) -> None:
         self._missing: list[int] = []
@@ -185,7 +183,7 @@ class _Waiting:
                     self._ready.append(place)
 
     def take(self) -> list[int]:
-        """The places of those that wait no more, in order; each once."""
+        """The places of those that have stopped waiting, in order; each is returned once."""
         if not self._ready:
             return self._ready
         ready, self._ready = sorted(self._ready), []
@@ -196,10 +194,10 @@ _NOTHING_WAITS = _Waiting(())
 
 
 class _Order:
-    """The positive atoms of a long body that are left, the cheapest first.
+    """The remaining positive atoms of a long body, the cheapest first.
 
-    An atom is weighed again only when one of its variables has been bound. A body of hundreds of atoms has as many
-    plans, and to weigh all of them at each step of each plan takes minutes.
+    The cost of an atom is computed again only when one of its variables has been bound. A body of hundreds of atoms has
+    as many plans, and to compute all costs at each step of each plan takes minutes.
     """
 
     def __init__(self, left: dict[int, Atom], cost: Callable[[int], _Cost]) -> None:
@@ -209,14 +207,14 @@ class _Order:
         for position, atom in left.items():
             for variable in variables(atom):
                 self._with.setdefault(variable, []).append(position)
-        # What each atom costs, and a heap of all costs that there have been.
+        # The cost of each atom, and a heap of all costs so far, outdated ones included.
         self._costs: dict[int, _Cost] = {}
         self._heap: list[_Cost] = []
         self._weigh(left)
 
     def bind(self, new: set[Variable], first: bool) -> None:
-        """These variables are bound now, the first of all or others."""
-        # With the first ones, every atom that has none of them becomes a cross product.
+        """These variables are bound now; `first` where none was bound before."""
+        # With the first ones, every atom that holds none of them becomes a cross product.
         readers = (self._with.get(variable, ()) for variable in new)
         self._weigh(self._left if first else chain.from_iterable(readers))
 
@@ -278,24 +276,21 @@ class _Planner:
     def _begin(self) -> None:
         match self._pivot.start:
             case Start.POSITIVE:
-                atom = self._positives.pop(self._pivot.position)
-                self._take(atom)
+                self._take(self._positives.pop(self._pivot.position))
             case Start.NEGATIVE:
-                # The atom itself is checked again below: the fact is only where to look.
+                # The atom itself is checked again below: the fact only says where to look.
                 atom = self._rule.negatives[self._pivot.position]
                 self._steps.append(Take(atom))
                 self._bind(v for v in variables(atom) if v not in self._existential)
             case Start.HEAD:
                 self._take(Atom(self._rule.head.predicate, self._rule.head.arguments))
-            case Start.ALL:
-                pass
 
     def _take(self, atom: Atom) -> None:
         self._steps.append(Take(atom))
         self._bind(variables(atom))
 
     def _match_next(self) -> None:
-        # Few atoms are weighed faster than kept in order.
+        # For few atoms, computing all costs is faster than keeping them in order.
         position = min(self._positives, key=self._cost) if self._order is None else self._order.cheapest()
         if self._pivot.start is Start.ALL and len(self._positives) == len(self._rule.positives) == 2:
             position = self._covering(position)
@@ -305,9 +300,9 @@ class _Planner:
         self._bind(variables(atom))
 
     def _covering(self, cheapest: int) -> int:
-        """The atom to begin with: one that has the variables of the head and no others, if there is one and it has not
-        many more facts than instances are to be found from the cheapest one. Each of its facts has a head of its own
-        then, which need not be looked for.
+        """The atom to begin with: one that has exactly the variables of the head, if there is one and it has not many
+        more facts than the cheapest one yields instances. Each of its facts then has a head of its own, which need not
+        be looked up.
         """
         other = 1 - cheapest
         atom, first = self._positives[other], self._positives[cheapest]
@@ -344,7 +339,7 @@ class _Planner:
         return Side.AFTER
 
     def _settle_conditions(self) -> None:
-        """Place every definition, comparison and negated atom whose variables are known by now."""
+        """Place every definition, comparison and negated atom whose variables are bound by now."""
         while ready := self._definitions.take():
             for definition in [self._rule.definitions[place] for place in ready]:
                 self._steps.append(Define(definition, definition.variable not in self._bound))

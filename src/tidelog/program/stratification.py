@@ -1,12 +1,23 @@
-"""Why a program has no stratification: the cycle through negation or aggregation, told rule by rule."""
+"""What rules read, and why a program has no stratification: a cycle through negation or aggregation, rule by rule."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidelog.errors import StratificationError
-from tidelog.language.syntax import Aggregate, Rule
+from tidelog.language.syntax import Aggregate, Atom, Negation, Rule
+from tidelog.program.condensation import Condensation
+
+Node = int | str
+"""A rule by its number, or a predicate by its name."""
+
+
+class Reads(NamedTuple):
+    """The predicates that a rule reads: with a positive dependency (E_p), and with a strict one (E_n)."""
+
+    positive: tuple[str, ...]
+    strict: tuple[str, ...]
 
 
 class Step(NamedTuple):
@@ -17,7 +28,36 @@ class Step(NamedTuple):
     strict: bool
 
 
-def stratification_error(cycle: Sequence[Step]) -> StratificationError:
+def reads_of(rule: Rule) -> Reads:
+    """What a rule reads; everything that an aggregate is made of is read strictly."""
+    positive = dict.fromkeys(item.predicate for item in rule.body if isinstance(item, Atom))
+    strict = dict.fromkeys(item.atom.predicate for item in rule.body if isinstance(item, Negation))
+    return Reads((), tuple(positive | strict)) if _aggregates(rule) else Reads(tuple(positive), tuple(strict))
+
+
+def check_strata(
+    graph: Condensation[Node], rules: Mapping[int, Rule], reads: Mapping[int, Reads], added: Iterable[int]
+) -> None:
+    """Raise `StratificationError` where rules that were added close a cycle with a strict dependency."""
+    for part in dict.fromkeys(graph.part(number) for number in added):
+        if len(part.members) == 1:
+            continue
+        for number in part.members:
+            if isinstance(number, int):
+                for predicate in reads[number].strict:
+                    if predicate in part.members:
+                        raise _error(_cycle(graph.walk(number, predicate), predicate, rules, reads))
+
+
+def _cycle(walk: Sequence[Node], predicate: str, rules: Mapping[int, Rule], reads: Mapping[int, Reads]) -> list[Step]:
+    """The walk from a rule to a predicate that it reads, backwards: each step reads what the next one derives."""
+    numbers = [node for node in walk if isinstance(node, int)]
+    inputs = [predicate, *(node for node in walk if isinstance(node, str))]
+    steps = zip(numbers, inputs, strict=False)
+    return [Step(rules[number], name, name in reads[number].strict) for number, name in steps][::-1]
+
+
+def _error(cycle: Sequence[Step]) -> StratificationError:
     """The error for a cycle in which each step reads the head of the next, and the last the head of the first."""
     start = next(index for index, step in enumerate(cycle) if step.strict)
     steps = [*cycle[start:], *cycle[:start]]

@@ -38,59 +38,52 @@ class FolderLock:
     readers.
     """
 
-    def __init__(self, folder: Path, exclusive: bool) -> None:
+    def __init__(self, folder: Path, file: OpenFile, created: bool) -> None:
         self._folder = folder
-        self._exclusive = exclusive
         self._path = folder / NAME
-        self.created = False
+        self._file = file
+        self.created = created
         """Whether the file did not exist before."""
+        self.left: frozenset[int] = frozenset()
+        """Generations that were being written or removed when the last holder stopped."""
+
+    @classmethod
+    def for_writing(cls, folder: Path) -> FolderLock:
+        """An exclusive lock; the file is created where there is none."""
         with storage_errors("lock", folder):
-            descriptor = self._open()
-        self._file = OpenFile(self._path, descriptor, _sign_off if exclusive else None)
-        try:
-            with storage_errors("lock", folder):
-                self._acquire(fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
-            self._check_place()
-            self.left = _generations(_read(descriptor))
-            """Generations that were being written or removed when the last holder stopped."""
-            if exclusive:
-                self._sign(self.left)
-        except BaseException:
-            self._file.drop()  # the file speaks of another holder
-            raise
+            descriptor, created = _open_or_create(folder / NAME)
+        lock = cls(folder, OpenFile(folder / NAME, descriptor, _sign_off), created)
+        lock._acquire(fcntl.LOCK_EX)
+        return lock
 
     @classmethod
     def for_reading(cls, folder: Path) -> FolderLock | None:
         """A shared lock; None where there is no file to lock, so nobody has written there since it was copied."""
         try:
-            return cls(folder, exclusive=False)
+            with storage_errors("lock", folder):
+                # Reading works on read-only file systems, and through links as well.
+                descriptor = open_regular(folder / NAME, os.O_RDONLY)
+            lock = cls(folder, OpenFile(folder / NAME, descriptor), created=False)
+            lock._acquire(fcntl.LOCK_SH)
         except StorageError as problem:
             if isinstance(problem.__cause__, FileNotFoundError):
                 return None
             raise
-
-    def _open(self) -> int:
-        if not self._exclusive:
-            # Reading works on read-only file systems, and through links as well.
-            return open_regular(self._path, os.O_RDONLY)
-        while True:
-            with suppress(FileExistsError):
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-                self.created = True
-                return descriptor
-            with suppress(FileNotFoundError):  # Removed in between: create one.
-                return self._open_known()
-
-    def _open_known(self) -> int:
-        descriptor = open_own(self._path)
-        if not _is_ours(_read(descriptor)):
-            os.close(descriptor)
-            raise StorageError(
-                f"{self._path} is no lock of tidelog, and is left as it is; move it away, or choose another folder"
-            )
-        return descriptor
+        return lock
 
     def _acquire(self, kind: int) -> None:
+        try:
+            with storage_errors("lock", self._folder):
+                self._wait_for(kind)
+            self._check_place()
+            self.left = _generations(_read(self._file.descriptor))
+            if kind == fcntl.LOCK_EX:
+                self._sign(self.left)
+        except BaseException:
+            self._file.drop()  # the file speaks of another holder
+            raise
+
+    def _wait_for(self, kind: int) -> None:
         deadline = time.monotonic() + PATIENCE
         looked = False
         while True:
@@ -174,6 +167,25 @@ class FolderLock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def _open_or_create(path: Path) -> tuple[int, bool]:
+    """A descriptor of the lock file, and whether the file is new."""
+    while True:
+        with suppress(FileExistsError):
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), True
+        with suppress(FileNotFoundError):  # Removed in between: create one.
+            return _open_known(path), False
+
+
+def _open_known(path: Path) -> int:
+    descriptor = open_own(path)
+    if not _is_ours(_read(descriptor)):
+        os.close(descriptor)
+        raise StorageError(
+            f"{path} is no lock of tidelog, and is left as it is; move it away, or choose another folder"
+        )
+    return descriptor
 
 
 def _is_alive(pid: int) -> bool:

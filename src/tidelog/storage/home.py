@@ -156,7 +156,7 @@ def save_image(folder: Path, image: Image) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             force_folder(folder.parent)
             _present(folder)  # refuses a folder of somebody else before anything is written there
-        with FolderLock(folder, exclusive=True) as lock:
+        with FolderLock.for_writing(folder) as lock:
             _write_or_discard(folder, image, lock)
     except BaseException:
         for path in fresh:
@@ -234,27 +234,34 @@ def _require(folder: Path) -> None:
 class Home:
     """A folder that is open for writing: locked, with a journal that takes each update."""
 
-    def __init__(self, folder: Path) -> None:
-        _require(folder)
-        self.folder = folder.resolve()
-        read_current(self.folder)  # fails before a lock file is created where nothing is saved
+    def __init__(self, folder: Path, lock: FolderLock, generation: Generation, journal: Journal) -> None:
+        self.folder = folder
         self._process = os.getpid()
         self._prefixes: dict[str, str] = {}
         self._stamp: tuple[int, ...] = ()
-        self._lock: FolderLock | None = FolderLock(self.folder, exclusive=True)
+        self._lock: FolderLock | None = lock
+        self._generation = generation
+        self._journal = journal
+
+    @classmethod
+    def open(cls, folder: Path) -> tuple[Home, Image, list[bytes]]:
+        """Lock a folder, and read what it holds: a snapshot, and the updates since."""
+        _require(folder)
+        folder = folder.resolve()
+        read_current(folder)  # fails before a lock file is created where nothing is saved
+        lock = FolderLock.for_writing(folder)
         try:
-            self._generation = read_current(self.folder)
-            self.image, contents = _read_generation(self.folder, self._generation)
-            self.payloads = contents.payloads
-            self._journal = Journal(self._generation.journal(self.folder), contents)
+            generation = read_current(folder)
+            image, contents = _read_generation(folder, generation)
+            journal = Journal.open(generation.journal(folder), contents)
         except BaseException:
-            self._lock.release()
+            lock.release()
             raise
+        return cls(folder, lock, generation, journal), image, contents.payloads
 
     def begin(self, prefixes: Mapping[str, str]) -> None:
         """Record updates from now on; these prefixes are declared already."""
         self._prefixes = dict(prefixes)
-        self.payloads.clear()
 
     def record(self, record: Record, decode: Decode) -> None:
         """Make an update durable, unless it asks for nothing. `decode` gives the constants of its facts."""
@@ -271,7 +278,7 @@ class Home:
         try:
             generation = write_generation(self.folder, image, lock)
             path = generation.journal(self.folder)
-            journal = Journal(path, read_journal(path))
+            journal = Journal.open(path, read_journal(path))
         except BaseException:
             # If the new snapshot counts already, updates must not go to the old journal.
             with suppress(StorageError):

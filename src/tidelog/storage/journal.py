@@ -8,26 +8,19 @@ incomplete record at the end is cut off. Anything wrong before another record is
 from __future__ import annotations
 
 import os
+import re
 import struct
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidelog.errors import StorageError
-from tidelog.storage.durable_files import (
-    OpenFile,
-    create_file,
-    force_folder,
-    open_own,
-    read_file,
-    reading,
-    storage_errors,
-)
+from tidelog.storage import durable_files as files
 
 MAGIC = b"tidelog journal 1\n"
 MARK = b"\x9eREC"
 
+_MARKS = re.compile(re.escape(MARK))
 _HEADER = struct.Struct("<4sQII")
 _LONGEST = (1 << 32) - 1
 
@@ -68,16 +61,9 @@ def _more_behind(data: bytes, at: int) -> bool:
     return mark == MARK and at + _HEADER.size + length < len(data)
 
 
-def _offsets_of_marks(data: bytes, at: int) -> Iterator[int]:
-    found = data.find(MARK, at)
-    while found >= 0:
-        yield found
-        found = data.find(MARK, found + 1)
-
-
 def read_journal(path: Path) -> Contents:
     """Everything in a journal, up to a torn tail."""
-    data = read_file(path)
+    data = files.read_file(path)
     if not data.startswith(MAGIC):
         raise StorageError(f"{path} is no journal of this version of tidelog, or its beginning is damaged")
     payloads: list[bytes] = []
@@ -85,7 +71,8 @@ def read_journal(path: Path) -> Contents:
     while (record := _record_at(data, at)) is not None and record[0] == len(payloads) + 1:
         payloads.append(record[1])
         at += _HEADER.size + len(record[1])
-    if _more_behind(data, at) or any(_record_at(data, place) is not None for place in _offsets_of_marks(data, at)):
+    marks = _MARKS.finditer(data, at)
+    if _more_behind(data, at) or any(_record_at(data, mark.start()) is not None for mark in marks):
         raise StorageError(
             f"{path} is damaged after update {len(payloads)} (byte {at}), with more updates behind; restore a copy"
         )
@@ -94,14 +81,14 @@ def read_journal(path: Path) -> Contents:
 
 def create_journal(path: Path) -> None:
     """Create an empty journal."""
-    with storage_errors("write", path):
-        create_file(path, MAGIC)
-        force_folder(path.parent)
+    with files.storage_errors("write", path):
+        files.create_file(path, MAGIC)
+        files.force_folder(path.parent)
 
 
 def is_journal(path: Path) -> bool:
     """Whether a file begins as a journal does, as far as it goes."""
-    with reading(path) as file:
+    with files.reading(path) as file:
         beginning = file.read(len(MAGIC)).rstrip(b"\0")
     return MAGIC.startswith(beginning)
 
@@ -109,14 +96,20 @@ def is_journal(path: Path) -> bool:
 class Journal:
     """A journal to append to. The caller holds the folder's lock."""
 
-    def __init__(self, path: Path, contents: Contents) -> None:
+    def __init__(self, path: Path, file: files.OpenFile, contents: Contents) -> None:
         self._path = path
+        self._file = file
         self._count = len(contents.payloads)
         self._end = contents.end
         self._broken = ""
-        with storage_errors("open", path):
-            self._file = OpenFile(path, open_own(path))
-            self._cut()
+
+    @classmethod
+    def open(cls, path: Path, contents: Contents) -> Journal:
+        """Open a journal that has been read, and cut off a torn record."""
+        with files.storage_errors("open", path):
+            journal = cls(path, files.OpenFile(path, files.open_own(path)), contents)
+            journal._cut()
+        return journal
 
     def append(self, payload: bytes) -> None:
         """Add a record and force it to disk. Where that fails, the journal is as before, or refuses further records."""
@@ -125,7 +118,7 @@ class Journal:
         if len(payload) > _LONGEST:
             raise StorageError(f"an update is too large for {self._path} ({len(payload)} bytes); take it in parts")
         record = encode_record(self._count + 1, payload)
-        with storage_errors("write", self._path):
+        with files.storage_errors("write", self._path):
             self._check_place()
         try:
             self._write(record)
@@ -133,7 +126,7 @@ class Journal:
         except BaseException as problem:
             self._take_back(problem)
             if isinstance(problem, OSError):
-                with storage_errors("write", self._path):
+                with files.storage_errors("write", self._path):
                     raise
             raise
         self._count += 1

@@ -17,17 +17,9 @@ from tidelog.errors import TidelogError
 from tidelog.facts.arguments import check_limits
 from tidelog.language.checks import MOST_ARGUMENTS
 from tidelog.language.syntax import Rule
+from tidelog.storage import parquet_tables as tables
 from tidelog.storage.checked_json import Item, declared_prefixes, is_predicate, parsed_rules, to_text
 from tidelog.storage.durable_files import checksum, create_file, force_folder, read_file, storage_errors
-from tidelog.storage.parquet_tables import (
-    damaged,
-    read_table,
-    relation_of_table,
-    table_of_relation,
-    table_of_terms,
-    terms_of_table,
-    write_table,
-)
 
 MANIFEST = "manifest.json"
 TERMS = "terms.parquet"
@@ -50,11 +42,11 @@ def write_snapshot(folder: Path, image: Image) -> str:
     """Write an image into a new folder, force it to disk, and return the checksum of its manifest."""
     with storage_errors("write", folder):
         folder.mkdir()
-        files = {TERMS: write_table(folder / TERMS, table_of_terms(image.terms))}
+        files = {TERMS: tables.write_table(folder / TERMS, tables.table_of_terms(image.terms))}
         relations = []
         for number, relation in enumerate(image.relations):
             name = f"relation-{number}.parquet"
-            files[name] = write_table(folder / name, table_of_relation(relation))
+            files[name] = tables.write_table(folder / name, tables.table_of_relation(relation))
             relations.append({"name": relation.name, "arity": relation.arity, "file": name})
         manifest = to_text(_manifest(image, relations, files))
         create_file(folder / MANIFEST, manifest)
@@ -90,7 +82,7 @@ def read_snapshot(folder: Path, expected: str) -> Image:
     path = folder / MANIFEST
     content = read_file(path)
     if checksum(content) != expected:
-        raise damaged(path)
+        raise tables.damaged(path)
     return _image(folder, Item.of_json(content, path))
 
 
@@ -98,7 +90,7 @@ def _image(folder: Path, manifest: Item) -> Image:
     files = manifest["files"].texts()
     if TERMS not in files:
         manifest["files"].refuse(f"does not name {TERMS}")
-    terms = terms_of_table(folder / TERMS, read_table(folder / TERMS, files[TERMS]))
+    terms = tables.terms_of_table(folder / TERMS, tables.read_table(folder / TERMS, files[TERMS]))
     next_rule = manifest["next_rule"].integer(1, _MOST_RULES)
     return Image(
         options=_options(manifest["options"]),
@@ -170,8 +162,10 @@ def _relations(folder: Path, item: Item, files: Mapping[str, str], terms: int) -
         if name.text() in relations:
             name.refuse("is there twice")
         path = folder / file.text()
-        table = read_table(path, files[file.text()])
-        relations[name.text()] = relation_of_table(path, name.text(), arity.integer(0, MOST_ARGUMENTS), terms, table)
+        table = tables.read_table(path, files[file.text()])
+        relations[name.text()] = tables.relation_of_table(
+            path, name.text(), arity.integer(0, MOST_ARGUMENTS), terms, table
+        )
     return tuple(relations.values())
 
 

@@ -1,4 +1,4 @@
-"""A dense relation of pairs as a bit matrix too, for as long as many facts come and none goes."""
+"""A dense relation of pairs as a bit matrix besides, while many facts come and none goes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tidelog.store.relation_kernels import note_pairs
 if TYPE_CHECKING:
     from tidelog.store.relation import Relation
 
-# A relation of pairs is kept as a bit matrix while many are derived, if that takes so many bytes a fact, or so many in
-# all: to know a pair by a bit in a near cache is several times cheaper than by the hash table.
+# While many pairs are derived, a relation with at least this many is kept as a bit matrix, if that takes at most so
+# many bytes for each fact, or in all: finding a bit in a near cache is several times cheaper than probing a table.
 PAIRS_FROM = 1 << 12
 PAIR_BYTES = 16
 PAIRS_AT_LEAST = 1 << 20
@@ -28,14 +28,14 @@ class PairBits:
     def __init__(self, relation: Relation) -> None:
         self._relation = relation
         self._words: npt.NDArray[np.int64] | None = None
-        self.dense = False  # whether facts were kept as bits too when many came last
+        self.dense = False  # whether facts were kept as bits the last time that many came
 
     @property
     def kept(self) -> bool:
         return self._words is not None
 
     def keep(self) -> None:
-        """Keep the facts as bits too where they are dense enough, until `forget`: nothing may leave I before."""
+        """Keep the facts as bits too if they are dense enough, until `forget`: nothing may leave I before."""
         relation = self._relation
         if relation.arity != 2 or relation.count < PAIRS_FROM or relation.closure is not None:
             return
@@ -48,7 +48,7 @@ class PairBits:
         if not self.dense:
             return
         columns = 64 * words
-        # Behind the matrix lies what rules are joined by, row by row: as long, and used only where a rule does so.
+        # Behind the matrix is room for joins row by row: as long again, and untouched unless a rule uses it.
         larger = rooms.zeros(2 * rows * words + 3 * rows + words + columns // 2, np.int64)
         if self.kept:
             # Facts that are about to come have bits already.

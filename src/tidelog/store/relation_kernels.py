@@ -1,4 +1,4 @@
-"""Kernels that Python calls on one relation: rebuild its table and indexes, load rows, look rows up."""
+"""Kernels that Python calls on one relation: rebuild its table and indexes, look rows up, set its bits."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from tidelog.machine.fact_kernels import (
     relation_row,
     row_key,
 )
+from tidelog.machine.hash_tables import probe_key
 from tidelog.machine.jit import entry_point, load_i32, load_i64, prefetch, store_i32, store_i64
 
 
 @entry_point
 def rebuild_table(m, relation, first, count):
-    """Enter the records from the first of some up to the last of so many into a hash table that has none of them."""
+    """Enter the records from `first` up to `count` into a hash table that has none of them."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
     groups = field(row, R.GROUPS)
     for fact in range(first, count):
-        # The cache line of a later record's slot is on its way while this one is entered.
+        # Prefetch the slot of a later record while this one is entered.
         later = row_key(record_of(row, min(fact + LOOK_AHEAD, count - 1)), arity)
         prefetch(field(row, R.KEYS) + 8 * home_slot(later, groups))
         record = record_of(row, fact)
@@ -54,19 +55,15 @@ def move_table(m, relation, old_keys, old_facts, old_slots):
         key = load_i64(old_keys + 8 * old)
         if key == R.EMPTY:
             continue
-        slot = home_slot(key, groups)
-        while load_i64(keys + 8 * slot) != R.EMPTY:
-            slot += 1
-            if slot == groups * 8:
-                slot = 0
+        slot = probe_key(keys, groups * 8, home_slot(key, groups), R.EMPTY)
         store_i64(keys + 8 * slot, key)
         store_i32(facts + 4 * slot, load_i32(old_facts + 4 * old))
 
 
 @entry_point
 def rebuild_index(m, index_number, first, count):
-    """Chain the records from the first of some up to the last of so many into an index that has those before them; its
-    distinct keys, or -1 where its table is too small.
+    """Chain the records from `first` up to `count` into an index that has those before; its distinct keys, or -1 if its
+    table is too small.
     """
     index = index_row(m, index_number)
     row = relation_row(m, field(index, X.RELATION))
@@ -92,7 +89,7 @@ def rebuild_index(m, index_number, first, count):
 
 @entry_point
 def find_rows(m, relation, rows, count, result):
-    """The fact numbers of many rows, -1 where there is none."""
+    """The fact numbers of many rows, -1 for those that are not there."""
     arity = field(relation_row(m, relation), R.ARITY)
     for position in range(count):
         store_i32(result + 4 * position, find(m, relation, rows + 4 * arity * position))
@@ -100,8 +97,8 @@ def find_rows(m, relation, rows, count, result):
 
 @entry_point
 def find_old(m, relation, records, width, count, result):
-    """For each of some records that lie elsewhere, the fact of the relation with the same arguments: -1 where there is
-    none, -2 for a record that was not in I before the update.
+    """For each of some records outside the relation, the fact with the same arguments: -1 if there is none, -2 for a
+    record that was not in I before the update.
     """
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
@@ -110,11 +107,11 @@ def find_old(m, relation, records, width, count, result):
     known = field(row, R.PAIRS), field(row, R.PAIR_ROWS), field(row, R.PAIR_COLUMNS)
     for position in range(count):
         record = records + width * position
-        if known[0] != 0 and not has_pair(known, load_i32(record), load_i32(record + 4)):
-            store_i32(result + 4 * position, -1 if load_i32(record + 4 * arity) & F.OLD else -2)
+        if not load_i32(record + 4 * arity) & F.OLD:
+            store_i32(result + 4 * position, -2)
             continue
-        if empty or not load_i32(record + 4 * arity) & F.OLD:
-            store_i32(result + 4 * position, -1 if load_i32(record + 4 * arity) & F.OLD else -2)
+        if empty or (known[0] != 0 and not has_pair(known, load_i32(record), load_i32(record + 4))):
+            store_i32(result + 4 * position, -1)
             continue
         later = row_key(records + width * min(position + LOOK_AHEAD, count - 1), arity)
         prefetch(field(row, R.KEYS) + 8 * home_slot(later, groups))

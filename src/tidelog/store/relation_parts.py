@@ -1,53 +1,27 @@
-"""What a relation consists of: indexes, and its records where they are taken out of it."""
+"""The arrays of relations, and the records of a relation after they were taken out of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from tidelog.machine import flags as F
-from tidelog.machine import index_fields as X
-from tidelog.machine import relation_fields as R
-from tidelog.machine.jit import address
+from tidelog.machine import array_memory as rooms
 
-Cells = npt.NDArray[np.int32]
-Row = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from tidelog.store.indexes import Index
 
-
-_NO_SLOTS: Cells = np.empty(0, np.int32)
-
-
-class Index:
-    """The facts of a relation by the values of some of its columns."""
-
-    def __init__(self, number: int, columns: tuple[int, ...], fields: Row) -> None:
-        self.number = number
-        self.columns = columns
-        self.fields = fields
-        self._column_array = np.array(columns, np.int32)
-        self.slots = np.full(8, R.EMPTY, np.int32)
-        fields[X.COLUMN_COUNT] = len(columns)
-        fields[X.COLUMNS] = address(self._column_array)
-
-    def give_back(self) -> int:
-        """Give the memory back: the index serves no more. Its number, for another one."""
-        self.slots = _NO_SLOTS
-        return self.number
-
-    @property
-    def distinct(self) -> int:
-        """How many keys there are, dead facts included."""
-        return int(self.fields[X.USED])
+Cells = rooms.Cells
+Row = rooms.Longs
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records of a relation, taken out of it, with all that finds them."""
+    """The records of a relation, taken out of it, with the arrays by which they are found."""
 
     cells: Cells
-    keys: npt.NDArray[np.int64]
+    keys: Row
     facts: Cells
     indexes: tuple[tuple[Index, Cells, int], ...]
     tabled: int | None
@@ -67,11 +41,7 @@ class Records:
         records = self.cells[: self.count]
         return records[(records[:, self.arity] & flag) != 0, : self.arity]
 
-    def explicit_rows(self) -> Cells:
-        """The arguments of the explicit facts."""
-        return self.rows(F.EXPLICIT) if self.explicit_count else np.empty((0, self.arity), np.int32)
-
     def restore(self, entries: Row) -> None:
-        """Put facts back to what entries of the undo log say."""
+        """Put facts back to what they were according to entries of the undo log."""
         facts, cells = entries[:, 1], 3 if self.has_counters else 1
         self.cells[facts, self.arity : self.arity + cells] = entries[:, 2 : 2 + cells]

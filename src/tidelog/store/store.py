@@ -1,36 +1,59 @@
-"""The store: the machine with its registers, the terms, the relations and the code, and what keeps their addresses
-true.
-"""
+"""The store: all that kernels reach. It has the registers, terms, relations and indexes, plans and work lists."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tidelog.joins.assembler import Assembler, Code
+from tidelog.joins.code import Code
 from tidelog.language.syntax import Atom, Term
 from tidelog.machine import flags as F
+from tidelog.machine import index_fields as X
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.array_memory import Spare
-from tidelog.machine.growth import Breathe, grown, no_breath
-from tidelog.machine.jit import address
+from tidelog.machine.growth import no_pause
+from tidelog.machine.jit import address, new_registers
 from tidelog.machine.work_lists import WorkLists
 from tidelog.program.plan import Plan
 from tidelog.runtime.thread_locks import Readers
-from tidelog.store.relation import Relation, index_fields, relation_fields
+from tidelog.store.assembler import Assembler
+from tidelog.store.indexes import Index
+from tidelog.store.kernel_arrays import KernelArrays
+from tidelog.store.relation import Relation
 from tidelog.store.relation_kernels import find_old, find_rows
-from tidelog.store.relation_parts import Cells, Index, Records
+from tidelog.store.relation_parts import Cells, Records, Row
 from tidelog.store.terms import Terms
 from tidelog.store.update_kernels import load_rows
 
-# Where arrays begin. Tests make both sizes tiny, so that everything has to grow.
+# Initial sizes. Tests make both tiny, so that everything has to grow.
 INITIAL_CAPACITY = 256
-# A batch of heads small enough for the cache, large enough that the call costs nothing.
+# Heads are absorbed in batches of this size: they fit the cache, and calls cost nothing.
 HEAD_CELLS = 16384
+
+
+class UpdateHooks(NamedTuple):
+    """What the update in work wants to be called for; it installs them when it begins."""
+
+    between_pieces: Callable[[], None] = no_pause
+    """In long work that cannot be left half done: may take new updates in, and must not raise."""
+    using_terms: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Around each use of terms within the update."""
+    before_plan: Callable[[], None] = no_pause
+    """Before each plan that is made; may raise to end the update."""
+
+
+NO_HOOKS = UpdateHooks()
+
+
+def _twice_as_long(table: Row) -> Row:
+    """The same table with as many more rows, of zeros."""
+    longer = np.zeros((2 * len(table), table.shape[1]), np.int64)
+    longer[: len(table)] = table
+    return longer
 
 
 class Store:
@@ -38,90 +61,66 @@ class Store:
 
     def __init__(self) -> None:
         capacity = INITIAL_CAPACITY
-        self.machine: npt.NDArray[np.int64] = np.zeros(M.SIZE, np.int64)
+        self.machine = new_registers(M.SIZE)
         self._capacity = capacity
         self.spare = Spare()
         self.readers = Readers()  # of what updates change, without the lock of the knowledge base
-        self.relation_table = relation_fields(8)
-        self._index_table = index_fields(8)
+        self.relation_table: Row = np.zeros((8, R.FIELDS), np.int64)
+        self._index_table: Row = np.zeros((8, X.FIELDS), np.int64)
         self.relations: list[Relation] = []
         self._indexes: list[Index] = []
         self._by_name: dict[str, Relation] = {}
-        self._made: list[Relation] = []  # those that are new, since somebody wished to know
-        # Numbers of relations and of indexes that serve nobody any more.
+        self._made: list[Relation] = []  # since `begin_relations`
+        # Numbers of relations and of indexes that are free.
         self._spare: list[int] = []
         self._spare_indexes: list[int] = []
-        self.breathe: Breathe = no_breath  # while something long is done in one piece
-        self.alone: Callable[[], AbstractContextManager[None]] = nullcontext  # while terms are used within an update
-        self.look: Callable[[], None] = no_breath  # before each plan that an update makes; may raise, to end it
+        self.hooks = NO_HOOKS
         self.postponed: set[Relation] = set()  # those whose hash tables do not hold all facts
         self._memos: dict[tuple[str, int], Relation] = {}
         self.memo_functions: dict[int, str] = {}
         self.terms = Terms(self.machine, capacity, capacity)
         self.code = Code(self.machine)
-        self._scratch = np.zeros(256, np.int64)
-        self._frames = np.zeros(1024, np.int64)
-        self._heads = np.zeros(HEAD_CELLS, np.int32)
-        self._log = np.zeros((max(capacity, 4), R.LOG_FIELDS), np.int64)
-        self.requests = np.zeros(max(4 * capacity, 64), np.int32)
+        self.arrays = KernelArrays(self.machine, capacity, HEAD_CELLS, self.spare)
         self.lists = WorkLists(self.machine, max(capacity, 4), self.spare)
-        self.rule_work = np.zeros(64, np.int64)
-        self.rule_facts = np.zeros(64, np.int64)
-        self.rule_time = np.zeros(64, np.int64)
-        self._buckets = np.zeros(M.SORT_BUCKETS + 1, np.int64)
         self._publish()
 
     def _publish(self) -> None:
-        machine = self.machine
-        machine[M.RELATIONS] = address(self.relation_table)
-        machine[M.INDEXES] = address(self._index_table)
-        machine[M.SCRATCH] = address(self._scratch)
-        machine[M.FRAMES] = address(self._frames)
-        machine[M.FRAMES_SIZE] = self._frames.nbytes
-        machine[M.HEADS] = address(self._heads)
-        machine[M.HEADS_CAPACITY] = len(self._heads)
-        machine[M.LOG] = address(self._log)
-        machine[M.LOG_CAPACITY] = len(self._log)
-        machine[M.REQUESTS] = address(self.requests)
-        machine[M.REQUEST_CAPACITY] = len(self.requests)
-        machine[M.RULE_WORK] = address(self.rule_work)
-        machine[M.RULE_FACTS] = address(self.rule_facts)
-        machine[M.RULE_TIME] = address(self.rule_time)
-        machine[M.BUCKETS] = address(self._buckets)
+        self.machine[M.RELATIONS] = address(self.relation_table)
+        self.machine[M.INDEXES] = address(self._index_table)
 
     # --- relations ----------------------------------------------------------------------------------------------------
 
     def relation(self, name: str, arity: int) -> Relation:
-        """The relation of a predicate; an empty one where it is new."""
+        """The relation of a predicate; an empty one if it is new."""
         found = self._by_name.get(name)
         if found is None:
-            self.ensure_row(arity)
+            self.arrays.ensure_row(arity)
             found = self.new_relation(name, arity)
             self._by_name[name] = found
         return found
 
     def fact_count(self) -> int:
-        """All facts of predicates."""
+        """How many facts all predicates have."""
         return sum(len(relation) for name, relation in self._by_name.items() if not name.startswith("#"))
 
     def pair_count(self) -> int:
-        """All pairs of closures, which lie in no records."""
+        """How many pairs all closures have, which are in no records."""
         return sum(len(relation.closure) for relation in self.relations if relation.closure is not None)
 
     def find(self, name: str) -> Relation | None:
         return self._by_name.get(name)
 
     def is_closure(self, name: str) -> bool:
-        """Whether a predicate's facts follow from a closure instead of lying in records."""
+        """Whether the facts of a predicate are those of a closure instead of records."""
         relation = self._by_name.get(name)
         return relation is not None and relation.closure is not None
 
     def named(self) -> dict[str, Relation]:
-        """The relations of predicates, without the internal ones."""
+        """The relations that have a name, by name."""
         return self._by_name
 
     def new_relation(self, name: str, arity: int, counters: bool = False) -> Relation:
-        """A relation that no predicate names; for groups of aggregates and the like."""
+        """A relation that is not found by its name; for groups of aggregates and the like."""
         number = self._spare[-1] if self._spare else self._next_number()
         created = Relation(self, number, name, arity, counters, self._capacity)
         if self._spare:
@@ -134,29 +133,27 @@ class Store:
     def _next_number(self) -> int:
         number = len(self.relations)
         if number == len(self.relation_table):
-            wider = relation_fields(2 * number)
-            wider[:number] = self.relation_table
-            self.relation_table = wider
+            self.relation_table = _twice_as_long(self.relation_table)
             self._publish()
         return number
 
     def retire(self, relation: Relation) -> None:
-        """Give a relation's memory back, and its number to the next one. No plan that is still used may refer to it."""
+        """Free a relation's memory and its number. No plan that is still used may refer to it."""
         self._by_name.pop(relation.name, None)
         self.memo_functions.pop(relation.number, None)
         self.postponed.discard(relation)
         relation.clear()
-        with suppress(MemoryError):  # Without memory for an empty one it stays as it is, and nobody uses it.
+        with suppress(MemoryError):  # Without memory for an empty one it stays, unused.
             self.relations[relation.number] = Relation(self, relation.number, "#unused", 0, False, 0)
             self._spare.append(relation.number)
             self._spare_indexes.extend(index.give_back() for index in relation.indexes)
 
     def begin_relations(self) -> None:
-        """From now on it is remembered which relations are new."""
+        """Remember which relations are new from now on."""
         self._made.clear()
 
     def retire_new_relations(self) -> None:
-        """What they were made for has failed, or is done. No plan that is still used may refer to them."""
+        """Retire them: their purpose has failed, or is done. No plan that is still used may refer to them."""
         made, self._made = self._made, []
         self._memos = {key: memo for key, memo in self._memos.items() if memo not in made}
         for relation in made:
@@ -164,7 +161,7 @@ class Store:
 
     @contextmanager
     def borrowed(self) -> Iterator[None]:
-        """Plans and relations that are made within serve only there."""
+        """Plans and relations that are made within are used only there."""
         outer, self._made = self._made, []
         with self.code.borrowed():
             try:
@@ -181,18 +178,16 @@ class Store:
             return self._indexes[number]
         number = len(self._indexes)
         if number == len(self._index_table):
-            wider = index_fields(2 * number)
-            wider[:number] = self._index_table
-            self._index_table = wider
+            self._index_table = _twice_as_long(self._index_table)
             for index in self._indexes:
-                index.fields = wider[index.number]
+                index.fields = self._index_table[index.number]
             self._publish()
         index = Index(number, columns, self._index_table[number])
         self._indexes.append(index)
         return index
 
     def memo(self, function: str, arguments: int) -> Relation:
-        """The relation that remembers what a function gave: its arguments and its result."""
+        """The relation that remembers the results of a function: its arguments and its result."""
         key = (function, arguments)
         if key not in self._memos:
             memo = self.new_relation(f"{function}/{arguments}", arguments + 1)
@@ -202,24 +197,24 @@ class Store:
         return self._memos[key]
 
     def forget_function(self, function: str) -> None:
-        """Drop what is remembered of a function: it has been registered anew."""
+        """Forget the results of a function that has been registered again."""
         for (name, _), memo in self._memos.items():
             if name == function:
-                memo.cells[: memo.count, memo.flags_column] = 0
+                memo.flags[:] = 0
                 memo.compact()
 
     # --- plans --------------------------------------------------------------------------------------------------------
 
     def assemble(self, plan: Plan, target: Relation | None, head: tuple[Term, ...], rule_number: int) -> int:
-        """Put a plan into the code; `head` is what each match delivers into `target`. Its offset."""
+        """Put a plan into the code; `head` is what each match yields into `target`. Returns its offset."""
         return Assembler(self, plan, -1 if target is None else target.number, head, rule_number).assemble()
 
     def estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
-        """How many facts match an atom when the given columns are bound, by what the indexes know."""
+        """About how many facts match an atom when the given columns are bound, according to the indexes."""
         relation = self._by_name.get(atom.predicate)
         if relation is None:
             return 0.0
-        # The pairs of a closure lie in no records, and no index knows them.
+        # The pairs of a closure are in no records, and in no index.
         virtual = relation.closure is not None
         count = len(relation) if virtual else relation.count
         if not bound:
@@ -227,84 +222,39 @@ class Store:
         for index in relation.indexes:
             if index.columns == bound and not virtual:
                 return count / max(1, index.distinct)
-        # No index yet: each bound column is taken to cut as a square root would.
+        # No index yet: each bound column is assumed to reduce the facts by an equal factor.
         return float(count) ** (1.0 - len(bound) / max(1, relation.arity))
 
-    # --- room ---------------------------------------------------------------------------------------------------------
-
-    def ensure_frame(self, size: int) -> None:
-        """Make room for a frame of that many bytes at the bottom of the stack of frames."""
-        self.machine[M.FRAME_BASE] = max(int(self.machine[M.FRAME_BASE]), size)
-        if 2 * size > self._frames.nbytes:
-            self.grow_frames(2 * size)
-
-    def grow_frames(self, size: int = 0) -> None:
-        self._frames = grown(self._frames, max(2 * len(self._frames), size // 8 + 1), spare=self.spare)
-        self._publish()
-
-    def ensure_scratch(self, operands: int) -> None:
-        if 2 * operands + 16 > len(self._scratch):
-            self._scratch = np.zeros(4 * operands + 16, np.int64)
-            self._publish()
-
-    def ensure_row(self, arity: int) -> None:
-        """Rows are put together in scratch memory and in the buffer of heads: both hold at least a few."""
-        if arity > len(self._scratch):
-            self._scratch = np.zeros(2 * arity, np.int64)
-        if 4 * arity > len(self._heads):
-            self._heads = np.zeros(8 * arity, np.int32)
-        self._publish()
-
-    def grow_log(self, needed: int) -> None:
-        self._log = grown(self._log, max(needed, 2 * len(self._log)), spare=self.spare)
-        self._publish()
-
-    def grow_requests(self) -> None:
-        self.requests = grown(self.requests, 2 * len(self.requests), spare=self.spare)
-        self._publish()
-
-    def ensure_rules(self, count: int) -> None:
-        if count > len(self.rule_work):
-            # All or none: the memory may run out in between. What is not written to costs none.
-            wider = [np.zeros(2 * count, np.int64) for _ in range(3)]
-            for array, former in zip(wider, (self.rule_work, self.rule_facts, self.rule_time), strict=True):
-                array[: len(former)] = former
-            self.rule_work, self.rule_facts, self.rule_time = wider
-            self._publish()
-
-    def log(self) -> npt.NDArray[np.int64]:
-        return self._log
-
     def complete_tables(self) -> None:
-        """From now on single facts are looked for anywhere."""
+        """Make every fact findable by its hash table."""
         for relation in tuple(self.postponed):
-            relation.complete_table()
+            relation.table.complete()
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def find_facts(self, relation: Relation, rows: Cells) -> Cells:
-        """The fact numbers of rows, -1 where there is none."""
-        relation.complete_table()
+        """The fact numbers of rows, -1 for those that are not there."""
+        relation.table.complete()
         rows = np.ascontiguousarray(rows, np.int32)
         result = np.empty(len(rows), np.int32)
         find_rows(self.machine, relation.number, address(rows), len(rows), address(result))
         return result
 
     def find_old(self, relation: Relation, former: Records) -> Cells:
-        """For each former record of a relation its fact now: -1 where there is none, -2 where it was none before."""
+        """For each former record its fact now: -1 if there is none, -2 if it was not in I before the update."""
         cells = former.cells
         result = np.empty(former.count, np.int32)
         try:
-            # Many of them are looked for in vain, which takes long in a full table and next to nothing by bits.
+            # Many lookups fail, which takes long in a full table and almost nothing with bits.
             relation.bits.keep()
-            relation.complete_table(0 if relation.bits.kept else former.count)
+            relation.table.complete(0 if relation.bits.kept else former.count)
             find_old(self.machine, relation.number, address(cells), 4 * cells.shape[1], former.count, address(result))
         finally:
             relation.bits.forget()
         return result
 
     def remember(self, memo: Relation, rows: Cells) -> None:
-        """Add rows to a memo; they are there for good."""
+        """Add rows to a memo, permanently."""
         memo.reserve(len(rows))
         load_rows(self.machine, memo.number, address(np.ascontiguousarray(rows)), len(rows), F.IN | F.OLD)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from tidelog.joins.expressions import intern_number, new_term, number_hash, term_kind, term_payload
+from tidelog.joins.expressions import enter_term, intern_number, is_number_term, number_hash, term_kind, term_payload
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
-from tidelog.machine.fact_kernels import MASK_32, SECOND_SEED, SEED, mix
+from tidelog.machine.hash_tables import MASK_32, SECOND_SEED, SEED, is_never, mix, probe_number, slot_of_hash
 from tidelog.machine.jit import (
     device,
     entry_point,
+    inlined,
     load_i32,
     load_i64,
     load_u8,
@@ -19,13 +20,13 @@ from tidelog.machine.jit import (
     store_u8,
 )
 
-# Texts are looked up by blocks of so many: while one is compared, the cache lines of the others are on their way.
+# Texts are looked up in blocks: while one is compared, the others are prefetched.
 BLOCK = 32
 
 
 @device
 def text_hash(at, size, kind):
-    # Two chains: the processor works on both at a time.
+    # Two chains, which the processor computes in parallel.
     hashed = mix(SEED, kind ^ (size << 3))
     other = SECOND_SEED
     position = 0
@@ -72,23 +73,23 @@ def size_at(offsets, position):
 
 @device
 def hash_block(m, data, offsets, begin, end, kind, result):
-    """Write the hashes of texts to where their numbers will stand, and ask for all that will be compared: the slots,
-    what is known of the terms there, and their texts.
+    """Write the hashes of texts where their numbers will be, and prefetch all that will be compared: slots, terms and
+    their texts.
     """
     slots = m[M.TERM_SLOTS]
     slot_count = m[M.TERM_SLOT_COUNT]
     for position in range(begin, end):
         hashed = text_hash(data + load_i64(offsets + 8 * position), size_at(offsets, position), kind)
         store_i32(result + 4 * position, hashed)
-        prefetch(slots + 4 * ((hashed * slot_count) >> 32))
+        prefetch(slots + 4 * slot_of_hash(hashed, slot_count))
     for position in range(begin, end):
-        term = load_i32(slots + 4 * (((load_i32(result + 4 * position) & MASK_32) * slot_count) >> 32))
+        term = load_i32(slots + 4 * slot_of_hash(load_i32(result + 4 * position) & MASK_32, slot_count))
         if term != R.EMPTY:
             prefetch(m[M.TERM_HASHES] + 4 * term)
             prefetch(m[M.TERM_SIZES] + 4 * term)
             prefetch(m[M.TERM_PAYLOADS] + 8 * term)
     for position in range(begin, end):
-        term = load_i32(slots + 4 * (((load_i32(result + 4 * position) & MASK_32) * slot_count) >> 32))
+        term = load_i32(slots + 4 * slot_of_hash(load_i32(result + 4 * position) & MASK_32, slot_count))
         if term != R.EMPTY:
             prefetch(m[M.TERM_TEXT] + term_payload(m, term))
 
@@ -102,37 +103,30 @@ def is_text(m, term, kind, at, size):
     )
 
 
+@inlined
+def is_sought_text(term, sought):
+    m, kind, at, size, hashed = sought
+    return (load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32) == hashed and is_text(m, term, kind, at, size)
+
+
 @device
 def intern_text(m, kind, at, size, hashed, text_used):
     """The number of a text with this hash, a new one if need be, and the bytes then used of the text heap."""
     slots = m[M.TERM_SLOTS]
-    slot_count = m[M.TERM_SLOT_COUNT]
-    slot = (hashed * slot_count) >> 32
-    while True:
-        term = load_i32(slots + 4 * slot)
-        if term == R.EMPTY:
-            break
-        if (load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32) == hashed and is_text(m, term, kind, at, size):
-            return term, text_used
-        slot += 1
-        if slot == slot_count:
-            slot = 0
-    term = new_term(m)
-    store_i32(slots + 4 * slot, term)
-    store_u8(m[M.TERM_KINDS] + term, kind)
-    store_i64(m[M.TERM_PAYLOADS] + 8 * term, text_used)
-    store_i32(m[M.TERM_SIZES] + 4 * term, size)
-    store_i32(m[M.TERM_HASHES] + 4 * term, hashed)
+    slot = probe_number(slots, m[M.TERM_SLOT_COUNT], hashed, is_sought_text, (m, kind, at, size, hashed))
+    term = load_i32(slots + 4 * slot)
+    if term != R.EMPTY:
+        return term, text_used
     copy_text(at, m[M.TERM_TEXT] + text_used, size)
-    return term, text_used + size
+    return enter_term(m, slot, kind, text_used, size, hashed), text_used + size
 
 
 @device
 def follow_texts(m, data, offsets, begin, end, kind, result, term):
-    """Number texts for as long as each is the one before, here `term`, or the one that was numbered after it.
+    """Number texts while each is the same as the last, initially `term`, or was numbered right after it.
 
-    Tables that list the same things in the same order are the rule, and comparing with what lies next in memory is
-    much quicker than looking for it.
+    Most tables list the same things in the same order, and comparing with the next in memory is much faster than a
+    lookup.
     """
     position = begin
     while term >= 0 and position < end:
@@ -165,30 +159,25 @@ def encode_texts(m, data, offsets, begin, end, kind, result, text_used):
     return text_used
 
 
-@device
-def is_number(m, term, kind, bits):
-    return term_payload(m, term) == bits and term_kind(m, term) == kind
-
-
 @entry_point
 def encode_numbers(m, bits, begin, end, kind, result):
-    """Number the payloads `begin` to `end`; there is room for all of them. As with texts, the same number again or the
-    next one need not be looked for.
+    """Number the payloads `begin` to `end`; there is room for all of them. As with texts, the last number or the next
+    one needs no lookup.
     """
     term = K.FAILURE
     for position in range(begin, end):
         payload = load_i64(bits + 8 * position)
-        if not is_number(m, term, kind, payload):
+        if not is_number_term(term, (m, kind, payload)):
             term += 1
-            if term == m[M.TERM_COUNT] or not is_number(m, term, kind, payload):
+            if term == m[M.TERM_COUNT] or not is_number_term(term, (m, kind, payload)):
                 term = intern_number(m, kind, payload)
         store_i32(result + 4 * position, term)
 
 
 @entry_point
 def gather_texts(heap, payloads, sizes, ids, count, data, offsets):
-    """Copy the texts of many terms into one Arrow-like heap. What is read from is not looked up in the machine: other
-    threads may grow the dictionary meanwhile, and whoever reads holds on to the arrays of before.
+    """Copy the texts of many terms into one Arrow-like heap. The arrays are arguments, not registers: other threads may
+    grow the dictionary meanwhile, and a reader keeps the arrays that it began with.
     """
     for position in range(count):
         term = load_i32(ids + 4 * position)
@@ -199,7 +188,7 @@ def gather_texts(heap, payloads, sizes, ids, count, data, offsets):
 
 @entry_point
 def hash_terms(m):
-    """Compute the hash of every term: files do not keep them."""
+    """Compute the hash of every term: hashes are not saved in files."""
     for term in range(K.FAILURE + 1, m[M.TERM_COUNT]):
         kind = term_kind(m, term)
         if kind == K.NONE:
@@ -220,9 +209,5 @@ def rebuild_term_slots(m):
     for term in range(K.FAILURE + 1, m[M.TERM_COUNT]):
         if term_kind(m, term) == K.NONE:
             continue
-        slot = ((load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32) * slot_count) >> 32
-        while load_i32(slots + 4 * slot) != R.EMPTY:
-            slot += 1
-            if slot == slot_count:
-                slot = 0
-        store_i32(slots + 4 * slot, term)
+        hashed = load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32
+        store_i32(slots + 4 * probe_number(slots, slot_count, hashed, is_never, 0), term)

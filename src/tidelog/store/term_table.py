@@ -1,10 +1,10 @@
-"""What terms are: a kind and a payload for each, and the texts in one heap of UTF-8 bytes. Numbers of terms back to
-values, one by one or as whole Arrow columns without a Python object per cell.
+"""What terms are: a kind and a payload for each, and their texts in one heap of UTF-8 bytes. It turns numbers of terms
+into values, one by one or as whole Arrow columns without a Python object for each cell.
 
-A table is read without a lock, by any thread, while the dictionary (`terms`) appends to it. An entry never changes: new
-ones are written behind those that are there, and where an array grows a longer one takes its place. So each function
-takes hold of an array once, and whatever happens to the table meanwhile, the entries that it was asked for are there.
-Where the dictionary gives terms back it goes on with another table, and this one stays as it was.
+Any thread may read a table without a lock while the dictionary (`terms`) appends to it. Entries never change: new ones
+are written behind the others, and an array that grows is replaced by a longer one. So each function reads an attribute
+once, and then has an array with all the entries that it was asked for. When the dictionary frees terms, it continues
+with another table, and this one stays as it was.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TermTable:
         return sum(array.nbytes for array in (self.kinds, self.payloads, self.sizes, self.text))
 
     def with_only(self, kept: npt.NDArray[np.int64], count: int) -> tuple[TermTable, int]:
-        """A table of the first `count` numbers in which only some terms are, and the bytes that its texts take."""
+        """A table of the first `count` numbers with only some of the terms, and the bytes that its texts take."""
         capacity = max(4, int(1.125 * count))
         kinds = np.full(capacity, K.NONE, np.uint8)
         payloads = np.zeros(capacity, np.int64)
@@ -60,7 +60,7 @@ class TermTable:
         return TermTable(kinds, payloads, sizes, data), int(offsets[-1])
 
     def _gathered(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-        """The texts of terms one after the other, and where each begins."""
+        """The texts of terms, one after the other, and where each begins."""
         text, payloads, sizes = self.text, self.payloads, self.sizes
         offsets = np.zeros(len(ids) + 1, np.int64)
         np.cumsum(sizes[ids], dtype=np.int64, out=offsets[1:])
@@ -88,7 +88,7 @@ class TermTable:
         return Literal(content, datatype, language)
 
     def names_from(self, start: str, count: int) -> Ids:
-        """Of the first `count` numbers, those of IRIs that begin with a text, and of literals whose datatypes do."""
+        """Of the first `count` numbers, those of IRIs, and of literals with datatypes, that begin with a text."""
         wanted = start.encode()
         named = (self.kinds[:count] == K.IRI) | (self.kinds[:count] == K.LITERAL)
         found = np.flatnonzero(named & (self.sizes[:count] >= len(wanted)))
@@ -97,7 +97,7 @@ class TermTable:
         return found.astype(np.int32)
 
     def numbers(self, ids: Ids) -> npt.NDArray[np.int64] | npt.NDArray[np.float64] | None:
-        """The values of a column of integers alone, or of floats alone."""
+        """The values of a column that has only integers or only floats."""
         kinds = self.kinds[ids]
         if (kinds == K.INTEGER).all():
             return self.payloads[ids]
@@ -111,7 +111,7 @@ class TermTable:
         return values[inverse].tolist()
 
     def decode_arrow(self, ids: Ids) -> pa.Array:
-        """A column of the natural Arrow type where all terms are of one kind, else a dense union of `KIND_NAMES`."""
+        """A column of the natural Arrow type if all terms are of one kind, else a dense union of `KIND_NAMES`."""
         ids = np.ascontiguousarray(ids, np.int32)
         kinds = self.kinds[ids]
         present = np.unique(kinds)

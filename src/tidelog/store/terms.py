@@ -1,17 +1,16 @@
-"""Constants to dense 32-bit numbers: the dictionary, how it grows, and how it forgets. `term_table` leads back.
+"""The dictionary: turns constants into dense 32-bit numbers, grows, and frees terms. `term_table` decodes.
 
-Everything lies in flat arrays, so that numbers are at hand inside kernels, and whole Arrow columns are encoded without
-a Python object per cell.
+Everything is in flat arrays, so that kernels can use numbers, and whole Arrow columns are encoded without a Python
+object for each cell.
 
-Terms that nothing uses any more are given back, all at once, when there may be many (`keep_only`). Their numbers go to
-new terms. All others keep theirs, so that no record has to change. Whoever has read facts before holds on to the table
-of then.
+Terms that are no longer used are freed all at once, when there may be many (`keep_only`). New terms get their numbers.
+All others keep theirs, so that no record has to change. Those who have read facts before keep the table of that time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,31 +23,31 @@ from tidelog.machine import array_memory as rooms
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
-from tidelog.machine.growth import Breathe, grown, no_breath
+from tidelog.machine.growth import Pause, grown, no_pause
 from tidelog.machine.jit import address
 from tidelog.store.term_kernels import encode_numbers, encode_texts, hash_terms, rebuild_term_slots
 from tidelog.store.term_table import Ids, TermTable
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, SEPARATOR, Literal, Value, canonical, check_language
 
-# Values that are encoded in some tenths of a millisecond.
+# As many values as are encoded in some tenths of a millisecond.
 BLOCK = 1 << 13
 
-# Numbers of terms and sizes of texts have 32 bits, and the product of a hash with the slots of the table has 64. The
-# slots are enough for the terms.
+# Numbers of terms and sizes of texts have 32 bits, and the product of a hash with the number of slots has 64. There are
+# enough slots for all terms.
 MOST_TERMS = 3 << 29
 MOST_SLOTS = 1 << 31
 MOST_BYTES = (1 << 31) - 1
 
 
 def _check_sizes(offsets: npt.NDArray[np.int64]) -> None:
-    """Refuse a text that is too long."""
+    """Reject texts that are too long."""
     longest = int(np.diff(offsets).max())
     if longest > MOST_BYTES:
         raise DataError(f"a text of {longest:,} bytes is longer than a constant can be: {MOST_BYTES:,} bytes at most")
 
 
 class Terms:
-    """The dictionary. Its addresses stand in the machine's registers, which it refreshes whenever it grows."""
+    """The dictionary. Its addresses are in the machine's registers, which it updates whenever it grows."""
 
     def __init__(self, machine: npt.NDArray[np.int64], capacity: int = 1024, text_capacity: int = 16384) -> None:
         self._machine = machine
@@ -57,12 +56,12 @@ class Terms:
         self._hashes = np.zeros(capacity, np.int32)
         self._slots = np.full(2 * capacity, R.EMPTY, np.int32)
         self._text_used = 0
-        self._free: Ids = np.empty(0, np.int32)  # numbers that were given back, those to be used first at the end
-        self._given_back = 0  # terms that have been given back so far
-        # A value that comes alone, and the number that it gets.
+        self._free: Ids = np.empty(0, np.int32)  # freed numbers; those at the end are used first
+        self._freed = 0  # how many terms have been freed so far
+        # A single value, and the number that it gets.
         self._value: npt.NDArray[np.int64] = np.zeros(1, np.int64)
         self._number: Ids = np.zeros(1, np.int32)
-        self.breathe: Breathe = no_breath  # between two blocks of values, when other values may be encoded
+        self.between_blocks: Pause = no_pause  # between two blocks of values, when other values may be encoded
         machine[M.TERM_COUNT] = K.FAILURE + 1  # term 0 is reserved
         machine[M.TERM_FREE_COUNT] = 0
         self.table.kinds[K.FAILURE] = K.NONE
@@ -81,19 +80,19 @@ class Terms:
         machine[M.TERM_FREE] = address(self._free)
 
     def __len__(self) -> int:
-        """The numbers that terms have had, those that were given back and not yet used again among them."""
+        """All numbers in use, including those that were freed and not yet used again."""
         return int(self._machine[M.TERM_COUNT])
 
     @property
     def free(self) -> int:
-        """How many of them no term has now."""
+        """How many of them belong to no term now."""
         return int(self._machine[M.TERM_FREE_COUNT])
 
     @property
     def created(self) -> int:
-        """How many terms have been new so far."""
-        machine = self._machine  # Every update asks.
-        return self._given_back + int(machine[M.TERM_COUNT] - machine[M.TERM_FREE_COUNT])
+        """How many terms have been created so far."""
+        machine = self._machine  # every update needs this
+        return self._freed + int(machine[M.TERM_COUNT] - machine[M.TERM_FREE_COUNT])
 
     @property
     def nbytes(self) -> int:
@@ -123,7 +122,7 @@ class Terms:
             self._publish()
 
     def keep_only(self, used: npt.NDArray[np.bool_]) -> None:
-        """Give back all terms but these: one entry for each number. Where memory runs out, all stays as it is."""
+        """Free all terms but these: one entry for each number. If memory runs out, nothing changes."""
         used[K.FAILURE] = False
         (kept,) = used.nonzero()
         count = int(kept[-1]) + 1 if len(kept) else K.FAILURE + 1
@@ -132,7 +131,7 @@ class Terms:
         hashes = np.zeros(len(table.kinds), np.int32)
         hashes[:count] = self._hashes[:count]
         slots = rooms.full(min(2 * len(table.kinds), MOST_SLOTS), R.EMPTY, np.int32)
-        self._given_back += len(self) - self.free - 1 - len(kept)
+        self._freed += len(self) - self.free - 1 - len(kept)
         self.table, self._hashes, self._slots, self._free = table, hashes, slots, free
         self._text_used = text_used
         self._machine[M.TERM_COUNT] = count
@@ -144,31 +143,28 @@ class Terms:
 
     @staticmethod
     def load_kernels() -> None:
-        """Have the kernels of encoding at hand, that otherwise come with the first values that need them: to load one
-        from the cache takes some milliseconds, and to compile it seconds.
+        """Load the kernels of encoding now, instead of with the first values: loading one from the cache takes
+        milliseconds, and compiling it seconds.
         """
         Terms(np.zeros(M.SIZE, np.int64), capacity=4).encode_values(["a text", *range(4)])
 
     def encode(self, value: Value) -> int:
-        """The number of one value, a new one where needed."""
+        """The number of one value, a new one if needed."""
         kind = type(value)
         if kind is str:
-            return self._encode_text_list([value], K.STRING)  # type: ignore[list-item]
+            return int(self._encode_texts([value], K.STRING)[0])  # type: ignore[list-item]
         if kind is IRI:
-            return self._encode_text_list([value.value], K.IRI)  # type: ignore[union-attr]
+            return int(self._encode_texts([value.value], K.IRI)[0])  # type: ignore[union-attr]
         if kind is int and INTEGER_MIN <= value <= INTEGER_MAX:  # type: ignore[operator]
             return self._encode_integer(value)  # type: ignore[arg-type]
         return int(self.encode_values([value])[0])
 
     def _encode_integer(self, value: int) -> int:
-        """One integer, as rules have many: no arrays are made for it."""
+        """One integer, without making arrays for it: rules have many."""
         self.reserve(1)
         self._value[0] = value
         encode_numbers(self._machine, address(self._value), 0, 1, K.INTEGER, address(self._number))
         return int(self._number[0])
-
-    def _encode_text_list(self, texts: list[str], kind: int) -> int:
-        return int(self._encode_texts(texts, kind)[0])
 
     def encode_values(self, values: Sequence[Any]) -> Ids:
         """The numbers of a column of Python values."""
@@ -232,33 +228,30 @@ class Terms:
     def _encode_heap(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], kind: int) -> Ids:
         count = len(offsets) - 1
         result = np.empty(count, np.int32)
-        done = 0
-        while done < count:
-            # Room for a block at a time: most texts of a long column are known already.
-            end = min(count, done + BLOCK)
-            size = int(offsets[end] - offsets[done])
+        # Reserve for one block at a time: most texts of a long column are known already.
+        for first, last in self._blocks(count):
+            size = int(offsets[last] - offsets[first])
             if size > MOST_BYTES:
-                _check_sizes(offsets[done : end + 1])
-            self.reserve(end - done, size)
+                _check_sizes(offsets[first : last + 1])
+            self.reserve(last - first, size)
             self._text_used = encode_texts(
-                self._machine, address(data), address(offsets), done, end, kind, address(result), self._text_used
+                self._machine, address(data), address(offsets), first, last, kind, address(result), self._text_used
             )
-            done = end
-            if done < count:
-                self.breathe()
         return result
+
+    def _blocks(self, count: int) -> Iterator[tuple[int, int]]:
+        """The start and end of each block, with a pause between two of them."""
+        for first in range(0, count, BLOCK):
+            if first:
+                self.between_blocks()
+            yield first, min(first + BLOCK, count)
 
     def _encode_bits(self, bits: npt.NDArray[np.int64], kind: int) -> Ids:
         result = np.empty(len(bits), np.int32)
         bits = np.ascontiguousarray(bits)
-        done = 0
-        while done < len(bits):
-            end = min(len(bits), done + BLOCK)
-            self.reserve(end - done)
-            encode_numbers(self._machine, address(bits), done, end, kind, address(result))
-            done = end
-            if done < len(bits):
-                self.breathe()
+        for first, last in self._blocks(len(bits)):
+            self.reserve(last - first)
+            encode_numbers(self._machine, address(bits), first, last, kind, address(result))
         return result
 
     def _encode_floats(self, values: npt.NDArray[np.float64]) -> Ids:
@@ -268,7 +261,7 @@ class Terms:
 
     def encode_arrow(self, column: pa.Array | pa.ChunkedArray) -> Ids:
         """The numbers of an Arrow column: strings, integers, floats, booleans, dictionaries, or a dense union of
-        `term_table.KIND_NAMES`. All of it is looked at before any of it is kept.
+        `term_table.KIND_NAMES`. All of it is checked before any of it is kept.
         """
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         for chunk in chunks:
@@ -280,9 +273,9 @@ class Terms:
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int32), *parts])
 
     def _encode_sound(self, column: pa.Array) -> Ids:
-        """The same for an array that is what it says."""
+        """The same for an array that was checked."""
         if not len(column):
-            return np.empty(0, np.int32)  # nobody has looked at its dictionary, or at its children
+            return np.empty(0, np.int32)  # its dictionary or children were not checked
         if column.null_count:
             raise DataError("a column holds a null; facts have no empty cells")
         kind = column.type
@@ -318,7 +311,7 @@ class Terms:
         for number in range(column.type.num_fields):
             chosen = children == number
             if chosen.any():
-                # Only what rows point to: another value may be a null, or no constant.
+                # Only the values that rows refer to: another may be a null, or no constant.
                 taken = column.field(number).take(pa.array(places[chosen]))
                 result[chosen] = self._encode_child(taken, column.type.field(number).name)
         return result
@@ -333,10 +326,7 @@ class Terms:
             return self._encode_arrow_texts(texts, K.IRI)
         from tidelog.language import parse_literal
 
-        try:
-            return self.encode_values([parse_literal(text) for text in texts.to_pylist()])
-        except ValueError as problem:
-            raise DataError(str(problem)) from None
+        return self.encode_values([parse_literal(text) for text in texts.to_pylist()])
 
     # --- saving -------------------------------------------------------------------------------------------------------
 
@@ -351,7 +341,7 @@ class Terms:
         }
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Take over what `to_arrays` gave; the dictionary must be empty."""
+        """Restore what `to_arrays` returned; the dictionary must be empty."""
         count = len(arrays["kinds"])
         text = arrays["text"]
         self.reserve(count, len(text))

@@ -1,4 +1,4 @@
-"""Kernels around an update: load explicit rows, and afterwards commit, roll back or list what changed."""
+"""Kernels around an update: change explicit facts, and afterwards commit, roll back or list what changed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.fact_kernels import (
     LOOK_AHEAD,
+    clear_counters,
     field,
     find,
     find_or_append,
@@ -16,7 +17,7 @@ from tidelog.machine.fact_kernels import (
     relation_row,
     touch,
 )
-from tidelog.machine.jit import entry_point, inlined, load_i32, load_i64, store_i32, store_i64
+from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 
 
 @inlined
@@ -25,9 +26,27 @@ def settle_flags(place):
     store_i32(place, flags | F.OLD if flags & F.IN else flags & ~F.OLD)
 
 
+@inlined
+def set_in(place, inside):
+    """Put a fact into I or take it out."""
+    flags = load_i32(place)
+    store_i32(place, flags | F.IN if inside else flags & ~F.IN)
+
+
+@device
+def set_explicit(m, relation, row, fact, explicit):
+    """Put a fact into E or take it out; whether that changed anything."""
+    place = flags_at(row, fact)
+    if (load_i32(place) & F.EXPLICIT != 0) == explicit:
+        return False
+    touch(m, relation, row, fact)
+    store_i32(place, load_i32(place) ^ F.EXPLICIT)
+    return True
+
+
 @entry_point
 def load_rows(m, relation, rows, count, flags):
-    """Add rows with these flags where they are not there yet. There is room for all of them."""
+    """Add the rows that are not there yet, with these flags. There is room for all of them."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
     for position in range(count):
@@ -37,40 +56,30 @@ def load_rows(m, relation, rows, count, flags):
 
 @entry_point
 def add_explicit(m, relation, rows, count, result):
-    """Make rows explicit; the facts that were not go to `result`, and their number is returned. There is room for
-    all.
-    """
+    """Make rows explicit; those that were not are written to `result`, and counted. There is room for all."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
     fresh = 0
     for position in range(count):
         prefetch_row(row, rows, min(position + LOOK_AHEAD, count - 1))
         fact = find_or_append(m, relation, rows + 4 * arity * position, 0)
-        if load_i32(flags_at(row, fact)) & F.EXPLICIT:
-            continue
-        touch(m, relation, row, fact)
-        place = flags_at(row, fact)
-        store_i32(place, load_i32(place) | F.EXPLICIT)
-        store_i32(result + 4 * fresh, fact)
-        fresh += 1
+        if set_explicit(m, relation, row, fact, True):
+            store_i32(result + 4 * fresh, fact)
+            fresh += 1
     return fresh
 
 
 @entry_point
 def remove_explicit(m, relation, rows, count, result):
-    """Take rows out of E; the facts that were there go to `result`, and their number is returned."""
+    """Take rows out of E; those that were in it are written to `result`, and counted."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
     gone = 0
     for position in range(count):
         fact = find(m, relation, rows + 4 * arity * position)
-        if fact < 0 or not load_i32(flags_at(row, fact)) & F.EXPLICIT:
-            continue
-        touch(m, relation, row, fact)
-        place = flags_at(row, fact)
-        store_i32(place, load_i32(place) & ~F.EXPLICIT)
-        store_i32(result + 4 * gone, fact)
-        gone += 1
+        if fact >= 0 and set_explicit(m, relation, row, fact, False):
+            store_i32(result + 4 * gone, fact)
+            gone += 1
     return gone
 
 
@@ -82,26 +91,22 @@ def set_membership(m, relation, rows, count, inside):
     for position in range(count):
         fact = find_or_append(m, relation, rows + 4 * arity * position, 0)
         touch(m, relation, row, fact)
-        place = flags_at(row, fact)
-        flags = load_i32(place)
-        store_i32(place, flags | F.IN if inside else flags & ~F.IN)
+        set_in(flags_at(row, fact), inside)
 
 
 @entry_point
 def set_facts(m, relation, facts, count, inside):
-    """The same for facts that are there, touched already."""
+    """The same for known facts that were touched already."""
     row = relation_row(m, relation)
     for position in range(count):
-        place = flags_at(row, load_i32(facts + 4 * position))
-        flags = load_i32(place)
-        store_i32(place, flags | F.IN if inside else flags & ~F.IN)
+        set_in(flags_at(row, load_i32(facts + 4 * position)), inside)
 
 
 @entry_point
 def empty_relation(m, relation):
-    """Take every fact out of I and set its counters to zero. There is room in the log for all that are there.
+    """Take every fact out of I and set its counters to zero. There is room in the log for all of them.
 
-    Of dead facts too: a rank may lie in the place of a counter.
+    Dead facts too, since they may have a rank in place of a counter.
     """
     row = relation_row(m, relation)
     counters = field(row, R.COUNTERS)
@@ -109,15 +114,12 @@ def empty_relation(m, relation):
         touch(m, relation, row, fact)
         place = flags_at(row, fact)
         store_i32(place, load_i32(place) & ~(F.IN | F.CURRENT | F.PENDING))
-        if counters != 0:
-            record = record_of(row, fact)
-            store_i32(record + counters, 0)
-            store_i32(record + counters + 4, 0)
+        clear_counters(record_of(row, fact), counters)
 
 
 @entry_point
 def commit_relation(m, relation):
-    """Facts that the update appended to a relation: what is in I now is what was there before the next update."""
+    """Settle the facts that the update appended to a relation: those in I were there before the next update."""
     row = relation_row(m, relation)
     for fact in range(field(row, R.START), field(row, R.COUNT)):
         settle_flags(flags_at(row, fact))
@@ -135,7 +137,7 @@ def commit_log(m):
 
 @entry_point
 def roll_back_log(m):
-    """Put every touched fact back to what it was."""
+    """Restore every touched fact."""
     for position in range(m[M.LOG_COUNT]):
         entry = m[M.LOG] + position * R.LOG_STRIDE
         row = relation_row(m, load_i64(entry))
@@ -150,21 +152,19 @@ def roll_back_log(m):
 
 @entry_point
 def roll_back_relation(m, relation):
-    """Facts that the update appended become dead records; compaction removes them in time."""
+    """Turn the facts that the update appended into dead records, which compaction will remove."""
     row = relation_row(m, relation)
     counters = field(row, R.COUNTERS)
     for fact in range(field(row, R.START), field(row, R.COUNT)):
         record = record_of(row, fact)
         store_i32(record + field(row, R.FLAGS), 0)
-        if counters != 0:
-            store_i32(record + counters, 0)
-            store_i32(record + counters + 4, 0)
+        clear_counters(record, counters)
     store_i64(row + 8 * R.START, field(row, R.COUNT))
 
 
 @entry_point
 def changed_facts(m, relation, since, appended_since, removed, added, counts):
-    """The facts of a relation whose place in I changed, from log entry `since` and record `appended_since` on."""
+    """The facts of a relation that left or entered I, from log entry `since` and record `appended_since` on."""
     row = relation_row(m, relation)
     gone = 0
     new = 0

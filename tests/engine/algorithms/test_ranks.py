@@ -222,7 +222,7 @@ def test_facts_that_are_about_to_spread_are_no_reason_to_give_up() -> None:
 def test_candidates_are_no_reason_to_give_up_before_any_of_them_has_looked() -> None:
     """Where kernels pause while they are still being found, nothing is known of what each of them takes."""
     transaction: Any = SimpleNamespace(machine=np.zeros(M.SIZE, np.int64))
-    node: Any = SimpleNamespace(relations=[SimpleNamespace(queue_count=1_000)])
+    node: Any = SimpleNamespace(relations=[SimpleNamespace(queues=SimpleNamespace(waiting=1_000))])
     assert _outlook(transaction, node, checked=0, spent=500) == 0
     transaction.machine[M.WORK + W.CHECKED] = 10
     assert _outlook(transaction, node, checked=0, spent=500) == 50_000

@@ -79,7 +79,7 @@ def test_facts_come_and_are_found_later(small: pytest.MonkeyPatch, rule: str) ->
     for name, rows in given.items():
         kb.update(delete={name: rows[::3]})
         audit(kb)
-        kb.update(add={name: rows[::2], "p": [tuple(range(kb._arities["p"]))]})
+        kb.update(add={name: rows[::2], "p": [tuple(range(kb._catalogue.arities["p"]))]})
         audit(kb)
 
 

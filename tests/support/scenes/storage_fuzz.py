@@ -393,7 +393,8 @@ def use(kb: KnowledgeBase, dice: random.Random) -> None:
     kb.rule_statistics()
     names = dice.sample(kb.predicates, min(4, len(kb.predicates)))
     explicit = {name: list(kb.explicit(name)) for name in kb.explicit_predicates}
-    fresh = {name: [tuple(dice.choice(CONSTANTS) for _ in range(kb._arities[kb._resolve(name)]))] for name in names}
+    arities = {name: kb._catalogue.arities[kb._catalogue.resolve(name)] for name in names}
+    fresh = {name: [tuple(dice.choice(CONSTANTS) for _ in range(arity))] for name, arity in arities.items()}
     for update in (
         {"delete": {name: rows[: len(rows) // 2 + 1] for name, rows in explicit.items()}},
         {"add": explicit},

@@ -71,7 +71,7 @@ def losses_of(transaction: Transaction, node: Node, explicit: Explicit) -> list[
 
 def applications(transaction: Transaction, rule: CompiledRule) -> int:
     """About how many instances a rule has: those found so far, and for a recursive rule at least one for each fact."""
-    found = int(transaction.store.rule_work[rule.number])
+    found = int(transaction.store.arrays.rule_work[rule.number])
     return max(found, len(rule.head)) if rule.recursive else found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidelog.engine.algorithm_names import MAINTENANCE, Maintenance
 from tidelog.engine.algorithms import auto
 from tidelog.engine.algorithms.backward_forward import backward_forward
 from tidelog.engine.algorithms.counting import count
@@ -16,7 +17,6 @@ from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.marking.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.engine.transaction import Transaction
 from tidelog.errors import TidelogError
-from tidelog.program.maintenance import MAINTENANCE, Maintenance
 
 Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]
 

@@ -127,13 +127,13 @@ def find_candidates(
     for relation in node.relations:
         facts = explicit.deleted[relation.number]
         transaction.jobs.seed(OVERDELETE, relation, facts, protect=counters is not Counters.NONE)
-    return sum(relation.queue_count for relation in node.relations)
+    return sum(relation.queues.waiting for relation in node.relations)
 
 
 def bring_back(transaction: Transaction, node: Node, rules: RuleChange, counted: bool) -> None:
     """DR4: let the facts of D that have a derivation left wait for insertion."""
     for relation in node.relations:
-        relation.reserve_queue(transaction.lists.count(L.D))
+        relation.queues.reserve(transaction.lists.count(L.D))
     HOLDING.install(transaction.machine)
     transaction.runner.run(rederive, *node.heads(rules.added_numbers).arguments(), int(counted))
 

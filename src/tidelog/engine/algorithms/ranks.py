@@ -218,7 +218,7 @@ def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> 
         looked = int(machine[M.RANKS_FACT])
     elif machine[M.AT_PHASE] == 0:
         return 0.0  # Those that wait have looked, and are about to spread, which was counted.
-    return spent / done * (sum(relation.queue_count for relation in waiting_in) - looked)
+    return spent / done * (sum(relation.queues.waiting for relation in waiting_in) - looked)
 
 
 def _overdelete(transaction: Transaction, node: Node, rules: RuleChange, counters: Counters) -> None:

@@ -143,7 +143,7 @@ class Marking:
         expected = self._lists.count(L.EXPECTED)
         while expected and seed_expected(self._machine, relation.number, protect) != DONE:
             self._transaction.undo.reserve(expected)
-            relation.reserve_queue(expected)
+            relation.queues.reserve(expected)
 
     def finish(self, copies: CopyTable) -> None:
         """The update is done: take the marks off, and let the next one expect the marked derived facts."""

@@ -197,7 +197,7 @@ class Returning:
         """Let the facts of a relation that came back wait for insertion."""
         if self.brings_back:
             self._transaction.undo.reserve(len(self._kept))
-            relation.reserve_queue(len(self._kept))
+            relation.queues.reserve(len(self._kept))
             restore(self._machine, relation.number, address(self._kept), len(self._kept))
 
     def finish(self) -> Words:

@@ -1,4 +1,5 @@
-"""Closure modules in maintenance (Modular Materialisation): which components are closures, and what changes in them.
+"""Closure modules in maintenance (Modular Materialisation): components that are closures, and cores of closures.
 
-Knows: closures, their bases and their deltas. Must not know: streams, values, files.
+Knows: which components are closures, their bases, and what an update changes in their pairs. Must not know: how a
+closure answers (`tidelog.closures`), algorithms for other components, streams, values, files.
 """

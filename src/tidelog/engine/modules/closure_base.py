@@ -111,7 +111,7 @@ class ClosureBase:
         return RuleChange.of(gone, (rule for rule in node.rules if rule.number in now and rule.number not in before))
 
     def forget_plans(self) -> None:
-        """What the rules of the base read lies elsewhere now, or their plans do."""
+        """What the rules of the base read has moved, or their plans have."""
         self._nodes = None
 
     def retire(self) -> None:

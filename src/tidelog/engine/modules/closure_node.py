@@ -112,7 +112,7 @@ class ClosureNode:
         return closure
 
     def _between_pieces(self) -> None:
-        self._store.breathe()
+        self._store.hooks.between_pieces()
 
     @property
     def module(self) -> Module:
@@ -288,7 +288,7 @@ class ClosureNode:
         return lambda more: check_limits(max(0, more - counted) * self._known_to_programs, step)
 
     def _set_records_aside(self, transaction: Transaction) -> None:
-        # No fact is marked in an update that changes rules, so nobody knows the records by their numbers.
+        # No fact is marked in an update that changes rules, so that the numbers of the records may change.
         for member in self.members:
             records = transaction.undo.set_aside(member.relation)
             self._former.setdefault(member.relation.name, StoredPairs(records.rows(F.IN)))
@@ -318,8 +318,8 @@ class ClosureNode:
         return count_common(former, present, transaction.runner.check_limits)
 
     def _read_unread(self) -> None:
-        """List the pairs that an earlier change brought or took, where somebody may still ask and they are few. Many
-        are better found again by whoever asks.
+        """List the pairs that an earlier change brought or took, if they may still be read and are few. Many are
+        better found again when they are read.
         """
         self._unread.read(lazy_rows.LAZY_FROM)
 
@@ -340,7 +340,7 @@ class ClosureNode:
                 self.closure = before
                 self._show()
         if self._applied:
-            # Nobody will see what the update did. The rows of an earlier one are read already, or found again.
+            # The rows of this update are not needed. Those of an earlier one have been read, or are found again.
             self._unread.clear()
             self._undo()
         self._end_update()

@@ -127,6 +127,8 @@ class Cores(Registry[Core]):
 
     def begin(self) -> list[str]:
         """Let the cores begin that are wanted; their predicates."""
+        if not self._wanted:
+            return []
         graph = self._engine.graph
         for first in dict.fromkeys(graph.component(name).predicates[0] for name in self._wanted):
             for module in self._modules(graph, first):
@@ -155,11 +157,11 @@ class Cores(Registry[Core]):
         return [name for core in (*self._ended, *self._followed) for name in core.module.predicates]
 
     def _maintain_base(self, transaction: Transaction, node: Core, request: Request) -> None:
-        errors, facts = int(transaction.machine[M.ERRORS]), self._engine.store.rule_facts.copy()
+        errors, facts = int(transaction.machine[M.ERRORS]), self._engine.store.arrays.rule_facts.copy()
         super()._maintain_base(transaction, node, request)
         # The same instances count in the component itself.
         transaction.machine[M.ERRORS] = errors
-        self._engine.store.rule_facts[:] = facts
+        self._engine.store.arrays.rule_facts[:] = facts
 
     def restore(self, names: Iterable[str]) -> None:
         """A saved engine is open again: build the cores from their bases, which are there."""

@@ -2,7 +2,7 @@
 
 Rules that come and go make a component a closure, or another closure than it was. Its pairs before and after are then
 two sets, each stored or virtual. How many pairs they share is counted with as little enumeration as possible (a closure
-that only gains rules only gains pairs). The pairs themselves are listed when somebody looks, and get records when a
+that only gains rules only gains pairs). The pairs themselves are listed when they are read, and get records when a
 rule that reads the predicate asks.
 """
 

@@ -42,7 +42,7 @@ class Registry(Generic[N]):
         return (name for node in self.each() for name in node.base.relation_names())
 
     def forget_plans(self) -> None:
-        """Plans lie elsewhere now."""
+        """The code has moved."""
         for node in self.each():
             node.base.forget_plans()
 
@@ -88,6 +88,8 @@ class Registry(Generic[N]):
             transaction.collect(base.relations)
 
     def commit(self) -> None:
+        if not (self._maintained or self._followed or self._ended):
+            return
         for node in dict.fromkeys((*self._maintained, *self._followed)):
             node.commit()
         for node in self._ended:

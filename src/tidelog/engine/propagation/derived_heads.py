@@ -20,6 +20,7 @@ from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of, move_counter
 from tidelog.machine.fact_kernels import (
     append,
+    clear_counters,
     enqueue,
     field,
     find_slot,
@@ -32,6 +33,7 @@ from tidelog.machine.fact_kernels import (
     set_field,
     touch,
 )
+from tidelog.machine.hash_tables import probe_key
 from tidelog.machine.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL, FULL_LIST, FULL_LOG, NEED_TABLE
 
@@ -237,23 +239,15 @@ def insert_new_pairs(m, row, rows, count, slots):
             key = load_i32(at)
             if arity == 2:
                 key = (key << 32) | load_i32(at + 4)
-            slot = load_i64(slots + 8 * position)
-            found = load_i64(keys + 8 * slot)
-            while found != R.EMPTY and found != key:
-                slot += 1
-                if slot == slot_count:
-                    slot = 0
-                found = load_i64(keys + 8 * slot)
-            if found == key:
+            slot = probe_key(keys, slot_count, load_i64(slots + 8 * position), key)
+            if load_i64(keys + 8 * slot) == key:
                 continue
             store_i64(keys + 8 * slot, key)
             store_i32(facts + 4 * slot, fact)
         for column in range(arity):
             store_i32(record + 4 * column, load_i32(at + 4 * column))
         store_i32(record + flags, F.PENDING)
-        if counters != 0:
-            store_i32(record + counters, 0)
-            store_i32(record + counters + 4, 0)
+        clear_counters(record, counters)
         for place in range(index_count):
             link_fact(m, load_i64(indexes + 8 * place), record, fact)
         store_i32(queue, fact)

@@ -6,7 +6,8 @@ from tidelog.machine import index_fields as X
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
-from tidelog.machine.fact_kernels import SEED, field, index_row, mix, relation_row
+from tidelog.machine.fact_kernels import field, index_row, relation_row
+from tidelog.machine.hash_tables import SEED, mix, probe_number
 from tidelog.machine.jit import device, inlined, load_i32, store_i32
 
 
@@ -57,17 +58,15 @@ def atom_of(m, words):
     )
 
 
+@inlined
+def has_key(fact, sought):
+    cells, width, column, key = sought
+    return load_i32(cells + fact * width + column) == key
+
+
 @device
 def first_with_key(index, cells, width, key):
     """The newest fact with this value in the one column of an index, or -1."""
-    column = 4 * load_i32(field(index, X.COLUMNS))
-    slot_count = field(index, X.SLOT_COUNT)
+    sought = (cells, width, 4 * load_i32(field(index, X.COLUMNS)), key)
     slots = field(index, X.SLOTS)
-    slot = (mix(SEED, key) * slot_count) >> 32
-    while True:
-        fact = load_i32(slots + 4 * slot)
-        if fact == R.EMPTY or load_i32(cells + fact * width + column) == key:
-            return fact
-        slot += 1
-        if slot == slot_count:
-            slot = 0
+    return load_i32(slots + 4 * probe_number(slots, field(index, X.SLOT_COUNT), mix(SEED, key), has_key, sought))

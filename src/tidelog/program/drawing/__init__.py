@@ -1,4 +1,4 @@
 """Pictures of the hyper rule dependency graph: Graphviz, Mermaid and SVG.
 
-Knows: boxes and arrows. Must not know: facts.
+Knows: rule graphs, boxes and arrows. Must not know: facts.
 """

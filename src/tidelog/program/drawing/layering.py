@@ -1,11 +1,11 @@
 """Where to put the boxes of an acyclic graph: layers from left to right, few crossings, short and straight arrows.
 
 The method of Sugiyama, Tagawa and Toda ("Methods for visual understanding of hierarchical system structures", 1981):
-each box in the layer after the last of its predecessors; long edges cut into pieces by points of no size, one a layer;
-each layer ordered by the barycentre of its neighbours, back and forth; then coordinates. Those are found layer by layer
-too: every box wants to be where its neighbours are on average, boxes may not overlap nor change places, and the
-least squares solution of that is an isotonic regression (pool adjacent violators). Parts of the graph that are not
-connected are laid out apart.
+each box is in the layer after the last of its predecessors; long edges are cut into pieces by points of no size, one in
+each layer; each layer is ordered by the barycentre of its neighbours, back and forth; then coordinates are computed,
+layer by layer too: every box should be at the average of its neighbours, boxes may not overlap or change places, and
+the least-squares solution of that is an isotonic regression (pool adjacent violators). Parts of the graph that are not
+connected are laid out separately.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+from tidelog.program.condensation import components
 
 _SWEEPS = 8
 _LAYER_GAP = 90.0
@@ -29,10 +31,11 @@ Edge = tuple[int, int]
 
 @dataclass(slots=True)
 class Layout:
-    """The centres of boxes, and the way of each edge between them.
+    """The centres of boxes, and the path of each edge between them.
 
-    An edge leaves its box straight on to `exits`, where the layer ends, and passes each layer in between
-    straight on too, from one point of `crossings` to the next: no box is in its way there."""
+    An edge runs straight from its box to `exits`, where the layer ends, and straight through each layer in between,
+    from one point of `crossings` to the next: no box is in its way there.
+    """
 
     centres: dict[int, Point]
     exits: dict[int, float]
@@ -58,22 +61,16 @@ def lay_out(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Layo
 
 def _connected(count: int, edges: Iterable[Edge]) -> list[tuple[list[int], list[Edge]]]:
     """The boxes and edges of each connected part, the largest parts first."""
-    leader = list(range(count))
-
-    def find(box: int) -> int:
-        while leader[box] != box:
-            leader[box] = leader[leader[box]]
-            box = leader[box]
-        return box
-
+    neighbours: dict[int, list[int]] = {box: [] for box in range(count)}
     for source, target in edges:
-        leader[find(source)] = find(target)
-    parts: dict[int, tuple[list[int], list[Edge]]] = {}
-    for box in range(count):
-        parts.setdefault(find(box), ([], []))[0].append(box)
+        neighbours[source].append(target)
+        neighbours[target].append(source)
+    parts = sorted(map(sorted, components(neighbours, neighbours)), key=len, reverse=True)
+    part_of = {box: number for number, boxes in enumerate(parts) for box in boxes}
+    within: list[list[Edge]] = [[] for _ in parts]
     for edge in edges:
-        parts[find(edge[0])][1].append(edge)
-    return sorted(parts.values(), key=lambda part: -len(part[0]))
+        within[part_of[edge[0]]].append(edge)
+    return list(zip(parts, within, strict=True))
 
 
 def _pack(parts: Iterable[Layout]) -> Layout:
@@ -95,7 +92,7 @@ def _pack(parts: Iterable[Layout]) -> Layout:
 
 
 class _Part:
-    """One connected part while it is laid out. Its nodes are the boxes, and behind them the points of long edges."""
+    """One connected part being laid out. Its nodes are the boxes, followed by the points of long edges."""
 
     def __init__(self, boxes: Sequence[int], sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> None:
         self.boxes = boxes
@@ -137,7 +134,7 @@ class _Part:
         )
 
     def _columns(self) -> list[tuple[float, float]]:
-        """Where each layer begins and ends: it is as wide as its widest box."""
+        """The left and right ends of each layer, which is as wide as its widest box."""
         columns: list[tuple[float, float]] = []
         left = 0.0
         for row in self.rows:
@@ -147,7 +144,7 @@ class _Part:
         return columns
 
     def _layers(self) -> list[int]:
-        """The longest way from a source; a source itself moves up to the first box that it leads to."""
+        """The longest path from a source; a source itself moves next to the first box that it leads to."""
         layer = [0] * len(self.boxes)
         for source, target in sorted(self.ends):
             layer[target] = max(layer[target], layer[source] + 1)
@@ -213,7 +210,7 @@ class _Part:
         return y
 
     def _settle(self, row: Sequence[int], y: list[float]) -> None:
-        """Move the nodes of a layer as near as they can get to the middle of their neighbours."""
+        """Move the nodes of a layer as close as possible to the middle of their neighbours."""
         offsets = self._offsets(row)
         wishes = [_mean([y[other] for other in (*self.before[n], *self.after[n])], y[n]) for n in row]
         weights = [1.0 if node < len(self.boxes) else _POINT_WEIGHT for node in row]

@@ -2,7 +2,7 @@
 
 A box is a hyper-node, an arrow says that the rules of one box read what those of another derive (HE_p and HE_n of
 ZodiacEdge, §4.2). The picture of an update shows the graph as it would be afterwards: what the update touches directly,
-what it can reach from there (the execution plan, Algorithm 4), which rules come, and which ones go.
+what it can reach from there (the execution plan, Algorithm 4), which rules are added, and which are removed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A hyper-node; `note` says how an update made it, and is empty otherwise."""
+    """A hyper-node; `note` says what an update did to it, and is empty otherwise."""
 
     name: str
     note: str
@@ -55,7 +55,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A dependency between two boxes through the predicates named; strict for negation and aggregates."""
+    """A dependency between two boxes through these predicates; strict for negation and aggregates."""
 
     source: str
     target: str
@@ -84,7 +84,7 @@ def picture_of_graph(graph: RuleGraph, prefixes: Mapping[str, str]) -> Picture:
 def picture_of_update(
     graph: RuleGraph, add: Iterable[Rule], remove: Iterable[int], prefixes: Mapping[str, str]
 ) -> Picture:
-    """The graph as an update would leave it; the update itself is not done. Raises what the update would raise."""
+    """The graph as an update would leave it; the graph itself stays. Raises what the update would raise."""
     after = graph.copy()
     impact = after.update(add, remove)
     reached = {node.id for node in after.execution_plan(impact.direct)}
@@ -110,7 +110,7 @@ def _box(
 
 
 def _removed_box(graph: RuleGraph, node: HyperNode, impact: Impact, prefixes: Mapping[str, str]) -> Box | None:
-    """The rules that go from a hyper-node, in a box of their own: what remains of it may have fallen apart."""
+    """The rules removed from a hyper-node, in a box of their own: what remains of it may have fallen apart."""
     gone = [number for number in node.rules if number in impact.removed]
     lines = tuple(Line(number, render(graph.rule(number), prefixes), Fate.REMOVED) for number in gone)
     note = "vanishes" if node.id in impact.vanished else f"removed from {_name(node.id)}"
@@ -131,15 +131,11 @@ def _note(hyper_node: int, impact: Impact) -> str:
 
 
 def _arrows(graph: RuleGraph, prefixes: Mapping[str, str]) -> tuple[Arrow, ...]:
-    through: dict[tuple[int, int, bool], set[str]] = {}
-    for number in graph.rules:
-        target = graph.hyper_node(number).id
-        reads = graph.reads(number)
-        for predicates, strict in ((reads.positive, False), (reads.strict, True)):
-            for predicate in predicates:
-                for source in {graph.hyper_node(producer).id for producer in graph.producers(predicate)} - {target}:
-                    through.setdefault((source, target, strict), set()).add(display_predicate(predicate, prefixes))
-    return tuple(
-        Arrow(_name(source), _name(target), tuple(sorted(predicates)), strict)
-        for (source, target, strict), predicates in sorted(through.items())
-    )
+    positive, strict = graph.hyper_edges()
+    edges = sorted([(*edge, False) for edge in positive] + [(*edge, True) for edge in strict])
+    arrows = []
+    for source, target, is_strict in edges:
+        predicates = (strict if is_strict else positive)[source, target]
+        shown = sorted(display_predicate(predicate, prefixes) for predicate in predicates)
+        arrows.append(Arrow(_name(source), _name(target), tuple(shown), is_strict))
+    return tuple(arrows)

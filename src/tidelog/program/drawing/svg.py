@@ -111,32 +111,30 @@ def _rectangle(
 
 def _arrows(picture: Picture, layout: Layout) -> Iterator[str]:
     number = {box.name: index for index, box in enumerate(picture.boxes)}
-    ends = [(number[arrow.source], number[arrow.target]) for arrow in picture.arrows]
-    ways = [layout.crossings[edge] for edge in ends]
-    turns = [
-        (layout.centres[source], *way, layout.centres[target]) for (source, target), way in zip(ends, ways, strict=True)
-    ]
-    leaving = _ports([(e[0], turn[1][1]) for e, turn in zip(ends, turns, strict=True)], picture, layout, side=1)
-    arriving = _ports([(e[1], turn[-2][1]) for e, turn in zip(ends, turns, strict=True)], picture, layout, side=-1)
-    for arrow, edge, start, way, end in zip(picture.arrows, ends, leaving, ways, arriving, strict=True):
-        yield _arrow(arrow, [start, (layout.exits[edge[0]], start[1]), *way, end])
-    arrows_into = Counter(target for _, target in ends)
-    for arrow, (_, target), end in zip(picture.arrows, ends, arriving, strict=True):
+    edges = [(number[arrow.source], number[arrow.target]) for arrow in picture.arrows]
+    sources, targets = [source for source, _ in edges], [target for _, target in edges]
+    turns = [[layout.centres[edge[0]], *layout.crossings[edge], layout.centres[edge[1]]] for edge in edges]
+    leaving = _ports(sources, [turn[1][1] for turn in turns], picture, layout, side=1)
+    arriving = _ports(targets, [turn[-2][1] for turn in turns], picture, layout, side=-1)
+    for arrow, source, start, turn, end in zip(picture.arrows, sources, leaving, turns, arriving, strict=True):
+        yield _arrow(arrow, [start, (layout.exits[source], start[1]), *turn[1:-1], end])
+    arrows_into = Counter(targets)
+    for arrow, target, end in zip(picture.arrows, targets, arriving, strict=True):
         if arrows_into[target] * _LABEL <= _size(picture.boxes[target])[1]:
             yield from _label(arrow, end)
 
 
-def _ports(wishes: Sequence[tuple[int, float]], picture: Picture, layout: Layout, side: int) -> list[Point]:
-    """Where arrows touch the side of a frame: spread over it, in the order of the heights that they come from."""
+def _ports(boxes: Sequence[int], heights: Sequence[float], picture: Picture, layout: Layout, side: int) -> list[Point]:
+    """Where arrows touch the side of a frame: spread over it, ordered by the heights that they come from."""
     by_box: dict[int, list[int]] = defaultdict(list)
-    for index, (box, _) in enumerate(wishes):
+    for index, box in enumerate(boxes):
         by_box[box].append(index)
-    ports: list[Point] = [(0.0, 0.0)] * len(wishes)
+    ports: list[Point] = [(0.0, 0.0)] * len(boxes)
     for box, indexes in by_box.items():
         width, height = _size(picture.boxes[box])
         x, y = layout.centres[box]
         step = min(16.0, (height - 10) / len(indexes))
-        for place, index in enumerate(sorted(indexes, key=lambda index: wishes[index][1])):
+        for place, index in enumerate(sorted(indexes, key=lambda index: heights[index])):
             ports[index] = x + side * width / 2, y + (place - (len(indexes) - 1) / 2) * step
     return ports
 
@@ -157,7 +155,7 @@ def _arrow(arrow: Arrow, points: Sequence[Point]) -> str:
 
 
 def _label(arrow: Arrow, tip: Point) -> Iterator[str]:
-    """The predicates of an arrow, before its tip and on a white ground."""
+    """The predicates of an arrow, before its tip and on a white background."""
     names = ", ".join(arrow.predicates)
     short = escape(names if len(names) <= _LONGEST_LABEL else names[: _LONGEST_LABEL - 1] + "…")
     place = f'x="{tip[0] - 10:.1f}" y="{tip[1] - 4:.1f}"'

@@ -106,5 +106,5 @@ def _mermaid_colours(colours: tuple[str, str]) -> str:
 
 
 def _mermaid_text(text: str) -> str:
-    """Text for a quoted label: all that Mermaid or the HTML it makes could read as markup, as character codes."""
+    """Text for a quoted label: everything that Mermaid or its HTML could read as markup becomes character codes."""
     return "".join(f"#{ord(letter)};" if letter in '"#<>&`\\*_[]' else letter for letter in text)

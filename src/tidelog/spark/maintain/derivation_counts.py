@@ -83,12 +83,8 @@ class Counting:
         aggregated: list[NormalRule] = []
         for component in components:
             roles = Roles(self._rules, component)
-            for rule in roles.counted_anew:
-                yield from self._whole(rule, UP, before=False)
-            for rule in roles.counted_from_now_on:
-                yield from self._whole(rule, UP, before=True)
-            for rule in roles.counted_no_more:
-                yield from self._whole(rule, DOWN, before=True)
+            for rule, gains, before in roles.recounted:
+                yield from self._whole(rule, UP if gains else DOWN, before)
             for rule in roles.gone:
                 yield from self._whole(rule, TOUCH, before=True)
             for rule in roles.counted:

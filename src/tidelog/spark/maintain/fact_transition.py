@@ -6,8 +6,9 @@ of its facts have come and which have gone; these are in the one file that becom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,14 +44,13 @@ class Transition:
         self.new = Snapshot(staging.spark, root, self.stored)
         """Complete for predicates that are settled or that nothing reaches."""
         self.changed: dict[str, Changed] = {}
-        self._frames: dict[tuple[str, str], DataFrame] = {}
         self.phases = Phases(
             before=self.old.facts,
             after=lambda name: (self.new if name in self.changed else self.old).facts(name),
-            unchanged=self._unchanged,
-            either=self._either,
-            come=lambda name: self._touched(name, CAME),
-            gone=lambda name: self._touched(name, WENT),
+            unchanged=cache(self._unchanged),
+            either=cache(self._either),
+            come=cache(partial(self._touched, CAME)),
+            gone=cache(partial(self._touched, WENT)),
             count_come=self.count_come,
             count_gone=self.count_gone,
         )
@@ -81,28 +81,20 @@ class Transition:
         snapshot = self.old if before else self.new
         return all(snapshot.count(atom.predicate) for atom in rule.positives)
 
-    # ── frames ───────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── frames of settled predicates ─────────────────────────────────────────────────────────────────────────────
 
     def _unchanged(self, name: str) -> DataFrame:
         before = self.old.facts(name)
         if not self.count_gone(name):
             return before
-        gone = self.phases.gone
-        return self._kept(name, "unchanged", lambda: before.join(gone(name), self.stored[name].columns, "left_anti"))
+        return before.join(self.phases.gone(name), self.stored[name].columns, "left_anti")
 
     def _either(self, name: str) -> DataFrame:
         before = self.old.facts(name)
-        if not self.count_come(name):
-            return before
-        return self._kept(name, "either", lambda: before.unionByName(self.phases.come(name)))
+        return before.unionByName(self.phases.come(name)) if self.count_come(name) else before
 
-    def _touched(self, name: str, which: str) -> DataFrame:
-        return self._kept(name, which, lambda: self.old.changed(name, self.changed[name].path, which))
-
-    def _kept(self, name: str, what: str, make: Callable[[], DataFrame]) -> DataFrame:
-        if (name, what) not in self._frames:
-            self._frames[name, what] = make()
-        return self._frames[name, what]
+    def _touched(self, which: str, name: str) -> DataFrame:
+        return self.old.changed(name, self.changed[name].path, which)
 
     # ── settling ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -118,10 +110,8 @@ class Transition:
         numbers = {name: self.number(name) for name in names}
         counting = RowCounts(rows, numbers, ("true", CAME, WENT, _GIVEN, _TAKEN))
         counting.rows.write.partitionBy("p").parquet(str(path))
-        counts = counting.get()
-        for name, number in numbers.items():
-            found = {test: counts[name, test] for test in ("true", CAME, WENT, _GIVEN, _TAKEN)}
-            self._append(name, path / f"p={number}", found, counted)
+        for name, found in counting.get().items():
+            self._append(name, path / f"p={numbers[name]}", found, counted)
 
     def settle_differences(
         self, touched: DataFrame | None, differences: Sequence[Difference], names: Sequence[str], counted: bool

@@ -30,14 +30,14 @@ from tidelog.spark.materialise.materialiser import waves_of
 from tidelog.spark.options import OnProgress
 from tidelog.spark.plan.rule_changes import RuleChanges, predicates_of, within_budget
 from tidelog.spark.small.small_update import Outcome
-from tidelog.spark.stored.keyed_files import Columns
+from tidelog.spark.stored.keyed_files import ColumnCache
 
 
 class Maintenance:
     """One update: explicit facts that are given and taken, and changes of rules."""
 
     def __init__(
-        self, work: Work, rules: RuleChanges, records: Records, columns: Columns, on_progress: OnProgress
+        self, work: Work, rules: RuleChanges, records: Records, columns: ColumnCache, on_progress: OnProgress
     ) -> None:
         self._work = work
         self._facts = work.facts

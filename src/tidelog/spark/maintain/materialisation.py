@@ -1,4 +1,4 @@
-"""A materialisation that lies in Parquet and is kept true: `Materialisation.update` makes each update a new version.
+"""A materialisation in Parquet files, kept up to date: `Materialisation.update` makes each update a new version.
 
 made = Materialisation.create(spark, "folder", "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z).")
 change = made.update(add={"edge": [("a", "b"), ("b", "c")]})
@@ -18,32 +18,28 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidelog.api.prefixes import check_prefixes
-from tidelog.errors import StorageError, UnknownRuleError
-from tidelog.language import display_predicate, parse_program, parse_rules, render, resolve_predicate
-from tidelog.language.checks import check_arities, check_rule
-from tidelog.language.identity import rule_key
+from tidelog.errors import StorageError
+from tidelog.language import parse_program, parse_rules, render
 from tidelog.language.syntax import Constant, Program, Rule
+from tidelog.program.catalogue import Catalogue
 from tidelog.program.graph import RuleGraph
-from tidelog.spark.data.dictionary import Dictionary
-from tidelog.spark.data.part_files import native_columns
 from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of_constants
 from tidelog.spark.maintain.fact_transition import Transition
 from tidelog.spark.maintain.given_facts import Given, Records
 from tidelog.spark.maintain.maintenance_run import Maintenance
 from tidelog.spark.maintain.staging import Staging
 from tidelog.spark.maintain.update_work import Work
+from tidelog.spark.maintain.version_names import names_in_version
 from tidelog.spark.materialise.materialiser import constants_of
 from tidelog.spark.options import OnProgress, Options
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
-from tidelog.spark.small.version_names import held_by_version
 from tidelog.spark.stored.compaction import compacted
-from tidelog.spark.stored.keyed_files import Columns
-from tidelog.spark.stored.layers import CAME, WENT, Snapshot, Stored
-from tidelog.spark.stored.spark_change import Collected, Decoded, SparkChange, changed_facts
-from tidelog.spark.stored.version_history import History, Version, relative
+from tidelog.spark.stored.keyed_files import ColumnCache
+from tidelog.spark.stored.layers import Stored
+from tidelog.spark.stored.spark_change import Collected, SparkChange
+from tidelog.spark.stored.version_history import History, Version
+from tidelog.spark.stored.version_reader import VersionReader
 from tidelog.storage.folder_lock import FolderLock
-from tidelog.values import Row
 
 RuleTexts = str | Iterable[str]
 
@@ -63,14 +59,13 @@ class Materialisation:
     ) -> None:
         self._spark = spark
         self._history = history
-        self._version = version
         self._options = options or Options()
         self._functions = dict(functions or {})
         self._on_progress = on_progress
         self._pinned = pinned
-        self._graph = RuleGraph(parse_rules("\n".join(version.rules), {}))
         self._ids: dict[Constant, int] = {}
-        self._columns = Columns()
+        self._columns = ColumnCache()
+        self._show(version, RuleGraph(parse_rules("\n".join(version.rules), {})))
 
     @classmethod
     def create(
@@ -92,7 +87,7 @@ class Materialisation:
         parsed = parse_program(program)
         empty = Version(prefixes=dict(parsed.prefixes))
         made = cls(spark, history, empty, options, functions, on_progress)
-        made._apply(parsed, (), [(_rows_of(parsed), GIVE), (add or {}, GIVE)], {})
+        made._apply(parsed, (), [(parsed.rows, GIVE), (add or {}, GIVE)], {})
         return made
 
     @classmethod
@@ -104,7 +99,7 @@ class Materialisation:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: OnProgress = lambda _: None,
     ) -> Materialisation:
-        """The current version of what lies in a folder."""
+        """The current version of the materialisation in a folder."""
         history = History(Path(path).absolute())
         current = history.current()
         if current is None:
@@ -129,44 +124,35 @@ class Materialisation:
 
     @property
     def rules(self) -> list[str]:
-        prefixes = dict(self._version.prefixes)
-        return [render(rule, prefixes) for rule in self._graph.rules.values()]
+        return [render(rule, self._catalogue.prefixes) for rule in self._graph.rules.values()]
 
     @property
     def predicates(self) -> list[str]:
-        return sorted(map(self._display, self._version.stored))
+        return self._reader.predicates
 
     @property
     def change(self) -> SparkChange:
         """What the update that made this version did."""
-        return self._change(self._version)
+        return self._reader.change()
 
     @property
     def collected(self) -> Collected:
-        """The same, brought to the driver as values, by their names as programs write them, without a job."""
-        added, removed = (
-            {self._display(name): rows for name, rows in facts.items()}
-            for facts in changed_facts(self._history.folder, self._version)
-        )
-        return Collected(added, removed, self._version.work)
+        """The same, brought to the driver as values, without a job."""
+        return self._reader.collected()
 
     def __len__(self) -> int:
         return sum(stored.facts for stored in self._version.stored.values())
 
     def count(self, predicate: str) -> int:
-        stored = self._version.stored.get(self._resolve(predicate))
-        return stored.facts if stored else 0
+        return self._reader.count(predicate)
 
     def facts(self, predicate: str) -> DataFrame:
         """The facts of a predicate, with decoded terms in columns `c0`, `c1`, …"""
-        name = self._known(predicate)
-        return self._native(self._snapshot().facts(name), name, self._version)
+        return self._reader.facts(predicate)
 
     def explicit(self, predicate: str) -> DataFrame:
         """The explicit facts of a predicate."""
-        name = self._known(predicate)
-        rows = self._snapshot().rows([name]).where("e").select(*self._version.stored[name].columns)
-        return self._native(rows, name, self._version)
+        return self._reader.facts(predicate, "e")
 
     def at(self, version: int) -> Materialisation:
         """An older version, to read."""
@@ -189,53 +175,52 @@ class Materialisation:
 
         Facts are given by predicate, as DataFrames or as rows. `commit` is stored with the version, in the same step.
         """
-        prefixes = dict(self._version.prefixes)
-        text = _joined(add_rules)
-        program = parse_program(text, "<rules>", prefixes) if text else Program()
-        if program.facts or program.queries:
-            parse_rules(text, prefixes)  # refuses facts and queries, and says where they stand
-        held = partial(held_by_version, self._history.folder, self._version, self._graph, self._columns)
-        check_prefixes(held, prefixes, dict(program.prefixes), text)
-        removed = parse_rules(_joined(remove_rules), prefixes | dict(program.prefixes))
+        in_use = partial(names_in_version, self._history.folder, self._version, self._graph, self._columns)
+        program = self._catalogue.parse_added(_joined(add_rules), in_use)
+        removed = parse_rules(_joined(remove_rules), self._catalogue.prefixes | dict(program.prefixes))
         return self._apply(program, removed, [(add or {}, GIVE), (delete or {}, TAKE)], commit or {})
 
     def compact(self) -> int:
-        """Put all that lies in layers into one base for each predicate, as a new version; its number."""
+        """Fold all layers into one base for each predicate, as a new version; returns its number."""
         with self._writing() as folder:
             stored = compacted(self._spark, self._history.folder, folder, self._version.stored, everything=True)
-            self._commit(replace(self._version, number=self.version + 1, stored=stored, changed={}, work={}))
+            version = replace(self._version, number=self.version + 1, stored=stored, changed={}, work={})
+            self._commit(version, self._graph)
         return self.version
 
     def vacuum(self, keep: int = 2) -> list[int]:
         """Remove all versions but the newest ones, and the files that only they needed; returns their numbers."""
-        with FolderLock(self._history.folder, exclusive=True):
+        with FolderLock.for_writing(self._history.folder):
             return self._history.vacuum(keep)
 
     def _apply(
         self, program: Program, removed: tuple[Rule, ...], given: list[tuple[Given, str]], commit: Mapping[str, str]
     ) -> SparkChange:
-        prefixes = dict(self._version.prefixes) | dict(program.prefixes)
-        for rule in program.rules:
-            check_rule(rule, frozenset(self._functions), prefixes)
-        known = {name: stored.arity for name, stored in self._version.stored.items()}
-        records = Records(self._spark, prefixes, check_arities(program.rules, known, prefixes))
+        catalogue = self._draft()
+        catalogue.declare(program.prefixes)
+        update = catalogue.check(program.rules, removed, self._functions.keys())
+        records = Records(self._spark, catalogue.prefixes, update.arities)
         for facts, kind in given:
             records.add(facts, kind)
-        numbers = self._numbers_of(removed, prefixes)
-        rules = changed_rules(self._graph.copy(), self._new_rules(program.rules, numbers), numbers)
+        rules = changed_rules(self._graph.copy(), update.added.values(), update.removed)
         with self._writing() as folder:
             work = self._work(folder, records.arities, rules)
             Maintenance(work, rules, records, self._columns, self._on_progress).run()
-            self._commit(self._next_version(work, rules, folder, prefixes, commit))
-        self._graph, self._ids = rules.graph, dict(work.ids)
+            self._commit(self._next_version(work, rules, folder, catalogue.prefixes, commit), rules.graph)
+        self._ids = dict(work.ids)
         return self.change
+
+    def _draft(self) -> Catalogue:
+        """The catalogue of this version, for an update to try its prefixes and rules on."""
+        arities = {name: stored.arity for name, stored in self._version.stored.items()}
+        return Catalogue(self._version.prefixes, arities, self._graph.rules)
 
     @contextmanager
     def _writing(self) -> Iterator[Path]:
-        """A folder for the files of the next version, while nobody else writes; empty again where something raises."""
+        """A folder for the files of the next version, while nobody else writes; removed if something raises."""
         if self._pinned:
             raise StorageError(f"version {self.version} is here to be read; open the materialisation to update it")
-        with FolderLock(self._history.folder, exclusive=True):
+        with FolderLock.for_writing(self._history.folder):
             current = self._history.current()
             if current is not None and current.number != self.version:
                 raise StorageError(f"version {current.number} was committed by another writer; open it again")
@@ -250,7 +235,7 @@ class Materialisation:
         stored = dict(self._version.stored)
         for name, arity in arities.items():
             stored.setdefault(name, Stored(len(stored), arity))
-        dictionary = self._dictionary(self._version)
+        dictionary = self._reader.dictionary()
         wanted = set(constants_of([*rules.normal.values(), *rules.removed.values()]))
         ids = self._ids | ids_of_constants(dictionary, wanted - self._ids.keys())
         staging = Staging(self._spark, folder)
@@ -266,102 +251,27 @@ class Materialisation:
             prefixes,
             compacted(self._spark, self._history.folder, folder, work.facts.stored),
             work.facts.changed,
-            work.told(),
-            relative(work.dictionary.parts, self._history.folder),
+            work.by_kind(),
+            tuple(str(Path(part).relative_to(self._history.folder)) for part in work.dictionary.parts),
             work.dictionary.size,
             work.dictionary.floats,
             dict(commit),
         )
 
-    def _commit(self, version: Version) -> None:
+    def _commit(self, version: Version, graph: RuleGraph) -> None:
         self._history.commit(version)
-        self._version = version
+        self._show(version, graph)
         self._columns.keep({self._history.folder / path for path in version.paths})
         for path in self._history.data_folder(version.number).glob("scratch-*"):
             shutil.rmtree(path, ignore_errors=True)
 
-    # ── rules ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _numbers_of(self, rules: Iterable[Rule], prefixes: Mapping[str, str]) -> list[int]:
-        """The numbers of rules, which are found up to the names of their variables."""
-        known = {rule_key(rule): number for number, rule in self._graph.rules.items()}
-        numbers: dict[int, None] = {}
-        for rule in rules:
-            number = known.get(rule_key(rule))
-            if number is None:
-                raise UnknownRuleError(
-                    f"there is no rule `{render(rule, prefixes)}`; `rules` lists those that there are"
-                )
-            numbers[number] = None
-        return list(numbers)
-
-    def _new_rules(self, rules: Iterable[Rule], removed: Iterable[int]) -> list[Rule]:
-        """The rules that are not there yet: a rule said twice is one rule."""
-        gone = set(removed)
-        present = {rule_key(rule) for number, rule in self._graph.rules.items() if number not in gone}
-        fresh = {rule_key(rule): rule for rule in reversed(list(rules))}
-        return [rule for key, rule in reversed(fresh.items()) if key not in present]
-
-    # ── decoding ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _resolve(self, predicate: str) -> str:
-        return resolve_predicate(predicate, dict(self._version.prefixes))
-
-    def _display(self, predicate: str) -> str:
-        return display_predicate(predicate, dict(self._version.prefixes))
-
-    def _known(self, predicate: str) -> str:
-        name = self._resolve(predicate)
-        if name not in self._version.stored:
-            raise StorageError(f"there is no predicate `{predicate}`; there are {', '.join(self.predicates)}")
-        return name
-
-    def _snapshot(self) -> Snapshot:
-        return Snapshot(self._spark, self._history.folder, self._version.stored)
-
-    def _dictionary(self, version: Version) -> Dictionary:
-        folder = self._history.folder
-        parts = [str(folder / path) for path in version.terms]
-        return Dictionary(self._spark, str(folder / "terms"), parts, version.terms_count, version.floats)
-
-    def _native(self, facts: DataFrame, name: str, version: Version) -> DataFrame:
-        """Rows of ids as terms in columns of native types."""
-        arity = version.stored[name].arity
-        if arity:
-            columns = {f"c{number}": f"a{number}" for number in range(arity)}
-            facts = self._dictionary(version).with_values(facts, columns).select(*columns.values())
-        return native_columns(facts, arity)
-
-    def _change(self, version: Version) -> SparkChange:
-        snapshot = Snapshot(self._spark, self._history.folder, version.stored)
-        come = {name: changed.come for name, changed in version.changed.items() if changed.come}
-        gone = {name: changed.gone for name, changed in version.changed.items() if changed.gone}
-
-        def decode(which: str) -> Callable[[str], DataFrame]:
-            def decoded(shown: str) -> DataFrame:
-                name = self._resolve(shown)
-                return self._native(snapshot.changed(name, version.changed[name].path, which), name, version)
-
-            return decoded
-
-        return SparkChange(
-            version.number,
-            Decoded(map(self._display, come), decode(CAME)),
-            Decoded(map(self._display, gone), decode(WENT)),
-            {self._display(name): count for name, count in come.items()},
-            {self._display(name): count for name, count in gone.items()},
-            version.work,
-        )
+    def _show(self, version: Version, graph: RuleGraph) -> None:
+        """Make a version the one to read."""
+        self._version = version
+        self._graph = graph
+        self._catalogue = self._draft()
+        self._reader = VersionReader(self._spark, self._history.folder, version, self._catalogue)
 
 
 def _joined(texts: RuleTexts) -> str:
     return texts if isinstance(texts, str) else "\n".join(texts)
-
-
-def _rows_of(program: Program) -> dict[str, list[Row]]:
-    """The facts of a program's text by predicate."""
-    rows: dict[str, list[Row]] = {}
-    for fact in program.facts:
-        values = tuple(term.value for term in fact.arguments if isinstance(term, Constant))
-        rows.setdefault(fact.predicate, []).append(values)
-    return rows

@@ -22,7 +22,7 @@ class Touched:
     """Touched facts as `Counting.touched` lays them out, and how many of each predicate fit each test."""
 
     frame: DataFrame
-    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @classmethod
     def staged(cls, work: Work, frame: DataFrame | None, names: Sequence[str]) -> Touched:
@@ -36,7 +36,7 @@ class Touched:
         return cls(work.staging.cut(counting.rows), counting.get())
 
     def count(self, test: str, name: str) -> int:
-        return self.counts.get((name, test), 0)
+        return self.counts[name][test] if name in self.counts else 0
 
     def rows(self, numbers: Iterable[int], test: str = "true") -> DataFrame:
         """The rows of the predicates of these numbers that fit a test."""
@@ -81,7 +81,7 @@ class Pile:
         schema = ", ".join(["p int", *(f"{name} bigint" for name in self._columns[1:])])
         counting = RowCounts(new, self._numbers)
         stored = self._work.staging.stage(counting.rows, schema)
-        step = Step(stored, {name: count for (name, _), count in counting.get().items()})
+        step = Step(stored, {name: found["true"] for name, found in counting.get().items()})
         self.adopt(step)
         return step.count > 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from tidelog.language.syntax import Atom, Rule, Variable, variables
 from tidelog.program.graph import Component, RuleGraph
@@ -102,6 +103,14 @@ def within_budget(
     return chosen
 
 
+class Recounted(NamedTuple):
+    """A rule all of whose instances are counted: as gained or lost, and over what held before or holds now."""
+
+    rule: NormalRule
+    gains: bool
+    before: bool
+
+
 class Roles:
     """The rules of one component by what an update does with them.
 
@@ -127,15 +136,17 @@ class Roles:
         """Removed rules that were checked."""
 
         counted = set(component.rules) - checked
-        self.counted = chosen(counted - changes.added)
-        self.counted_anew = chosen(counted & changes.added)
-        self.counted_no_more = [rule for number, rule in removed if number not in was_checked]
+        counted_no_more = [rule for number, rule in removed if number not in was_checked]
         if is_counted:
-            self.counted_no_more += chosen(checked & changes.now_recursive)
-        self.counted_from_now_on = chosen(counted & changes.no_longer_recursive)
-        """Rules that have left a recursion: all instances that held before are added to the count."""
-
-        self.counted_before = [*chosen(counted - changes.added - changes.no_longer_recursive), *self.counted_no_more]
+            counted_no_more += chosen(checked & changes.now_recursive)
+        self.counted = chosen(counted - changes.added)
+        """Counted rules that were there before."""
+        self.counted_before = [*chosen(counted - changes.added - changes.no_longer_recursive), *counted_no_more]
+        self.recounted = [
+            *(Recounted(rule, gains=True, before=False) for rule in chosen(counted & changes.added)),
+            *(Recounted(rule, gains=True, before=True) for rule in chosen(counted & changes.no_longer_recursive)),
+            *(Recounted(rule, gains=False, before=True) for rule in counted_no_more),
+        ]
 
 
 # ── rules with aggregates, by groups ─────────────────────────────────────────────────────────────────────────────

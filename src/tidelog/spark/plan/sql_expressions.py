@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from tidelog.errors import TidelogError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR
+from tidelog.program.text_functions import BUILT_IN
 from tidelog.spark.data.dictionary import VALUE_TYPE, Fields, fields_of, value_of
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal
 
@@ -213,8 +214,6 @@ def comparison(operator: str, left: str, right: str) -> str:
 
 def foreign_call(name: str, arguments: list[str], functions: Functions) -> Column:
     """A function that is no plain arithmetic, called in Python for each row."""
-    from tidelog.engine.function_calls import BUILT_IN
-
     function = functions.get(name, BUILT_IN.get(name))
     if function is None:
         raise TidelogError(f"the function `{name}` is not registered; register it with register({name!r}, function)")

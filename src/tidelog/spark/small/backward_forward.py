@@ -14,8 +14,7 @@ from tidelog.program.plan import HEAD
 from tidelog.spark.data.term_lookup import Fact, Ids
 from tidelog.spark.small.matching import facts_of
 from tidelog.spark.small.pending_facts import Choose, InMemory, PendingFacts, by_predicate
-from tidelog.spark.small.touched_facts import Touched
-from tidelog.spark.small.touched_groups import Groups
+from tidelog.spark.small.touched_facts import Groups, Touched
 
 Bodies = dict[Fact, list[frozenset[Fact]]]
 """For each fact the instances that derive it: of each, the facts of its body that need a proof themselves."""

@@ -19,8 +19,7 @@ from tidelog.spark.plan.rule_changes import Roles, RuleChanges
 from tidelog.spark.small.backward_forward import Proofs
 from tidelog.spark.small.matching import Facts, facts_of
 from tidelog.spark.small.pending_facts import Choose, InMemory, PendingFacts, View, by_predicate
-from tidelog.spark.small.touched_facts import Row, Touched
-from tidelog.spark.small.touched_groups import Groups
+from tidelog.spark.small.touched_facts import Groups, Row, Touched
 
 
 class ComponentUpdate:
@@ -100,12 +99,8 @@ class ComponentUpdate:
         for rule in self._roles.counted:
             gained.subtract(self._from_below(rule, created=False))
             gained.update(self._from_below(rule, created=True))
-        for rule in self._roles.counted_no_more:
-            gained.subtract(self._whole(rule, before=True))
-        for rule in self._roles.counted_from_now_on:
-            gained.update(self._whole(rule, before=True))
-        for rule in self._roles.counted_anew:
-            gained.update(self._whole(rule, before=False))
+        for rule, gains, before in self._roles.recounted:
+            (gained.update if gains else gained.subtract)(self._whole(rule, before))
         return gained
 
     def _delete(self, touched: Touched) -> None:

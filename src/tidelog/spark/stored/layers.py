@@ -11,10 +11,9 @@ Every row also carries the number of its predicate, `q`, so that one scan reads 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import product
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -139,18 +138,23 @@ def _covered(below: DataFrame, above: DataFrame, width: int) -> DataFrame:
 class RowCounts:
     """How many rows of each predicate fit each test, counted when `rows` are written."""
 
-    def __init__(self, rows: DataFrame, numbers: Mapping[str, int], tests: Iterable[str] = ("true",)) -> None:
+    def __init__(self, rows: DataFrame, numbers: Mapping[str, int], tests: Sequence[str] = ("true",)) -> None:
         self._observation = Observation()
-        self._aliases = {key: f"n{place}" for place, key in enumerate(product(numbers, tests))}
+        self._numbers = numbers
+        self._tests = tests
         counts = [
-            F.count_if(F.expr(f"p = {numbers[name]} AND ({test})")).alias(alias)
-            for (name, test), alias in self._aliases.items()
+            F.count_if(F.expr(f"p = {number} AND ({test})")).alias(f"n{number}_{place}")
+            for number in numbers.values()
+            for place, test in enumerate(tests)
         ]
         self.rows = rows.observe(self._observation, *counts)
 
-    def get(self) -> dict[tuple[str, str], int]:
+    def get(self) -> dict[str, dict[str, int]]:
         """The counts by predicate and test."""
-        return {key: observed(self._observation, alias) for key, alias in self._aliases.items()}
+        return {
+            name: {test: observed(self._observation, f"n{number}_{place}") for place, test in enumerate(self._tests)}
+            for name, number in self._numbers.items()
+        }
 
 
 def write_rows(rows: DataFrame, stored: Mapping[str, Stored], root: Path, path: Path) -> dict[str, Layer]:
@@ -160,4 +164,5 @@ def write_rows(rows: DataFrame, stored: Mapping[str, Stored], root: Path, path: 
     counts = RowCounts(laid_out, {name: found.number for name, found in stored.items()})
     counts.rows.write.partitionBy("p").parquet(str(path))
     place = path.relative_to(root)
-    return {name: Layer(f"{place}/p={stored[name].number}", rows) for (name, _), rows in counts.get().items() if rows}
+    layers = {name: Layer(f"{place}/p={stored[name].number}", found["true"]) for name, found in counts.get().items()}
+    return {name: layer for name, layer in layers.items() if layer.rows}

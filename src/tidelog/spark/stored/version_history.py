@@ -9,15 +9,15 @@ commits with it, so that the version and, say, the number of a batch are committ
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tidelog.errors import StorageError
 from tidelog.spark.stored.layers import Layer, Stored
+from tidelog.storage.durable_files import replace_file
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
@@ -94,10 +94,10 @@ class History:
 
     def commit(self, version: Version) -> None:
         """Make a version the current one, in one step."""
-        text = json.dumps({"format": _FORMAT, **asdict(version)}, ensure_ascii=False)
+        text = json.dumps({"format": _FORMAT, **asdict(version)}, ensure_ascii=False).encode()
         (self.folder / "versions").mkdir(exist_ok=True)
-        _replace(self._manifest(version.number), text)
-        _replace(self.folder / MANIFEST, text)
+        replace_file(self._manifest(version.number), text)
+        replace_file(self.folder / MANIFEST, text)
 
     def vacuum(self, keep: int) -> list[int]:
         """Remove all versions but the newest ones, and the files that only they needed; returns their numbers."""
@@ -145,23 +145,3 @@ def _version(found: dict[str, Any]) -> Version:
 def _stored(entry: dict[str, Any]) -> Stored:
     base, layers = entry.pop("base"), entry.pop("layers")
     return Stored(**entry, base=Layer(**base) if base else None, layers=tuple(Layer(**layer) for layer in layers))
-
-
-def _replace(path: Path, text: str) -> None:
-    """Replace a file by one rename, once the text is on the disk."""
-    unfinished = path.with_name(f".{path.name}-{os.getpid()}")
-    with unfinished.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def relative(paths: Iterable[str], folder: Path) -> tuple[str, ...]:
-    """Paths relative to a folder."""
-    return tuple(str(Path(path).relative_to(folder)) for path in paths)

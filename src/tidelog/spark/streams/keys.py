@@ -17,7 +17,7 @@ from tidelog.formats.jsonl import value_to_json
 from tidelog.formats.updates import Facts
 from tidelog.language import display_predicate, render, resolve_predicate
 from tidelog.language.checks import check_arities
-from tidelog.language.syntax import Atom, Constant, Program, Rule, Term, body_atoms
+from tidelog.language.syntax import Atom, Program, Rule, Term, body_atoms
 from tidelog.spark.streams.update_records import Operation, operations, update_of
 from tidelog.values import Row
 
@@ -107,8 +107,7 @@ def facts_by_key(program: Program, keys: Keys) -> tuple[Facts, dict[str, Facts]]
     common: Facts = {}
     own: dict[str, Facts] = {}
     for atom in program.facts:
-        row = tuple(term.value for term in atom.arguments if isinstance(term, Constant))
-        key = keys.key(atom.predicate, row)
+        key = keys.key(atom.predicate, atom.row)
         target = common if key is None else own.setdefault(key, {})
-        target.setdefault(atom.predicate, []).append(row)
+        target.setdefault(atom.predicate, []).append(atom.row)
     return common, own

@@ -1,24 +1,16 @@
-"""The assembler: plans as dataclasses become flat 32-bit words that the executor reads.
+"""The assembler: translates plans from dataclasses into flat 32-bit words that the executor reads.
 
-Words are appended, so a plan keeps its offset for as long as the store lives, unless it was only borrowed for a
-question; new rules cost no compilation.
+Words are appended, so a plan keeps its offset until all plans are forgotten, unless it was only borrowed for a query.
+New rules cost no compilation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
 
 from tidelog.joins.expressions import COMPARISONS, OPERATORS
 from tidelog.language.syntax import Atom, Call, Constant, Expression, Term, Variable, variables
 from tidelog.machine import plan_words as P
-from tidelog.machine import registers as M
-from tidelog.machine.growth import grown
-from tidelog.machine.jit import address
 from tidelog.program.normal_form import is_foreign
 from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Side, Start, Step, Take
 
@@ -35,13 +27,13 @@ _ROLES = {
 
 
 def _kinds(closure: bool, stored: int, virtual: int) -> tuple[int, int, int]:
-    """The kinds of a step that probes, follows an index, or scans; they are numbered in that order."""
+    """The kinds of steps that probe, follow an index and scan; they are numbered in that order."""
     first = virtual if closure else stored
     return first, first + 1, first + 2
 
 
 def _distinct_columns(atom: Atom, without: tuple[int, ...] = ()) -> dict[Variable, int] | None:
-    """The column of each variable, where there is nothing else to check: no constants, no variable twice."""
+    """The column of each variable, or None if there is more to check: a constant, or a variable twice."""
     columns: dict[Variable, int] = {}
     for column, term in enumerate(atom.arguments):
         if column in without:
@@ -52,73 +44,8 @@ def _distinct_columns(atom: Atom, without: tuple[int, ...] = ()) -> dict[Variabl
     return columns
 
 
-# Words from which on the plans of rules that went are looked for: a quarter of a megabyte.
-CROWDED_FROM = 1 << 16
-
-
-class Code:
-    """The memory that holds all plans."""
-
-    def __init__(self, machine: npt.NDArray[np.int64]) -> None:
-        self._machine = machine
-        self._words = np.zeros(1024, np.int32)
-        self._used = 1
-        self._limit = CROWDED_FROM
-        self.generation = 0  # another number when all plans have been forgotten
-        self.constants: set[int] = set()  # the terms that plans name
-        machine[M.CODE] = address(self._words)
-
-    @property
-    def size(self) -> int:
-        """The words in use, those of plans that nobody needs any more among them."""
-        return self._used
-
-    @property
-    def crowded(self) -> bool:
-        """Whether so much has been added that it is worth to count what is still needed."""
-        return self._used > self._limit
-
-    def make_room(self, needed: int) -> bool:
-        """If plans of no more than so many words are needed, forget all, to be made again: whether that was done."""
-        self._limit = max(CROWDED_FROM, 4 * needed)
-        if self._used <= self._limit:
-            return False
-        self._used = 1
-        self.generation += 1
-        self.constants.clear()
-        return True
-
-    def append(self, words: list[int]) -> None:
-        """Add words, from `size` on."""
-        start = self._used
-        if start + len(words) > len(self._words):
-            self._words = grown(self._words, max(2 * len(self._words), start + len(words)))
-            self._machine[M.CODE] = address(self._words)
-        self._words[start : start + len(words)] = words
-        self._used += len(words)
-
-    def covered(self, plan: int) -> tuple[int, int] | None:
-        """For a plan that scans a relation of which each fact has a head of its own: the relation of the heads, and the
-        one that is scanned.
-        """
-        short = int(self._words[plan + P.SHORT])
-        if short == 0 or not self._words[short + P.SHORT_COVERS]:
-            return None
-        return int(self._words[plan + P.HEAD_RELATION]), int(self._words[short + P.SHORT_SCANNED])
-
-    @contextmanager
-    def borrowed(self) -> Iterator[None]:
-        """Plans that are made within serve only there: their memory is used again."""
-        before, constants = self._used, self.constants
-        self.constants = set()
-        try:
-            yield
-        finally:
-            self._used, self.constants = before, constants
-
-
 class Assembler:
-    """Translates one plan. `head` are the terms to deliver for each match, into relation `target`."""
+    """Translates one plan. `head` are the terms that each match yields, into relation `target`."""
 
     def __init__(self, store: Store, plan: Plan, target: int, head: tuple[Term, ...], rule_number: int) -> None:
         self._store = store
@@ -137,19 +64,19 @@ class Assembler:
         count = len(self._slots)
         short = self._short_form()
         header = [len(offsets), count, self._target, head, self._rule_number, len(self._head), short]
-        self._store.ensure_frame(8 * (P.FRAME_VARIABLES + count + 2 * len(offsets)))
+        self._store.arrays.ensure_frame(8 * (P.FRAME_VARIABLES + count + 2 * len(offsets)))
         offset = self._put(header + offsets)
         self._store.code.append(self._words)
         return offset
 
     def _put(self, words: list[int]) -> int:
-        """Let words be part of the plan; their offset in the code."""
+        """Add words to the plan; their offset in the code."""
         offset = self._first + len(self._words)
         self._words += words
         return offset
 
     def _short_form(self) -> int:
-        """The offset of the plan's short form, or 0 where it has none."""
+        """The offset of the plan's short form, or 0 if it has none."""
         if self._plan.pivot.start not in (Start.POSITIVE, Start.ALL) or not 1 <= len(self._plan.steps) <= 3:
             return 0
         first, *others = self._plan.steps
@@ -174,7 +101,7 @@ class Assembler:
         return self._put(words)
 
     def _taken_or_scanned(self, step: Step) -> dict[Variable, int] | None:
-        """The columns of the variables of a first step that takes every fact as it is, pivots or a whole relation."""
+        """The columns of the variables of a first step that takes all pivots, or all facts of a relation."""
         if isinstance(step, Match) and not step.bound and not self._store.is_closure(step.atom.predicate):
             return _distinct_columns(step.atom)
         return _distinct_columns(step.atom) if isinstance(step, Take) else None
@@ -212,7 +139,7 @@ class Assembler:
         return -1 - self._constant(term)
 
     def _constant(self, constant: Constant) -> int:
-        with self._store.alone():
+        with self._store.hooks.using_terms():
             term = self._store.terms.encode(constant.value)
         self._store.code.constants.add(term)
         return term
@@ -255,7 +182,7 @@ class Assembler:
     ) -> list[int]:
         relation = self._store.relation(atom.predicate, atom.arity)
         if len(bound) == atom.arity:
-            relation.serve_probes()
+            relation.table.serve_probes()
         keys = [self._source(atom.arguments[column]) for column in bound]
         outputs: list[int] = []
         checks: list[int] = []
@@ -268,7 +195,7 @@ class Assembler:
                 if binds:
                     outputs += [column, self._slot(term)]
             else:
-                # A variable of a negated atom alone has no slot: its columns are compared with each other.
+                # A variable that occurs only in a negated atom has no slot: its columns are compared.
                 checks += [column, self._slot(term) if binds else first[term]]
         probe, indexed, scan = kinds
         index = 0
@@ -295,7 +222,7 @@ class Assembler:
         return [P.STEP_CALL, memo.number, index.number, len(sources), target, *sources]
 
     def _expression(self, expression: Expression) -> int:
-        self._store.ensure_scratch(len(variables(expression)) + 8)
+        self._store.arrays.ensure_scratch(len(variables(expression)) + 8)
         return self._put([*self._postfix(expression), P.E_END, 0])
 
     def _postfix(self, expression: Expression) -> list[int]:

@@ -1,4 +1,4 @@
-"""The maintenance algorithms by name. The algorithms need Numba, and `tidelog --help` wants their names at once."""
+"""The names of the maintenance algorithms, apart from them so that `tidelog --help` can list them without Numba."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Maintenance(StrEnum):
-    """What `maintenance` of a knowledge base can be."""
+    """The values of the option `maintenance`."""
 
     AUTO = "auto"
     RECOMPUTE = "recompute"

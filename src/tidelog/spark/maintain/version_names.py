@@ -1,25 +1,25 @@
-"""The names that the facts of a version have: for prefixes that are declared after names with them have come in."""
+"""The names that a version uses, for the check of prefixes that are declared late."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tidelog.api.prefixes import Held, name_of
+from tidelog.program.catalogue import NamesInUse, name_of
 from tidelog.program.graph import RuleGraph
 from tidelog.spark.data.term_lookup import values_that_name
-from tidelog.spark.stored.keyed_files import Columns, Files, TooMuch
+from tidelog.spark.stored.keyed_files import ColumnCache, Files, TooManyFacts
 from tidelog.spark.stored.version_history import Version
 
-# A name that so many facts have is in use, whether or not some of them were deleted since.
+# A name that so many facts have counts as in use, even if some of them have been deleted since.
 _MANY = 1_000_000
 
 
-def held_by_version(root: Path, version: Version, graph: RuleGraph, columns: Columns) -> Held:
-    """What a materialisation holds."""
+def names_in_version(root: Path, version: Version, graph: RuleGraph, columns: ColumnCache) -> NamesInUse:
+    """The names that a version of a materialisation uses."""
 
     def names_in_facts(start: str) -> Iterator[str]:
-        """The dictionary forgets no constant that ever was, so facts are looked at as well."""
+        """The dictionary never forgets a constant, so facts are looked at as well."""
         candidates = values_that_name([str(root / part) for part in version.terms], start)
         names = {id_: name_of(value) for id_, value in candidates.items()}
         if names:
@@ -29,12 +29,12 @@ def held_by_version(root: Path, version: Version, graph: RuleGraph, columns: Col
                     yield from (names[id_] for id_ in _used(files, name, column, names))
 
     with_facts = (name for name, stored in version.stored.items() if stored.facts)
-    return Held((*graph.predicates, *with_facts), graph.rules.values(), names_in_facts)
+    return NamesInUse((*graph.predicates, *with_facts), graph.rules.values(), names_in_facts)
 
 
 def _used(files: Files, name: str, column: int, ids: Iterable[int]) -> set[int]:
-    """Those ids that facts of a predicate have in a column."""
+    """The ids among these that facts of a predicate have in a column."""
     try:
         return {fact[column] for fact in files.matching(name, (column,), {(id_,) for id_ in ids})}
-    except TooMuch:
+    except TooManyFacts:
         return set(ids)

@@ -1,0 +1,109 @@
+"""The terminal: output that fails ends in one message, not in a traceback; closed streams do no harm; and progress is
+shown on standard error, where that is a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TextIO, cast
+
+
+class OutputError(Exception):
+    """Standard output cannot be written to. Not a `TidelogError`, because those do not end the shell, and this does."""
+
+
+def open_closed_streams() -> None:
+    """Open the standard streams that are closed: output goes nowhere, and reading fails.
+
+    Otherwise the next file to be opened would get the descriptor of the stream.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), mode, encoding="utf-8"))
+
+
+@contextmanager
+def checked_output() -> Iterator[None]:
+    """Raise `OutputError` where standard output fails; a reader that left early is still a `BrokenPipeError`."""
+    file = sys.stdout
+    with redirect_stdout(cast(TextIO, _CheckedOutput(file))):
+        try:
+            yield
+            sys.stdout.flush()
+        finally:
+            _drop_unwritable(file)
+
+
+def _drop_unwritable(file: TextIO) -> None:
+    """Discard what could not be written, so that the interpreter does not complain when it flushes at exit."""
+    try:
+        file.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+
+
+class _CheckedOutput:
+    """A text file whose failures are raised as `OutputError`."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        with _failures():
+            return self._file.write(text)
+
+    def flush(self) -> None:
+        with _failures():
+            self._file.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write to standard output: {error.strerror or error}; write elsewhere") from None
+    except UnicodeEncodeError as error:
+        missing = error.object[error.start]
+        raise OutputError(
+            f"cannot write {missing!a} to standard output, whose encoding is {error.encoding}; "
+            "set PYTHONIOENCODING=utf-8"
+        ) from None
+
+
+# ── progress ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def reading(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar for reading a file or folder of so many bytes; yields the function to call with bytes read."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"reading {what}", total=total_bytes)
+        yield lambda count: progress.update(task, advance=count)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A sign of life during work of unknown length."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield

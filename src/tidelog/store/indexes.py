@@ -1,0 +1,163 @@
+"""The indexes of a relation: the facts by the values of some of their columns, in chains through the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidelog.machine import array_memory as rooms
+from tidelog.machine import index_fields as X
+from tidelog.machine import relation_fields as R
+from tidelog.machine.growth import pieces
+from tidelog.machine.jit import address
+from tidelog.store.relation_kernels import rebuild_index
+from tidelog.store.relation_parts import Cells, Row
+
+if TYPE_CHECKING:
+    from tidelog.store.relation import Relation
+
+# The product of a hash with the slots of an index must fit 64 bits. These are enough for the facts of any relation.
+MOST_SLOTS = 1 << 31
+
+MAXIMUM_LOAD = 0.75
+
+
+_NO_SLOTS: Cells = np.empty(0, np.int32)
+
+
+class Index:
+    """The facts of a relation by the values of some of its columns. `fields` is its row in the index table."""
+
+    def __init__(self, number: int, columns: tuple[int, ...], fields: Row) -> None:
+        self.number = number
+        self.columns = columns
+        self.fields = fields
+        self._column_array = np.array(columns, np.int32)
+        self.slots = np.full(8, R.EMPTY, np.int32)
+        fields[X.COLUMN_COUNT] = len(columns)
+        fields[X.COLUMNS] = address(self._column_array)
+
+    def publish(self) -> None:
+        self.fields[X.SLOTS] = address(self.slots)
+        self.fields[X.SLOT_COUNT] = len(self.slots)
+
+    def replace(self, slots: Cells) -> None:
+        """Use other slots."""
+        self.slots = slots
+        self.publish()
+
+    def give_back(self) -> int:
+        """Give the memory back: the index is not used any more. Its number, for another one."""
+        self.slots = _NO_SLOTS
+        return self.number
+
+    @property
+    def distinct(self) -> int:
+        """How many keys there are, those of dead facts included."""
+        return int(self.fields[X.USED])
+
+
+class Indexes:
+    """All indexes of one relation. The links of each are a column of the records."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+        self._all: list[Index] = []
+        self._numbers: Row = np.zeros(2, np.int64)
+
+    def __iter__(self) -> Iterator[Index]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(index.slots.nbytes for index in self._all)
+
+    def find(self, columns: tuple[int, ...]) -> Index | None:
+        return next((index for index in self._all if index.columns == columns), None)
+
+    def publish(self) -> None:
+        relation = self._relation
+        if len(self._numbers) < len(self._all):
+            self._numbers = np.zeros(2 * len(self._all), np.int64)
+        relation.fields[R.INDEXES] = address(self._numbers)
+        relation.fields[R.INDEX_COUNT] = len(self._all)
+        for position, index in enumerate(self._all):
+            self._numbers[position] = index.number
+            index.fields[X.RELATION] = relation.number
+            index.fields[X.LINK] = 4 * (relation.first_link_column + position)
+            index.publish()
+
+    def add(self, index: Index) -> None:
+        """Build an index, for which the records have room already."""
+        self._all.append(index)
+        try:
+            self.publish()
+            self._build(index)
+        except BaseException:
+            # Half an index would be worse than none; its links are the last cells of the records.
+            self._all.pop()
+            self.publish()
+            raise
+
+    def _build(self, index: Index) -> None:
+        # The number of distinct keys is not known before: build, and grow if the table turns out too small.
+        while not self._chain(index):
+            index.replace(self.empty_slots(2 * len(index.slots)))
+
+    def _chain(self, index: Index) -> bool:
+        """Chain every record into an empty index; whether its table is large enough."""
+        store = self._relation.store
+        ranges = pieces(self._relation.count, store.hooks.between_pieces)
+        return all(rebuild_index(store.machine, index.number, *piece) >= 0 for piece in ranges)
+
+    def empty_slots(self, count: int) -> Cells:
+        return rooms.full(min(count, MOST_SLOTS), R.EMPTY, np.int32, self._relation.store.spare)
+
+    def has_room(self, more: int) -> bool:
+        """Whether `more` keys fit into every index."""
+        return all(index.distinct + more <= MAXIMUM_LOAD * len(index.slots) for index in self._all)
+
+    def reserve(self, more: int) -> None:
+        """Make room for `more` keys in every index."""
+        for index in self._all:
+            if index.distinct + more > MAXIMUM_LOAD * len(index.slots):
+                index.replace(self.empty_slots(max(2 * len(index.slots), int(1.5 * (index.distinct + more)))))
+                self._chain(index)
+
+    def slots_for(self, facts: int) -> list[Cells]:
+        """Empty slots for each index, if there are so many facts."""
+        return [self.empty_slots(2 * max(4, min(index.distinct, facts))) for index in self._all]
+
+    def rebuild(self, slots: list[Cells]) -> None:
+        """Chain every record into other slots, which are empty."""
+        for index, empty in zip(self._all, slots, strict=True):
+            index.replace(empty)
+            self._build(index)
+
+    def chain_again(self) -> None:
+        """Chain every record anew: some are gone. Needs no memory."""
+        for index in self._all:
+            index.slots.fill(R.EMPTY)
+            self._chain(index)
+
+    def clear(self) -> None:
+        for index in self._all:
+            index.slots.fill(R.EMPTY)
+            index.fields[X.USED] = 0
+
+    def take_out(self) -> tuple[tuple[Index, Cells, int], ...]:
+        """Every index with its slots and the number of its keys."""
+        return tuple((index, index.slots, index.distinct) for index in self._all)
+
+    def put_back(self, taken: tuple[tuple[Index, Cells, int], ...]) -> None:
+        """Let these be the indexes, with these slots and keys."""
+        self._all = [index for index, _, _ in taken]
+        for index, slots, distinct in taken:
+            index.slots = slots
+            index.fields[X.USED] = distinct
+        self.publish()
