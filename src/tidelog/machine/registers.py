@@ -98,15 +98,13 @@ MARKING = _cell()  # the flags that a fact must have to mark the heads it derive
 PASSING = _cell()  # the flags of a fact that passes marks on somewhere; see `relation_fields.MARKS`
 SAVED = _cell()  # instances that spread a deletion to a head with one of the flags in KNOWN
 KNOWN = _cell()
-RETURNING = _cell()  # 1: facts come back with the next update, and overdeleted instances that will hold again are kept
-RESTORED = _cell()  # instances that lead to a fact that was brought back
 
 # --- work lists: address, count and capacity of each, see `work_lists` ------------------------------------------------
 LIST_REGISTERS = 3
-LISTS = _cells(7 * LIST_REGISTERS)
+LISTS = _cells(6 * LIST_REGISTERS)
 
 # --- where a paused kernel goes on: all of these are zero when it begins ----------------------------------------------
-STATE = Register(LISTS + 7 * LIST_REGISTERS)
+STATE = Register(LISTS + 6 * LIST_REGISTERS)
 
 # Propagation.
 AT_PHASE = _cell()  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans

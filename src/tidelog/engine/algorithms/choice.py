@@ -44,11 +44,6 @@ class Algorithm:
     def counters(self, node: Node) -> Counters:
         return self.choice(node).counters
 
-    @property
-    def overdeletes(self) -> bool:
-        """Whether it deletes more than goes, so that knowing what comes back helps."""
-        return self.recursive.marks == ALL_MARKS
-
     def starts_afresh(self, transaction: Transaction, node: Node, rules: RuleChange) -> bool:
         """Whether rules go that gave more derivations than those that stay: the component is then materialised again.
 

@@ -54,7 +54,6 @@ class Marking:
         self._lists = transaction.store.lists
         self._streams = streams
         self._begun = False
-        self._positive = False
         self._coming: set[str] = set()
         self._deletions: Rows = {}
         self._additions: Rows = {}
@@ -70,9 +69,9 @@ class Marking:
         self._lists.clear(L.MARKED)
         self._lists.clear(L.MARKED_PLACES)
 
-    def begin(self, coming: set[str], positive: bool) -> None:
-        """Facts may be marked in this update, also positively; it adds explicit ones of these predicates."""
-        self._begun, self._coming, self._positive = True, coming, positive
+    def begin(self, coming: set[str]) -> None:
+        """Facts may be marked in this update; it adds explicit ones of these predicates."""
+        self._begun, self._coming = True, coming
 
     # --- the next update ---
 
@@ -87,8 +86,6 @@ class Marking:
         for predicate in deletions:
             if predicate not in self._coming:
                 self._mark(predicate, relation_of(predicate))
-        if self._positive:
-            self._transaction.returning.look(additions, relation_of)
 
     def came(self, predicate: str, relation: Relation, count: int) -> None:
         """So many explicit facts of a predicate have come."""
@@ -122,16 +119,14 @@ class Marking:
         machine[M.MARKING] = care if self._incoming < WORTH_WHILE * self._lists.count(L.MARKED) else 0
         if care:
             machine[M.PASSING] = care
-        if self._positive:
-            self._transaction.returning.pass_on(care == ALL_MARKS)
 
     # --- the current update ---
 
     def went(self, node: Node, rows: Rows, marked: Rows, copies: CopyTable) -> None:
         """The explicit facts in `rows` went. If the same facts were marked before, and nothing else can have gone, the
-        heads of rules that copy them are expected already, and need not be derived. Not so with positive marks.
+        heads of rules that copy them are expected already, and need not be derived.
         """
-        if not marked or node.rules or self._positive:
+        if not marked or node.rules:
             return
         predicate = node.predicates[0]  # the only one, since there is no rule
         gone = rows.get(predicate)

@@ -75,8 +75,6 @@ def insert_head(m, relation, row, fact, counter):
         touch(m, relation, row, fact)
         flags = load_i32(place)
         move_counter(row, fact, counter, 1)
-    elif flags & F.RESTORED:
-        m[M.RESTORED] += 1
     if not flags & (F.IN | F.PENDING):
         touch(m, relation, row, fact)
         store_i32(place, load_i32(place) | F.PENDING)

@@ -13,12 +13,10 @@ its budget is spent, and goes on at the next call.
 from __future__ import annotations
 
 from tidelog.engine.marking.mark_kernels import first_marked_step, note_marked, uses_marked
-from tidelog.engine.marking.positive_marks import note_return
 from tidelog.engine.propagation.batches import begin_batch, end_batch, keeps_batches, sort_batch, waiting
 from tidelog.engine.propagation.derived_heads import (
     INSERT,
     LOSE,
-    OVERDELETE,
     absorb,
     end_plan,
     known_pairs,
@@ -48,8 +46,7 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     short = plan_word(m, plan, P.SHORT)
     marked_step = first_marked_step(m, plan) if action == INSERT and m[M.MARKING] != 0 else -1
     marking = m[M.MARKING] if marked_step >= 0 else 0
-    returning = action == OVERDELETE and m[M.RETURNING] != 0
-    if short != 0 and not seen and not returning:
+    if short != 0 and not seen:
         return run_short_plan(m, action, plan, m[M.CODE] + 4 * short, pivots, count, counter, pivot_row, marking)
     target = head_relation(m, plan)
     target_row = relation_row(m, target)
@@ -82,12 +79,10 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
             write_head(m, frame, head)
             if marking != 0 and uses_marked(m, frame, marking, marked_step):
                 note_marked(m, buffered, buffered + 1)
-            if returning:
-                note_return(m, frame, head)
             work += 1
             if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
                 buffered += 1
-            if marking == 0 and not returning:
+            if marking == 0:
                 matches, buffered = drain_last(m, frame, m[M.HEADS], room, buffered, known_heads)
                 work += matches
             if action == LOSE:
