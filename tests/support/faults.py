@@ -49,7 +49,7 @@ PHASES = [(Runner, "run"), (Transaction, "collect"), (Runner, "check_limits"), (
 
 # What only happens when arrays are moved, committed or put back cannot fail by itself: it allocates nothing.
 _NEVER_FAIL = {
-    *("commit_log", "commit_relation", "roll_back_log", "roll_back_relation", "forget_marks", "take_returns"),
+    *("commit_log", "commit_relation", "roll_back_log", "roll_back_relation", "forget_marks"),
     *("move_table", "rebuild_table", "rebuild_index", "rebuild_term_slots", "hash_terms"),
 }
 _ALLOCATING = ("zeros", "empty", "full", "resize")

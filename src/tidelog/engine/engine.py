@@ -122,7 +122,7 @@ class Engine:
         try:
             with transaction.window:
                 self._walk(transaction, request, rules)
-                kept = self._marks.finish(transaction)
+                self._marks.finish(transaction)
                 outcome = self._outcome(transaction)
             if before_commit is not None:
                 before_commit(outcome)
@@ -136,7 +136,7 @@ class Engine:
                 raise BrokenError(BROKEN) from problem
             self._tidy(self.store.relations)
             raise
-        self._marks.keep(transaction, kept)
+        self._marks.keep(transaction)
         with transaction.window:
             self._commit(transaction, rules)
             self._tidy(map(self.nodes.relation, transaction.deltas))
@@ -192,12 +192,11 @@ class Engine:
             self.functions,
             self.rule_text,
             self.observer,
-            self._marks.take_kept(),
             began,
         )
         transaction.begin()
         if self.observer is not None and not rules and self._marks.can_spread():
-            transaction.marking.begin(set(request.add), self.maintenance.algorithm.overdeletes)
+            transaction.marking.begin(set(request.add))
         self.store.begin_relations()
         return transaction
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from tidelog.engine.algorithms.policy import Counters
 from tidelog.engine.compiled import CompiledRule, Node
-from tidelog.engine.deltas import Delta, Explicit, RuleChange
+from tidelog.engine.deltas import Delta, RuleChange
 from tidelog.engine.marking.marking import Marking
-from tidelog.engine.propagation.batches import TOP_RANK, queue_facts, queues_to_list, seed
+from tidelog.engine.propagation.batches import TOP_RANK, queues_to_list, seed
 from tidelog.engine.propagation.derived_heads import COUNT_UP, INSERT, OVERDELETE
 from tidelog.engine.propagation.match_sets import Sets
 from tidelog.engine.propagation.propagate import JOB_FIELDS, run_jobs, run_rounds
@@ -113,13 +113,6 @@ class Jobs:
             self._undo.reserve(len(facts))
             relation.queues.reserve(len(facts))
             seed(self._machine, action, relation.number, address(np.ascontiguousarray(facts)), len(facts), protect)
-
-    def queue_for_settling(self, relation: Relation, explicit: Explicit) -> None:
-        """Let the facts that came into E or left it be checked again."""
-        for facts in (explicit.deleted[relation.number], explicit.added[relation.number]):
-            if len(facts):
-                relation.queues.reserve(len(facts))
-                queue_facts(self._machine, relation.number, address(np.ascontiguousarray(facts)), len(facts))
 
     # --- collecting ---------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidelog.engine.algorithms.choice import Algorithm
+from tidelog.engine.algorithms.counting import recount
 from tidelog.engine.algorithms.policy import CountedRules, Counters
 from tidelog.engine.algorithms.recomputation import recompute
-from tidelog.engine.algorithms.recounting import recount
 from tidelog.engine.compiled import AUXILIARY, CompiledRule, Node
 from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.explicit import follow_explicit

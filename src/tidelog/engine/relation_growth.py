@@ -17,13 +17,10 @@ from tidelog.store.store import Store
 class RelationGrowth:
     """The relations that an update makes room in."""
 
-    def __init__(self, store: Store, observed: bool = False, uses_bits: bool = True) -> None:
-        """An observer may look for any fact. Bits leave out what is known, so an update that counts instances which
-        lead to known facts does not use them.
-        """
+    def __init__(self, store: Store, observed: bool = False) -> None:
+        """An observer may look for any fact."""
         self._store = store
         self._observed = observed
-        self._uses_bits = uses_bits
         self._dense: set[Relation] = set()
         self._postponed: set[Relation] = set()
         self._enlarged: set[Relation] = set()  # those that were full once already
@@ -70,10 +67,9 @@ class RelationGrowth:
 
     def expect_many(self, relation: Relation) -> None:
         """Many facts are about to come into a relation: if it is dense, it keeps bits."""
-        if self._uses_bits:
-            # First: whatever fails on the way, the bits are forgotten.
-            self._dense.add(relation)
-            relation.bits.keep()
+        # First: whatever fails on the way, the bits are forgotten.
+        self._dense.add(relation)
+        relation.bits.keep()
 
     def expect_long_work(self) -> None:
         """Insertion that has used up a budget goes on for long: bits pay for the relation that facts come into now."""

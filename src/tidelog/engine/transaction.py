@@ -12,7 +12,6 @@ from tidelog.engine.compiled import Node
 from tidelog.engine.deltas import Delta
 from tidelog.engine.jobs import Jobs
 from tidelog.engine.marking.marking import Marking
-from tidelog.engine.marking.positive_marks import NO_WORDS, Returning, Words
 from tidelog.engine.observer import CLOSED, Observer, Window
 from tidelog.engine.relation_growth import RelationGrowth
 from tidelog.engine.runner import Functions, Limits, Runner
@@ -35,20 +34,18 @@ class Transaction:
         functions: Functions,
         rule_text: Callable[[int], str],
         observer: Observer | None = None,
-        kept: Words = NO_WORDS,
         began: float | None = None,
     ) -> None:
         self.store = store
         self.machine = store.machine
         self._observer = observer
         self.window: Window = CLOSED if observer is None else observer.window
-        self.growth = RelationGrowth(store, observer is not None, uses_bits=len(kept) == 0)
+        self.growth = RelationGrowth(store, observer is not None)
         budget = None if observer is None else observer.budget
         self.runner = Runner(store, limits, functions, rule_text, self.growth, self.window, budget, began)
         self.lists = store.lists
         self.undo = UndoLog(store)
         self.marking = Marking(self, observer is not None and observer.streams)
-        self.returning = Returning(self, kept)
         self.deltas: dict[str, Delta] = {}
         self.jobs = Jobs(store, self.runner, self.growth, self.undo, self.marking, self.deltas)
         # Predicates of components in which a deletion was expensive for the little that it took with it.
@@ -67,7 +64,6 @@ class Transaction:
         self.runner.begin()
         self.undo.begin()
         self.marking.reset()
-        self.returning.reset()
 
     # --- components ---------------------------------------------------------------------------------------------------
 
@@ -109,7 +105,6 @@ class Transaction:
         self.undo.roll_back()
         self.machine[M.REQUEST_COUNT] = 0
         self.marking.forget()
-        self.returning.forget()
         self.let_go()
 
     def let_go(self) -> None:

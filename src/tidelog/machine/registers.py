@@ -98,15 +98,13 @@ MARKING = _cell()  # the flags that a fact must have to mark the heads it derive
 PASSING = _cell()  # the flags of a fact that passes marks on somewhere; see `relation_fields.MARKS`
 SAVED = _cell()  # instances that spread a deletion to a head with one of the flags in KNOWN
 KNOWN = _cell()
-RETURNING = _cell()  # 1: facts come back with the next update, and overdeleted instances that will hold again are kept
-RESTORED = _cell()  # instances that lead to a fact that was brought back
 
 # --- work lists: address, count and capacity of each, see `work_lists` ------------------------------------------------
 LIST_REGISTERS = 3
-LISTS = _cells(7 * LIST_REGISTERS)
+LISTS = _cells(6 * LIST_REGISTERS)
 
 # --- where a paused kernel goes on: all of these are zero when it begins ----------------------------------------------
-STATE = Register(LISTS + 7 * LIST_REGISTERS)
+STATE = Register(LISTS + 6 * LIST_REGISTERS)
 
 # Propagation.
 AT_PHASE = _cell()  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans
@@ -134,27 +132,27 @@ PROOF_END = _cell()
 PROOF_JOINING = _cell()
 PROOF_MARKED = _cell()  # the first step of the current plan that may match a marked fact, or -1
 
-# Deletion by ranks: facts that look for a derivation.
-LOOK_STAGE = _cell()
-LOOK_RELATION = _cell()
-LOOK_PIVOT = _cell()
-LOOK_PLAN = _cell()
+# The search for a derivation of one fact.
+LOOK_PLAN = _cell()  # 1 + the position of its plan; 0 before it begins
 LOOK_JOINING = _cell()
-LOOK_KEPT = _cell()  # how many of the queue have looked and have none
+
+# Deletion by ranks.
+RANKS_STAGE = _cell()
+RANKS_RELATION = _cell()  # the position of the relation whose facts look
+RANKS_FACT = _cell()  # the position in its queue
+RANKS_KEPT = _cell()  # how many facts of the queue have looked and found no derivation
 
 # Rederivation.
-REDERIVE_FACT = _cell()
-REDERIVE_PLAN = _cell()
-REDERIVE_JOINING = _cell()
+REDERIVE_FACT = _cell()  # the position in D
 
 # Matches as rows.
 ROWS_PIVOT = _cell()
 ROWS_JOINING = _cell()
-ROWS_ROWS = _cell()  # that were written
+ROWS_WRITTEN = _cell()
 
 # Marks through rules that copy.
-COPY_MARK = _cell()
-COPY_COPY = _cell()
+COPY_FACT = _cell()  # the position among the marked facts
+COPY_PLAN = _cell()  # the next plan for it
 
 SIZE = _cell()
 STATE_END = SIZE

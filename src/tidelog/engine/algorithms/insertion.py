@@ -24,7 +24,6 @@ def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: Rule
             # Facts get no ranks; see `engine.algorithms.ranks`.
             transaction.undo.note_ranked(relation, False)
         transaction.jobs.seed(INSERT, relation, explicit.added[relation.number])
-        transaction.returning.restore(relation)
     jobs = transaction.jobs.from_below(node, rules, deleted=False, counters=counters)
     transaction.jobs.spread(INSERT, CREATED_FROM_BELOW, jobs)
     transaction.jobs.spread(INSERT, HOLDING, transaction.jobs.of_rules(rules.added, False, counters))

@@ -1,4 +1,4 @@
-"""Which derivation counters an algorithm keeps, which rules are counted, and what `auto` knows of their costs."""
+"""Which derivation counters an algorithm keeps, which rules are counted, and what `auto` has learnt about costs."""
 
 from __future__ import annotations  # kernel constants
 
@@ -6,7 +6,7 @@ from collections.abc import ItemsView, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-# Which counter a derivation moves; the numbers are those of `engine.propagation.derived_heads`.
+# Which counter a derivation moves.
 NO_COUNTER = -1
 NON_RECURSIVE = 0
 RECURSIVE = 1
@@ -32,27 +32,27 @@ class Counters(Enum):
 
 
 # All costs are in candidates of materialisation, some 6 ns each; these were measured (docs/algorithms.md).
-# To insert a fact takes as long as to look at so many; less where a relation is known by its bits.
+# Inserting a fact takes as long as looking at so many candidates; less where a relation is known by its bits.
 INSERTION_COST, DENSE_INSERTION_COST = 25, 11
-# How fast old deletions are forgotten: with each new one, and with each that was not even tried.
+# How fast earlier deletions are forgotten: with each new one, and with each that was not even tried.
 REMEMBERED, TRIED_AGAIN = 0.8, 0.95
-# A deletion that was given up is taken to need so many times what it had taken by then, and so many times what it was
-# allowed to.
+# A deletion that was given up counts as so many times what it had taken by then, and at least as so many times what it
+# was allowed to take.
 DISAPPOINTMENT, HOPELESSNESS = 3, 1.5
 
 
 @dataclass(slots=True)
 class Costs:
-    """What it takes to maintain a component, which `auto` learns from."""
+    """What maintaining a component has taken so far, which `auto` learns from."""
 
     # Candidates that materialisation looks at for each fact, as of the last time; a guess before that was seen.
     effort: float = 3.0
     insertion: int = INSERTION_COST
-    # What deletions took of late, and how many facts the component's rules had lost by them; at first as if a few had
-    # been lost for nothing, so that a single dear one does not speak for all.
+    # What recent deletions took, and how many facts the component's rules had lost by them. It begins as if a few had
+    # been lost at no cost, so that a single expensive one does not decide.
     spent: float = 0.0
     lost: float = 5.0
-    # How many facts of the component itself went of late, and how many its rules had lost then.
+    # How many facts of the component itself went recently, and how many its rules had lost.
     went: float = 0.0
     went_for: float = 1.0
 
@@ -64,7 +64,7 @@ class Costs:
         self.insertion = DENSE_INSERTION_COST if dense else INSERTION_COST
 
     def of_deleting(self, lost: int) -> float:
-        """A forecast, where so many facts are lost; nothing before anything was seen."""
+        """A forecast of the cost where so many facts are lost; 0 before anything was seen."""
         return self.spent / self.lost * lost
 
     def learn_deletion(self, lost: int, spent: int) -> None:
@@ -72,7 +72,7 @@ class Costs:
         self.lost = REMEMBERED * self.lost + lost
 
     def learn_failure(self, lost: int, spent: int, patience: int) -> None:
-        """A deletion was given up after so much work, since it would have taken more than it may."""
+        """A deletion was given up after so much work, because it would have taken more than it may."""
         self.learn_deletion(lost, max(DISAPPOINTMENT * spent, int(HOPELESSNESS * patience)))
 
     def of_going(self, lost: int) -> float:
@@ -84,17 +84,17 @@ class Costs:
         self.went_for = REMEMBERED * self.went_for + lost
 
     def forget(self) -> None:
-        """A deletion was not tried: things may have changed since one was."""
+        """A deletion was not tried: things may have changed since the last attempt."""
         self.spent *= TRIED_AGAIN
 
 
 class CountedRules:
-    """The counter that the derivations of each rule stand in: changed by the update in work, put back if it fails."""
+    """In which counter the derivations of each rule are counted: changed by an update, put back if it fails."""
 
     def __init__(self, counters: Iterable[tuple[int, int]] = ()) -> None:
         self._counters = dict(counters)
         self._before: dict[int, int | None] = {}
-        self.version = 0  # another number whenever something is counted otherwise
+        self.version = 0  # changes whenever a rule is counted differently
 
     def get(self, rule: int) -> int | None:
         """The counter; None where the rule is not counted."""
@@ -104,7 +104,7 @@ class CountedRules:
         return self._counters.items()
 
     def count(self, rule: int, counter: int) -> None:
-        """From now on the derivations of a rule stand in this counter."""
+        """From now on the derivations of a rule are counted here."""
         if self._counters.get(rule) != counter:
             self._before.setdefault(rule, self._counters.get(rule))
             self._counters[rule] = counter

@@ -1,7 +1,7 @@
-"""The part of marking that kernels do: whether a rule instance uses a marked fact, and marking its head.
+"""The kernels of marking: whether a rule instance uses a marked fact, marking its head, and what the next update gets.
 
 Heads are buffered before they are looked up, so marked heads are first noted by their places in the buffer. A relation
-knows how many of its facts pass marks on (`R.MARKS`): a plan over relations without any costs nothing.
+knows how many of its facts pass marks on (`R.MARKS`), so a plan over relations without any costs nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of
-from tidelog.machine.fact_kernels import enqueue, field, find, flags_at, relation_row, touch
-from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
+from tidelog.machine.fact_kernels import enqueue, field, find, flags_at, relation_row, set_field, touch
+from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32
 from tidelog.machine.status import DONE, FULL
 
 # --- in rule instances ------------------------------------------------------------------------------------------------
@@ -71,9 +71,9 @@ def mark_fact(m, relation, fact):
     flags = load_i32(place)
     if not flags & F.MARKED:
         store_i32(place, flags | F.MARKED)
-        L.push(m, L.MARKED, (relation << 32) | fact)
+        L.push(m, L.MARKED, L.entry_of(relation, fact))
         if (flags | F.MARKED) & m[M.PASSING] == m[M.PASSING]:
-            store_i64(row + 8 * R.MARKS, field(row, R.MARKS) + 1)
+            set_field(row, R.MARKS, field(row, R.MARKS) + 1)
 
 
 @inlined
@@ -82,13 +82,6 @@ def noted_places(m, position):
     if position >= L.count(m, L.MARKED_PLACES):
         return -1, -1
     return L.entry(m, L.MARKED_PLACES, position), L.entry(m, L.MARKED_PLACES, position + 1)
-
-
-@inlined
-def mark_head(m, target, row, fact):
-    """Mark a derived fact; most are found several times."""
-    if not load_i32(flags_at(row, fact)) & F.MARKED:
-        mark_fact(m, target, fact)
 
 
 # --- the next update --------------------------------------------------------------------------------------------------
@@ -112,7 +105,7 @@ def mark_explicit(m, relation, rows, count, kept, kept_count):
             mark_fact(m, relation, fact)
     marked += L.count(m, L.MARKED)
     for position in range(kept_count):
-        # Its entry stays in the list and says nothing any more.
+        # Its entry stays in the list, but no longer means anything.
         fact = find(m, relation, kept + width * position)
         if fact >= 0:
             place = flags_at(row, fact)
@@ -131,19 +124,19 @@ def mark_explicit(m, relation, rows, count, kept, kept_count):
 def take_marks(m, expect):
     """Take every mark off. With `expect` the derived facts of I that had one are expected; there is room for them.
 
-    The last ones come first: those are the heads of rules that copy explicit facts, and then what follows from them.
-    In the order of marking, proofs would be looked for in long derivations before the short ones are known to be gone.
+    The last ones come first: the heads of rules that copy explicit facts, and then what follows from them. In the order
+    of marking, the search for proofs would go through long derivations before the short ones are known to be gone.
     """
     kept = 0
     last, row, flags_from, width = -1, 0, 0, 0
     for position in range(L.count(m, L.MARKED) - 1, -1, -1):
         entry = L.entry(m, L.MARKED, position)
-        if entry >> 32 != last:
-            last = entry >> 32
+        if L.relation_of(entry) != last:
+            last = L.relation_of(entry)
             row = relation_row(m, last)
             flags_from, width = flags_at(row, 0), field(row, R.WIDTH)
-            store_i64(row + 8 * R.MARKS, 0)
-        place = flags_from + width * (entry & 0xFFFFFFFF)
+            set_field(row, R.MARKS, 0)
+        place = flags_from + width * L.fact_of(entry)
         flags = load_i32(place)
         store_i32(place, flags & ~F.MARKED)
         if expect and flags & (F.IN | F.EXPLICIT | F.MARKED) == F.IN | F.MARKED:
@@ -162,8 +155,8 @@ def forget_marks(m):
 
 @entry_point
 def seed_expected(m, relation, protect):
-    """Of the expected facts let those of a relation wait for deletion, if they are there and derived; no more is
-    expected in it then. `protect` as for any overdeletion. FULL where the queue or the log may be too short.
+    """Let the expected facts of a relation that are there and derived wait for deletion; nothing more is expected in it
+    then. `protect` as for any overdeletion. FULL where the queue or the log may be too short.
     """
     row = relation_row(m, relation)
     count = L.count(m, L.EXPECTED)
@@ -172,11 +165,11 @@ def seed_expected(m, relation, protect):
     left = 0
     for position in range(count):
         entry = L.entry(m, L.EXPECTED, position)
-        if entry >> 32 != relation:
+        if L.relation_of(entry) != relation:
             L.put(m, L.EXPECTED, left, entry)
             left += 1
             continue
-        fact = entry & 0xFFFFFFFF
+        fact = L.fact_of(entry)
         if fact >= field(row, R.COUNT):
             continue
         place = flags_at(row, fact)

@@ -1,4 +1,4 @@
-"""Matches as rows: for queries, for aggregates, for whoever wants to see instances rather than act on them."""
+"""Matches as rows: for queries and aggregates, which read the instances of rules instead of acting on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def collect_rows(m, plan, pivots, count, rows, capacity):
     width = plan_word(m, plan, P.WIDTH)
     position = m[M.ROWS_PIVOT]
     joining = m[M.ROWS_JOINING]
-    written = m[M.ROWS_ROWS]
+    written = m[M.ROWS_WRITTEN]
     status = DONE
     while position < count:
         if written == capacity:
@@ -49,7 +49,7 @@ def collect_rows(m, plan, pivots, count, rows, capacity):
             break
     m[M.ROWS_PIVOT] = position
     m[M.ROWS_JOINING] = joining
-    m[M.ROWS_ROWS] = written
+    m[M.ROWS_WRITTEN] = written
     return status
 
 
@@ -66,11 +66,11 @@ def matches(
     def step(m: object, *arguments: int) -> int:
         nonlocal rows
         status = collect_rows(m, plan, at, count, address(rows), len(rows))
-        if machine[M.ROWS_ROWS] == most:
+        if machine[M.ROWS_WRITTEN] == most:
             return DONE
-        if machine[M.ROWS_ROWS] == len(rows):
+        if machine[M.ROWS_WRITTEN] == len(rows):
             rows = grown(rows, 2 * len(rows))
         return int(status)
 
     runner.run(step)
-    return rows[: machine[M.ROWS_ROWS]].copy()
+    return rows[: machine[M.ROWS_WRITTEN]].copy()
