@@ -16,8 +16,8 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-
 import tidelog.engine.jobs
+
 import tidelog.facts.encoding
 import tidelog.live.backlog
 import tidelog.live.worker
@@ -28,7 +28,7 @@ from generate import EVERYTHING, soak
 from naive import State, Update, change, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, TidelogError
 from tidelog.engine.engine import Engine
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.transaction.transaction import Transaction
 from tidelog.live.backlog import Batch, Part, Submission
 from tidelog.live.fully_dynamic import Live
 from tidelog.live.intake import Intake

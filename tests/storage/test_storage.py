@@ -26,7 +26,7 @@ from tidelog import IRI, DataError, KnowledgeBase, Literal, StorageError, Storag
 from tidelog.api.persistence import image_of
 from tidelog.closures.closure import Closure
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.runner import Runner
+from tidelog.engine.update.runner import Runner
 from tidelog.errors import BrokenError
 from tidelog.storage.folder_lock import FolderLock
 from tidelog.storage.home import Home

@@ -16,10 +16,10 @@ import pytest
 from naive import Database, Update, database, derivations, materialise, without_empty
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.closures.readable import ReadableClosure
-from tidelog.engine.algorithms.policy import NO_COUNTER
-from tidelog.engine.compiled import AUXILIARY, normal_form
 from tidelog.engine.engine import Engine
 from tidelog.engine.modules.closure_node import ClosureNode
+from tidelog.engine.rules.compiled import AUXILIARY, normal_form
+from tidelog.engine.rules.policy import NO_COUNTER
 from tidelog.facts.results import row_identity
 from tidelog.language.syntax import Aggregate, Constant, body_atoms
 from tidelog.machine import counters as counting

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
 import tidelog.engine.aggregates
-import tidelog.engine.reclaiming
 import tidelog.engine.rows
 import tidelog.engine.runner
+
+import tidelog.engine.reclaiming
 import tidelog.explain.backwards
 import tidelog.live.worker
 import tidelog.machine.growth
@@ -31,7 +31,7 @@ from moments import Onlooker
 from places import BY_HAND
 from soaking import seeds, soak_seconds
 from tidelog.closures import directed
-from tidelog.engine.algorithm_names import MAINTENANCE
+from tidelog.engine.algorithms.names import MAINTENANCE
 from ways import WAYS, Setting
 from ways_elsewhere import Elsewhere
 
