@@ -525,15 +525,15 @@ def test_updates_are_taken_in_while_arrays_grow_and_closures_are_built(monkeypat
     """Growth cannot be left half done, but what comes meanwhile need not wait for its end."""
     monkeypatch.setattr(growth, "PIECE", 4)
     waiting: list[int] = []
-    breathe = Live.breathe
+    between_pieces = Live.between_pieces
 
-    def submit_and_breathe(live: Live) -> None:
+    def submit_between_pieces(live: Live) -> None:
         if not waiting:
             live.submit(add={"edge": [(1000, 0)]})
-        breathe(live)
+        between_pieces(live)
         waiting.append(len(live._incoming))
 
-    monkeypatch.setattr(Live, "breathe", submit_and_breathe)
+    monkeypatch.setattr(Live, "between_pieces", submit_between_pieces)
     for modules in (False, True):
         waiting.clear()
         kb = KnowledgeBase("path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), path(Y, Z).", modules=modules)

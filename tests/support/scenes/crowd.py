@@ -46,7 +46,7 @@ def public_names(kind: type) -> set[str]:
 
 # For the worker and the thread that attends it, and no part of the interface.
 INTERNAL = {
-    *("Live.attend", "Live.breathe", "Live.budget", "Live.held_rows", "Live.streams"),
+    *("Live.observe", "Live.between_pieces", "Live.budget", "Live.held_rows", "Live.streams"),
     "Snapshot.of",
 }
 
