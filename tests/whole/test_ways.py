@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import tidelog.engine.rows
 
 import tidelog.engine.algorithms.aggregates
 import tidelog.engine.reclaiming
+import tidelog.engine.update.rows
 import tidelog.engine.update.runner
 import tidelog.explain.backwards
 import tidelog.live.worker
@@ -44,7 +44,7 @@ TIGHT = [
     (tidelog.explain.backwards, "SEARCHED_PAIRS", 0),
     (tidelog.live.worker, "SLICE", 3),
     (tidelog.engine.algorithms.aggregates, "LEAST_CHANGE", 0),
-    (tidelog.engine.rows, "LAZY_FROM", 2),
+    (tidelog.engine.update.rows, "LAZY_FROM", 2),
     (tidelog.engine.reclaiming, "WORTH_FROM", 1),
     (tidelog.engine.reclaiming, "WORTH_PER_CELL", 0),
     (tidelog.engine.reclaiming, "WORTH_PER_TERM", 0),
