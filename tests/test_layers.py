@@ -47,16 +47,6 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Spark brings the rules to the data by itself: it has the front of the in-memory engine, never its inside.
 HIDDEN_FROM_SPARK = {"machine", "closures", "joins", "store", "engine", "explain"}
 
-# Imports that close a circle within `engine` or `spark`, by the folders at their two ends, and why they are there.
-KNOWN_INSIDE = {
-    ("engine/algorithms", "engine"): "the algorithms use compiled rules, deltas and transactions",
-    ("engine/marking", "engine"): "marking uses compiled rules and transactions",
-    ("engine/marking", "engine/propagation"): "marks are copied along the atoms of short plans",
-    ("engine/modules", "engine"): "closures and cores use compiled rules and transactions",
-    ("engine/propagation", "engine"): "a type hint of a transaction",
-    ("engine/propagation", "engine/algorithms"): "derived heads are counted as the policy says",
-}
-
 
 class Import(NamedTuple):
     """A module that another one imports."""
@@ -144,7 +134,7 @@ def test_subfolders_do_not_import_each_other_in_circles(folder: str) -> None:
     needs: dict[str, set[str]] = {}
     for importer, imported in _imports():
         edge = _inner(importer), _inner(imported)
-        if edge[0] != edge[1] and edge not in KNOWN_INSIDE and _top(importer) == _top(imported) == folder:
+        if edge[0] != edge[1] and _top(importer) == _top(imported) == folder:
             needs.setdefault(edge[0], set()).add(edge[1])
     try:
         TopologicalSorter(needs).prepare()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tidelog.engine.engine
-import tidelog.engine.runner
+import tidelog.engine.update.runner
 import tidelog.store.pair_bits
 import tidelog.store.relation
 import tidelog.store.store
@@ -23,7 +23,8 @@ from generate import EVERYTHING, Features, soak
 from naive import State, Update, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, ParseError, StratificationError, TidelogError
 from tidelog.engine.algorithms.choice import Algorithm
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.live.knowledge import Knowledge
 from tidelog.runtime.knowledge_lock import IN_WORK
 
 Inject = Callable[..., AbstractContextManager[Trigger]]
@@ -148,7 +149,7 @@ def fail_often(kb: KnowledgeBase, update: Update, spread: int) -> None:
         while failed:
             failed = False
             with inject(number), pytest.MonkeyPatch.context() as patch:
-                patch.setattr(KnowledgeBase, "_change", _refuse)
+                patch.setattr(Knowledge, "_change", _refuse)
                 try:
                     kb.update(**update.mapping())  # type: ignore[arg-type]
                 except MemoryError:
@@ -239,7 +240,7 @@ def test_timeouts(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kb = example(maintenance, timeout=1000)
     before = fingerprint(kb)
     clock = iter(range(10**6))
-    for module in (tidelog.engine.engine, tidelog.engine.runner):
+    for module in (tidelog.engine.engine, tidelog.engine.update.runner):
         monkeypatch.setattr(module, "working_time", lambda: 300.0 * next(clock))
     with pytest.raises(LimitError, match="took more than 1000 s"):
         kb.update(**EXAMPLE_UPDATE)
@@ -386,7 +387,7 @@ def test_bits_of_an_update_that_fails_are_forgotten(monkeypatch: pytest.MonkeyPa
     kb = KnowledgeBase(rules, maintenance="recompute", modules=False)
     edges = [(number, number + 1) for number in range(20)]
     for owner, name, update in (
-        (KnowledgeBase, "_change", {"add": {"edge": edges}}),
+        (Knowledge, "_change", {"add": {"edge": edges}}),
         (tidelog.store.pair_bits, "note_pairs", {"add": {"edge": edges}}),
         (None, "", {"add": {"edge": edges}}),
         (tidelog.store.store, "find_old", {"delete": {"edge": edges[10:]}}),

@@ -26,7 +26,7 @@ from tidelog import IRI, DataError, KnowledgeBase, Literal, StorageError, Storag
 from tidelog.api.persistence import image_of
 from tidelog.closures.closure import Closure
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.runner import Runner
+from tidelog.engine.update.runner import Runner
 from tidelog.errors import BrokenError
 from tidelog.storage.folder_lock import FolderLock
 from tidelog.storage.home import Home
@@ -427,7 +427,7 @@ def test_a_full_disk_leaves_the_old_state(home: Path, monkeypatch: pytest.Monkey
     kb = KnowledgeBase.open(home, journal=True)
     before = fingerprint(kb)
     names = sorted(os.listdir(home))
-    monkeypatch.setattr(kb, "_home", None)
+    monkeypatch.setattr(kb._knowledge, "home", None)
     kb.update(add={"node": [("unsaved",)]})
     monkeypatch.undo()
     failures = 0

@@ -17,7 +17,7 @@ from audit import audit
 from engine_util import ALGORITHMS, knowledge_base
 from generate import EVERYTHING, soak
 from tidelog import IRI, ArityError, KnowledgeBase, LimitError
-from tidelog.engine.runner import Limits
+from tidelog.engine.update.runner import Limits
 from tidelog.formats.batch import FactBatch
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."

@@ -20,8 +20,8 @@ import tidelog.store.records
 import tidelog.store.relation
 import tidelog.store.store
 import tidelog.store.terms
-from tidelog.engine.runner import Runner
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.runner import Runner
 from tidelog.machine.jit import _EntryPoint
 from tidelog.machine.work_lists import WorkLists
 from tidelog.store.kernel_arrays import KernelArrays

@@ -30,8 +30,8 @@ from places import BY_HAND
 from soaking import seeds, soak_seconds
 from tidelog import KnowledgeBase, LimitError
 from tidelog.closures import closed_graph, directed, history
-from tidelog.engine.algorithm_names import MAINTENANCE
-from tidelog.engine.runner import Limits
+from tidelog.engine.algorithms.names import MAINTENANCE
+from tidelog.engine.update.runner import Limits
 from tidelog.facts.results import Change
 from tidelog.live.snapshot import Snapshot
 from tidelog.machine.jit import JIT_DISABLED

@@ -12,8 +12,8 @@ from typing import Any
 
 from tidelog.engine.image import MOST_COUNTED, Image
 from tidelog.engine.imaging import image_of_engine, restore_engine
-from tidelog.engine.outcome import Request
-from tidelog.engine.runner import Limits
+from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.runner import Limits
 from tidelog.errors import StorageError, TidelogError
 from tidelog.facts.arguments import check_folder
 from tidelog.facts.encoding import check_arities_of

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tidelog.engine.algorithms.policy import NO_COUNTER, RECURSIVE, CountedRules
-from tidelog.engine.compiled import aggregates, group_predicate
 from tidelog.engine.engine import Engine
 from tidelog.engine.image import MOST_COUNTED, Arrays, Image, RelationImage, RuleImage
 from tidelog.engine.modules.closure_base import BASE
 from tidelog.engine.modules.cores import CORE, CORE_BASE
+from tidelog.engine.rules.compiled import aggregates, group_predicate
+from tidelog.engine.rules.policy import NO_COUNTER, RECURSIVE, CountedRules
 from tidelog.errors import StorageError
 from tidelog.language.checks import check_arities, check_rule, foreign_functions
 from tidelog.machine import flags as F

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tidelog.engine.rows import Rows as ChangedRows
+from tidelog.engine.update.rows import Rows as ChangedRows
 from tidelog.facts.encoding import encode_rows
 from tidelog.facts.results import Change, FactSet
 from tidelog.store.terms import Terms

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.explicit import explicit_rows
 from tidelog.engine.queries import run_query
 from tidelog.engine.reclaiming import PassingTerms
+from tidelog.engine.transaction.explicit import explicit_rows
 from tidelog.errors import DataError
 from tidelog.facts.results import Answers, Encoded, FactTable
 from tidelog.language.checks import check_arities

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.observer import Observer
-from tidelog.engine.outcome import Outcome, Request
 from tidelog.engine.reclaiming import PassingTerms
-from tidelog.engine.runner import Limits
+from tidelog.engine.transaction.observer import Observer
+from tidelog.engine.update.outcome import Outcome, Request
+from tidelog.engine.update.runner import Limits
 from tidelog.errors import ArityError, BrokenError, CrossProductWarning, warn
 from tidelog.facts.arguments import check_limits, checked_commit, checked_facts, checked_text
 from tidelog.facts.encoding import check_arities_of, check_arity, encode_columns, encode_rows

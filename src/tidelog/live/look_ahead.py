@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidelog.engine.observer import CLOSED, Observer
-from tidelog.engine.outcome import EncodedFacts, Request
-from tidelog.engine.runner import BUDGET
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.transaction.observer import Observer
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.outcome import EncodedFacts, Request
+from tidelog.engine.update.runner import BUDGET
+from tidelog.engine.update.window import CLOSED
 from tidelog.errors import DataError
 from tidelog.facts.results import Change
 from tidelog.live.knowledge import Knowledge

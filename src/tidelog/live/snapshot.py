@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from tidelog.engine.rows import NO_ROWS, Rows
+from tidelog.engine.update.rows import NO_ROWS, Rows
 from tidelog.facts.reading import Reader
 from tidelog.facts.results import Answers, FactSet
 from tidelog.language import display_predicate, resolve_predicate

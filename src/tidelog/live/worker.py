@@ -10,7 +10,7 @@ import os
 import threading
 import time
 
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.transaction.transaction import Transaction
 from tidelog.facts.encoding import check_arities_of
 from tidelog.facts.results import Change
 from tidelog.live.backlog import Batch, Submission

@@ -108,16 +108,16 @@ STATE = Register(LISTS + 6 * LIST_REGISTERS)
 
 # Propagation.
 AT_PHASE = _cell()  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans
-AT_JOB = _cell()
-AT_PIVOT = _cell()
-AT_JOINING = _cell()
-AT_BUFFERED = _cell()
-AT_RELATION = _cell()
-AT_PLAN = _cell()
-AT_TARGET = _cell()
-AT_COUNTER = _cell()
-AT_INNER = _cell()
-AT_SHAPE = _cell()  # in which shape the heads of a short plan are made; it stays to the plan's end
+AT_JOB = _cell()  # the position of the job
+AT_PIVOT = _cell()  # the position of the pivot
+AT_JOINING = _cell()  # not 0 while its join is in work; in a short plan 2 + the fact of the middle atom
+AT_BUFFERED = _cell()  # how many heads are buffered
+AT_RELATION = _cell()  # of a round: the position of the relation
+AT_PLAN = _cell()  # of a round: the position of the plan
+AT_TARGET = _cell()  # the relation of the heads
+AT_COUNTER = _cell()  # the counter that they move
+AT_INNER = _cell()  # in a short plan: 2 + the next fact of the last atom, or 0
+AT_SHAPE = _cell()  # the shape in which the heads of a short plan are built; it stays until the plan ends
 AT_MEMBER = _cell()  # the next of the pivots that are spread together
 
 # Backward/Forward.
@@ -127,8 +127,8 @@ PROOF_P = _cell()  # P.next of saturate
 PROOF_S = _cell()  # how far line 5 has come in C
 PROOF_LEVEL = _cell()  # byte offset of the top level in the frames, 0 where there is none
 PROOF_FACT = _cell()  # the fact that spreads, in saturate or in deletion; -1 where there is none
-PROOF_PLAN = _cell()
-PROOF_END = _cell()
+PROOF_PLAN = _cell()  # the position of the plan that it is the pivot of
+PROOF_END = _cell()  # where its plans end
 PROOF_JOINING = _cell()
 PROOF_MARKED = _cell()  # the first step of the current plan that may match a marked fact, or -1
 

@@ -16,8 +16,8 @@ from audit import audit
 from engine_util import check_stream
 from generate import EVERYTHING, soak
 from tidelog.api.knowledge_base import KnowledgeBase
-from tidelog.engine.algorithms.policy import Costs
 from tidelog.engine.algorithms.ranks import LAST_RANK, _outlook
+from tidelog.engine.rules.policy import Costs
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
 

@@ -12,14 +12,14 @@ from typing import NamedTuple
 from tidelog.engine.algorithms.backward_forward import backward_forward
 from tidelog.engine.algorithms.counting import count
 from tidelog.engine.algorithms.insertion import insert
-from tidelog.engine.algorithms.policy import Counters
 from tidelog.engine.algorithms.ranks import LOOK_COST, delete_by_ranks
 from tidelog.engine.algorithms.recomputation import recompute
-from tidelog.engine.compiled import CompiledRule, Node
-from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.propagation.derived_heads import STEP_COST
-from tidelog.engine.runner import OutOfPatience
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import CompiledRule, Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
+from tidelog.engine.update.runner import OutOfPatience
 from tidelog.store.relation import Relation
 
 # What a deletion may cost before the component is materialised again instead, as a share of what that costs. Such an

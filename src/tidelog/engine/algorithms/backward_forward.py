@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from tidelog.engine.algorithms.delete_rederive import drop_deleted, find_candidates
 from tidelog.engine.algorithms.insertion import insert
-from tidelog.engine.algorithms.policy import Counters
 from tidelog.engine.algorithms.provability import (
     L_FRAME,
     MODE_CHECK,
@@ -29,11 +28,12 @@ from tidelog.engine.algorithms.provability import (
     saturate,
     set_flags,
 )
-from tidelog.engine.compiled import Node
-from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.propagation.derived_heads import count_work
 from tidelog.engine.propagation.match_sets import IN_DELETION
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidelog.engine.algorithm_names import MAINTENANCE, Maintenance
 from tidelog.engine.algorithms import auto
 from tidelog.engine.algorithms.backward_forward import backward_forward
 from tidelog.engine.algorithms.counting import count
 from tidelog.engine.algorithms.delete_rederive import delete_and_rederive
-from tidelog.engine.algorithms.policy import Counters
+from tidelog.engine.algorithms.names import MAINTENANCE, Maintenance
 from tidelog.engine.algorithms.recomputation import recompute
-from tidelog.engine.compiled import Node
-from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.marking.marking import ALL_MARKS, EXPLICIT_MARKS
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
 from tidelog.errors import TidelogError
 
 Maintain = Callable[[Transaction, Node, Explicit, RuleChange, Counters], None]

@@ -11,14 +11,14 @@ from now on, or the other way round. The derivations that held before the update
 from __future__ import annotations
 
 from tidelog.engine.algorithms.delete_rederive import settle_doubts
-from tidelog.engine.algorithms.policy import NO_COUNTER, Counters
 from tidelog.engine.algorithms.ranks import stack_ranks
-from tidelog.engine.compiled import CompiledRule, Node
-from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.propagation.batches import settle_counts
 from tidelog.engine.propagation.derived_heads import COUNT_DOWN, COUNT_UP, RECOUNT
 from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import CompiledRule, Node
+from tidelog.engine.rules.policy import NO_COUNTER, Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
 
 
 def count(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:

@@ -10,12 +10,12 @@ whose counter is full and has lost a derivation (`machine.counters`).
 from __future__ import annotations
 
 from tidelog.engine.algorithms.insertion import insert
-from tidelog.engine.algorithms.policy import Counters
-from tidelog.engine.compiled import Node
-from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.propagation.derived_heads import OVERDELETE
 from tidelog.engine.propagation.match_sets import DESTROYED_FROM_BELOW, DESTROYED_IN_ROUND, HELD, HOLDING
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
 from tidelog.joins.executor import next_match, start
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M

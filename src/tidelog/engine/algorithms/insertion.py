@@ -6,12 +6,12 @@ On an empty store this is materialisation.
 
 from __future__ import annotations
 
-from tidelog.engine.algorithms.policy import Counters
-from tidelog.engine.compiled import Node
-from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.propagation.derived_heads import INSERT
 from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, CREATED_IN_ROUND, HOLDING
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
 
 
 def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:

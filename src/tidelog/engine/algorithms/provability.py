@@ -21,8 +21,8 @@ awaited, and has spread.
 
 from __future__ import annotations
 
-from tidelog.engine.marking.mark_kernels import first_marked_step, mark_fact, uses_marked
 from tidelog.engine.propagation.derived_heads import count_work
+from tidelog.engine.propagation.mark_kernels import first_marked_step, mark_fact, uses_marked
 from tidelog.engine.propagation.match_sets import (
     IN_BACKWARD,
     IN_BACKWARD_EXPLICIT,

@@ -31,14 +31,14 @@ from tidelog.engine.algorithms.delete_rederive import (
     find_candidates,
     look_for_instance,
 )
-from tidelog.engine.algorithms.policy import Counters
-from tidelog.engine.compiled import CompiledRule, Node
-from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.propagation.batches import waiting
 from tidelog.engine.propagation.derived_heads import LOSE, count_work
 from tidelog.engine.propagation.match_sets import IN_DELETION, IN_SUPPORT, match_in
 from tidelog.engine.propagation.propagate import run_round
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import CompiledRule, Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R

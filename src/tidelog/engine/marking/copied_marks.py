@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.engine.marking.mark_kernels import mark_fact, take_marks
+from tidelog.engine.propagation.mark_kernels import mark_fact, take_marks
 from tidelog.engine.propagation.short_atoms import short_head
 from tidelog.joins.executor import head_relation, next_match, plan_word, start, write_head
 from tidelog.machine import flags as F
@@ -29,7 +29,7 @@ from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
-    from tidelog.engine.compiled import CompiledRule
+    from tidelog.engine.rules.compiled import CompiledRule
 
 FIRST = Pivot(Start.POSITIVE, 0)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidelog.engine.marking.copied_marks import CopyTable
-from tidelog.engine.marking.mark_kernels import forget_marks, mark_explicit, seed_expected
+from tidelog.engine.propagation.mark_kernels import forget_marks, mark_explicit, seed_expected
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
@@ -31,8 +31,9 @@ from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
-    from tidelog.engine.compiled import Node
-    from tidelog.engine.transaction import Transaction
+    from tidelog.engine.rules.compiled import Node
+    from tidelog.engine.update.runner import Runner
+    from tidelog.engine.update.undo import UndoLog
     from tidelog.store.store import Store
 
 Rows = Mapping[str, Cells]
@@ -48,10 +49,11 @@ WORTH_WHILE = 64
 class Marking:
     """The marks of an update in work. What was marked while its predecessor was is in the list of expected facts."""
 
-    def __init__(self, transaction: Transaction, streams: bool) -> None:
-        self._transaction = transaction
-        self._machine = transaction.machine
-        self._lists = transaction.store.lists
+    def __init__(self, store: Store, runner: Runner, undo: UndoLog, streams: bool) -> None:
+        self._runner = runner
+        self._undo = undo
+        self._machine = store.machine
+        self._lists = store.lists
         self._streams = streams
         self._begun = False
         self._coming: set[str] = set()
@@ -137,7 +139,7 @@ class Marking:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""
         expected = self._lists.count(L.EXPECTED)
         while expected and seed_expected(self._machine, relation.number, protect) != DONE:
-            self._transaction.undo.reserve(expected)
+            self._undo.reserve(expected)
             relation.queues.reserve(expected)
 
     def finish(self, copies: CopyTable) -> None:
@@ -149,7 +151,7 @@ class Marking:
             machine[M.COPY_FACT] = machine[M.COPY_PLAN] = 0
             # It seldom has to pause; if it does, it begins again.
             if copies.share(machine) != DONE:
-                self._transaction.runner.run(copies.share)
+                self._runner.run(copies.share)
 
     def forget(self) -> None:
         """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from tidelog.engine.explicit import apply_explicit
+from tidelog.engine.algorithms.maintenance import ComponentMaintenance
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.outcome import Request
-from tidelog.engine.transaction import Transaction
-
-if TYPE_CHECKING:
-    from tidelog.engine.engine import Engine
+from tidelog.engine.transaction.explicit import apply_explicit
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.outcome import Request
+from tidelog.program.graph import RuleGraph
+from tidelog.store.store import Store
 
 N = TypeVar("N", bound=ClosureNode)
+
+
+class Host(Protocol):
+    """What closures need of the engine they belong to."""
+
+    store: Store
+    graph: RuleGraph
+    maintenance: ComponentMaintenance
+
+    def forget_plans(self, predicate: str) -> None:
+        """The facts of a predicate have moved: plan again what reads or derives it."""
 
 
 class Registry(Generic[N]):
     """Closures by predicate; twins have one together."""
 
-    def __init__(self, engine: Engine, enabled: bool) -> None:
+    def __init__(self, engine: Host, enabled: bool) -> None:
         self._engine = engine
         self._enabled = enabled
         self._nodes: dict[str, N] = {}
@@ -28,6 +39,7 @@ class Registry(Generic[N]):
         self._followed: list[N] = []
         self._ended: list[N] = []
         self._maintained: list[N] = []
+        self._ended_predicates: set[str] = set()
 
     def each(self) -> Iterable[N]:
         return dict.fromkeys(self._nodes.values())
@@ -48,8 +60,7 @@ class Registry(Generic[N]):
 
     def have_ended(self, predicates: Iterable[str]) -> bool:
         """Whether one of these predicates had a closure here until the update in work."""
-        names = set(predicates)
-        return any(not names.isdisjoint(node.module.predicates) for node in self._ended)
+        return not self._ended_predicates.isdisjoint(predicates)
 
     def _add(self, node: N) -> None:
         self._nodes.update(dict.fromkeys(node.module.predicates, node))
@@ -65,6 +76,7 @@ class Registry(Generic[N]):
     def _end(self, node: N) -> None:
         self._remove(node)
         self._ended.append(node)
+        self._ended_predicates.update(node.module.predicates)
 
     # --- an update ----------------------------------------------------------------------------------------------------
 
@@ -114,3 +126,4 @@ class Registry(Generic[N]):
     def _end_update(self) -> None:
         for nodes in (self._begun, self._followed, self._ended, self._maintained):
             nodes.clear()
+        self._ended_predicates.clear()

@@ -5,8 +5,8 @@ The facts of a batch are N of DR2 and DR5: they carry F.CURRENT while their cons
 
 from __future__ import annotations
 
-from tidelog.engine.algorithms.policy import NO_COUNTER
 from tidelog.engine.propagation.derived_heads import INSERT, LOSE, OVERDELETE, insert_head
+from tidelog.engine.rules.policy import NO_COUNTER
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R

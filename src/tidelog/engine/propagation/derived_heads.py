@@ -7,8 +7,8 @@ fact) and counting.
 
 from __future__ import annotations
 
-from tidelog.engine.algorithms.policy import NON_RECURSIVE, RECURSIVE
-from tidelog.engine.marking.mark_kernels import mark_fact, noted_places
+from tidelog.engine.propagation.mark_kernels import mark_fact, noted_places
+from tidelog.engine.rules.policy import NON_RECURSIVE, RECURSIVE
 from tidelog.joins.executor import plan_word
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X

@@ -12,7 +12,6 @@ its budget is spent, and goes on at the next call.
 
 from __future__ import annotations
 
-from tidelog.engine.marking.mark_kernels import first_marked_step, note_marked, uses_marked
 from tidelog.engine.propagation.batches import begin_batch, end_batch, keeps_batches, sort_batch, waiting
 from tidelog.engine.propagation.derived_heads import (
     INSERT,
@@ -23,6 +22,7 @@ from tidelog.engine.propagation.derived_heads import (
     note_pivot,
     room_for_heads,
 )
+from tidelog.engine.propagation.mark_kernels import first_marked_step, note_marked, uses_marked
 from tidelog.engine.propagation.short_plans import run_short_plan
 from tidelog.joins.chains import drain_last
 from tidelog.joins.executor import head_relation, next_match, plan_word, start, write_head

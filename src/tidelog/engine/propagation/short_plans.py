@@ -5,7 +5,6 @@ They need no frame: the whole state of the join is the position of a pivot and o
 
 from __future__ import annotations
 
-from tidelog.engine.marking.mark_kernels import note_marked, passes_marks
 from tidelog.engine.propagation.bit_rows import (
     GATHER,
     PAIR_BY_PAIR,
@@ -27,6 +26,7 @@ from tidelog.engine.propagation.derived_heads import (
     room_for_heads,
 )
 from tidelog.engine.propagation.distinct_heads import COVER, cover, covers_pivots
+from tidelog.engine.propagation.mark_kernels import note_marked, passes_marks
 from tidelog.engine.propagation.short_atoms import atom_of, cell_value, first_with_key, last_column, short_head
 from tidelog.joins.chains import drain_pairs
 from tidelog.joins.executor import head_relation

@@ -8,14 +8,15 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.engine.compiled import Node
-from tidelog.engine.deltas import Delta
-from tidelog.engine.jobs import Jobs
 from tidelog.engine.marking.marking import Marking
-from tidelog.engine.observer import CLOSED, Observer, Window
-from tidelog.engine.relation_growth import RelationGrowth
-from tidelog.engine.runner import Functions, Limits, Runner
-from tidelog.engine.undo import UndoLog
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.transaction.jobs import Jobs
+from tidelog.engine.transaction.observer import Observer
+from tidelog.engine.update.deltas import Delta
+from tidelog.engine.update.relation_growth import RelationGrowth
+from tidelog.engine.update.runner import Functions, Limits, Runner
+from tidelog.engine.update.undo import UndoLog
+from tidelog.engine.update.window import CLOSED, Window
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
 from tidelog.machine.growth import no_pause
@@ -45,7 +46,7 @@ class Transaction:
         self.runner = Runner(store, limits, functions, rule_text, self.growth, self.window, budget, began)
         self.lists = store.lists
         self.undo = UndoLog(store)
-        self.marking = Marking(self, observer is not None and observer.streams)
+        self.marking = Marking(store, self.runner, self.undo, observer is not None and observer.streams)
         self.deltas: dict[str, Delta] = {}
         self.jobs = Jobs(store, self.runner, self.growth, self.undo, self.marking, self.deltas)
         # Predicates of components in which a deletion was expensive for the little that it took with it.

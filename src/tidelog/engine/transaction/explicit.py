@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tidelog.engine.compiled import Node
-from tidelog.engine.deltas import NOTHING, Explicit
-from tidelog.engine.outcome import Request
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import NOTHING, Explicit
+from tidelog.engine.update.outcome import Request
 from tidelog.machine import flags as F
 from tidelog.machine.growth import pieces
 from tidelog.machine.jit import address

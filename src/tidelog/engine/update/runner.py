@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tidelog.engine.compiled import AUXILIARY
-from tidelog.engine.function_calls import answer_requests
-from tidelog.engine.observer import CLOSED, Window
-from tidelog.engine.relation_growth import RelationGrowth
+from tidelog.engine.rules.compiled import AUXILIARY
+from tidelog.engine.update.function_calls import answer_requests
+from tidelog.engine.update.relation_growth import RelationGrowth
+from tidelog.engine.update.window import CLOSED, Window
 from tidelog.errors import LimitError
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from tidelog.closures.closure import Closure
 from tidelog.closures.history import ClosureChange
-from tidelog.engine.deltas import Delta, Facts
-from tidelog.engine.rows import Rows
+from tidelog.engine.update.deltas import Delta, Facts
+from tidelog.engine.update.rows import Rows
 from tidelog.machine import flags as F
 from tidelog.machine.jit import address
 from tidelog.program.modules import Diagonal, Kind, Module

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelog.engine.deltas import NOTHING, Delta
-from tidelog.engine.modules.pair_sets import ClosurePairs, StoredPairs, missing
-from tidelog.engine.rows import Rows, rows_of
+from tidelog.engine.update.deltas import NOTHING, Delta
+from tidelog.engine.update.pair_sets import ClosurePairs, StoredPairs, missing
+from tidelog.engine.update.rows import Rows, rows_of
 from tidelog.machine import flags as F
 from tidelog.machine.jit import address
 from tidelog.store.relation import Relation

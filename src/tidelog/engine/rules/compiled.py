@@ -1,6 +1,6 @@
 """Rules and components as the algorithms use them, with plans that are made when they are first needed.
 
-A rule with aggregates becomes two: one that derives groups into a relation of its own, which `engine.aggregates`
+A rule with aggregates becomes two: one that derives groups into a relation of its own, which `algorithms.aggregates`
 maintains, and a plain rule that reads that relation. The algorithms see only the second one.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.engine.algorithms.policy import Costs, Counters
+from tidelog.engine.rules.policy import Costs, Counters
 from tidelog.language.syntax import Aggregate, Atom, Rule, Variable
 from tidelog.machine.jit import address
 from tidelog.program.normal_form import NormalRule, normalise

@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidelog.engine.algorithms.policy import Counters
-from tidelog.engine.compiled import CompiledRule, Node
-from tidelog.engine.deltas import Delta, RuleChange
 from tidelog.engine.marking.marking import Marking
 from tidelog.engine.propagation.batches import TOP_RANK, queues_to_list, seed
 from tidelog.engine.propagation.derived_heads import COUNT_UP, INSERT, OVERDELETE
 from tidelog.engine.propagation.match_sets import Sets
 from tidelog.engine.propagation.propagate import JOB_FIELDS, run_jobs, run_rounds
-from tidelog.engine.relation_growth import RelationGrowth
-from tidelog.engine.runner import Runner
-from tidelog.engine.undo import UndoLog
+from tidelog.engine.rules.compiled import CompiledRule, Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.update.deltas import Delta, RuleChange
+from tidelog.engine.update.relation_growth import RelationGrowth
+from tidelog.engine.update.runner import Runner
+from tidelog.engine.update.undo import UndoLog
 from tidelog.machine import registers as M
 from tidelog.machine.jit import address
 from tidelog.program.normal_form import NormalRule

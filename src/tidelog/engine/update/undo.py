@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelog.engine.deltas import NOTHING, Delta
-from tidelog.engine.modules.pair_sets import ClosurePairs
-from tidelog.engine.renewal import renewed_closure, renewed_records
+from tidelog.engine.update.deltas import NOTHING, Delta
+from tidelog.engine.update.pair_sets import ClosurePairs
+from tidelog.engine.update.renewal import renewed_closure, renewed_records
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
@@ -115,8 +115,8 @@ class UndoLog:
         return _explicit_facts(relation)
 
     def renew(self, relation: Relation, share: float) -> Cells:
-        """The same by setting all records aside, see `engine.renewal`. The explicit facts get fresh ones, and there is
-        room for a share of all.
+        """The same by setting all records aside, see `renewal`. The explicit facts get fresh ones, and there is room
+        for a share of all.
         """
         if relation in self._columns:
             return self.take_all(relation)

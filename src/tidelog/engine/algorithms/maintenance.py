@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from tidelog.engine.algorithms.choice import Algorithm
 from tidelog.engine.algorithms.counting import recount
-from tidelog.engine.algorithms.policy import CountedRules, Counters
 from tidelog.engine.algorithms.recomputation import recompute
-from tidelog.engine.compiled import AUXILIARY, CompiledRule, Node
-from tidelog.engine.deltas import Explicit, RuleChange
-from tidelog.engine.explicit import follow_explicit
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import AUXILIARY, CompiledRule, Node
+from tidelog.engine.rules.policy import CountedRules, Counters
+from tidelog.engine.transaction.explicit import follow_explicit
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
 
 
 class ComponentMaintenance:

@@ -17,7 +17,7 @@ from tidelog.machine.status import DONE, MATCH, PAUSED
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
-    from tidelog.engine.runner import Runner
+    from tidelog.engine.update.runner import Runner
 
 FIRST_ROWS = 4096
 

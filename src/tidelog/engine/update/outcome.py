@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidelog.engine.rows import Rows
+from tidelog.engine.update.rows import Rows
 from tidelog.language.syntax import Rule
 from tidelog.store.relation_parts import Cells
 

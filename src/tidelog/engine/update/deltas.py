@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tidelog.engine.compiled import CompiledRule
-from tidelog.engine.rows import NO_ROWS, Rows, rows_of
+from tidelog.engine.rules.compiled import CompiledRule
+from tidelog.engine.update.rows import NO_ROWS, Rows, rows_of
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 

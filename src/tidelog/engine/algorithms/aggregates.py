@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tidelog.engine.aggregate_functions import Integers, fold
-from tidelog.engine.compiled import group_predicate
-from tidelog.engine.deltas import Delta
-from tidelog.engine.propagation.match_rows import matches
+from tidelog.engine.algorithms.aggregate_functions import Integers, fold
 from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING, Sets
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import group_predicate
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Delta
+from tidelog.engine.update.match_rows import matches
 from tidelog.language.syntax import Aggregate, Atom, Term, Variable
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
+from tidelog.engine.update.window import Window
+
 if TYPE_CHECKING:
-    from tidelog.engine.transaction import Transaction
-
-
-class Window(Protocol):
-    """A context around the work, in which other threads may encode facts. It may be entered within itself."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(self, *problem: object) -> object: ...
-
-    def using_terms(self) -> AbstractContextManager[None]:
-        """Within, no other thread encodes anything. It may be entered within itself."""
-
-
-class ClosedWindow(nullcontext[None]):
-    """The window of an update during which nobody else encodes anything."""
-
-    def using_terms(self) -> AbstractContextManager[None]:
-        return self
-
-
-CLOSED = ClosedWindow()
+    from tidelog.engine.transaction.transaction import Transaction
 
 
 class Observer(Protocol):
