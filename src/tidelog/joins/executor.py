@@ -101,8 +101,8 @@ def first_with_values(m, index_number, sources, variables):
     for position in range(column_count):
         hashed = mix(hashed, value_of(load_i32(sources + 4 * position), variables))
     sought = (field(row, R.CELLS), field(row, R.WIDTH), field(index, X.COLUMNS), column_count, sources, variables)
-    slots = field(index, X.SLOTS)
-    return load_i32(slots + 4 * probe_number(slots, field(index, X.SLOT_COUNT), hashed, has_values, sought))
+    _, fact = probe_number(field(index, X.SLOTS), field(index, X.SLOT_COUNT), hashed, has_values, sought)
+    return fact
 
 
 @inlined

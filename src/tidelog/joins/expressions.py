@@ -393,20 +393,21 @@ def new_term(m):
 def enter_term(m, slot, kind, payload, size, hashed):
     """Enter a new term at its slot; its number, or -1 if the dictionary must grow first."""
     term = new_term(m)
-    if term >= 0:
-        store_i32(m[M.TERM_SLOTS] + 4 * slot, term)
-        store_u8(m[M.TERM_KINDS] + term, kind)
-        store_i64(m[M.TERM_PAYLOADS] + 8 * term, payload)
-        store_i32(m[M.TERM_SIZES] + 4 * term, size)
-        store_i32(m[M.TERM_HASHES] + 4 * term, hashed)
+    if term < 0:
+        return -1
+    store_i32(m[M.TERM_SLOTS] + 4 * slot, term)
+    store_u8(m[M.TERM_KINDS] + term, kind)
+    store_i64(m[M.TERM_PAYLOADS] + 8 * term, payload)
+    store_i32(m[M.TERM_SIZES] + 4 * term, size)
+    store_i32(m[M.TERM_HASHES] + 4 * term, hashed)
     return term
 
 
 @inlined
 def is_number_term(term, sought):
     """Whether a term is a number of a kind with these bits."""
-    m, kind, bits = sought
-    return term_payload(m, term) == bits and term_kind(m, term) == kind
+    kinds, payloads, kind, bits = sought
+    return load_i64(payloads + 8 * term) == bits and load_u8(kinds + term) == kind
 
 
 @device
@@ -415,7 +416,8 @@ def intern_number(m, kind, bits):
     if kind == K.FLOAT and float_of_bits(bits) == 0.0:
         bits = 0
     hashed = number_hash(kind, bits)
-    slots = m[M.TERM_SLOTS]
-    slot = probe_number(slots, m[M.TERM_SLOT_COUNT], hashed, is_number_term, (m, kind, bits))
-    term = load_i32(slots + 4 * slot)
-    return term if term != R.EMPTY else enter_term(m, slot, kind, bits, 0, hashed)
+    sought = (m[M.TERM_KINDS], m[M.TERM_PAYLOADS], kind, bits)
+    slot, term = probe_number(m[M.TERM_SLOTS], m[M.TERM_SLOT_COUNT], hashed, is_number_term, sought)
+    if term != R.EMPTY:
+        return term
+    return enter_term(m, slot, kind, bits, 0, hashed)

@@ -94,12 +94,12 @@ def find_slot(row, row_address, key, slot):
     keys = field(row, R.KEYS)
     slots = field(row, R.GROUPS) * 8
     arity = field(row, R.ARITY)
-    slot = probe_key(keys, slots, slot, key)
-    while arity > 2 and load_i64(keys + 8 * slot) == key:
+    slot, found = probe_key(keys, slots, slot, key)
+    while arity > 2 and found == key:
         # The key is a hash only.
         if same_row(record_of(row, load_i32(field(row, R.FACTS) + 4 * slot)), row_address, arity):
             break
-        slot = probe_key(keys, slots, next_slot(slot, slots), key)
+        slot, found = probe_key(keys, slots, next_slot(slot, slots), key)
     return slot
 
 
@@ -173,7 +173,8 @@ def index_slot_of_record(index, record, cells, width):
     for position in range(column_count):
         hashed = mix(hashed, load_i32(record + 4 * load_i32(columns + 4 * position)))
     sought = (record, cells, width, columns, column_count)
-    return probe_number(field(index, X.SLOTS), field(index, X.SLOT_COUNT), hashed, has_columns_of, sought)
+    slot, _ = probe_number(field(index, X.SLOTS), field(index, X.SLOT_COUNT), hashed, has_columns_of, sought)
+    return slot
 
 
 @device

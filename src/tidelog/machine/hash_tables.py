@@ -37,23 +37,28 @@ def next_slot(slot, slot_count):
 
 @inlined
 def probe_key(keys, slot_count, slot, key):
-    """From a slot on, the first that holds a key or is empty."""
+    """From a slot on, the first that holds a key or is empty, and what it holds."""
     found = load_i64(keys + 8 * slot)
     while found != R.EMPTY and found != key:
         slot = next_slot(slot, slot_count)
         found = load_i64(keys + 8 * slot)
-    return slot
+    return slot, found
 
 
 @inlined
 def probe_number(slots, slot_count, hashed, is_sought, sought):
-    """The slot of the number for which `is_sought(number, sought)`, or the empty slot where it belongs."""
+    """The slot of the number that `is_sought(number, sought)`, or the empty slot where it belongs, and what it holds.
+
+    `sought` is a tuple of numbers: an array in it would be reference-counted, which doubles the time.
+    """
     slot = slot_of_hash(hashed, slot_count)
-    number = load_i32(slots + 4 * slot)
-    while number != R.EMPTY and not is_sought(number, sought):
-        slot = next_slot(slot, slot_count)
+    while True:
         number = load_i32(slots + 4 * slot)
-    return slot
+        if number == R.EMPTY or is_sought(number, sought):
+            return slot, number
+        slot += 1
+        if slot == slot_count:
+            slot = 0
 
 
 @inlined

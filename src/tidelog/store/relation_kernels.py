@@ -55,7 +55,7 @@ def move_table(m, relation, old_keys, old_facts, old_slots):
         key = load_i64(old_keys + 8 * old)
         if key == R.EMPTY:
             continue
-        slot = probe_key(keys, groups * 8, home_slot(key, groups), R.EMPTY)
+        slot, _ = probe_key(keys, groups * 8, home_slot(key, groups), R.EMPTY)
         store_i64(keys + 8 * slot, key)
         store_i32(facts + 4 * slot, load_i32(old_facts + 4 * old))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.joins.expressions import enter_term, intern_number, is_number_term, number_hash, term_kind, term_payload
+from tidelog.joins.expressions import enter_term, intern_number, number_hash, term_kind, term_payload
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
@@ -94,27 +94,33 @@ def hash_block(m, data, offsets, begin, end, kind, result):
             prefetch(m[M.TERM_TEXT] + term_payload(m, term))
 
 
+@inlined
+def text_arrays(m):
+    """The addresses of all that tells texts apart."""
+    return m[M.TERM_KINDS], m[M.TERM_SIZES], m[M.TERM_PAYLOADS], m[M.TERM_TEXT]
+
+
 @device
-def is_text(m, term, kind, at, size):
+def is_text(arrays, term, kind, at, size):
+    kinds, sizes, payloads, text = arrays
     return (
-        term_kind(m, term) == kind
-        and load_i32(m[M.TERM_SIZES] + 4 * term) == size
-        and same_text(m[M.TERM_TEXT] + term_payload(m, term), at, size)
+        load_u8(kinds + term) == kind
+        and load_i32(sizes + 4 * term) == size
+        and same_text(text + load_i64(payloads + 8 * term), at, size)
     )
 
 
 @inlined
 def is_sought_text(term, sought):
-    m, kind, at, size, hashed = sought
-    return (load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32) == hashed and is_text(m, term, kind, at, size)
+    arrays, hashes, kind, at, size, hashed = sought
+    return (load_i32(hashes + 4 * term) & MASK_32) == hashed and is_text(arrays, term, kind, at, size)
 
 
 @device
 def intern_text(m, kind, at, size, hashed, text_used):
     """The number of a text with this hash, a new one if need be, and the bytes then used of the text heap."""
-    slots = m[M.TERM_SLOTS]
-    slot = probe_number(slots, m[M.TERM_SLOT_COUNT], hashed, is_sought_text, (m, kind, at, size, hashed))
-    term = load_i32(slots + 4 * slot)
+    sought = (text_arrays(m), m[M.TERM_HASHES], kind, at, size, hashed)
+    slot, term = probe_number(m[M.TERM_SLOTS], m[M.TERM_SLOT_COUNT], hashed, is_sought_text, sought)
     if term != R.EMPTY:
         return term, text_used
     copy_text(at, m[M.TERM_TEXT] + text_used, size)
@@ -129,12 +135,13 @@ def follow_texts(m, data, offsets, begin, end, kind, result, term):
     lookup.
     """
     position = begin
+    arrays = text_arrays(m)
     while term >= 0 and position < end:
         at = data + load_i64(offsets + 8 * position)
         size = size_at(offsets, position)
-        if not is_text(m, term, kind, at, size):
+        if not is_text(arrays, term, kind, at, size):
             term += 1
-            if term == m[M.TERM_COUNT] or not is_text(m, term, kind, at, size):
+            if term == m[M.TERM_COUNT] or not is_text(arrays, term, kind, at, size):
                 break
         store_i32(result + 4 * position, term)
         position += 1
@@ -167,9 +174,9 @@ def encode_numbers(m, bits, begin, end, kind, result):
     term = K.FAILURE
     for position in range(begin, end):
         payload = load_i64(bits + 8 * position)
-        if not is_number_term(term, (m, kind, payload)):
+        if term_payload(m, term) != payload or term_kind(m, term) != kind:
             term += 1
-            if term == m[M.TERM_COUNT] or not is_number_term(term, (m, kind, payload)):
+            if term == m[M.TERM_COUNT] or term_payload(m, term) != payload or term_kind(m, term) != kind:
                 term = intern_number(m, kind, payload)
         store_i32(result + 4 * position, term)
 
@@ -210,4 +217,5 @@ def rebuild_term_slots(m):
         if term_kind(m, term) == K.NONE:
             continue
         hashed = load_i32(m[M.TERM_HASHES] + 4 * term) & MASK_32
-        store_i32(slots + 4 * probe_number(slots, slot_count, hashed, is_never, 0), term)
+        slot, _ = probe_number(slots, slot_count, hashed, is_never, 0)
+        store_i32(slots + 4 * slot, term)

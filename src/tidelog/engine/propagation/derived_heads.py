@@ -237,8 +237,8 @@ def insert_new_pairs(m, row, rows, count, slots):
             key = load_i32(at)
             if arity == 2:
                 key = (key << 32) | load_i32(at + 4)
-            slot = probe_key(keys, slot_count, load_i64(slots + 8 * position), key)
-            if load_i64(keys + 8 * slot) == key:
+            slot, found = probe_key(keys, slot_count, load_i64(slots + 8 * position), key)
+            if found == key:
                 continue
             store_i64(keys + 8 * slot, key)
             store_i32(facts + 4 * slot, fact)

@@ -68,5 +68,5 @@ def has_key(fact, sought):
 def first_with_key(index, cells, width, key):
     """The newest fact with this value in the one column of an index, or -1."""
     sought = (cells, width, 4 * load_i32(field(index, X.COLUMNS)), key)
-    slots = field(index, X.SLOTS)
-    return load_i32(slots + 4 * probe_number(slots, field(index, X.SLOT_COUNT), mix(SEED, key), has_key, sought))
+    _, fact = probe_number(field(index, X.SLOTS), field(index, X.SLOT_COUNT), mix(SEED, key), has_key, sought)
+    return fact
