@@ -7,8 +7,8 @@ import random
 from itertools import permutations
 
 import pytest
-import tidelog.engine.aggregates
 
+import tidelog.engine.algorithms.aggregates
 from engine_util import check_stream
 from naive import State, Update, database
 from tidelog.api.knowledge_base import KnowledgeBase
@@ -50,8 +50,8 @@ def _stream(seed: int, values: list[Value], length: int = 12) -> list[Update]:
 @pytest.mark.parametrize("large", [0.0, 10.0], ids=["all groups", "touched groups"])
 @pytest.mark.parametrize("values", VALUES)
 def test_every_function_follows_the_facts(monkeypatch: pytest.MonkeyPatch, values: str, large: float) -> None:
-    monkeypatch.setattr(tidelog.engine.aggregates, "LEAST_CHANGE", 0)
-    monkeypatch.setattr(tidelog.engine.aggregates, "LARGE_SHARE", large)
+    monkeypatch.setattr(tidelog.engine.algorithms.aggregates, "LEAST_CHANGE", 0)
+    monkeypatch.setattr(tidelog.engine.algorithms.aggregates, "LARGE_SHARE", large)
     for seed in range(4):
         check_stream(State(tuple(parse_rules(RULES, {})), {}), _stream(seed, VALUES[values]), "auto")
 
@@ -71,7 +71,7 @@ def test_counts_move_without_a_look_at_their_matches() -> None:
     kb.update(add={"e": [(group, value) for group in range(3) for value in range(500)]})
     aggregate = kb._engine.nodes._aggregates[1]
     assert kb.update(add={"e": [(0, 500)]}, delete={"e": [(1, 0), (1, 1)]}).added["n"] == {(0, 501), (1, 498)}
-    assert ("group", tidelog.engine.aggregates.FROM_GROUP) not in aggregate._offsets
+    assert ("group", tidelog.engine.algorithms.aggregates.FROM_GROUP) not in aggregate._offsets
 
 
 def test_a_large_change_looks_for_no_groups() -> None:

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-import tidelog.engine.runner
 
 import tidelog.engine.engine
+import tidelog.engine.update.runner
 import tidelog.store.pair_bits
 import tidelog.store.relation
 import tidelog.store.store
@@ -239,7 +239,7 @@ def test_timeouts(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kb = example(maintenance, timeout=1000)
     before = fingerprint(kb)
     clock = iter(range(10**6))
-    for module in (tidelog.engine.engine, tidelog.engine.runner):
+    for module in (tidelog.engine.engine, tidelog.engine.update.runner):
         monkeypatch.setattr(module, "working_time", lambda: 300.0 * next(clock))
     with pytest.raises(LimitError, match="took more than 1000 s"):
         kb.update(**EXAMPLE_UPDATE)

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import tidelog.engine.aggregates
-import tidelog.engine.rows
-import tidelog.engine.runner
 
+import tidelog.engine.algorithms.aggregates
 import tidelog.engine.reclaiming
+import tidelog.engine.update.rows
+import tidelog.engine.update.runner
 import tidelog.explain.backwards
 import tidelog.live.worker
 import tidelog.machine.growth
@@ -43,12 +43,12 @@ FIRST = [0] if soak_seconds() else range(0, 60, A_TEST)
 TIGHT = [
     (tidelog.explain.backwards, "SEARCHED_PAIRS", 0),
     (tidelog.live.worker, "SLICE", 3),
-    (tidelog.engine.aggregates, "LEAST_CHANGE", 0),
-    (tidelog.engine.rows, "LAZY_FROM", 2),
+    (tidelog.engine.algorithms.aggregates, "LEAST_CHANGE", 0),
+    (tidelog.engine.update.rows, "LAZY_FROM", 2),
     (tidelog.engine.reclaiming, "WORTH_FROM", 1),
     (tidelog.engine.reclaiming, "WORTH_PER_CELL", 0),
     (tidelog.engine.reclaiming, "WORTH_PER_TERM", 0),
-    (tidelog.engine.runner, "BUDGET", 5),
+    (tidelog.engine.update.runner, "BUDGET", 5),
     (tidelog.machine.growth, "PIECE", 4),
     (tidelog.store.pair_bits, "PAIRS_FROM", 2),
     (tidelog.store.relation, "COMPACT_FROM", 4),

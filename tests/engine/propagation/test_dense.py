@@ -12,7 +12,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-import tidelog.engine.runner
+import tidelog.engine.update.runner
 import tidelog.store.pair_bits
 import tidelog.store.store
 from audit import audit
@@ -62,7 +62,7 @@ def bits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     """Small arrays and pauses, and bits from the first growth on."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 4)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", request.param)
-    monkeypatch.setattr(tidelog.engine.runner, "BUDGET", request.param)
+    monkeypatch.setattr(tidelog.engine.update.runner, "BUDGET", request.param)
     monkeypatch.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 2)
     return monkeypatch
 

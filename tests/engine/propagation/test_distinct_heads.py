@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import tidelog.engine.runner
+import tidelog.engine.update.runner
 import tidelog.machine.array_memory
 import tidelog.store.store
 from audit import audit, fingerprint
@@ -58,7 +58,7 @@ def postponed(kb: KnowledgeBase) -> set[str]:
 def small(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> pytest.MonkeyPatch:
     """Relations have no room to begin with, and kernels pause often."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
-    monkeypatch.setattr(tidelog.engine.runner, "BUDGET", request.param)
+    monkeypatch.setattr(tidelog.engine.update.runner, "BUDGET", request.param)
     return monkeypatch
 
 
