@@ -24,6 +24,7 @@ from naive import State, Update, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, ParseError, StratificationError, TidelogError
 from tidelog.engine.algorithms.choice import Algorithm
 from tidelog.engine.transaction.transaction import Transaction
+from tidelog.live.knowledge import Knowledge
 from tidelog.runtime.knowledge_lock import IN_WORK
 
 Inject = Callable[..., AbstractContextManager[Trigger]]
@@ -148,7 +149,7 @@ def fail_often(kb: KnowledgeBase, update: Update, spread: int) -> None:
         while failed:
             failed = False
             with inject(number), pytest.MonkeyPatch.context() as patch:
-                patch.setattr(KnowledgeBase, "_change", _refuse)
+                patch.setattr(Knowledge, "_change", _refuse)
                 try:
                     kb.update(**update.mapping())  # type: ignore[arg-type]
                 except MemoryError:
@@ -386,7 +387,7 @@ def test_bits_of_an_update_that_fails_are_forgotten(monkeypatch: pytest.MonkeyPa
     kb = KnowledgeBase(rules, maintenance="recompute", modules=False)
     edges = [(number, number + 1) for number in range(20)]
     for owner, name, update in (
-        (KnowledgeBase, "_change", {"add": {"edge": edges}}),
+        (Knowledge, "_change", {"add": {"edge": edges}}),
         (tidelog.store.pair_bits, "note_pairs", {"add": {"edge": edges}}),
         (None, "", {"add": {"edge": edges}}),
         (tidelog.store.store, "find_old", {"delete": {"edge": edges[10:]}}),

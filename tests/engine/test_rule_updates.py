@@ -16,6 +16,7 @@ from tidelog import StratificationError, UnknownRuleError
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.language import parse_rules
 from tidelog.language.syntax import Rule
+from tidelog.live.knowledge import Knowledge
 from tidelog.store.relation import Relation
 
 every_algorithm = pytest.mark.parametrize("maintenance", ALGORITHMS)
@@ -357,7 +358,7 @@ def test_what_is_derived_again_is_followed_fact_by_fact(maintenance: str, monkey
 
     removed = "path(X, Z) :- path(X, Y), edge(Y, Z), X != 3."
     with monkeypatch.context() as patch:
-        patch.setattr(KnowledgeBase, "_change", refuse)
+        patch.setattr(Knowledge, "_change", refuse)
         with pytest.raises(RuntimeError):
             kb.update(remove_rules=removed, delete={"path": [(5, 5)]}, add={"path": [(8, 2)]})
     assert fingerprint(kb) == all_facts
@@ -398,7 +399,7 @@ def test_the_last_rule_of_a_predicate_goes(maintenance: str, monkeypatch: pytest
     kb = KnowledgeBase(f"{leaf} given(X) :- p(X, _). read(X) :- p(X, _). r(X) :- read(X).", maintenance=maintenance)
     kb.update(add={"p": [(number, number) for number in range(9)], "given": [(1,), (20,)]})
     with monkeypatch.context() as patch:
-        patch.setattr(KnowledgeBase, "_change", lambda *_: 1 / 0)
+        patch.setattr(Knowledge, "_change", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             kb.remove_rules(leaf)
     audit(kb)

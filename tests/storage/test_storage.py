@@ -427,7 +427,7 @@ def test_a_full_disk_leaves_the_old_state(home: Path, monkeypatch: pytest.Monkey
     kb = KnowledgeBase.open(home, journal=True)
     before = fingerprint(kb)
     names = sorted(os.listdir(home))
-    monkeypatch.setattr(kb, "_home", None)
+    monkeypatch.setattr(kb._knowledge, "home", None)
     kb.update(add={"node": [("unsaved",)]})
     monkeypatch.undo()
     failures = 0

@@ -22,6 +22,7 @@ from tidelog.engine.rules.compiled import AUXILIARY, normal_form
 from tidelog.engine.rules.policy import NO_COUNTER
 from tidelog.facts.results import row_identity
 from tidelog.language.syntax import Aggregate, Constant, body_atoms
+from tidelog.live.knowledge import Knowledge
 from tidelog.machine import counters as counting
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
@@ -102,7 +103,7 @@ def check_refused(kb: KnowledgeBase, update: Update, monkeypatch: pytest.MonkeyP
     """An update that fails at its very end leaves everything as it was."""
     before = fingerprint(kb)
     with monkeypatch.context() as patch:
-        patch.setattr(KnowledgeBase, "_change", _refuse)
+        patch.setattr(Knowledge, "_change", _refuse)
         with pytest.raises(RuntimeError, match="refused"):
             kb.update(**update.mapping())  # type: ignore[arg-type]
     assert fingerprint(kb) == before

@@ -39,6 +39,7 @@ class Registry(Generic[N]):
         self._followed: list[N] = []
         self._ended: list[N] = []
         self._maintained: list[N] = []
+        self._ended_predicates: set[str] = set()
 
     def each(self) -> Iterable[N]:
         return dict.fromkeys(self._nodes.values())
@@ -59,8 +60,7 @@ class Registry(Generic[N]):
 
     def have_ended(self, predicates: Iterable[str]) -> bool:
         """Whether one of these predicates had a closure here until the update in work."""
-        names = set(predicates)
-        return any(not names.isdisjoint(node.module.predicates) for node in self._ended)
+        return not self._ended_predicates.isdisjoint(predicates)
 
     def _add(self, node: N) -> None:
         self._nodes.update(dict.fromkeys(node.module.predicates, node))
@@ -76,6 +76,7 @@ class Registry(Generic[N]):
     def _end(self, node: N) -> None:
         self._remove(node)
         self._ended.append(node)
+        self._ended_predicates.update(node.module.predicates)
 
     # --- an update ----------------------------------------------------------------------------------------------------
 
@@ -125,3 +126,4 @@ class Registry(Generic[N]):
     def _end_update(self) -> None:
         for nodes in (self._begun, self._followed, self._ended, self._maintained):
             nodes.clear()
+        self._ended_predicates.clear()
