@@ -47,22 +47,6 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Spark brings the rules to the data by itself: it has the front of the in-memory engine, never its inside.
 HIDDEN_FROM_SPARK = {"machine", "closures", "joins", "store", "engine", "explain"}
 
-# Imports that break the order, by the folders at their two ends, and why they are there.
-KNOWN = {
-    ("live", "api"): "type hints: a stream and a live session drive the knowledge base that made them",
-}
-
-# The same within `engine` and within `spark`, where any order will do as long as there is one.
-KNOWN_INSIDE = {
-    ("engine/algorithms", "engine"): "the algorithms use compiled rules, deltas and transactions",
-    ("engine/marking", "engine"): "marking uses compiled rules and transactions",
-    ("engine/marking", "engine/propagation"): "marks are copied along the atoms of short plans",
-    ("engine/modules", "engine"): "closures and cores use compiled rules and transactions",
-    ("engine/propagation", "engine"): "a type hint of a transaction",
-    ("engine/propagation", "engine/algorithms"): "derived heads are counted as the policy says",
-    ("spark/pipeline", "spark/streams"): "the configuration of a pipeline holds that of its stream",
-}
-
 
 class Import(NamedTuple):
     """A module that another one imports."""
@@ -123,21 +107,13 @@ def test_lower_layers_import_no_higher_ones() -> None:
     wrong = [
         each
         for each in _imports()
-        if _top(each.importer) in RANK
-        and RANK.get(_top(each.imported), -1) > RANK[_top(each.importer)]
-        and (_top(each.importer), _top(each.imported)) not in KNOWN
+        if _top(each.importer) in RANK and RANK.get(_top(each.imported), -1) > RANK[_top(each.importer)]
     ]
     assert not wrong, _shown(wrong)
 
 
 def test_spark_knows_no_inside_of_the_engine() -> None:
-    wrong = [
-        each
-        for each in _imports()
-        if _top(each.importer) == "spark"
-        and _top(each.imported) in HIDDEN_FROM_SPARK
-        and ("spark", _top(each.imported)) not in KNOWN
-    ]
+    wrong = [each for each in _imports() if _top(each.importer) == "spark" and _top(each.imported) in HIDDEN_FROM_SPARK]
     assert not wrong, _shown(wrong)
 
 
@@ -158,7 +134,7 @@ def test_subfolders_do_not_import_each_other_in_circles(folder: str) -> None:
     needs: dict[str, set[str]] = {}
     for importer, imported in _imports():
         edge = _inner(importer), _inner(imported)
-        if edge[0] != edge[1] and edge not in KNOWN_INSIDE and _top(importer) == _top(imported) == folder:
+        if edge[0] != edge[1] and _top(importer) == _top(imported) == folder:
             needs.setdefault(edge[0], set()).add(edge[1])
     try:
         TopologicalSorter(needs).prepare()

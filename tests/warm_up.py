@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidelog import KnowledgeBase
-from tidelog.engine.algorithm_names import MAINTENANCE
+from tidelog.engine.algorithms.names import MAINTENANCE
 
 PROGRAM = """
 path(X, Y) :- edge(X, Y).

@@ -14,8 +14,8 @@ import tidelog
 from tidelog import LimitError
 from tidelog.closures import closed_graph
 from tidelog.engine.modules import closure_node as closures
-from tidelog.engine.modules import pair_sets
-from tidelog.engine.runner import Limits
+from tidelog.engine.update import pair_sets
+from tidelog.engine.update.runner import Limits
 from tidelog.machine.jit import JIT_DISABLED
 
 PATH = "p(X, Z) :- p(X, Y), p(Y, Z)."

@@ -17,8 +17,8 @@ from tidelog import TidelogError
 from tidelog.closures import history
 from tidelog.closures.closure import Closure
 from tidelog.closures.directed import DirectedGraph
-from tidelog.engine import rows as lazy_rows
-from tidelog.engine.runner import Limits
+from tidelog.engine.update import rows as lazy_rows
+from tidelog.engine.update.runner import Limits
 from tidelog.facts.results import Change
 from tidelog.machine.jit import JIT_DISABLED
 

@@ -7,12 +7,12 @@ import random
 from itertools import permutations
 
 import pytest
-
 import tidelog.engine.aggregates
+
 from engine_util import check_stream
 from naive import State, Update, database
 from tidelog.api.knowledge_base import KnowledgeBase
-from tidelog.engine.aggregate_functions import _sum
+from tidelog.engine.algorithms.aggregate_functions import _sum
 from tidelog.language import parse_rules
 from tidelog.values import Value
 

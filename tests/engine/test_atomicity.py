@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
+import tidelog.engine.runner
 
 import tidelog.engine.engine
-import tidelog.engine.runner
 import tidelog.store.pair_bits
 import tidelog.store.relation
 import tidelog.store.store
@@ -23,8 +23,8 @@ from generate import EVERYTHING, Features, soak
 from naive import State, Update, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, ParseError, StratificationError, TidelogError
 from tidelog.engine.algorithms.choice import Algorithm
-from tidelog.engine.transaction import Transaction
-from tidelog.runtime.base_lock import IN_WORK
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.runtime.knowledge_lock import IN_WORK
 
 Inject = Callable[..., AbstractContextManager[Trigger]]
 

@@ -12,7 +12,7 @@ import pytest
 
 import tidelog
 from tidelog import LimitError
-from tidelog.engine.runner import Limits
+from tidelog.engine.update.runner import Limits
 from tidelog.language import parse_program
 from tidelog.language.syntax import Atom
 from tidelog.program import plan as planning
@@ -103,7 +103,7 @@ def test_an_update_can_be_stopped_between_two_plans(monkeypatch: pytest.MonkeyPa
 
     with monkeypatch.context() as patch:
         patch.setattr(Limits, "check_time", check_time)
-        patch.setattr("tidelog.engine.compiled.make_plan", counting)
+        patch.setattr("tidelog.engine.rules.compiled.make_plan", counting)
         with pytest.raises(LimitError, match="over"):
             kb.update(delete={"e": [(3, 4)]})
         assert planned == LENGTH // 2

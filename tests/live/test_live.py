@@ -16,11 +16,11 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-
 import tidelog.engine.jobs
+
 import tidelog.facts.encoding
 import tidelog.live.backlog
-import tidelog.live.fully_dynamic
+import tidelog.live.worker
 import tidelog.store.store
 from audit import audit
 from engine_util import ALGORITHMS, explicit, facts_of, knowledge_base, materialisation
@@ -28,10 +28,13 @@ from generate import EVERYTHING, soak
 from naive import State, Update, change, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, TidelogError
 from tidelog.engine.engine import Engine
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.transaction.transaction import Transaction
 from tidelog.live.backlog import Batch, Part, Submission
 from tidelog.live.fully_dynamic import Live
-from tidelog.live.intake import Window
+from tidelog.live.intake import Intake
+from tidelog.live.knowledge import Knowledge
+from tidelog.live.window import Window
+from tidelog.live.worker import Worker
 from tidelog.machine import growth
 from tidelog.store.relation import Relation
 
@@ -42,7 +45,7 @@ COMPUTES = PATHS + 'far(X, concat("to ", str(Y))) :- path(X, Y), X != Y. reach(X
 @pytest.fixture
 def _tiny_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices so small that every transaction rests in its middle."""
-    monkeypatch.setattr(tidelog.live.fully_dynamic, "SLICE", 3)
+    monkeypatch.setattr(tidelog.live.worker, "SLICE", 3)
 
 
 def holds(kb: KnowledgeBase, *names: str) -> set[str]:
@@ -138,7 +141,7 @@ def test_a_step_ends_with_the_work_also_where_more_comes_before_it_looks(monkeyp
     live.submit(add=chain(3))
     stepping = threading.Thread(target=live.step, args=(1_000,), daemon=True)
     stepping.start()
-    while live.pending or live._worker is not None:
+    while live.pending or live._worker.thread is not None:
         time.sleep(0.001)
     live.submit(add=chain(1, first=3))
     more_came.set()
@@ -525,15 +528,15 @@ def test_updates_are_taken_in_while_arrays_grow_and_closures_are_built(monkeypat
     """Growth cannot be left half done, but what comes meanwhile need not wait for its end."""
     monkeypatch.setattr(growth, "PIECE", 4)
     waiting: list[int] = []
-    breathe = Live.breathe
+    between_pieces = Worker.between_pieces
 
-    def submit_and_breathe(live: Live) -> None:
+    def submit_and_go_on(worker: Worker) -> None:
         if not waiting:
             live.submit(add={"edge": [(1000, 0)]})
-        breathe(live)
-        waiting.append(len(live._incoming))
+        between_pieces(worker)
+        waiting.append(len(worker._intake.incoming))
 
-    monkeypatch.setattr(Live, "breathe", submit_and_breathe)
+    monkeypatch.setattr(Worker, "between_pieces", submit_and_go_on)
     for modules in (False, True):
         waiting.clear()
         kb = KnowledgeBase("path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), path(Y, Z).", modules=modules)
@@ -596,7 +599,7 @@ def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, mon
             other = threading.Thread(target=live.submit, kwargs={"add": {"edge": [("new", 0)]}})
             other.start()
             other.join()
-            left.append(len(live._incoming))
+            left.append(len(live._intake.incoming))
         return int(run_rounds(*arguments))
 
     kb = KnowledgeBase(rules, modules=False)
@@ -629,7 +632,7 @@ def test_an_update_is_taken_in_between_two_kernels(
             other = threading.Thread(target=live.submit, kwargs={"add": {"edge": [("new", 0)]}})
             other.start()
             other.join()
-            left.append(len(live._incoming))
+            left.append(len(live._intake.incoming))
         return original(self, *arguments)
 
     kb = KnowledgeBase(rules, modules=False)
@@ -647,14 +650,14 @@ def test_an_update_is_taken_in_between_two_kernels(
 
 def test_small_updates_are_read_while_a_large_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
-    read = Live._read
+    read = Intake.read
 
-    def note(self: Live, submission: Submission, arities: dict[str, int]) -> Part:
+    def note(self: Intake, submission: Submission, arities: dict[str, int]) -> Part:
         part = read(self, submission, arities)
         done.append(submission.number)
         return part
 
-    monkeypatch.setattr(Live, "_read", note)
+    monkeypatch.setattr(Intake, "read", note)
     monkeypatch.setattr(tidelog.facts.encoding, "PIECE", 4)
     kb = KnowledgeBase(PATHS)
     live = kb.live()
@@ -678,19 +681,19 @@ def test_small_updates_are_read_while_a_large_one_is(monkeypatch: pytest.MonkeyP
 
 def test_small_updates_are_read_between_two_predicates_of_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[object] = []
-    encode_rows, read = KnowledgeBase._encode_rows, Live._read
+    encode_rows, read = Knowledge._encode_rows, Intake.read
 
-    def note_rows(self: KnowledgeBase, name: str, rows: Any) -> Any:
+    def note_rows(self: Knowledge, name: str, rows: Any) -> Any:
         events.append(name)
         return encode_rows(self, name, rows)
 
-    def note_read(self: Live, submission: Submission, arities: dict[str, int]) -> Part:
+    def note_read(self: Intake, submission: Submission, arities: dict[str, int]) -> Part:
         part = read(self, submission, arities)
         events.append(submission.number)
         return part
 
-    monkeypatch.setattr(KnowledgeBase, "_encode_rows", note_rows)
-    monkeypatch.setattr(Live, "_read", note_read)
+    monkeypatch.setattr(Knowledge, "_encode_rows", note_rows)
+    monkeypatch.setattr(Intake, "read", note_read)
     live = KnowledgeBase(PATHS).live()
     live.submit(add={**chain(3), "other": [(1,)]})
     live.submit(delete=chain(1, 1))
@@ -738,7 +741,7 @@ def test_what_waits_may_go_while_somebody_looks_at_it() -> None:
             return True
 
     live = KnowledgeBase(PATHS).live()
-    live._in_work, live._waiting = Batch(), Vanishing()
+    live._intake.in_work, live._intake.waiting = Batch(), Vanishing()
     assert live.submit(add=chain(1)) == 1
     assert live.pending == 1
 
@@ -853,7 +856,7 @@ def test_who_waits_for_room_works_himself_when_the_background_ends(monkeypatch: 
     kb = KnowledgeBase(PATHS, modules=False)
     live = kb.live(backlog=1)
     left = threading.Event()
-    monkeypatch.setattr(live, "_give_way", left.wait)
+    monkeypatch.setattr(live._worker, "give_way", left.wait)
     live.__enter__()
     live.submit(add=chain(20))
     waiting = threading.Thread(target=live.submit, kwargs={"add": chain(2, first=100)}, daemon=True)
@@ -871,17 +874,17 @@ def test_who_waits_for_room_works_himself_when_the_background_ends(monkeypatch: 
 def test_who_submits_without_end_does_not_keep_others_from_their_work(monkeypatch: pytest.MonkeyPatch) -> None:
     kb = KnowledgeBase(PATHS)
     live = kb.live()
-    take_in = live._take_in_next
+    take_in = live._intake.take_in_next
     taken: list[int] = []
 
     def take_in_and_submit() -> None:
         take_in()
-        taken.append(live._submitted)
+        taken.append(live._intake.submitted)
         if len(taken) < 500:
-            live._submitted += 1
-            live._incoming.append(Submission(live._submitted, {"add": chain(1, first=2 * len(taken))}))
+            live._intake.submitted += 1
+            live._intake.incoming.append(Submission(live._intake.submitted, {"add": chain(1, first=2 * len(taken))}))
 
-    monkeypatch.setattr(live, "_take_in_next", take_in_and_submit)
+    monkeypatch.setattr(live._intake, "take_in_next", take_in_and_submit)
     live.submit(add=chain(1))
     live.step()
     assert len(taken) < 100

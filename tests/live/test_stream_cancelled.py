@@ -110,14 +110,14 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached = threading.Event()
         self._open = threading.Event()
-        apply = streaming.apply_attended
+        apply = streaming.apply_observed
 
         def held(*arguments: Any) -> Change:
             self.reached.set()
             assert self._open.wait(30)
             return apply(*arguments)
 
-        monkeypatch.setattr(streaming, "apply_attended", held)
+        monkeypatch.setattr(streaming, "apply_observed", held)
 
     def open(self) -> None:
         self._open.set()

@@ -96,7 +96,7 @@ def test_an_update_that_is_struck_at_any_line_is_whole_or_nothing(
         audit(kb, oracle=False)
         if journal and found == after:
             kb.close()
-            assert fingerprint(KnowledgeBase.open(kb._home.folder))["facts"] == after["facts"]  # type: ignore[union-attr]
+            assert fingerprint(KnowledgeBase.open(kb._knowledge.home.folder))["facts"] == after["facts"]  # type: ignore[union-attr]
         if found == after:
             kb = make()
 

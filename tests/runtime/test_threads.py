@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import tidelog.runtime.base_lock
+import tidelog.runtime.knowledge_lock
+import tidelog.runtime.signals
 from tidelog import KnowledgeBase, StorageError, TidelogError
 from tidelog.errors import BrokenError
 from tidelog.formats.batch import FactBatch
@@ -58,7 +59,7 @@ def test_close_waits_for_an_update_in_another_thread(tmp_path: Path) -> None:
 
 
 def test_a_thread_that_a_function_waits_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidelog.runtime.base_lock, "MOST_OF_A_CALL", 0.2)
+    monkeypatch.setattr(tidelog.runtime.knowledge_lock, "MOST_OF_A_CALL", 0.2)
     kb = KnowledgeBase()
     told: list[BaseException] = []
 
@@ -82,8 +83,8 @@ def test_a_thread_that_a_function_waits_for_is_refused(monkeypatch: pytest.Monke
 
 
 def test_a_thread_waits_for_many_short_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidelog.runtime.base_lock, "MOST_OF_A_CALL", 0.3)
-    monkeypatch.setattr(tidelog.runtime.base_lock, "PATIENCE", 0.01)
+    monkeypatch.setattr(tidelog.runtime.knowledge_lock, "MOST_OF_A_CALL", 0.3)
+    monkeypatch.setattr(tidelog.runtime.signals, "LOOK_EVERY", 0.01)
     kb = KnowledgeBase()
     inside = threading.Event()
     kb.register("slow", lambda value: (inside.set(), time.sleep(0.05), value)[2])
@@ -235,7 +236,7 @@ def test_a_finalizer_cannot_change_what_its_thread_reads() -> None:
 
 @pytest.mark.parametrize("given", ["rows", "batches"])
 def test_a_thread_that_a_reader_of_facts_waits_for_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidelog.runtime.base_lock, "MOST_OF_A_CALL", 0.2)
+    monkeypatch.setattr(tidelog.runtime.knowledge_lock, "MOST_OF_A_CALL", 0.2)
     kb, told = KnowledgeBase("q(1)."), list[object]()
 
     def waiting(item: object) -> Iterator[Any]:

@@ -21,14 +21,14 @@ from tidelog.language.parser import parse_rules
 from tidelog.language.syntax import Constant, Rule
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.spark.data.dictionary import Dictionary, Fields, fields_of, value_of
+from tidelog.spark.data.driver_files import read_together
 from tidelog.spark.data.fact_records import ARROW_RECORD, record_batch
-from tidelog.spark.data.parquet_reading import read_together
 from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of, key_of
-from tidelog.spark.materialise.materialiser import constants_of
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
+from tidelog.spark.plan.schedule import constants_of
 from tidelog.spark.small.small_update import Outcome, SmallUpdate, carry_out
 from tidelog.spark.small.touched_facts import Row, rows_table
-from tidelog.spark.stored.keyed_files import Columns, Files, TooMuch
+from tidelog.spark.stored.keyed_files import ColumnCache, Files, TooManyFacts
 from tidelog.spark.stored.layers import Layer, Stored
 from tidelog.values import IRI, Literal, Value
 
@@ -38,7 +38,7 @@ class Folder:
 
     def __init__(self, root: Path, rules: Iterable[Rule], arities: Mapping[str, int], uncounted: set[str]) -> None:
         self._root = root
-        self._columns = Columns(most=1_000)  # Room for a few columns only: others are read again and again.
+        self._columns = ColumnCache(most=1_000)  # Room for a few columns only: others are read again and again.
         self._graph = RuleGraph(rules)
         self.stored = {
             name: Stored(number, arity, counted=name not in uncounted)
@@ -222,8 +222,8 @@ def test_constants_of_all_kinds_are_found(tmp_path: Path) -> None:
 def test_a_lookup_stops_at_its_limit(tmp_path: Path) -> None:
     folder = Folder(tmp_path, (), {"edge": 2}, set())
     folder.update(Update(add=database({"edge": [(number, 0) for number in range(20)]})))
-    files = Files(tmp_path, Columns(), folder.stored, 30, 10)
-    with pytest.raises(TooMuch):
+    files = Files(tmp_path, ColumnCache(), folder.stored, 30, 10)
+    with pytest.raises(TooManyFacts):
         files.matching("edge", (), {()})
 
 
@@ -236,7 +236,7 @@ def test_one_fact_of_each_key_is_found(tmp_path: Path, columns: tuple[int, ...])
     for _ in range(4):
         add, delete = (database({"fact": dice.sample(every, 20)}) for _ in range(2))
         folder.update(Update(add=add, delete=delete))
-        files = Files(tmp_path, Columns(), folder.stored, 5, 10_000)
+        files = Files(tmp_path, ColumnCache(), folder.stored, 5, 10_000)
         held = set(files.matching("fact", (), {()}))
         without = set(dice.sample(sorted(held), 5))
         keys = {tuple(dice.randrange(6) for _ in columns) for _ in range(12)}
@@ -255,7 +255,7 @@ def test_columns_are_read_once_while_there_is_room(tmp_path: Path) -> None:
     for number, folder in enumerate(folders):
         folder.mkdir()
         pq.write_table(pa.table({"c0": [number] * 10, "c1": [7] * 10}), folder / "part.parquet")
-    columns = Columns(most=2 * 10 * 8)
+    columns = ColumnCache(most=2 * 10 * 8)
     [one], [two] = map(columns.pieces, folders)
     [first] = columns.read(one, ["c0"])
     [second] = columns.read(two, ["c0"])
@@ -270,7 +270,7 @@ def test_columns_of_files_that_no_version_has_are_forgotten(tmp_path: Path) -> N
     folder = tmp_path / "layer"
     folder.mkdir()
     pq.write_table(pa.table({"c0": [1]}), folder / "part.parquet")
-    columns = Columns()
+    columns = ColumnCache()
     [piece] = columns.pieces(folder)
     [kept] = columns.read(piece, ["c0"])
     columns.keep({folder})

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tidelog.errors import DataError, StorageError
 from tidelog.formats import read_file, values_of
 from tidelog.spark import Pipeline, Versions
-from tidelog.spark.pipeline.fact_sources import Source
+from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.pipeline.pipeline import QUARANTINE, REPORT, configured_pipeline
 from tidelog.spark.pipeline.pipeline_config import read_config
 from tidelog.values import IRI

@@ -22,11 +22,6 @@ def executable(path: Path, text: str) -> Path:
     return path
 
 
-def test_importing_spark_loads_no_kernels() -> None:
-    code = "import sys, tidelog.spark; assert 'numba' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def test_the_wrapper_drops_the_module_that_the_runtime_lacks(tmp_path: Path) -> None:
     java = executable(tmp_path / "a runtime" / "java", '#!/bin/sh\nprintf "%s\\n" "$@"\n')
     wrapper = session._wrapped_java(java) / "bin" / "java"

@@ -26,7 +26,7 @@ from tidelog import IRI, DataError, KnowledgeBase, Literal, StorageError, Storag
 from tidelog.api.persistence import image_of
 from tidelog.closures.closure import Closure
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.runner import Runner
+from tidelog.engine.update.runner import Runner
 from tidelog.errors import BrokenError
 from tidelog.storage.folder_lock import FolderLock
 from tidelog.storage.home import Home
@@ -109,7 +109,7 @@ def test_every_value_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_options_and_numbers_of_rules(home: Path) -> None:
     kb = KnowledgeBase.open(home)
-    options = image_of(kb).options
+    options = image_of(kb._knowledge).options
     assert options == {
         "maintenance": "backward-forward-counting",
         "modules": True,
@@ -299,7 +299,7 @@ def test_a_journal_that_cannot_be_cut_takes_nothing_more(home: Path, monkeypatch
     with pytest.raises(StorageError, match="Input/output error"):
         kb.update(add={"node": [("lost",)]})
     monkeypatch.undo()
-    with pytest.raises(StorageError, match="open it anew"):
+    with pytest.raises(StorageError, match="open it again"):
         kb.update(add={"node": [("after",)]})
     assert fingerprint(kb) == before
     kb.save(home)  # a new snapshot and a new journal

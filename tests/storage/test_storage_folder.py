@@ -168,7 +168,7 @@ def test_a_file_that_is_larger_than_the_memory(home: Path, name: str) -> None:
     limits = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (1 << 41, limits[1]))  # some machines promise any memory
     try:
-        with pytest.raises(StorageError, match=f"{name}: memory is too short"):
+        with pytest.raises(StorageError, match=f"{name}: there is not enough memory"):
             KnowledgeBase.open(home)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
@@ -339,7 +339,7 @@ def test_a_dropped_knowledge_base_needs_no_search_for_cycles(home: Path) -> None
 def test_a_closed_journal_writes_nowhere(home: Path, tmp_path: Path) -> None:
     """The next file that is opened gets the descriptor of the one that was closed."""
     kb = KnowledgeBase.open(home, journal=True)
-    record = kb._home
+    record = kb._knowledge.home
     assert record is not None
     kb.close()
     with (tmp_path / "other").open("w+b") as file:

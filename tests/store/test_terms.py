@@ -17,7 +17,7 @@ from audit import audit
 from engine_util import ALGORITHMS, knowledge_base
 from generate import EVERYTHING, soak
 from tidelog import IRI, ArityError, KnowledgeBase, LimitError
-from tidelog.engine.runner import Limits
+from tidelog.engine.update.runner import Limits
 from tidelog.formats.batch import FactBatch
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
@@ -259,7 +259,7 @@ def test_updates_that_wait_keep_their_constants() -> None:
     live.submit(delete={"edge": [("x", "y")]})
     live.submit(add={"edge": [("only here", "and here")]})
     with kb._lock:
-        live._take_in()
+        live._intake.take_in()
     for step in range(5):
         kb.query(f'edge(X, Y), Z = concat(X, "{step}")')
         kb.update(add={"other": [(step,)]})

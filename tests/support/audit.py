@@ -16,10 +16,10 @@ import pytest
 from naive import Database, Update, database, derivations, materialise, without_empty
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.closures.readable import ReadableClosure
-from tidelog.engine.algorithms.policy import NO_COUNTER
-from tidelog.engine.compiled import AUXILIARY, normal_form
 from tidelog.engine.engine import Engine
 from tidelog.engine.modules.closure_node import ClosureNode
+from tidelog.engine.rules.compiled import AUXILIARY, normal_form
+from tidelog.engine.rules.policy import NO_COUNTER
 from tidelog.facts.results import row_identity
 from tidelog.language.syntax import Aggregate, Constant, body_atoms
 from tidelog.machine import counters as counting
@@ -53,7 +53,7 @@ def fingerprint(kb: KnowledgeBase) -> dict[str, Any]:
         "next rule": engine.graph.next_number,
         "prefixes": dict(kb.prefixes),
         "arities": dict(kb._catalogue.arities),
-        "errors": kb._errors,
+        "errors": kb._knowledge.errors,
         "keys": dict(kb._catalogue.rule_numbers),
     }
 
@@ -274,7 +274,7 @@ def all_facts(kb: KnowledgeBase) -> Database:
 
 def _audit_facts(kb: KnowledgeBase) -> None:
     rules = list(kb._engine.graph.rules.values())
-    assert all_facts(kb) == without_empty(materialise(rules, explicit_facts(kb), kb._functions))
+    assert all_facts(kb) == without_empty(materialise(rules, explicit_facts(kb), kb._knowledge.functions))
 
 
 def _audit_counters(kb: KnowledgeBase) -> None:
@@ -285,7 +285,7 @@ def _audit_counters(kb: KnowledgeBase) -> None:
     for number, counter in engine.maintenance.counted.items():
         rule = engine.graph.rule(number)
         if engine.closures.get(rule.head.predicate) is None:
-            for derivation in derivations(rule, facts, kb._functions):
+            for derivation in derivations(rule, facts, kb._knowledge.functions):
                 if derivation is not None and counter >= 0:
                     name, row = derivation.head
                     expected.setdefault(name, Counter())[row, counter] += 1
@@ -317,7 +317,7 @@ def _audit_bases(kb: KnowledgeBase, closure: ClosureNode, facts: Database) -> No
         wanted: Counter[tuple[Constant, ...]] = Counter()
         for number, rule in closure.rules.items():
             if number not in closure.module.rules and rule.head.predicate == predicate:
-                for derivation in derivations(rule, facts, kb._functions):
+                for derivation in derivations(rule, facts, kb._knowledge.functions):
                     if derivation is not None:
                         wanted[derivation.head[1]] += 1
         for twin in closure.module.twins:
@@ -355,7 +355,7 @@ def _audit_ranks(kb: KnowledgeBase) -> None:
         needy = {(r.name, row) for r in relations for row, (_, needs) in _ranks(engine, r).items() if needs}
         # A rule that has come out of a recursion is counted only when its component is next in work.
         for number in [number for number in component.rules if engine.maintenance.counted.get(number) == NO_COUNTER]:
-            for derivation in derivations(engine.graph.rule(number), facts, kb._functions):
+            for derivation in derivations(engine.graph.rule(number), facts, kb._knowledge.functions):
                 if derivation is not None and derivation.head in needy:
                     rank = ranks[derivation.head]
                     if all(ranks[fact] < rank for fact in derivation.premises if fact in ranks):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from naive import Database, State, Update, change, database, without_empty
 from tidelog.api.knowledge_base import KnowledgeBase
-from tidelog.engine.algorithm_names import MAINTENANCE
+from tidelog.engine.algorithms.names import MAINTENANCE
 
 ALGORITHMS = MAINTENANCE
 

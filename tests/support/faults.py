@@ -20,8 +20,8 @@ import tidelog.store.records
 import tidelog.store.relation
 import tidelog.store.store
 import tidelog.store.terms
-from tidelog.engine.runner import Runner
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.runner import Runner
 from tidelog.machine.jit import _EntryPoint
 from tidelog.machine.work_lists import WorkLists
 from tidelog.store.kernel_arrays import KernelArrays
@@ -49,7 +49,7 @@ PHASES = [(Runner, "run"), (Transaction, "collect"), (Runner, "check_limits"), (
 
 # What only happens when arrays are moved, committed or put back cannot fail by itself: it allocates nothing.
 _NEVER_FAIL = {
-    *("commit_log", "commit_relation", "roll_back_log", "roll_back_relation", "forget_marks", "take_returns"),
+    *("commit_log", "commit_relation", "roll_back_log", "roll_back_relation", "forget_marks"),
     *("move_table", "rebuild_table", "rebuild_index", "rebuild_term_slots", "hash_terms"),
 }
 _ALLOCATING = ("zeros", "empty", "full", "resize")

@@ -30,10 +30,10 @@ from places import BY_HAND
 from soaking import seeds, soak_seconds
 from tidelog import KnowledgeBase, LimitError
 from tidelog.closures import closed_graph, directed, history
-from tidelog.engine.algorithm_names import MAINTENANCE
-from tidelog.engine.runner import Limits
+from tidelog.engine.algorithms.names import MAINTENANCE
+from tidelog.engine.update.runner import Limits
 from tidelog.facts.results import Change
-from tidelog.live.settled_view import Snapshot
+from tidelog.live.snapshot import Snapshot
 from tidelog.machine.jit import JIT_DISABLED
 
 # A soak goes as far as the oracle can; other runs have half a minute, in which plain Python does not come far.

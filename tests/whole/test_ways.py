@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
 import tidelog.engine.aggregates
-import tidelog.engine.reclaiming
 import tidelog.engine.rows
 import tidelog.engine.runner
+
+import tidelog.engine.reclaiming
 import tidelog.explain.backwards
-import tidelog.live.fully_dynamic
+import tidelog.live.worker
 import tidelog.machine.growth
 import tidelog.store.pair_bits
 import tidelog.store.relation
@@ -31,7 +31,7 @@ from moments import Onlooker
 from places import BY_HAND
 from soaking import seeds, soak_seconds
 from tidelog.closures import directed
-from tidelog.engine.algorithm_names import MAINTENANCE
+from tidelog.engine.algorithms.names import MAINTENANCE
 from ways import WAYS, Setting
 from ways_elsewhere import Elsewhere
 
@@ -42,7 +42,7 @@ FIRST = [0] if soak_seconds() else range(0, 60, A_TEST)
 # Sizes from which other code takes over, so small that it does so for a handful of facts.
 TIGHT = [
     (tidelog.explain.backwards, "SEARCHED_PAIRS", 0),
-    (tidelog.live.fully_dynamic, "SLICE", 3),
+    (tidelog.live.worker, "SLICE", 3),
     (tidelog.engine.aggregates, "LEAST_CHANGE", 0),
     (tidelog.engine.rows, "LAZY_FROM", 2),
     (tidelog.engine.reclaiming, "WORTH_FROM", 1),

@@ -1,4 +1,4 @@
 """The front door: `KnowledgeBase`.
 
-Knows: everything below, and hands each task to the folder that has it. Must not know: kernels.
+Knows: everything below, and hands each task to the folder that does it. Must not know: kernels.
 """

@@ -1,4 +1,4 @@
-"""What each rule has done so far, so that a slow rule is found in one look."""
+"""What each rule has done so far, so that a slow rule is found at a glance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidelog.program.graph import Component
 
 
 class ListedRule(str):
-    """A rule as text, which knows what the rule has done so far: see `RuleStatistics`."""
+    """A rule as text, with what the rule has done so far: see `RuleStatistics`."""
 
     __slots__ = ("applications", "facts", "seconds")
 
@@ -36,7 +36,7 @@ class RuleStatistics:
 
     `applications` are the instances of the rule that updates looked at. `facts` are those that the rule was the first
     to derive; one that goes and comes back counts once. `seconds` is the time that updates spent in the component of
-    the rule (the predicates that depend on each other), shared among its rules by how long the joins of each ran. A
+    the rule (the predicates that depend on each other), divided among its rules by how long the joins of each ran. A
     closure module applies no rules: the pairs that it adds to its base count for its recursive rule, its time for all
     of its rules.
     """
@@ -59,15 +59,11 @@ def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> list[RuleSta
             RuleStatistics(
                 render(rule, prefixes),
                 _share(engine, component, number, *times[component]),
-                _applications(engine, number),
+                _entry(engine.store.arrays.rule_work, number),
                 _facts(engine, component, rule.head.predicate, number),
             )
         )
     return found
-
-
-def _applications(engine: Engine, number: int) -> int:
-    return _entry(engine.store.arrays.rule_work, number)
 
 
 def _entry(by_rule: npt.NDArray[np.int64], number: int) -> int:
@@ -81,7 +77,7 @@ def _times(engine: Engine, component: Component) -> tuple[float, int]:
 
 
 def _share(engine: Engine, component: Component, number: int, seconds: float, total: int) -> float:
-    """The part of its component's time that goes to a rule."""
+    """The part of its component's time that counts for a rule."""
     return seconds * _entry(engine.store.arrays.rule_time, number) / total if total else seconds / len(component.rules)
 
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 from tidelog.cli.terminal import OutputError, checked_output, open_closed_streams
-from tidelog.engine.algorithm_names import MAINTENANCE
+from tidelog.engine.algorithms.names import MAINTENANCE
 from tidelog.errors import TidelogError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tidelog.cli.terminal import reading, working
 from tidelog.cli.update_feed import Feed
 from tidelog.errors import ArityError, DataError, ParseError, StratificationError, UnknownRuleError, UnsafeRuleError
 from tidelog.formats import change_to_json, open_updates, read_facts, sorted_columns, total_bytes, write_facts
-from tidelog.formats.byte_files import decode, failures_told
+from tidelog.formats.byte_files import decode, io_errors
 from tidelog.formats.display import counted, rich_table
 from tidelog.language import display_predicate, parse_program, parse_rules, resolve_predicate
 from tidelog.language.checks import check_arities, check_query, check_rule, foreign_functions, suggest
@@ -44,7 +44,7 @@ def read_program(path: str) -> tuple[str, Program]:
 def _read_text(path: str) -> tuple[str, str]:
     """The name of a file in messages, and its content."""
     source = _name_of(path)
-    with failures_told(source):
+    with io_errors(source):
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     return source, decode(data, source, 1).removeprefix("\ufeff")
 
@@ -186,7 +186,7 @@ def _output(path: str | None) -> Iterator[IO[str]]:
     if path is None:
         yield sys.stdout
         return
-    with failures_told(path), open(path, "w", encoding="utf-8") as file:
+    with io_errors(path), open(path, "w", encoding="utf-8") as file:
         yield file
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidelog.cli.console import answer_lines, change_lines, fact_text
 from tidelog.errors import TidelogError
 from tidelog.formats import read_facts, read_file, sorted_rows
-from tidelog.formats.byte_files import failures_told
+from tidelog.formats.byte_files import io_errors
 from tidelog.formats.display import counted
 from tidelog.language import is_unfinished, parse_program, render
 from tidelog.language.syntax import Atom, Program
@@ -206,7 +206,7 @@ def statements(read_line: Callable[[str], str]) -> Iterator[str]:
 
 
 def _read_plain_line(_: str) -> str:
-    with failures_told("<standard input>"):
+    with io_errors("<standard input>"):
         line = sys.stdin.readline()
     if not line:
         raise EOFError

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tidelog.engine.aggregates import AggregateRule
-from tidelog.engine.compiled import CompiledRule, Node, normal_form
+from tidelog.engine.algorithms.aggregates import AggregateRule
 from tidelog.engine.modules.closure_registry import Closures
 from tidelog.engine.modules.cores import Cores
+from tidelog.engine.rules.compiled import CompiledRule, Node, normal_form
 from tidelog.errors import TidelogError
 from tidelog.language.syntax import Atom
 from tidelog.program.graph import Component, RuleGraph

@@ -1,7 +1,7 @@
 """The engine: a program and its materialisation, kept equal to each other through updates.
 
 An update passes through the components in topological order. Each component that something changed for is brought up to
-date by its algorithm (`engine.maintenance`), or as a closure (`engine.modules`). What changed in its relations is what
+date by its algorithm (`engine.algorithms`), or as a closure (`engine.modules`). What changed in its relations is what
 changed below for the components that read it.
 """
 
@@ -12,26 +12,26 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from tidelog.engine import rows as lazy_rows
 from tidelog.engine.agenda import Agenda
 from tidelog.engine.algorithms.choice import algorithm_for
+from tidelog.engine.algorithms.maintenance import ComponentMaintenance
 from tidelog.engine.algorithms.ranks import start_ranks_over
-from tidelog.engine.compiled import Node
 from tidelog.engine.components import Nodes
-from tidelog.engine.deltas import Delta, RuleChange
-from tidelog.engine.explicit import apply_explicit
-from tidelog.engine.maintenance import ComponentMaintenance
 from tidelog.engine.marks import Marks
 from tidelog.engine.modules.closure_node import ModuleUnfit
 from tidelog.engine.modules.closure_registry import Closures
 from tidelog.engine.modules.cores import Cores
-from tidelog.engine.observer import Observer
-from tidelog.engine.outcome import NO_REQUEST, Outcome, Request
 from tidelog.engine.reclaiming import Reclaiming
-from tidelog.engine.rows import Rows, Unread
 from tidelog.engine.rule_changes import NO_RULE_CHANGES, RuleChanges
-from tidelog.engine.runner import Limits, Runner
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.transaction.explicit import apply_explicit
+from tidelog.engine.transaction.observer import Observer
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update import rows as lazy_rows
+from tidelog.engine.update.deltas import Delta, RuleChange
+from tidelog.engine.update.outcome import NO_REQUEST, Outcome, Request
+from tidelog.engine.update.rows import Rows, Unread
+from tidelog.engine.update.runner import Limits, Runner
 from tidelog.errors import BrokenError, TidelogError
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
@@ -64,7 +64,7 @@ class Engine:
         self.observer: Observer | None = None
         self.maintenance = ComponentMaintenance(algorithm_for(maintenance))
         self.closures = Closures(self, enabled=modules)
-        self.cores = Cores(self, enabled=modules)
+        self.cores = Cores(self, self.closures, enabled=modules)
         self.nodes = Nodes(self.store, self.graph, self.closures, self.cores)
         self.reclaiming = Reclaiming(self.store)
         # Time in updates, without compilation, by the first predicate of a component.
@@ -122,7 +122,7 @@ class Engine:
         try:
             with transaction.window:
                 self._walk(transaction, request, rules)
-                kept = self._marks.finish(transaction)
+                self._marks.finish(transaction)
                 outcome = self._outcome(transaction)
             if before_commit is not None:
                 before_commit(outcome)
@@ -136,7 +136,7 @@ class Engine:
                 raise BrokenError(BROKEN) from problem
             self._tidy(self.store.relations)
             raise
-        self._marks.keep(transaction, kept)
+        self._marks.keep(transaction)
         with transaction.window:
             self._commit(transaction, rules)
             self._tidy(map(self.nodes.relation, transaction.deltas))
@@ -192,12 +192,11 @@ class Engine:
             self.functions,
             self.rule_text,
             self.observer,
-            self._marks.take_kept(),
             began,
         )
         transaction.begin()
         if self.observer is not None and not rules and self._marks.can_spread():
-            transaction.marking.begin(set(request.add), self.maintenance.algorithm.overdeletes)
+            transaction.marking.begin(set(request.add))
         self.store.begin_relations()
         return transaction
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.engine.algorithms.policy import NO_COUNTER, RECURSIVE
+from tidelog.engine.rules.policy import NO_COUNTER, RECURSIVE
 from tidelog.language.syntax import Rule
 
 Arrays = Mapping[str, npt.NDArray[Any]]

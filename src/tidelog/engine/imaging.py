@@ -1,6 +1,6 @@
 """An engine as an image, and an engine from an image.
 
-A saved image holds the terms that its facts use, and no others: nobody would miss the rest of the dictionary.
+A saved image holds the terms that its facts use, and no others: the rest of the dictionary would be of no use.
 
 Rules are numbered in the order of their arrival, and the number of a rule that goes is not used again. The engine has
 memory for every number below the next one. A knowledge base whose rules come and go for years, or a store that somebody
@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tidelog.engine.algorithms.policy import NO_COUNTER, RECURSIVE, CountedRules
-from tidelog.engine.compiled import aggregates, group_predicate
 from tidelog.engine.engine import Engine
 from tidelog.engine.image import MOST_COUNTED, Arrays, Image, RelationImage, RuleImage
 from tidelog.engine.modules.closure_base import BASE
 from tidelog.engine.modules.cores import CORE, CORE_BASE
+from tidelog.engine.rules.compiled import aggregates, group_predicate
+from tidelog.engine.rules.policy import NO_COUNTER, RECURSIVE, CountedRules
 from tidelog.errors import StorageError
 from tidelog.language.checks import check_arities, check_rule, foreign_functions
 from tidelog.machine import flags as F
@@ -35,13 +35,13 @@ from tidelog.store.store import Store
 from tidelog.store.term_table import TermTable
 from tidelog.store.update_kernels import load_rows
 
-# So many numbers of rules cost nothing that anybody notices.
+# This many numbers of rules cost no noticeable memory.
 FEW_NUMBERS = 1 << 20
-# Or so many for each rule that there is.
+# Or this many for each rule.
 SPARSE_NUMBERS = 16
 
 # The name of a predicate is a word or ends with `>`; what follows are numbers of rules.
-_DIGEST = re.compile(r".* [0-9a-f]{32}", re.DOTALL)  # in the place of very many numbers
+_DIGEST = re.compile(r".* [0-9a-f]{32}", re.DOTALL)  # instead of very many numbers
 _NUMBERED_NAME = re.compile(rf"({CORE_BASE}|{CORE}|{BASE}) (.*?)((?: [0-9]+)*)", re.DOTALL)
 
 
@@ -237,11 +237,11 @@ def _restore_closures(engine: Engine, image: Image) -> None:
         if relation.name.startswith((BASE, CORE)) and relation.name not in bases and len(relation.rows):
             raise StorageError(f"`{relation.name}` has pairs, and no closure starts from them")
     if image.pairs and _pairs_of_closures(engine) != image.pairs:
-        raise StorageError("the closures have not as many pairs as they had when they were saved")
+        raise StorageError("the closures do not have as many pairs as when they were saved")
 
 
 def _counted(engine: Engine, image: Image) -> Iterator[tuple[int, int]]:
-    """The counters that rules are counted in. Where there is none, nobody knows, and they are counted when needed."""
+    """The counters that rules are counted in. Where it is unknown, they are counted again when needed."""
     for item in image.rules:
         relation = engine.explicit_relation(item.rule.head.predicate)
         there = relation is None or relation.has_counters or relation.count == 0

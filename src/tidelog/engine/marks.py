@@ -1,15 +1,15 @@
-"""What an update has marked for the next one: deletions, instances that lead to facts which come back, and copies."""
+"""What an update has marked for the next one: deletions, and copies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tidelog.engine.compiled import CompiledRule
-from tidelog.engine.marking.marking import CopyTable, expect_nothing, is_copy_of, renumber_expected
-from tidelog.engine.marking.positive_marks import NO_WORDS, Words
-from tidelog.engine.outcome import EncodedFacts
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.marking.copied_marks import CopyTable, is_copy_of
+from tidelog.engine.marking.marking import expect_nothing, renumber_expected
+from tidelog.engine.rules.compiled import CompiledRule
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.outcome import EncodedFacts
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
@@ -22,36 +22,27 @@ class Marks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.deletions: EncodedFacts = {}  # those of the next update, as far as they are marked
-        self._kept: Words = NO_WORDS
         self.copies = CopyTable(self._copies_of)  # the rules by which marks are shared
         self._any: bool | None = None
 
     def forget(self) -> None:
         """Marks do not outlive a change of rules or plans: other rules copy facts then, and facts may have moved."""
         expect_nothing(self._engine.store)
-        self.deletions, self._kept = {}, NO_WORDS
+        self.deletions = {}
         self.copies.forget()
         self._any = None
 
-    def take_kept(self) -> Words:
-        """The instances that the last update kept, for this one."""
-        kept, self._kept = self._kept, NO_WORDS
-        return kept
-
-    def finish(self, transaction: Transaction) -> Words:
-        """An update is done: take its marks off; the instances that it kept."""
+    def finish(self, transaction: Transaction) -> None:
+        """An update is done: take its marks off."""
         transaction.marking.finish(self.copies)
-        return transaction.returning.finish()
 
-    def keep(self, transaction: Transaction, kept: Words) -> None:
+    def keep(self, transaction: Transaction) -> None:
         """The update commits: what it marked is for the next one."""
-        self.deletions, self._kept = transaction.marking.marked, kept
+        self.deletions = transaction.marking.marked
 
     def renumber(self, relation: int, alive: Cells) -> None:
         """A relation was compacted to the facts in `alive`."""
         renumber_expected(self._engine.store, relation, alive)
-        # The facts that would come back are gone for good.
-        self._kept = NO_WORDS
 
     def can_spread(self) -> bool:
         """Whether a mark can ever reach a derived fact: where all components are counted or closures, none can."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidelog.engine.propagation.match_rows import matches
 from tidelog.engine.propagation.match_sets import HOLDING
+from tidelog.engine.update.match_rows import matches
 from tidelog.language.syntax import Atom, Negation, Query, Rule, Variable, variables
 from tidelog.machine import registers as M
 from tidelog.program.normal_form import normalise

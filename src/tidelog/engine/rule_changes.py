@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tidelog.engine.aggregates import AggregateRule
-from tidelog.engine.compiled import CompiledRule, Node
-from tidelog.engine.deltas import NO_RULE_CHANGE, RuleChange
+from tidelog.engine.algorithms.aggregates import AggregateRule
+from tidelog.engine.rules.compiled import CompiledRule, Node
+from tidelog.engine.update.deltas import NO_RULE_CHANGE, RuleChange
 from tidelog.language.syntax import Rule, body_atoms
 from tidelog.program.graph import Impact, RuleGraph
 from tidelog.store.relation import Relation

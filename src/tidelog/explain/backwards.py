@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
-from tidelog.engine.compiled import group_predicate, normal_form
 from tidelog.engine.engine import Engine
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.runner import Runner
+from tidelog.engine.rules.compiled import group_predicate, normal_form
+from tidelog.engine.update.runner import Runner
 from tidelog.explain.closure_rules import (
     base_name,
     can_copy_first,

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.modules.pair_sets import StoredPairs
+from tidelog.engine.update.pair_sets import StoredPairs
 from tidelog.explain.backwards import BackwardRules
 from tidelog.explain.closure_rules import (
     Pair,

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidelog.engine.compiled import CompiledRule
 from tidelog.engine.modules.closure_node import ClosureNode
+from tidelog.engine.rules.compiled import CompiledRule
 from tidelog.explain.packing import Facing
 from tidelog.language.syntax import Variable
 from tidelog.program.normal_form import NormalRule

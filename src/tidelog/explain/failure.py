@@ -12,10 +12,10 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from tidelog.engine.compiled import group_predicate, normal_form
-from tidelog.engine.propagation.match_rows import matches
 from tidelog.engine.propagation.match_sets import HOLDING
 from tidelog.engine.queries import run_query
+from tidelog.engine.rules.compiled import group_predicate, normal_form
+from tidelog.engine.update.match_rows import matches
 from tidelog.explain.backwards import BackwardRules, values_in_place_of_aggregates
 from tidelog.explain.wording import Binding, Wording
 from tidelog.language import display_predicate, render

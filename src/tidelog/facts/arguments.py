@@ -1,4 +1,4 @@
-"""What Python programs pass in, checked before anything is done with it: facts, texts, limits, functions."""
+"""Checks of what Python programs pass in, before anything is done with it: facts, texts, limits, functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidelog.values import is_unicode
 
 
 def checked_facts(facts: object, part: str) -> Mapping[str, Any]:
-    """The facts of an update, if they are rows by predicate."""
+    """The facts of an update, which must be rows by predicate."""
     if facts is None:
         return {}
     if not isinstance(facts, Mapping):
@@ -27,14 +27,14 @@ def checked_facts(facts: object, part: str) -> Mapping[str, Any]:
 
 
 def checked_text(text: object, part: str) -> str:
-    """Rules, a program or a query, if they are text."""
+    """Rules, a program or a query, which must be text."""
     if not isinstance(text, str):
         raise TidelogError(f"`{part}` is a text in the language, not {text!r:.60} of type {type(text).__name__}")
     return text
 
 
 def checked_commit(commit: object) -> Mapping[str, str]:
-    """The note of an update, if it is one."""
+    """The note of an update, which must map texts to texts."""
     if commit is None:
         return {}
     if not isinstance(commit, Mapping) or not all(isinstance(text, str) for item in commit.items() for text in item):
@@ -45,7 +45,7 @@ def checked_commit(commit: object) -> Mapping[str, str]:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a path that no file system takes."""
+    """Refuse a path that no file system accepts."""
     try:
         named = b"\0" not in os.fsencode(folder)
     except UnicodeEncodeError:
@@ -55,7 +55,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_limits(max_facts: object, timeout: object) -> None:
-    """Refuse limits that no update could keep, or none could break."""
+    """Refuse limits that no update could keep, or that none could break."""
     if max_facts is not None and (type(max_facts) is not int or max_facts < 0):
         raise TidelogError(f"`max_facts` is a whole number from 0 on, or None for no limit, not {max_facts!r}")
     if timeout is not None and (type(timeout) not in (int, float) or not _is_duration(timeout)):
@@ -67,7 +67,7 @@ def _is_duration(seconds: Any) -> bool:
 
 
 def check_function(name: object, function: object) -> None:
-    """Refuse a function that rules could not call under a name."""
+    """Refuse a function that rules could not call by its name."""
     if not isinstance(name, str) or not is_word(name) or name in RESERVED:
         raise TidelogError(f"{name!r} cannot name a function: use a word of letters, digits and `_`")
     if name in BUILTIN_FUNCTIONS or name in OPERATORS:

@@ -1,4 +1,4 @@
-"""Facts as the user gives them, to rows of term numbers: tuples, Arrow and data frames, and the facts of a change."""
+"""From facts as users give them to rows of term numbers: tuples, Arrow and data frames, and the facts of a change."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tidelog.language.checks import MOST_ARGUMENTS, too_many_arguments
 from tidelog.store.relation_parts import Cells
 from tidelog.store.terms import Terms
 
-# Rows of Python values that are encoded in some tenths of a millisecond.
+# Rows of Python values that are encoded in a few tenths of a millisecond.
 PIECE = 1 << 11
 
 
 def encode_rows(terms: Terms, name: str, rows: Any) -> Cells | None:
-    """The rows of a predicate; None where there are none, whose number of values nobody knows."""
+    """The rows of a predicate; None if there are none, since nobody knows how many values they would have."""
     if isinstance(rows, FactSet):
         if not rows._is_encoded_by(terms.table):
             return _encode_tuples(terms, name, list(rows))
@@ -40,7 +40,7 @@ def _encode_tuples(terms: Terms, name: str, rows: list[Any]) -> Cells | None:
             terms.between_blocks()
         piece = rows[first : first + PIECE]
         if not all(isinstance(row, tuple | list) and len(row) == cells.shape[1] for row in piece):
-            columns_of(rows, name)  # says which row is none, or longer or shorter
+            columns_of(rows, name)  # says which row is wrong
         for column in range(cells.shape[1]):
             try:
                 cells[first : first + PIECE, column] = terms.encode_values([row[column] for row in piece])
@@ -57,7 +57,7 @@ def encode_columns(terms: Terms, columns: list[Any]) -> Cells:
 
 
 def check_arity(arities: dict[str, int], predicate: str, name: str, rows: Cells) -> None:
-    """Hold rows of a predicate, under the name that they were given by, against what is known of it."""
+    """Compare rows of a predicate, under the name that they were given by, with what is known of it."""
     known = arities.setdefault(predicate, rows.shape[1])
     if known > MOST_ARGUMENTS:
         raise too_many_arguments(name, known)
@@ -66,7 +66,7 @@ def check_arity(arities: dict[str, int], predicate: str, name: str, rows: Cells)
 
 
 def check_arities_of(facts: Iterable[Mapping[str, Cells]], arities: dict[str, int]) -> None:
-    """The same for facts that are encoded."""
+    """The same for all facts of an update, by predicate."""
     for part in facts:
         for predicate, rows in part.items():
             check_arity(arities, predicate, predicate, rows)

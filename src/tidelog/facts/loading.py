@@ -1,21 +1,21 @@
 """Facts on their way in from files, within the limits of the knowledge base.
 
-A file can hold far more than it takes on the disk: a kilobyte of gzip is a megabyte of rows. So limits are looked at
-batch by batch, before an update begins. Rows that repeat are one fact: they are told apart before anything is refused,
-and only different ones are kept, so that the memory needed follows the limit and not the file.
+A file can hold far more than its size on disk: a kilobyte of gzip is a megabyte of rows. So limits are checked batch
+by batch, before an update begins. Rows that repeat are one fact: duplicates are dropped before anything is refused, so
+that the memory needed follows the limit and not the file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.engine import Engine
 from tidelog.errors import LimitError
-from tidelog.formats.byte_files import look
+from tidelog.formats.byte_files import after_block
 from tidelog.machine.jit import working_time
 from tidelog.store.relation_parts import Cells
 
@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 
 class Deadline:
-    """How long facts may be read."""
+    """The time limit for reading facts."""
 
     def __init__(self, timeout: float | None) -> None:
         self._timeout = timeout
@@ -34,39 +34,39 @@ class Deadline:
             raise LimitError(f"reading the facts took more than {self._timeout} s; give it more time, or less to read")
 
     def watched(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Items that come in time; readers of files look at it while they look for the next one."""
+        """Items that come in time; readers of files check that while they look for the next one."""
         iterator = iter(items)
-        while (item := self._next(iterator)) is not None:
+        item: Item | None
+        while True:
+            former = after_block.set(self.check)
+            try:
+                item = next(iterator, None)
+            finally:
+                after_block.reset(former)
+            self.check()
+            if item is None:
+                return
             yield item
-
-    def _next(self, iterator: Iterator[Item]) -> Item | None:
-        looked = look.set(self.check)
-        try:
-            item = next(iterator, None)
-        finally:
-            look.reset(looked)
-        self.check()
-        return item
 
 
 class LoadedRows:
-    """Rows by predicate, of which there may be no more different ones than the limit on facts allows."""
+    """Rows by predicate; there may be no more different ones than the limit on facts allows."""
 
     def __init__(self, engine: Engine) -> None:
         self._limit = engine.limits.max_facts
         self._held: dict[str, list[Cells]] = {}
-        self._distinct: dict[str, int] = {}  # rows of a predicate that are known to differ
-        self._fresh = 0  # rows that came since they were counted
+        self._distinct: dict[str, int] = {}  # rows of a predicate that are known to be different
+        self._fresh = 0  # rows that came since the last count
         named = [name for name in engine.store.named() if not name.startswith("#")]
         relations = {name: engine.explicit_relation(name) for name in named}
         self._explicit = {name: found.explicit_count for name, found in relations.items() if found is not None}
 
     def take(self, predicate: str, rows: Cells, place: str) -> None:
-        """Keep the rows of a batch, which came from a place."""
+        """Keep the rows of a batch from some place."""
         self._held.setdefault(predicate, []).append(rows)
         self._fresh += len(rows)
         known = sum(self._distinct.values())
-        # To count again is worth it only once there is as much to count as was counted.
+        # Counting again pays only once there is as much to count as was counted.
         if self._limit is None or known + self._fresh <= self._limit or self._fresh < known:
             return
         self._count()
@@ -85,13 +85,13 @@ class LoadedRows:
         self._fresh = 0
 
     def _least(self) -> int:
-        """How many facts there will be at least: all that are explicit stay, and some of them may come again."""
+        """The least number of facts there will be: all explicit ones stay, and some of them may come again."""
         grown = (max(0, count - self._explicit.get(name, 0)) for name, count in self._distinct.items())
         return sum(self._explicit.values()) + sum(grown)
 
     def all(self) -> dict[str, Cells]:
-        """The rows of each predicate as one; they are handed over one predicate after the other, so that no more of
-        them than need be are there twice.
+        """The rows of each predicate as one array. They are handed over one predicate after the other, so that as few
+        as possible are in memory twice.
         """
         return {predicate: np.concatenate(self._held.pop(predicate)) for predicate in list(self._held)}
 
@@ -100,6 +100,10 @@ def distinct_rows(rows: Cells) -> Cells:
     """Rows without those that repeat, in any order."""
     if rows.shape[1] == 0:
         return rows[:1]
+    return np.unique(row_keys(rows)).view(np.int32).reshape(-1, rows.shape[1])
+
+
+def row_keys(rows: Cells) -> npt.NDArray[Any]:
+    """Each row, which has at least one column, as one value: equal rows have equal values."""
     whole: npt.NDArray[np.void] = np.ascontiguousarray(rows).view(np.dtype((np.void, 4 * rows.shape[1]))).ravel()
-    packed = whole.view({4: np.int32, 8: np.int64}.get(whole.itemsize, whole.dtype))
-    return np.unique(packed).view(np.int32).reshape(-1, rows.shape[1])
+    return whole.view({4: np.int32, 8: np.int64}.get(whole.itemsize, whole.dtype))

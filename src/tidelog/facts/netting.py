@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tidelog.engine.rows import Rows as ChangedRows
+from tidelog.engine.update.rows import Rows as ChangedRows
 from tidelog.facts.encoding import encode_rows
 from tidelog.facts.results import Change, FactSet
 from tidelog.store.terms import Terms
@@ -40,12 +40,12 @@ def _fold(
     terms: Terms, net: dict[str, Rows], arities: dict[str, int], facts: Mapping[str, FactSet], appeared: bool
 ) -> None:
     for name, rows in facts.items():
-        cells = encode_rows(terms, name, rows)  # Numbers may mean other terms by now.
+        cells = encode_rows(terms, name, rows)  # The numbers may stand for other terms by now.
         if cells is None:
             continue
         arities[name] = cells.shape[1]
         known = net.setdefault(name, {})
         for row in map(tuple, cells.tolist()):
-            # A fact changes sides from one change to the next: the other sign is undone, not doubled.
+            # A fact appears and vanishes in turn: an opposite sign cancels.
             if known.pop(row, appeared) is appeared:
                 known[row] = appeared

@@ -1,20 +1,20 @@
-"""What the knowledge base gives back: sets of facts, answers of queries, changes. All of them stand on columns of term
+"""What a knowledge base gives back: sets of facts, answers of queries, changes. All of them hold columns of term
 numbers.
 
-Values become Python objects only when somebody looks at them; `to_arrow` and its sisters make no Python objects at
-all.
+Values become Python objects only when somebody looks at them; `to_arrow`, `to_pandas` and `to_polars` make no Python
+objects where the columns allow it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tidelog.engine.rows import Rows
+from tidelog.engine.update.rows import Rows
 from tidelog.formats.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
 from tidelog.language.literals import render_value
 from tidelog.store.relation_parts import Cells
@@ -25,12 +25,12 @@ MOST_IN_REPR = 10
 
 
 def row_identity(row: Iterable[Value]) -> tuple[object, ...]:
-    """A key that is equal for two rows exactly when they hold the same constants."""
+    """A key that two rows share exactly when they hold the same constants."""
     return tuple(identity(value) for value in row)
 
 
 class Encoded(NamedTuple):
-    """Rows of term numbers, and what the numbers mean: in another table they may mean something else."""
+    """Rows of term numbers, and the table that says what they mean: another table may say otherwise."""
 
     cells: Cells
     terms: TermTable
@@ -42,14 +42,14 @@ class Encoded(NamedTuple):
 
 
 class Table(ABC):
-    """Rows of term numbers with names for their columns. Terminals and notebooks show the first rows of it."""
+    """Rows of term numbers with names for their columns. Terminals and notebooks show the first rows."""
 
     @abstractmethod
     def _encoded(self) -> Encoded:
         """All rows."""
 
     def _names(self, cells: Cells) -> Sequence[str]:
-        """The names of the columns of rows that have just been read: a predicate may have come to be in between."""
+        """The names of the columns of rows that have just been read: the predicate may be newer than this view."""
         return [f"c{column}" for column in range(cells.shape[1])]
 
     def __len__(self) -> int:
@@ -60,14 +60,14 @@ class Table(ABC):
         return Encoded(cells[:most], terms)
 
     def _first(self, most: int) -> list[Row]:
-        """The first rows, without a look at the others."""
+        """The first rows; the others are not looked at."""
         return list(self._first_encoded(most).rows())
 
     def _values(self) -> Iterator[Row]:
         return self._encoded().rows()
 
     def _shown(self) -> tuple[str, list[str], list[list[str]], str]:
-        """What a table of the first rows says: title, columns, rows, caption."""
+        """A table of the first rows: title, columns, rows, caption."""
         encoded = self._first_encoded(MOST_ROWS)
         first = [[render_value(value) for value in row] for row in encoded.rows()]
         count = len(self)
@@ -101,7 +101,7 @@ class Table(ABC):
 
         encoded = self._encoded()
         columns = {
-            # Said to be objects, since pandas would make floats of integers that stand among them.
+            # Explicitly objects: pandas would turn integers among them into floats.
             name: values.to_pandas() if isinstance(values, pa.Array) else pandas.Series(values, dtype=object)
             for name, values in self._plain_columns(encoded).items()
         }
@@ -124,14 +124,24 @@ class Table(ABC):
 
 
 def _table_without_columns(rows: int) -> pa.Table:
-    """Facts without arguments, and answers of queries without variables. Columns, of which there are none, cannot tell
-    Arrow how many rows there are; a struct can.
+    """Facts without arguments, and answers of queries without variables. Without columns Arrow does not know how many
+    rows there are; a struct array does.
     """
     return pa.Table.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
 
-class FactSet(Table, Set[Row]):
-    """A set of facts of one predicate, as tuples. Equal to any set of the same constants, told apart by type."""
+class FactTable(Table):
+    """The facts of one predicate, as tuples."""
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._values()
+
+    def __repr__(self) -> str:
+        return _abbreviated(self._first(MOST_IN_REPR), len(self), "{", "}")
+
+
+class FactSet(FactTable, Set[Row]):
+    """A set of facts. It equals any set of the same constants; constants of different types are different."""
 
     def __init__(self, terms: TermTable, rows: Rows) -> None:
         self._terms = terms
@@ -149,9 +159,6 @@ class FactSet(Table, Set[Row]):
 
     def __len__(self) -> int:
         return self._rows.count
-
-    def __iter__(self) -> Iterator[Row]:
-        return self._values()
 
     def _keys(self) -> frozenset[object]:
         if self._known is None:
@@ -177,44 +184,9 @@ class FactSet(Table, Set[Row]):
         # Set operations give plain Python sets.
         return set(rows)
 
-    def __repr__(self) -> str:
-        return _shortened(self._first(MOST_IN_REPR), len(self), "{", "}")
-
-
-class Facts(Table):
-    """The facts of a predicate as they are now: a view that follows the knowledge base."""
-
-    def __init__(
-        self,
-        read: Callable[[int | None], Encoded],
-        size: Callable[[], int],
-        has: Callable[[Row], bool],
-    ) -> None:
-        self._read = read
-        self._size = size
-        self._has = has
-
-    def _encoded(self) -> Encoded:
-        return self._read(None)
-
-    def _first_encoded(self, most: int) -> Encoded:
-        return self._read(most)
-
-    def __len__(self) -> int:
-        return self._size()
-
-    def __iter__(self) -> Iterator[Row]:
-        return self._values()
-
-    def __contains__(self, row: object) -> bool:
-        return isinstance(row, tuple | list) and self._has(tuple(row))
-
-    def __repr__(self) -> str:
-        return _shortened(self._first(MOST_IN_REPR), len(self), "{", "}")
-
 
 class Answers(Table, Sequence[dict[str, Value]]):
-    """The answers of a query: a mapping from variable to value each, in the order of the query's variables."""
+    """The answers of a query: mappings from variable to value, in the order of the query's variables."""
 
     def __init__(self, names: Sequence[str], rows: Encoded) -> None:
         self._variables = tuple(names)
@@ -244,17 +216,17 @@ class Answers(Table, Sequence[dict[str, Value]]):
         return dict(zip(self._variables, row, strict=True))
 
     def __repr__(self) -> str:
-        return _shortened(self[:MOST_IN_REPR], len(self), "[", "]")
+        return _abbreviated(self[:MOST_IN_REPR], len(self), "[", "]")
 
 
-def _shortened(first: Iterable[object], count: int, opening: str, closing: str) -> str:
+def _abbreviated(first: Iterable[object], count: int, opening: str, closing: str) -> str:
     more = ["…"] if count > MOST_IN_REPR else []
     return opening + ", ".join([*map(repr, first), *more]) + closing
 
 
 @dataclass(frozen=True)
 class Change:
-    """What an update did: the facts that came into I and those that left it, by predicate, and the work it took."""
+    """What an update did: the facts that appeared in I and those that vanished, by predicate, and the work it took."""
 
     added: Mapping[str, FactSet] = field(default_factory=dict)
     removed: Mapping[str, FactSet] = field(default_factory=dict)

@@ -28,8 +28,8 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 OnBytes = Callable[[int], None]
 
-# Called with each block that is read, so that a reader can stop early: a large file may hold no facts at all.
-look: ContextVar[Callable[[], None]] = ContextVar("look", default=lambda: None)
+# Called after each block that is read, so that a reader can stop early: a large file may hold no facts at all.
+after_block: ContextVar[Callable[[], None]] = ContextVar("after_block", default=lambda: None)
 
 
 class Readable(Protocol):
@@ -48,7 +48,7 @@ class _Counted:
     def read(self, size: int = -1, /) -> bytes:
         data = self._file.read(size)
         self._on_bytes(len(data))
-        look.get()()
+        after_block.get()()
         return data
 
 
@@ -68,7 +68,7 @@ def place(source: str, lines: Sequence[int], row: int) -> str:
 
 
 @contextmanager
-def failures_told(source: str) -> Iterator[None]:
+def io_errors(source: str) -> Iterator[None]:
     """Turn errors of the operating system or a decompressor into a `DataError` about that source."""
     try:
         yield
@@ -92,7 +92,7 @@ def size_of_regular(path: Path) -> int:
 @contextmanager
 def open_input(path: Path, on_bytes: OnBytes = ignore_bytes) -> Iterator[Readable]:
     """A file to read, unzipped where its name ends in `.gz`."""
-    with failures_told(str(path)):
+    with io_errors(str(path)):
         size_of_regular(path)
         with path.open("rb") as file:
             counted = _Counted(file, on_bytes)
@@ -107,7 +107,7 @@ def open_input(path: Path, on_bytes: OnBytes = ignore_bytes) -> Iterator[Readabl
 @contextmanager
 def open_output(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which gets its name only when it is complete."""
-    with failures_told(str(path)):
+    with io_errors(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")
         try:

@@ -85,7 +85,7 @@ def fact_files(folder: str | Path) -> list[Path]:
 
 def _entries(root: Path) -> tuple[list[Path], list[Path]]:
     """The entries of a folder: the files with facts, and all others that are not hidden."""
-    with files.failures_told(str(root)):
+    with files.io_errors(str(root)):
         if not root.is_dir():
             what = "a file; give the folder it lies in" if root.exists() else "no such folder; check the path"
             raise files.data_error(str(root), None, what)
@@ -98,13 +98,13 @@ def _entries(root: Path) -> tuple[list[Path], list[Path]]:
 
 def total_bytes(folder: str | Path) -> int:
     """The size of all that `read_facts` will read, to show its progress."""
-    with files.failures_told(str(folder)):
+    with files.io_errors(str(folder)):
         return sum(part.stat().st_size for path in _entries(Path(folder))[0] for part in _parts(path))
 
 
 def _parts(path: Path) -> list[Path]:
     """A file, or the part files in a folder of that name."""
-    with files.failures_told(str(path)):
+    with files.io_errors(str(path)):
         if not path.is_dir():
             return [path]
         found = sorted(entry for entry in path.iterdir() if not entry.name.startswith((".", "_")))

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.formats.batch import ARROW_TYPES, BATCH_ROWS, IRI_KIND, FactBatch, parts, slices
-from tidelog.formats.byte_files import OnBytes, data_error, failures_told, ignore_bytes, size_of_regular
+from tidelog.formats.byte_files import OnBytes, data_error, ignore_bytes, io_errors, size_of_regular
 from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, render
 from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND, columns_of_table
 
@@ -31,7 +31,7 @@ _NULLARY_FIELD = pa.field("holds", pa.bool_(), metadata={KIND_KEY: NULLARY_KIND}
 
 def read_parquet(path: Path, predicate: str, on_bytes: OnBytes = ignore_bytes) -> Iterator[FactBatch]:
     """The facts of a Parquet file, in batches; the first row has number 1."""
-    with failures_told(str(path)):
+    with io_errors(str(path)):
         size = size_of_regular(path)
         try:
             longest = _longest_texts(path)

@@ -159,7 +159,7 @@ def _columns_of_pandas(frame: Any, predicate: str) -> list[pa.Array] | None:
 
 def _columns_of_numpy(array: np.ndarray[Any, Any], predicate: str) -> list[pa.Array] | None:
     if array.ndim != 2:
-        raise DataError(f"{predicate}: an array of {array.ndim} dimensions; give one of two, a fact a row")
+        raise DataError(f"{predicate}: an array of {array.ndim} dimensions; give one with two, a fact per row")
     if array.dtype == object or _has_nul_within(array):
         return columns_of_rows(array.tolist(), lambda row: f"{predicate}, row {row + 1}")
     if not len(array):
@@ -248,7 +248,7 @@ def restored_column(array: pa.Array, field: pa.Field, place: str) -> pa.Array:
     if _kind(field) != CONSTANT_KIND:
         return column
     if not _is_kind(column.type, STR):
-        raise DataError(f"{place}: constants as text are strings, and no {column.type}; write the file again")
+        raise DataError(f"{place}: constants as text are strings, not {column.type}; write the file again")
     try:
         return parse_constants(column.cast(pa.string()))
     except CellError as error:

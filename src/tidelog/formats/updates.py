@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypedDict
 
 from tidelog.errors import DataError
-from tidelog.formats.byte_files import data_error, decode, failures_told, open_input, read_lines, split_lines
+from tidelog.formats.byte_files import data_error, decode, io_errors, open_input, read_lines, split_lines
 from tidelog.formats.constants import parse_float, parse_integer
 from tidelog.formats.jsonl import parse_json, row_from_json, value_to_json
 from tidelog.formats.order import sorted_rows
@@ -152,7 +152,7 @@ def _standard_input() -> Iterator[bytes]:
 
 
 def _arrived() -> bytes:
-    with failures_told(_STANDARD_INPUT):
+    with io_errors(_STANDARD_INPUT):
         return os.read(0, 1 << 16)
 
 
@@ -161,7 +161,7 @@ def _unread_prolog(path: Path) -> Unread:
 
 
 def _prolog_files(folder: Path) -> list[Path]:
-    with failures_told(str(folder)):
+    with io_errors(str(folder)):
         files = sorted(entry for entry in folder.iterdir() if entry.name.endswith(_PROLOG_SUFFIXES))
     if not files:
         raise data_error(str(folder), None, "a folder without updates; it should hold files 00.pl, 01.pl, …")

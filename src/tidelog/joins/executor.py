@@ -42,11 +42,17 @@ def value_of(source, variables):
 
 
 @inlined
+def stop_at(frame, depth, entering):
+    """Remember where to resume."""
+    store_i64(frame + 8 * P.FRAME_DEPTH, depth)
+    store_i64(frame + 8 * P.FRAME_ENTERING, 1 if entering else 0)
+
+
+@inlined
 def start(frame, plan, fact):
     """Prepare a frame to match a plan; `fact` is what its pivot is matched to."""
     store_i64(frame + 8 * P.FRAME_PLAN, plan)
-    store_i64(frame + 8 * P.FRAME_DEPTH, 0)
-    store_i64(frame + 8 * P.FRAME_ENTERING, 1)
+    stop_at(frame, 0, True)
     store_i64(frame + 8 * P.FRAME_FACT, fact)
 
 
@@ -179,13 +185,33 @@ def absent(m, step, kind, variables):
     return True
 
 
+@inlined
+def put_pair(pair, first, second):
+    store_i32(pair, first)
+    store_i32(pair + 4, second)
+
+
 @device
-def closure_flags(m, relation, row, pair):
-    """The flags of a pair that a closure holds now: those of its record if the update in work added it."""
+def pair_flags(m, relation, row, pair, unchanged):
+    """The flags of a pair of a closure: those of its record, or `unchanged` if no record says that it changed."""
     if field(row, R.COUNT) == 0:
-        return F.IN | F.OLD
+        return unchanged
     fact = find(m, relation, pair)
-    return F.IN | F.OLD if fact < 0 else load_i32(record_of(row, fact) + field(row, R.FLAGS))
+    return unchanged if fact < 0 else load_i32(record_of(row, fact) + field(row, R.FLAGS))
+
+
+@inlined
+def held_flags(m, relation, row, pair):
+    """The flags of a pair that a closure holds now."""
+    return pair_flags(m, relation, row, pair, F.IN | F.OLD)
+
+
+@inlined
+def keyed_flags(m, relation, row, keys, variables, pair):
+    """The flags of the pair that is the key of a step: 0 if it neither holds nor held before."""
+    put_pair(pair, value_of(load_i32(keys), variables), value_of(load_i32(keys + 4), variables))
+    holds = closure_contains(field(row, R.CLOSURE), load_i32(pair), load_i32(pair + 4))
+    return pair_flags(m, relation, row, pair, F.IN | F.OLD if holds else 0)
 
 
 @device
@@ -209,9 +235,7 @@ def next_of_closure(m, step, kind, variables, cursor_at, node_at, entering):
     if kind == P.STEP_CLOSURE_PROBE:
         if not entering:
             return False
-        store_i32(pair, value_of(load_i32(keys), variables))
-        store_i32(pair + 4, value_of(load_i32(keys + 4), variables))
-        return closure_pair_flags(m, relation, row, view, pair) & care == want
+        return keyed_flags(m, relation, row, keys, variables, pair) & care == want
     backward = 0
     key = -1
     if kind == P.STEP_CLOSURE_INDEX:
@@ -225,14 +249,12 @@ def next_of_closure(m, step, kind, variables, cursor_at, node_at, entering):
         cursor = -2 - code
         if kind == P.STEP_CLOSURE_INDEX:
             cursor, other = closure_next(view, load_i64(node_at), backward, cursor)
-            store_i32(pair, other if backward else key)
-            store_i32(pair + 4, key if backward else other)
+            put_pair(pair, other if backward else key, key if backward else other)
             gone = cursor < 0
         else:
             node, cursor, first, second = closure_next_pair(view, load_i64(node_at), cursor)
             store_i64(node_at, node)
-            store_i32(pair, first)
-            store_i32(pair + 4, second)
+            put_pair(pair, first, second)
             gone = node < 0
         if gone:
             code = -1
@@ -243,7 +265,7 @@ def next_of_closure(m, step, kind, variables, cursor_at, node_at, entering):
             break
         code = -2 - cursor
         m[M.BUDGET] -= 1
-        if closure_flags(m, relation, row, pair) & care == want and bind(lists, outputs, checks, pair, variables):
+        if held_flags(m, relation, row, pair) & care == want and bind(lists, outputs, checks, pair, variables):
             store_i64(cursor_at, code)
             return True
     while code >= 0:
@@ -262,19 +284,8 @@ def next_of_closure(m, step, kind, variables, cursor_at, node_at, entering):
 
 
 @device
-def closure_pair_flags(m, relation, row, view, pair):
-    """The flags of any pair: 0 if it neither holds nor held before."""
-    if closure_contains(view, load_i32(pair), load_i32(pair + 4)):
-        return closure_flags(m, relation, row, pair)
-    if field(row, R.COUNT) == 0:
-        return 0
-    fact = find(m, relation, pair)
-    return 0 if fact < 0 else load_i32(record_of(row, fact) + field(row, R.FLAGS))
-
-
-@device
 def absent_from_closure(m, step, kind, variables):
-    """Whether no pair of a closure matches a negated atom."""
+    """Whether no pair of a closure matches a negated atom: none that it holds now, and none of its records."""
     relation = load_i32(step + 4 * P.S_RELATION)
     row = relation_row(m, relation)
     view = field(row, R.CLOSURE)
@@ -284,9 +295,7 @@ def absent_from_closure(m, step, kind, variables):
     checks_at = keys + 4 * load_i32(step + 4 * P.S_KEYS)
     pair = m[M.SCRATCH] + PAIR
     if kind == P.STEP_ABSENT_CLOSURE_PROBE:
-        store_i32(pair, value_of(load_i32(keys), variables))
-        store_i32(pair + 4, value_of(load_i32(keys + 4), variables))
-        return closure_pair_flags(m, relation, row, view, pair) & forbidden == 0
+        return keyed_flags(m, relation, row, keys, variables, pair) & forbidden == 0
     node = 0
     cursor = 0
     if kind == P.STEP_ABSENT_CLOSURE_INDEX:
@@ -298,30 +307,18 @@ def absent_from_closure(m, step, kind, variables):
             cursor, other = closure_next(view, node, backward, cursor)
             if cursor < 0:
                 break
-            store_i32(pair, other if backward else key)
-            store_i32(pair + 4, key if backward else other)
-            if closure_flags(m, relation, row, pair) & forbidden:
+            put_pair(pair, other if backward else key, key if backward else other)
+            if held_flags(m, relation, row, pair) & forbidden:
                 return False
-        fact = first_in_index(m, step, variables)
-        while fact >= 0:
-            record = record_of(row, fact)
-            if load_i32(record + field(row, R.FLAGS)) & forbidden:
-                return False
-            fact = load_i32(record + field(index, X.LINK))
-        return True
+        return absent(m, step, P.STEP_ABSENT_INDEX, variables)
     while True:
         node, cursor, first, second = closure_next_pair(view, node, cursor)
         if node < 0:
             break
-        store_i32(pair, first)
-        store_i32(pair + 4, second)
-        if closure_flags(m, relation, row, pair) & forbidden and repeated_agree(checks_at, checks, pair):
+        put_pair(pair, first, second)
+        if held_flags(m, relation, row, pair) & forbidden and repeated_agree(checks_at, checks, pair):
             return False
-    for fact in range(field(row, R.COUNT)):
-        record = record_of(row, fact)
-        if load_i32(record + field(row, R.FLAGS)) & forbidden and repeated_agree(checks_at, checks, record):
-            return False
-    return True
+    return absent(m, step, P.STEP_ABSENT_SCAN, variables)
 
 
 @inlined
@@ -407,8 +404,7 @@ def next_match(m, frame):
             entering = next_of_closure(m, step, kind, variables, cursors + 8 * depth, facts + 8 * depth, entering)
             depth += 1 if entering else -1
             if m[M.BUDGET] < 0 and depth < steps:
-                store_i64(frame + 8 * P.FRAME_DEPTH, depth)
-                store_i64(frame + 8 * P.FRAME_ENTERING, 1 if entering else 0)
+                stop_at(frame, depth, entering)
                 return PAUSED
             continue
         if kind > P.STEP_SCAN:
@@ -421,8 +417,7 @@ def next_match(m, frame):
                 depth -= 1
                 entering = False
             else:
-                store_i64(frame + 8 * P.FRAME_DEPTH, depth)
-                store_i64(frame + 8 * P.FRAME_ENTERING, 1)
+                stop_at(frame, depth, True)
                 return outcome
             continue
         row = relation_row(m, load_i32(step + 4 * P.S_RELATION))
@@ -483,14 +478,9 @@ def next_match(m, frame):
                 break
             fact = following
         m[M.BUDGET] = budget
-        if entering:
-            depth += 1
-        else:
-            depth -= 1
+        depth += 1 if entering else -1
         if budget < 0 and depth < steps:
-            store_i64(frame + 8 * P.FRAME_DEPTH, depth)
-            store_i64(frame + 8 * P.FRAME_ENTERING, 1 if entering else 0)
+            stop_at(frame, depth, entering)
             return PAUSED
-    store_i64(frame + 8 * P.FRAME_DEPTH, depth)
-    store_i64(frame + 8 * P.FRAME_ENTERING, 0)
+    stop_at(frame, depth, False)
     return MATCH if depth >= 0 else DONE

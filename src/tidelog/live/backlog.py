@@ -1,27 +1,29 @@
-"""What waits to be worked on in `kb.live()`: updates one after the other, merged into batches of net operations.
+"""What waits to be worked on in `kb.live()`: updates in order, merged into batches of net operations.
 
-Of all operations on one fact only the last one counts, and it counts only if it differs from what is explicit now (the
-cancel transitions of Fully Dynamic Materialization Maintenance, section 2.1, with the order of updates kept). A batch
-that is in work can still lose operations: where what comes in takes back at least half of it and brings less than it
-takes back, working on is not worth while. Each such restart leaves fewer operations than there were, so that
-endless deleting and adding again cannot keep a batch from being finished.
+Of all operations on one fact only the last one counts, and only if it differs from what is explicit now (the cancel
+transitions of Fully Dynamic Materialization Maintenance, section 2.1, with the order of updates kept). A batch that is
+in work can still lose operations: if what comes in takes back at least half of it, and brings less than it takes back,
+the batch starts again. Each restart leaves fewer operations than before, so endless deleting and adding cannot keep a
+batch from being finished.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.outcome import Request
+from tidelog.engine.update.outcome import Request
+from tidelog.facts.loading import row_keys
 from tidelog.live.update_sources import UpdateMapping
 from tidelog.machine import flags as F
 from tidelog.store.relation_parts import Cells
 
-# Rows that are encoded in some tenths of a millisecond.
+# Rows that are encoded in a few tenths of a millisecond.
 FEW_ROWS = 256
 
 Signs = npt.NDArray[np.bool_]
@@ -29,10 +31,15 @@ Signs = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One update as it was submitted; its number says when."""
+    """One update as it was submitted; numbers follow the order of submission."""
 
     number: int
     update: UpdateMapping
+
+    @property
+    def last(self) -> int:
+        """The number of the last update of this piece of work, as of a batch."""
+        return self.number
 
     @property
     def changes_rules(self) -> bool:
@@ -40,7 +47,7 @@ class Submission:
 
     @property
     def is_small(self) -> bool:
-        """Whether it is read in far less than a millisecond."""
+        """Whether reading it takes far less than a millisecond."""
         parts = [rows for key in ("add", "delete") for rows in (self.update.get(key) or {}).values()]
         return all(isinstance(rows, list | tuple | set) for rows in parts) and sum(map(len, parts)) <= FEW_ROWS
 
@@ -60,7 +67,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """What happens to facts of one predicate, each once: whether it is wanted that they are explicit."""
+    """Facts of one predicate, each once, and whether each is wanted to be explicit."""
 
     rows: Cells
     wanted: Signs
@@ -74,20 +81,20 @@ class Operations:
 
 @dataclass(slots=True)
 class Batch:
-    """Parts that are worked on together. One thread works on them, while others append to them.
+    """Parts that are worked on together. One thread works on them while others append more.
 
-    Operations are netted only where they have to be: a batch of one part, such as a large load, is what it is, until
+    Operations are netted only where necessary: a batch of one part, such as a large load, stays as it is until
     something comes that could take half of it back.
     """
 
     parts: list[Part] = field(default_factory=list)
     arities: dict[str, int] = field(default_factory=dict)
     _net: dict[str, Operations] = field(default_factory=dict)
-    _netted: int = 0  # parts that `_net` knows of
+    _netted: int = 0  # parts that `_net` includes
     _effective: dict[str, Operations] | None = None
     _operations: int = 0
-    _counted: int = 0  # parts that are in `_operations`
-    _asked_from: int = 0  # so many operations must have come after it before it can be undone
+    _counted: int = 0  # parts that `_operations` includes
+    _asked_from: int = 0  # operations that must come after it before it can be undone
 
     @property
     def last(self) -> int:
@@ -118,7 +125,7 @@ class Batch:
         self.parts.append(part)
 
     def merge(self, later: Batch) -> None:
-        """Let a later batch be part of this one."""
+        """Make a later batch part of this one."""
         self.parts += later.parts
         self.arities.update(later.arities)
         self._asked_from = 0
@@ -128,7 +135,7 @@ class Batch:
         return [Batch([part], dict(self.arities)) for part in self.parts]
 
     def request(self, engine: Engine) -> Request:
-        """The operations to work on; of several parts only those that change something, as things are now."""
+        """The operations to work on; of several parts, only those that change something as things are now."""
         if len(self.parts) == 1:
             return Request(self.parts[0].delete, self.parts[0].add)
         effective = {name: found for name, net in self.net.items() if len(found := _effective(engine, name, net))}
@@ -139,7 +146,7 @@ class Batch:
         )
 
     def is_undone_by(self, later: Batch) -> bool:
-        """Whether what comes after this batch, which is in work, makes it better to start again."""
+        """Whether this batch, which is in work, should start again because of what comes after it."""
         come = later.operations
         count = self.operations if self._effective is None else sum(map(len, self._effective.values()))
         if come < self._asked_from or 2 * come < count:
@@ -149,7 +156,7 @@ class Batch:
         known = sum(_agreeing(self.net[name], after) for name, after in later.net.items() if name in self.net)
         changed = sum(map(len, later.net.values())) - known
         missing = max(sum(map(len, effective.values())) - 2 * taken_back, changed + 1 - 2 * taken_back)
-        # An operation more takes back one more at most.
+        # Each further operation takes back one at most.
         self._asked_from = come + (missing + 1) // 2
         return missing <= 0
 
@@ -161,39 +168,34 @@ def _last_ones(pieces: list[tuple[Cells, bool]]) -> Operations:
     if len(rows) <= FEW_ROWS:
         last = list({tuple(row): place for place, row in enumerate(rows.tolist())}.values())
         return Operations(rows[last], wanted[last])
-    _, places = np.unique(_packed(rows)[::-1], return_index=True)
+    _, places = np.unique(_keys(rows)[::-1], return_index=True)
     places = len(rows) - 1 - places
     return Operations(rows[places], wanted[places])
 
 
 def _taken_back(before: Operations, after: Operations) -> int:
-    """How many facts the one wants to be otherwise than the other."""
+    """How many facts the two want differently."""
     return _common(before, after) - _agreeing(before, after)
 
 
 def _agreeing(before: Operations, after: Operations) -> int:
-    """How many facts both want to be the same."""
+    """How many facts both want alike."""
     return sum(_common(before.only(before.wanted == sign), after.only(after.wanted == sign)) for sign in (False, True))
 
 
 def _common(before: Operations, after: Operations) -> int:
     """How many facts both are about."""
     rows = np.concatenate((before.rows, after.rows))
-    return len(rows) - len(np.unique(_packed(rows)))
+    return len(rows) - len(np.unique(_keys(rows)))
 
 
-def _packed(rows: Cells) -> npt.NDArray[np.int64]:
-    """A number for each row, the same for equal rows."""
-    packed = np.zeros(len(rows), np.int64)
-    for column in range(rows.shape[1]):
-        if column > 1:
-            packed = np.unique(packed, return_inverse=True)[1]
-        packed = packed << 32 | rows[:, column]
-    return packed
+def _keys(rows: Cells) -> npt.NDArray[Any]:
+    """A value for each row; equal rows have equal values."""
+    return row_keys(rows) if rows.shape[1] else np.zeros(len(rows), np.int32)
 
 
 def _effective(engine: Engine, predicate: str, net: Operations) -> Operations:
-    """Those operations that change something, as things are now."""
+    """The operations that change something as things are now."""
     relation = engine.explicit_relation(predicate)
     if relation is None:
         return net.only(net.wanted)

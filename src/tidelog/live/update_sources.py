@@ -1,9 +1,9 @@
 """Where the updates of a stream come from: for each kind of source, how to take the next update and how to look ahead.
 
-`take` waits for the next update. Whoever calls it defers signals; what their handlers raise while it waits comes out of
-it, and no update is lost by that. `peek` gives the one after the current update if it is there already, and never
-waits: GETNEXT of Backward/Forward with Marking, Algorithm 1, lines 5 and 8. An iterator cannot be asked whether its
-next item is there, so a thread takes it while the current update is in work.
+`take` waits for the next update. Its caller defers signals; what their handlers raise meanwhile comes out of it, and no
+update is lost. `peek` gives the update after the current one if it is already there, and never waits: GETNEXT of
+Backward/Forward with Marking, Algorithm 1, lines 5 and 8. An iterator cannot be asked whether its next item is there,
+so a thread takes it while the current update is in work.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
+from contextlib import suppress
 from queue import Empty, Queue
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tidelog.errors import DataError
-from tidelog.runtime.signals import check, interruptible
+from tidelog.runtime.signals import check, interruptible, wait_until
 
 UpdateMapping = Mapping[str, Any]
 
 
+@runtime_checkable
 class Source(Protocol):
     """Updates, one after the other; `None` says that there are no more, or for `peek` none yet."""
 
@@ -29,15 +31,12 @@ class Source(Protocol):
     def peek(self) -> UpdateMapping | None: ...
 
 
-# Seconds between two looks for a signal.
-PATIENCE = 0.1
-
 _END = object()
 
 
 def _next(updates: Iterator[UpdateMapping], given: list[Any]) -> UpdateMapping | None:
-    """The next update of an iterator, or `None` after the last. A signal may interrupt the iterator; if that has just
-    given an update, it waits in `given` for the next time.
+    """The next update of an iterator, or `None` after the last. A signal may interrupt the iterator; an update that it
+    has just given waits in `given` for the next time.
     """
     if not given:
         interruptible(_give, updates, given)
@@ -52,7 +51,7 @@ def _checked(update: Any) -> UpdateMapping | None:
 
 
 def _give(updates: Iterator[UpdateMapping], given: list[Any]) -> None:
-    # No handler runs between the two steps of this loop, as it may after a call of `next`.
+    # No handler runs between the two steps of this loop, as it could after a call of `next`.
     for update in updates:
         given.append(update)
         return
@@ -86,44 +85,28 @@ class QueueSource:
     def take(self) -> UpdateMapping | None:
         if self._ended:
             return None
-        update: UpdateMapping | None = self._ahead.pop() if self._ahead else self._get()
+        check()
+        wait_until(self._arrives)
+        update = self._ahead.pop()
         self._ended = update is None
         return update
 
-    def _get(self) -> UpdateMapping | None:
-        while True:
-            check()
-            try:
-                update: UpdateMapping | None = self._queue.get(timeout=PATIENCE)
-            except Empty:
-                continue
-            return update
+    def _arrives(self, seconds: float) -> bool:
+        """Wait some seconds for the next update, or for the `None` that ends the stream; whether it is there."""
+        if not self._ahead:
+            with suppress(Empty):
+                self._ahead.append(self._queue.get(timeout=seconds))
+        return bool(self._ahead)
 
     def peek(self) -> UpdateMapping | None:
         if not self._ahead:
-            try:
+            with suppress(Empty):
                 self._ahead.append(self._queue.get_nowait())
-            except Empty:
-                return None
-        return self._ahead[0]
+        return self._ahead[0] if self._ahead else None
 
 
 class IteratorSource:
-    """Updates of an iterator in the order in which it gives them, taken only when they are needed."""
-
-    def __init__(self, updates: Iterator[UpdateMapping]) -> None:
-        self._updates = updates
-        self._given: list[Any] = []
-
-    def take(self) -> UpdateMapping | None:
-        return _next(self._updates, self._given)
-
-    def peek(self) -> UpdateMapping | None:
-        return None
-
-
-class PulledSource:
-    """Updates of an iterator, of which a thread takes the next one while the current one is in work."""
+    """Updates of an iterator. If somebody looks ahead, a thread takes the next one while the current one is in work."""
 
     def __init__(self, updates: Iterator[UpdateMapping]) -> None:
         self._updates = updates
@@ -131,19 +114,19 @@ class PulledSource:
         self._pull: Future[UpdateMapping | None] | None = None
 
     def take(self) -> UpdateMapping | None:
-        if self._pull is None:
+        pull = self._pull
+        if pull is None:
             return _next(self._updates, self._given)
-        while not self._pull.done():
-            check()
-            wait_for([self._pull], PATIENCE)
-        pull, self._pull = self._pull, None
+        check()
+        wait_until(lambda seconds: bool(wait_for([pull], seconds).done))
+        self._pull = None
         return pull.result()
 
     def peek(self) -> UpdateMapping | None:
         if self._pull is None:
             self._pull = Future()
             threading.Thread(target=self._fill, args=(self._pull,), daemon=True).start()
-        # An error of the iterator is raised where its update would come, by `take`.
+        # An error of the iterator is raised by `take`, in the place of the update.
         if not self._pull.done() or self._pull.exception() is not None:
             return None
         return self._pull.result()
@@ -155,15 +138,10 @@ class PulledSource:
             pull.set_exception(problem)
 
 
-def source_of(updates: Iterable[UpdateMapping] | Queue[Any], ahead: bool) -> Source:
-    """How to read a list, a queue, or any other iterable of updates; `ahead` says whether somebody will peek."""
+def source_of(updates: Iterable[UpdateMapping] | Queue[Any] | Source) -> Source:
+    """How to read a list, a queue, or any other iterable of updates."""
+    if isinstance(updates, Source):
+        return updates
     if isinstance(updates, Queue):
         return QueueSource(updates)
-    if isinstance(updates, Sequence):
-        return ReadySource(updates)
-    return PulledSource(iter(updates)) if ahead else IteratorSource(iter(updates))
-
-
-def is_async(updates: object) -> bool:
-    """Whether updates come from an asynchronous iterator."""
-    return hasattr(updates, "__aiter__")
+    return ReadySource(updates) if isinstance(updates, Sequence) else IteratorSource(iter(updates))

@@ -5,11 +5,11 @@ enough. A full counter means "some, but unknown how many", and no longer moves. 
 
 - Between two updates, the non-recursive counter of a fact says whether there is such a derivation, even when full. An
   instance that goes puts a full counter in *doubt*: the fact looks for another derivation, and its counter becomes
-  zero if there is none (`engine.algorithms.doubted_facts`).
+  zero if there is none (`engine.algorithms.delete_rederive`).
 - The recursive counter matters only when its fact has been overdeleted. If it is full, the fact looks for an instance
-  as it would without counters (`engine.algorithms.rederivation`).
+  as it would without counters.
 
-When derivations are counted afresh (`recounting`, `recomputation`), all counts are exact again.
+When derivations are counted afresh (`counting.recount`, `recomputation`), all counts are exact again.
 """
 
 from __future__ import annotations

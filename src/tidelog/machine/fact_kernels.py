@@ -34,6 +34,11 @@ def field(row, number):
 
 
 @inlined
+def set_field(row, number, value):
+    store_i64(row + 8 * number, value)
+
+
+@inlined
 def record_of(row, fact):
     """The address of a fact's record."""
     return load_i64(row + 8 * R.CELLS) + fact * load_i64(row + 8 * R.WIDTH)

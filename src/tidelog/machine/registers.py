@@ -98,28 +98,26 @@ MARKING = _cell()  # the flags that a fact must have to mark the heads it derive
 PASSING = _cell()  # the flags of a fact that passes marks on somewhere; see `relation_fields.MARKS`
 SAVED = _cell()  # instances that spread a deletion to a head with one of the flags in KNOWN
 KNOWN = _cell()
-RETURNING = _cell()  # 1: facts come back with the next update, and overdeleted instances that will hold again are kept
-RESTORED = _cell()  # instances that lead to a fact that was brought back
 
 # --- work lists: address, count and capacity of each, see `work_lists` ------------------------------------------------
 LIST_REGISTERS = 3
-LISTS = _cells(7 * LIST_REGISTERS)
+LISTS = _cells(6 * LIST_REGISTERS)
 
 # --- where a paused kernel goes on: all of these are zero when it begins ----------------------------------------------
-STATE = Register(LISTS + 7 * LIST_REGISTERS)
+STATE = Register(LISTS + 6 * LIST_REGISTERS)
 
 # Propagation.
 AT_PHASE = _cell()  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans
-AT_JOB = _cell()
-AT_PIVOT = _cell()
-AT_JOINING = _cell()
-AT_BUFFERED = _cell()
-AT_RELATION = _cell()
-AT_PLAN = _cell()
-AT_TARGET = _cell()
-AT_COUNTER = _cell()
-AT_INNER = _cell()
-AT_SHAPE = _cell()  # in which shape the heads of a short plan are made; it stays to the plan's end
+AT_JOB = _cell()  # the position of the job
+AT_PIVOT = _cell()  # the position of the pivot
+AT_JOINING = _cell()  # not 0 while its join is in work; in a short plan 2 + the fact of the middle atom
+AT_BUFFERED = _cell()  # how many heads are buffered
+AT_RELATION = _cell()  # of a round: the position of the relation
+AT_PLAN = _cell()  # of a round: the position of the plan
+AT_TARGET = _cell()  # the relation of the heads
+AT_COUNTER = _cell()  # the counter that they move
+AT_INNER = _cell()  # in a short plan: 2 + the next fact of the last atom, or 0
+AT_SHAPE = _cell()  # the shape in which the heads of a short plan are built; it stays until the plan ends
 AT_MEMBER = _cell()  # the next of the pivots that are spread together
 
 # Backward/Forward.
@@ -129,32 +127,32 @@ PROOF_P = _cell()  # P.next of saturate
 PROOF_S = _cell()  # how far line 5 has come in C
 PROOF_LEVEL = _cell()  # byte offset of the top level in the frames, 0 where there is none
 PROOF_FACT = _cell()  # the fact that spreads, in saturate or in deletion; -1 where there is none
-PROOF_PLAN = _cell()
-PROOF_END = _cell()
+PROOF_PLAN = _cell()  # the position of the plan that it is the pivot of
+PROOF_END = _cell()  # where its plans end
 PROOF_JOINING = _cell()
 PROOF_MARKED = _cell()  # the first step of the current plan that may match a marked fact, or -1
 
-# Deletion by ranks: facts that look for a derivation.
-LOOK_STAGE = _cell()
-LOOK_RELATION = _cell()
-LOOK_PIVOT = _cell()
-LOOK_PLAN = _cell()
+# The search for a derivation of one fact.
+LOOK_PLAN = _cell()  # 1 + the position of its plan; 0 before it begins
 LOOK_JOINING = _cell()
-LOOK_KEPT = _cell()  # how many of the queue have looked and have none
+
+# Deletion by ranks.
+RANKS_STAGE = _cell()
+RANKS_RELATION = _cell()  # the position of the relation whose facts look
+RANKS_FACT = _cell()  # the position in its queue
+RANKS_KEPT = _cell()  # how many facts of the queue have looked and found no derivation
 
 # Rederivation.
-REDERIVE_FACT = _cell()
-REDERIVE_PLAN = _cell()
-REDERIVE_JOINING = _cell()
+REDERIVE_FACT = _cell()  # the position in D
 
 # Matches as rows.
 ROWS_PIVOT = _cell()
 ROWS_JOINING = _cell()
-ROWS_ROWS = _cell()  # that were written
+ROWS_WRITTEN = _cell()
 
 # Marks through rules that copy.
-COPY_MARK = _cell()
-COPY_COPY = _cell()
+COPY_FACT = _cell()  # the position among the marked facts
+COPY_PLAN = _cell()  # the next plan for it
 
 SIZE = _cell()
 STATE_END = SIZE

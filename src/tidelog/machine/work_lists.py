@@ -35,9 +35,23 @@ P = _list()  # proved; in deletion by ranks, what may come back
 EXPECTED = _list()  # facts that the last update marked
 MARKED = _list()  # facts that this update marks
 MARKED_PLACES = _list()  # in the buffer of heads, from where to where they are to be marked
-RETURNS = _list()  # words of instances that will hold again; see `engine.marking.positive_mark_kernels`
 
 ALL = tuple(range(M.LISTS, M.STATE, M.LIST_REGISTERS))
+
+
+@inlined
+def entry_of(relation, fact):
+    return (relation << 32) | fact
+
+
+@inlined
+def relation_of(entry):
+    return entry >> 32
+
+
+@inlined
+def fact_of(entry):
+    return entry & 0xFFFFFFFF
 
 
 @inlined

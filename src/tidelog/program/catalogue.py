@@ -52,9 +52,13 @@ class Catalogue:
         arities: Mapping[str, int] | None = None,
         rules: Mapping[int, Rule] | None = None,
     ) -> None:
-        self.prefixes = dict(prefixes or {})
-        self.arities = dict(arities or {})
-        self.rule_numbers = numbers_by_key(rules or {})
+        self.restore(prefixes or {}, arities or {}, rules or {})
+
+    def restore(self, prefixes: Mapping[str, str], arities: Mapping[str, int], rules: Mapping[int, Rule]) -> None:
+        """Describe another program."""
+        self.prefixes = dict(prefixes)
+        self.arities = dict(arities)
+        self.rule_numbers = numbers_by_key(rules)
 
     def resolve(self, name: str) -> str:
         """The predicate that a name stands for."""
@@ -81,7 +85,9 @@ class Catalogue:
 
     def declare(self, prefixes: Iterable[tuple[str, str]]) -> None:
         """Add prefixes. The mapping of before stays as it is, for whoever has to restore it."""
-        self.prefixes = self.prefixes | dict(prefixes)
+        declared = dict(prefixes)
+        if declared:
+            self.prefixes = self.prefixes | declared
 
     def check(self, added: Iterable[Rule], removed: Iterable[Rule], functions: Set[str]) -> RuleUpdate:
         """What an update does to the rules, if it can be done. `functions` are the registered ones."""

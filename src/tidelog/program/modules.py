@@ -37,7 +37,7 @@ from hashlib import blake2b
 
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import Component
-from tidelog.program.twins import Copies, Pair, Shape, Twin, directions, shape_of, told_of_leader
+from tidelog.program.twins import Copies, Pair, Shape, Twin, as_rule_of_leader, directions, shape_of
 
 MANY_TWINS = 256
 
@@ -134,9 +134,9 @@ def recognise_cores(component: Component, rules: Mapping[int, Rule]) -> Iterator
 def _closure_of_twins(leader: str, twins: tuple[Twin, ...], shapes: Mapping[int, Shape | None]) -> Module | None:
     """The closure that the rules of twins make, whatever other rules they have."""
     turned = directions(leader, twins)
-    told = {number: shape and told_of_leader(shape, leader, turned) for number, shape in shapes.items()}
-    idle = {number for number, shape in told.items() if shape and shape.body == (shape.head,)}
-    working = {number: shape for number, shape in told.items() if number not in idle}
+    renamed = {number: shape and as_rule_of_leader(shape, leader, turned) for number, shape in shapes.items()}
+    idle = {number for number, shape in renamed.items() if shape and shape.body == (shape.head,)}
+    working = {number: shape for number, shape in renamed.items() if number not in idle}
     module = _linear(working) or _closure(leader, working)
     rules = (*idle, *module.rules) if module else ()
     return module and replace(module, rules=tuple(sorted(rules)), twins=twins, copies=_copies(twins))

@@ -4,8 +4,8 @@ directions or under several names.
 Ontologies name a relation both ways round: `partOf(x, y) :- hasPart(y, x).` and `hasPart(x, y) :- partOf(y, x).` A rule
 of this form is a *copy*: its head holds at least the pairs of its body, turned round or as they are. Where copies lead
 from one predicate, the *leader*, to others and from each of these back to it, all hold the same pairs, up to their
-direction: they are twins. What the rules of the component say of twins they say of the leader (`told_of_leader`), and a
-closure of one is a closure of all.
+direction: they are twins. What the rules of the component say of twins they say of the leader (`as_rule_of_leader`),
+and a closure of one is a closure of all.
 
 Copies may disagree on the direction of a twin. Then the leader holds the mirror image of each of its pairs, direction
 means nothing, and one of the copies, read as a rule of the leader, is `R(y, x) :- R(x, y)`.
@@ -113,12 +113,12 @@ def directions(leader: str, twins: Iterable[Twin]) -> dict[str, bool]:
     return {leader: False, **{twin.predicate: twin.turned for twin in twins}}
 
 
-def told_of_leader(shape: Shape, leader: str, turned: Mapping[str, bool]) -> Shape:
+def as_rule_of_leader(shape: Shape, leader: str, turned: Mapping[str, bool]) -> Shape:
     """The same rule with the leader in place of its twins, whose `directions` are given."""
 
-    def told(pair: Pair) -> Pair:
+    def renamed(pair: Pair) -> Pair:
         if pair.predicate not in turned:
             return pair
         return (pair.turned() if turned[pair.predicate] else pair)._replace(predicate=leader)
 
-    return Shape(told(shape.head), tuple(map(told, shape.body)), shape.compares)
+    return Shape(renamed(shape.head), tuple(map(renamed, shape.body)), shape.compares)

@@ -1,4 +1,4 @@
-"""The process around a knowledge base: its lock, signals, and locks for those who read beside it.
+"""Threads and signals: the lock of a knowledge base, signals that wait until they can be handled, who reads meanwhile.
 
-Knows: threads, signals, forks. Must not know: facts and rules.
+Knows: threads, signals, forked children. Must not know: facts, rules, engines.
 """

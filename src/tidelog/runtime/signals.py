@@ -1,18 +1,18 @@
 """Signals while a knowledge base is in work: noted at once, handled at the next place where the work can be left.
 
 Python runs the handler of a signal in the main thread, between any two instructions, and what the handler raises is
-raised there: also between the instruction that moves an array and the one that tells the kernels its new address.
+raised there: even between the instruction that moves an array and the one that tells the kernels its new address.
 Ctrl-C raises `KeyboardInterrupt`; time limits of test runners and task queues, `sys.exit` on SIGTERM and event loops
 have handlers of their own that raise. So while a knowledge base is in work in the main thread, every signal that has a
 handler in Python is only noted. `check` runs the handlers of what was noted; it is called wherever an update can be
-rolled back, which is every few tens of milliseconds. A Python function that rules call can be interrupted in its
-middle: see `interruptible`.
+rolled back, which is every few tens of milliseconds. A Python function that rules call can be interrupted at any
+point: see `interruptible`.
 
 A signal that comes too late, when the update has been committed, must not be raised by an update that took place, and
 must not get lost either: it is sent again a moment later.
 
 An exception that another thread injects (`PyThreadState_SetAsyncExc`) or that a trace function raises cannot be
-deferred by anybody; tidelog does not survive those.
+deferred; tidelog does not survive those.
 """
 
 from __future__ import annotations
@@ -24,13 +24,18 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVarTuple
 
-# By then the call that deferred the signal has returned.
+Arguments = TypeVarTuple("Arguments")
+
+# Seconds after which the call that deferred a signal has returned.
 MOMENT = 0.002
 
-# `signal` turns numbers into members of enumerations and handlers into what they may be, which takes five times as long
-# as what its functions are made of; and every update defers signals.
+# Seconds between two looks for signals while a thread waits.
+LOOK_EVERY = 0.1
+
+# `signal` turns numbers and handlers into members of enumerations, which takes five times as long as the functions
+# that it wraps; and every update defers signals.
 _get_handler: Callable[[int], Any] = _signal.getsignal
 _set_handler: Callable[[int, Any], Any] = _signal.signal
 _SIGNALS = tuple(sorted(map(int, signal.valid_signals())))
@@ -38,25 +43,25 @@ _SIGNALS = tuple(sorted(map(int, signal.valid_signals())))
 # The handler that asyncio has for signals of `loop.add_signal_handler`.
 _NOTHING_DONE = ("asyncio.unix_events", "_sighandler_noop")
 
-# The attribute of an exception that a handler has raised. The exception itself is kept by nobody: its traceback would
-# keep all that the interrupted call has used.
+# The attribute that marks an exception as raised by a handler. Nobody keeps the exception itself: its traceback would
+# keep everything alive that the interrupted call has used.
 _FROM_HANDLER = "_tidelog_raised_by_handler"
 
 
 class _Deferral:
-    """What is known of signals; all of it is used by the main thread alone.
+    """The state of deferred signals. Only the main thread uses it.
 
     The order of the lines below matters: a handler may raise after each of them, until `_depth` says otherwise.
     """
 
     def __init__(self) -> None:
-        self._depth = 0  # how often signals are deferred; none is unless it is positive
-        self._outer: list[bool] = []  # for each time but the first, whether handlers were run at once before it
+        self._depth = 0  # how many times signals are deferred; zero if they are not
+        self._outer: list[bool] = []  # for each time but the first, whether handlers ran at once before it
         self._at_once = False
         self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
         self._pending: dict[int, FrameType | None] = {}
-        self._found: list[Any] = []  # the handlers of all signals, as they were the last time
-        self._places: list[int] = []  # those of them that are to be deferred
+        self._found: list[Any] = []  # the handlers of all signals, as of the last time
+        self._places: list[int] = []  # of those to defer
         self._forked_by_main = True
 
     def begin(self) -> None:
@@ -97,7 +102,7 @@ class _Deferral:
         return callable(handler) and handler != self.note and not _does_nothing(handler)
 
     def _give_back(self) -> None:
-        """Put the handlers back, but for those that were replaced meanwhile."""
+        """Put the handlers back, except those that were replaced meanwhile."""
         for number, handler in self._handlers.items():
             if _get_handler(number) == self.note:
                 _set_handler(number, handler)
@@ -107,20 +112,20 @@ class _Deferral:
             number, frame = self._pending.popitem()
             try:
                 threading.Timer(MOMENT, _send, (number,)).start()
-            except RuntimeError:  # There can be no more threads. Then at once, as soon as nobody notes it again.
+            except RuntimeError:  # There can be no more threads. So send it now, once it is no longer just noted.
                 if self._depth:
                     self._pending[number] = frame
                     return
                 _send(number)
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """What handles each signal while signals are deferred."""
+        """The handler of each signal while signals are deferred."""
         if not self._depth:
-            # Left in place by a handler that raised while they were put back.
+            # A handler raised while handlers were put back, and left this one in place.
             _set_handler(number, self._handlers[number])
             self._handlers[number](number, frame)
         elif self._at_once:
-            # No longer if it raises: the call that was to be interrupted is over then.
+            # Stays so if it raises: the call that was to be interrupted is over then.
             self._at_once = False
             self._handle(number, frame)
             self._at_once = True
@@ -145,7 +150,7 @@ class _Deferral:
         return bool(self._pending)
 
     def call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        """Call a function, within which handlers are run at once."""
+        """Call a function within which handlers run at once."""
         if not self._depth:
             return function(*arguments)
         self._at_once = True
@@ -160,7 +165,7 @@ class _Deferral:
         self._forked_by_main = _is_main()
 
     def after_fork_in_child(self) -> None:
-        """Where another thread has forked, nobody in the child will end what the main thread has deferred."""
+        """If another thread than the main one forked, nobody in the child will end the main thread's deferral."""
         if not self._forked_by_main:
             self._depth, self._at_once = 0, False
             self._outer.clear()
@@ -173,14 +178,14 @@ os.register_at_fork(before=_deferral.before_fork, after_in_child=_deferral.after
 
 
 def _does_nothing(handler: Callable[..., Any]) -> bool:
-    """Whether an event loop has put a handler there that does nothing: the loop hears of the signal by itself, and
-    would do so once more if the signal were sent again.
+    """Whether a handler is the empty one of an event loop: the loop learns of the signal by itself, and would learn of
+    it twice if the signal were sent again.
     """
     return (getattr(handler, "__module__", ""), getattr(handler, "__name__", "")) == _NOTHING_DONE
 
 
 def _send(number: int) -> None:
-    """Send a signal to this process, unless the program has given its handler up: it might not survive it then."""
+    """Send a signal to this process, unless the program has removed its handler: it might not survive it."""
     if callable(_get_handler(number)):
         os.kill(os.getpid(), number)
 
@@ -190,8 +195,8 @@ def _is_main() -> bool:
 
 
 def defer() -> None:
-    """From now on `check` alone runs the handlers of signals, until `resume`. Both may be nested, and neither does
-    anything in other threads than the main one, which get no signals.
+    """From now on only `check` runs the handlers of signals, until `resume`. Both may be nested. In threads other than
+    the main one, which get no signals, they do nothing.
     """
     if _is_main():
         _deferral.begin()
@@ -218,8 +223,14 @@ def check() -> None:
         _deferral.check()
 
 
+def wait_until(attempt: Callable[[float, *Arguments], bool], *arguments: *Arguments) -> None:
+    """Repeat an attempt, which may take the given seconds, until it succeeds. Signals are handled in between."""
+    while not attempt(LOOK_EVERY, *arguments):
+        check()
+
+
 def interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function that may take long and that nothing depends on if it does not return: signals interrupt it."""
+    """Call a function that may take long and that may be abandoned: signals interrupt it."""
     if not _is_main():
         return function(*arguments)
     check()
@@ -227,7 +238,7 @@ def interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def comes_from_signal(problem: BaseException) -> bool:
-    """Whether a problem is, or was raised in the course of, what the handler of a signal raised."""
+    """Whether a problem is what the handler of a signal raised, or was raised while that was handled."""
     if not _is_main():
         return False
     found: BaseException | None = problem

@@ -1,7 +1,7 @@
-"""Locks for what is read without the lock of the knowledge base, and who is reading.
+"""Locks for what is read without the lock of the knowledge base, and the threads that read it.
 
-A forked child has one thread, the one that forked. A lock that another thread held then is held for ever there, so
-that the child takes another one instead. Whether what it guards was half changed is for its owner to say.
+A forked child has one thread, the one that forked. A lock that another thread held at that moment is never released
+there, so the child makes a new one. Whether what it guards was half changed is for its owner to say.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
-_forks = 0  # that lie between the first process and this one
+_forks = 0  # between the first process and this one
 
 
 def _count_fork() -> None:
@@ -27,8 +27,8 @@ os.register_at_fork(after_in_child=_count_fork)
 class ThreadLock:
     """A lock that its thread may take again: `with lock.mutex:`.
 
-    It is no context itself. The handler of a signal may raise within any function in Python, also in one that has just
-    taken a lock and not yet said so; within the lock's own methods it cannot.
+    It is not a context manager itself. A signal handler may raise within any function in Python, even in one that has
+    just taken a lock and not yet returned; within the built-in lock's own methods it cannot.
     """
 
     __slots__ = ("_forks", "_mutex")
@@ -47,8 +47,8 @@ class ThreadLock:
 
 
 class Readers:
-    """The threads that read what an update waits for. Code that comes in between, such as a finalizer, must not wait
-    for that update in its turn.
+    """The threads that read what an update waits for. Code that runs in them meanwhile, such as a finalizer, must not
+    wait for that update.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Readers:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """This thread reads within."""
+        """Within, this thread reads."""
         thread = threading.get_ident()
         self._within[thread] = self._within.get(thread, 0) + 1
         try:

@@ -4,9 +4,14 @@ from tidelog.spark.maintain.materialisation import Materialisation
 from tidelog.spark.materialise.spark_engine import SparkEngine
 from tidelog.spark.options import Options
 from tidelog.spark.pipeline.pipeline import Pipeline, Report
+from tidelog.spark.pipeline.pipeline_config import read_config
 from tidelog.spark.pipeline.versions import Versions
 from tidelog.spark.session import open_session
 from tidelog.spark.stored.spark_change import SparkChange
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidelog.spark.streams.stream_run import StreamRun
 
 __all__ = [
     "Materialisation",
@@ -15,6 +20,17 @@ __all__ = [
     "Report",
     "SparkChange",
     "SparkEngine",
+    "StreamRun",
     "Versions",
     "open_session",
+    "read_config",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Streams in memory bring the compiler along, so that they are loaded with their first use."""
+    if name == "StreamRun":
+        from tidelog.spark.streams.stream_run import StreamRun
+
+        return StreamRun
+    raise AttributeError(f"module 'tidelog.spark' has no attribute {name!r}")

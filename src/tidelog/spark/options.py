@@ -1,4 +1,4 @@
-"""How to materialise and maintain on Spark, and what was done."""
+"""Options of materialisation and maintenance on Spark, and statistics of what was done."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ class Options:
 
     Components that read at most `local_facts` facts are solved inside one task, unless they yield more than
     `local_results`; 0 forbids it. Transitive closures of at most `closure_edges` pairs are computed in tasks that each
-    hold all of these; larger ones by doubling, as all are where it is 0. A small update is worked off by the driver,
-    which looks up what it needs, where all that its rules read is at most `lookup_facts`; `local_facts` = 0 forbids
-    this as well.
+    hold all pairs; larger ones, or all if it is 0, by doubling. The driver itself carries out a small update, looking
+    up the facts that it needs, if the rules read at most `lookup_facts` in all; `local_facts` = 0 forbids this as well.
 
-    `maintenance` says how updates delete in recursive components that are no closures: `backward-forward`, `dred`, or
-    `auto`, which is the former until it has to look at a large part of the component."""
+    `maintenance` says how updates delete in recursive components that are not closures: `backward-forward`, `dred`, or
+    `auto`, which is `backward-forward` until it would have to check a large part of the component."""
 
     max_facts: int | None = None
     timeout: float | None = None
@@ -54,7 +53,7 @@ class Options:
 
 @dataclass
 class Statistics:
-    """What was done, and how many rule instances failed for want of a value: by rule, and inside tasks."""
+    """What was done, and how many rule instances failed because a value was missing: by rule, and inside tasks."""
 
     rounds: list[Round] = field(default_factory=list)
     failures: dict[Rule, int] = field(default_factory=lambda: defaultdict(int))

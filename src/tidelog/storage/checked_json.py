@@ -45,10 +45,10 @@ class Item:
             if _SURROGATE.search(content):
                 to_text(value)
         except (ValueError, RecursionError) as problem:
-            raise StorageError(f"{file} is damaged and no JSON; restore it from a copy: {problem}") from None
+            raise StorageError(f"{file} is damaged: it is not JSON; restore it from a copy: {problem}") from None
         item = cls(value, file)
         if not isinstance(value, dict):
-            item.refuse("is no object")
+            item.refuse("is not an object")
         return item
 
     def refuse(self, problem: str) -> NoReturn:
@@ -78,7 +78,7 @@ class Item:
         self._expect(isinstance(self.value, dict), "an object")
         unknown = sorted(self.value.keys() - set(names))
         if unknown:
-            self.refuse(f"has a field {_shown(unknown[0])} that nobody knows")
+            self.refuse(f"has an unknown field, {_shown(unknown[0])}")
         return tuple(self[name] for name in names)
 
     def members(self) -> Iterator[tuple[str, Item]]:

@@ -80,7 +80,7 @@ def reading(path: Path) -> Iterator[BufferedReader]:
         try:
             yield file
         except MemoryError as problem:
-            raise StorageError(f"cannot read {path}: memory is too short for what it holds") from problem
+            raise StorageError(f"cannot read {path}: there is not enough memory for what it holds") from problem
 
 
 def read_file(path: Path) -> bytes:

@@ -114,7 +114,9 @@ class Journal:
     def append(self, payload: bytes) -> None:
         """Add a record and force it to disk. Where that fails, the journal is as before, or refuses further records."""
         if self._broken:
-            raise StorageError(f"{self._path} takes no updates since an earlier failure ({self._broken}); open it anew")
+            raise StorageError(
+                f"{self._path} takes no updates since an earlier failure ({self._broken}); open it again"
+            )
         if len(payload) > _LONGEST:
             raise StorageError(f"an update is too large for {self._path} ({len(payload)} bytes); take it in parts")
         record = encode_record(self._count + 1, payload)
@@ -137,7 +139,7 @@ class Journal:
         found, here = os.stat(self._path), os.fstat(self._file.descriptor)
         if not os.path.samestat(found, here) or here.st_size != self._end:
             raise StorageError(
-                f"{self._path} was changed or replaced by somebody else; save elsewhere, or open the folder anew"
+                f"{self._path} was changed or replaced by somebody else; save elsewhere, or open the folder again"
             )
 
     def _write(self, record: bytes) -> None:

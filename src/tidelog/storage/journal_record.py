@@ -122,7 +122,7 @@ def _facts(side: Item, numbers: Cells) -> Facts:
     facts = {}
     for name, item in side.members():
         if not is_predicate(name):
-            item.refuse("are facts of what is no name of a predicate")
+            item.refuse("is not named after a predicate")
         arity, count, cells = item.fields("arity", "rows", "cells")
         facts[name] = _rows(arity.integer(0), count.integer(0), cells, numbers)
     return facts
@@ -141,7 +141,7 @@ def _rows(arity: int, count: int, item: Item, numbers: Cells) -> Cells:
 def _places(item: Item) -> npt.NDArray[np.int64]:
     """A list of whole numbers. There may be millions, so they are not checked one by one."""
     if not isinstance(item.value, list):
-        item.refuse("are no list")
+        item.refuse("are not a list")
     try:
         places = np.array(item.value or np.empty(0, np.int64))
     except (ValueError, OverflowError):

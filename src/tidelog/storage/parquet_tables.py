@@ -122,7 +122,7 @@ def terms_of_table(path: Path, table: pa.Table) -> Arrays:
 def _check_terms(path: Path, table: pa.Table) -> None:
     """Check that each constant is of a known kind, and has what its kind needs."""
     if table.num_rows >= _MOST:
-        raise _refuse(path, f"it has {table.num_rows} constants, and no more than {_MOST} can be told apart")
+        raise _refuse(path, f"it has {table.num_rows} constants, and there can be at most {_MOST}")
     if table["kind"].null_count:
         raise _refuse(path, "a constant has no kind")
     kinds = table["kind"].to_numpy()
@@ -155,7 +155,7 @@ def _check_numbers(path: Path, kinds: npt.NDArray[np.uint8], numbers: npt.NDArra
     # There is one zero and one NaN: equal constants have the same number.
     usual = np.where(floats == 0.0, 0.0, np.where(np.isnan(floats), np.nan, floats))
     if (usual.view(np.int64) != bits).any():
-        raise _refuse(path, "a float is another zero or NaN than the one that there is")
+        raise _refuse(path, "a float is a zero or NaN other than the canonical one")
 
 
 # --- relations ----------------------------------------------------------------------------------------------------

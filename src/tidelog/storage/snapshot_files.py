@@ -125,7 +125,7 @@ def _arities(item: Item) -> dict[str, int]:
     arities = {}
     for name, arity in item.members():
         if not is_predicate(name):
-            arity.refuse("is of what is no name of a predicate")
+            arity.refuse("is not named after a predicate")
         arities[name] = arity.integer(0, MOST_ARGUMENTS)
     return arities
 

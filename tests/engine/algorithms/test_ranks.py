@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tidelog.engine.algorithms.choice
+import tidelog.engine.algorithms.auto
 import tidelog.engine.algorithms.ranks
 from audit import audit
 from engine_util import check_stream
 from generate import EVERYTHING, soak
 from tidelog.api.knowledge_base import KnowledgeBase
-from tidelog.engine.algorithms.policy import Costs
 from tidelog.engine.algorithms.ranks import LAST_RANK, _outlook
+from tidelog.engine.rules.policy import Costs
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
 
@@ -29,8 +29,8 @@ MUTUAL = "odd(X, Y) :- edge(X, Y). odd(X, Z) :- even(X, Y), edge(Y, Z). even(X, 
 @pytest.fixture
 def _never_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """No component is ever materialised again: all deletions go by ranks."""
-    monkeypatch.setattr(tidelog.engine.algorithms.choice, "LEAST_PATIENCE", 1 << 40)
-    monkeypatch.setattr(tidelog.engine.algorithms.choice, "LEAST_LOSS", 1 << 40)
+    monkeypatch.setattr(tidelog.engine.algorithms.auto, "LEAST_PATIENCE", 1 << 40)
+    monkeypatch.setattr(tidelog.engine.algorithms.auto, "LEAST_LOSS", 1 << 40)
 
 
 def _is_ranked(kb: KnowledgeBase, predicate: str) -> bool:
@@ -242,10 +242,10 @@ def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:
 
 def test_calls_that_a_deletion_asked_for_do_not_outlive_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever it is given up; otherwise a later update would call the function for nobody."""
-    monkeypatch.setattr(tidelog.engine.algorithms.choice, "PATIENCE", 0.0)
+    monkeypatch.setattr(tidelog.engine.algorithms.auto, "PATIENCE", 0.0)
     monkeypatch.setattr(Costs, "of_deleting", lambda costs, lost: 0.0)
     for patience in range(1, 30):
-        monkeypatch.setattr(tidelog.engine.algorithms.choice, "LEAST_PATIENCE", patience)
+        monkeypatch.setattr(tidelog.engine.algorithms.auto, "LEAST_PATIENCE", patience)
         kb = KnowledgeBase()
         kb.register("same", lambda value: value)
         kb.add_rules("p(X) :- s(X). p(1) :- g(W), p(W), h(same(W), W).")

@@ -14,7 +14,7 @@ from tidelog import LimitError, StorageWarning
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.closures.closure import Closure
 from tidelog.engine.modules.cores import Core
-from tidelog.engine.runner import Runner
+from tidelog.engine.update.runner import Runner
 from tidelog.language import parse_rules
 
 every_algorithm = pytest.mark.parametrize("maintenance", ALGORITHMS)

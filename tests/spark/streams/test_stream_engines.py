@@ -101,6 +101,7 @@ class Stage:
         self.engine = MemoryEngine(
             folder / "state", lambda: KnowledgeBase(rules), self.sink, self.quarantine, parse_entry
         )
+        self.engine.start()
 
 
 def test_each_batch_is_an_update(tmp_path: Path) -> None:

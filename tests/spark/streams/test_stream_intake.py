@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from stream_util import changes_in, entries, record
 from tidelog import DataError, KnowledgeBase, StorageError
 from tidelog.language import parse_program
+from tidelog.spark.pipeline.config_tables import boolean
 from tidelog.spark.pipeline.pipeline_config import read_config
 from tidelog.spark.streams import keyed_engine as keyed
 from tidelog.spark.streams.inbox import Inbox
@@ -30,7 +31,6 @@ from tidelog.spark.streams.mqtt import Listener, MqttReader, Spool, payload_of, 
 from tidelog.spark.streams.mqtt_options import MqttOptions, Tls, read_options
 from tidelog.spark.streams.resident import ShardFacts
 from tidelog.spark.streams.sink import Quarantine, Sink
-from tidelog.spark.streams.stream_config import boolean
 from tidelog.spark.streams.update_records import Entry, entry_of, parse_entry
 
 # All that `str.splitlines` takes for the end of a line.
@@ -126,6 +126,7 @@ def run_memory(folder: Path, records: list[Entry], parse: Any = parse_entry) -> 
     """Work a batch off in an engine; what stands in quarantine then."""
     sink, quarantine = Sink(folder / "sink", "jsonl"), Quarantine(folder / "refused")
     engine = MemoryEngine(folder / "state", lambda: KnowledgeBase("q(X) :- p(X)."), sink, quarantine, parse)
+    engine.start()
     engine.take(0, records)
     engine.close()
     lines = (path.read_text().split("\n") for path in (folder / "refused").glob("batch=*/part-0.jsonl"))
@@ -145,7 +146,7 @@ def test_bytes_that_are_no_text_go_to_quarantine_unaltered(tmp_path: Path) -> No
 def test_bytes_that_are_no_text_belong_to_no_key() -> None:
     keys = Keys.of(parse_program("q(X) :- p(X)."), 1, {})
     (part,) = keyed._parts(entry_of("t", NO_TEXT), keys, lambda _: 0, parse_entry, False)
-    assert part[:2] == (keyed._NOBODY, b64encode(NO_TEXT).decode())
+    assert part[:2] == (keyed._NO_SHARD, b64encode(NO_TEXT).decode())
     assert "not UTF-8" in str(part[2])
 
 
@@ -195,7 +196,7 @@ def test_rules_for_keys_are_refused_in_the_same_way(tmp_path: Path, body: str) -
     keys = Keys.of(parse_program("q(X) :- p(X)."), 1, {})
     parse = parser(config_of(tmp_path, NETWORK[0]))
     (part,) = keyed._parts(Entry("t", body), keys, lambda _: 0, parse, False)
-    assert part[0] == keyed._NOBODY
+    assert part[0] == keyed._NO_SHARD
     assert "changes rules" in str(part[2])
 
 

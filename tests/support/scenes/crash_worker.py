@@ -131,9 +131,12 @@ def crash_saves(folder: Path, expected: list[dict[str, Any]]) -> int:
         def save(writing: int, home: Path = home, step: int = step) -> None:
             kb = KnowledgeBase.open(home, journal=True)
             for update in UPDATES[1:3]:
-                kb._home, kept = None, kb._home  # in memory only: the save is what makes these durable
+                kb._knowledge.home, kept = (
+                    None,
+                    kb._knowledge.home,
+                )  # in memory only: the save is what makes these durable
                 kb.update(**update)
-                kb._home = kept
+                kb._knowledge.home = kept
             die_at(step)
             kb.save(home)
             os.write(writing, b"\1")

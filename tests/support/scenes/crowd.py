@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from crowd_scene import RULES, SUBMITTED, UPDATED, Scene
 from tidelog import Change, KnowledgeBase
-from tidelog.facts.results import Answers, Facts, FactSet
+from tidelog.facts.reading import Facts
+from tidelog.facts.results import Answers, FactSet
 from tidelog.formats.batch import FactBatch
 from tidelog.live.fully_dynamic import Live
-from tidelog.live.settled_view import Snapshot
+from tidelog.live.snapshot import Snapshot
 from tidelog.live.streams import AsyncStream, Stream
 
 Operation = Callable[[Scene, int], None]
@@ -43,12 +44,6 @@ def public_names(kind: type) -> set[str]:
     special = {name for name in names if name.startswith("__") and name.endswith("__")} - _NOT_CALLED
     return {name for name in names if not name.startswith("_")} | special | (names & {"_repr_html_"})
 
-
-# For the worker and the thread that attends it, and no part of the interface.
-INTERNAL = {
-    *("Live.attend", "Live.breathe", "Live.budget", "Live.held_rows", "Live.streams"),
-    "Snapshot.of",
-}
 
 OPERATIONS: dict[str, Operation] = {}
 

@@ -56,6 +56,7 @@ class Driver:
 def stream_in_memory(folder: Path) -> None:
     sink, quarantine = Sink(folder / "sink", "jsonl"), Quarantine(folder / "refused")
     engine = MemoryEngine(folder / "state", lambda: KnowledgeBase(RULES), sink, quarantine, parse_entry)
+    engine.start()
     Driver(folder).feed(lambda number: engine.take(number, entries(*BATCHES[number])), len(BATCHES))
     engine.close()
 

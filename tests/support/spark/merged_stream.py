@@ -29,10 +29,10 @@ class Reader:
 
     def __init__(self, made: Materialisation) -> None:
         version = made._version
-        self._snapshot: Snapshot = made._snapshot()
+        self._snapshot: Snapshot = made._reader.snapshot
         self._changed = version.changed
         self._names = {stored.number: name for name, stored in version.stored.items()}
-        terms = made._dictionary(version).frame().select("id", "value.*").collect()
+        terms = made._reader.dictionary().frame().select("id", "value.*").collect()
         self._terms = {row[0]: Constant(value_of(tuple(row[1:]))) for row in terms}
 
     def held(self) -> tuple[Database, Database]:

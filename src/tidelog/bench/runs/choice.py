@@ -15,7 +15,7 @@ from tidelog.bench.measure import Failed, isolated
 from tidelog.bench.options import Options
 from tidelog.bench.report import Cell, Check, Plot, Report, Table
 from tidelog.bench.work import Step, ready_for_updates, summed, timed
-from tidelog.engine.algorithm_names import MAINTENANCE
+from tidelog.engine.algorithms.names import MAINTENANCE
 
 # Small updates are over so soon that one alone says little.
 _REPEAT_BELOW, _REPEATS = 1_000, 5

@@ -90,7 +90,7 @@ def _tidelog(spark: Any, graph: pa.Table, program: str = _PROGRAM, **options: An
     from tidelog.language import parse_program
     from tidelog.spark import Options as EngineOptions
     from tidelog.spark import SparkEngine
-    from tidelog.spark.pipeline.fact_sources import Source
+    from tidelog.spark.data.fact_sources import Source
 
     folder = tempfile.mkdtemp(prefix="tidelog-")
     try:

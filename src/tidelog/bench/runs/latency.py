@@ -37,16 +37,17 @@ class Latencies:
     in_work: list[float] = field(default_factory=list)
 
 
-class WatchedLive(Live):
-    """Notes when each update is taken in."""
+class Times(dict[int, float]):
+    """When each update was taken in."""
 
-    def __init__(self, kb: KnowledgeBase) -> None:
-        super().__init__(kb)
-        self.taken: dict[int, float] = {}
+    def __init__(self, live: Live) -> None:
+        super().__init__()
+        self._read = live._intake.read
+        live._intake.read = self._read_and_note  # type: ignore[method-assign]
 
-    def _read(self, submission: Submission, arities: dict[str, int]) -> Part:
-        part = super()._read(submission, arities)
-        self.taken[submission.number] = time.perf_counter()
+    def _read_and_note(self, submission: Submission, arities: dict[str, int]) -> Part:
+        part = self._read(submission, arities)
+        self[submission.number] = time.perf_counter()
         return part
 
 
@@ -91,7 +92,8 @@ def latencies(title: str, seed: int, size: float) -> Latencies:
     kb = KnowledgeBase(CASES[case].rules, modules=modules)
     kb.update(add=there)
     found = Latencies()
-    with WatchedLive(kb) as live:
+    with kb.live() as live:
+        taken = Times(live)
         live.submit(add={} if there else change, delete=change if there else {})
         submitted: dict[int, float] = {}
         while live.settled == 0 and len(submitted) < MOST:
@@ -101,7 +103,7 @@ def latencies(title: str, seed: int, size: float) -> Latencies:
             submitted[number] = started
             time.sleep(PAUSE)
         live.settle()
-        found.in_work = [live.taken[number] - started for number, started in submitted.items()]
+        found.in_work = [taken[number] - started for number, started in submitted.items()]
     return found
 
 

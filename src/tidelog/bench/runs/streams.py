@@ -21,7 +21,7 @@ from tidelog.bench.data.update_streams import P_SEQ, P_TRANS, random_stream, rea
 from tidelog.bench.measure import Failed, isolated
 from tidelog.bench.options import Options
 from tidelog.bench.report import Cell, Check, Plot, Report, Table
-from tidelog.engine.algorithm_names import MAINTENANCE
+from tidelog.engine.algorithms.names import MAINTENANCE
 from tidelog.errors import DataError
 from tidelog.facts.results import Change
 from tidelog.formats.updates import Update

@@ -1,41 +1,44 @@
 """Backward/Forward: prove before you delete (Motik, Nenov, Piro and Horrocks, Algorithms 1 to 3), on one component.
 
-The kernel below is Algorithm 1, a machine with explicit state that can pause anywhere; `provability` holds the other
-two. Numbers in comments are lines of the paper. A fact that is explicit, or that its non-recursive counter knows a
-derivation of, need not go to D at all (Backward/Forward with counters, named as future work in Modular, section 8).
+The kernel below is Algorithm 1, a state machine that can pause anywhere; `provability` holds the other two. Numbers in
+comments are lines of the paper. A fact that is explicit, or has a non-recursive derivation by its counter, need not go
+to D at all (Backward/Forward with counters, named as future work in Modular, section 8).
 """
 
 from __future__ import annotations
 
-from tidelog.engine.algorithms.delete_rederive import find_candidates
+from tidelog.engine.algorithms.delete_rederive import drop_deleted, find_candidates
 from tidelog.engine.algorithms.insertion import insert
-from tidelog.engine.algorithms.policy import Counters
-from tidelog.engine.algorithms.proof_state import (
-    IN_DELETION,
+from tidelog.engine.algorithms.provability import (
+    L_FRAME,
     MODE_CHECK,
     MODE_NEXT,
     MODE_SATURATE,
     MODE_SPREAD,
     MODE_VERDICT,
     begin_spreading,
-    count_work,
+    check,
     derived_head,
     end_spreading,
-    entry_flags,
+    enter,
+    flags_place,
+    has_flag,
     next_consequence,
     protected,
+    saturate,
     set_flags,
 )
-from tidelog.engine.algorithms.provability import L_FRAME, check, enter, saturate
-from tidelog.engine.algorithms.rederivation import drop_deleted
-from tidelog.engine.compiled import Node
-from tidelog.engine.deltas import Explicit, RuleChange
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.propagation.derived_heads import count_work
+from tidelog.engine.propagation.match_sets import IN_DELETION
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
-from tidelog.machine.jit import device, entry_point, load_i32, store_i32
+from tidelog.machine.jit import device, entry_point, load_i32, load_i64, store_i32
 from tidelog.machine.status import DONE, FULL_FRAMES, FULL_LIST, FULL_LOG, MATCH
 
 
@@ -59,12 +62,12 @@ def verdict(m, places, starts):
     """5: what was checked and not proved is disproved; 6: a fact of D that is not proved spreads its deletion."""
     while m[M.PROOF_S] < L.count(m, L.C):
         checked = L.entry(m, L.C, m[M.PROOF_S])
-        if not load_i32(entry_flags(m, checked)) & F.PROVED:
-            place = entry_flags(m, checked)
+        place = flags_place(m, checked)
+        if not load_i32(place) & F.PROVED:
             store_i32(place, load_i32(place) | F.DISPROVED)
         m[M.PROOF_S] += 1
     fact = L.entry(m, L.D, m[M.PROOF_D])
-    if load_i32(entry_flags(m, fact)) & F.PROVED:
+    if has_flag(m, fact, F.PROVED):
         m[M.PROOF_D] += 1
         m[M.PROOF_MODE] = MODE_NEXT
     else:
@@ -77,10 +80,10 @@ def spread_deletion(m, plans, counters):
     """7–10: D.add(h(r)τ) for each instance with the fact; then O.add(F). One step."""
     status = next_consequence(m, IN_DELETION, plans)
     if status == MATCH:
-        count_work(m, W.DELETION, m[M.FRAMES])
+        count_work(m, W.DELETION, load_i64(m[M.FRAMES]), 1)
         head = derived_head(m, m[M.FRAMES])
         if head >= 0:
-            flags = load_i32(entry_flags(m, head))
+            flags = load_i32(flags_place(m, head))
             if flags & m[M.KNOWN]:
                 m[M.SAVED] += 1
             if not flags & F.DELETED and not protected(m, head, counters):
@@ -131,7 +134,7 @@ def backward_forward(
 ) -> None:
     """Maintain one component: B/F for what went, insertion for what came.
 
-    With `patience` the deletion gives up after about so many candidates, by `OutOfPatience`.
+    With `patience` the deletion gives up after about so many candidates, and raises `OutOfPatience`.
     """
     with transaction.runner.patience(patience):
         delete_by_proofs(transaction, node, explicit, rules, counters)
@@ -145,10 +148,10 @@ def delete_by_proofs(
     if not find_candidates(transaction, node, explicit, rules, counters):
         return
     transaction.jobs.queues_to_list(node, L.D)
-    for which in (L.C, L.P):
-        transaction.lists.clear(which)
+    transaction.lists.clear(L.C)
+    transaction.lists.clear(L.P)
     for relation in node.relations:
-        # What stays has a proof, but maybe none that ranks rise along; see `engine.algorithms.ranks`.
+        # What stays has a proof, but perhaps none along which ranks rise; see `engine.algorithms.ranks`.
         transaction.undo.note_ranked(relation, False)
     without = rules.added_numbers
     spreading = node.rounds(counters, deleting=True, without=without)

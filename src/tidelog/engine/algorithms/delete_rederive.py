@@ -1,21 +1,107 @@
 """Delete/Rederive: DR1 to DR5 of Backward/Forward, section 3, and with counters DRed^c (Modular, section 4.2).
 
-The two cures against repeated derivations of section 3 there ("inverse semi-naive") lie in the sets: a fact that has
-spread its deletion takes no part in overdeletion again.
+The two cures of section 3 against repeated derivations ("inverse semi-naive") lie in the sets: a fact that has spread
+its deletion takes no part in overdeletion again.
+
+The search for a derivation of one fact, which DR4 needs, also serves deletion by ranks, and facts in *doubt*: those
+whose counter is full and has lost a derivation (`machine.counters`).
 """
 
 from __future__ import annotations
 
-from tidelog.engine.algorithms.doubted_facts import settle_doubts
 from tidelog.engine.algorithms.insertion import insert
-from tidelog.engine.algorithms.policy import Counters
-from tidelog.engine.algorithms.rederivation import BY_COUNTERS, BY_RULES, drop_deleted, rederive
-from tidelog.engine.compiled import Node
-from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.propagation.derived_heads import OVERDELETE
 from tidelog.engine.propagation.match_sets import DESTROYED_FROM_BELOW, DESTROYED_IN_ROUND, HELD, HOLDING
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
+from tidelog.joins.executor import next_match, start
+from tidelog.machine import flags as F
+from tidelog.machine import registers as M
+from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
+from tidelog.machine.counters import counters_of, is_full
+from tidelog.machine.fact_kernels import enqueue, flags_at, relation_row
+from tidelog.machine.jit import device, entry_point, load_i32, store_i32
+from tidelog.machine.status import DONE, MATCH
+
+# By which rules a derivation is looked for: by all, by those that read no fact of the component, or by the others.
+BY_ANY_RULE, BY_LOWER_RULES, BY_OWN_RULES = 0, 1, 2
+
+
+@device
+def look_for_instance(m, relation, fact, head_starts, head_ends, head_plans, rules):
+    """Look for an instance that derives a fact: MATCH, DONE where there is none, or a reason to pause. After MATCH and
+    DONE the caller ends the look.
+    """
+    frame = m[M.FRAMES]
+    if m[M.LOOK_PLAN] == 0:
+        m[M.LOOK_PLAN] = load_i32(head_starts + 4 * relation) + 1
+    while m[M.LOOK_PLAN] <= load_i32(head_ends + 4 * relation):
+        at = head_plans + 8 * (m[M.LOOK_PLAN] - 1)
+        is_own = load_i32(at + 4) != 0
+        if rules == BY_ANY_RULE or is_own == (rules == BY_OWN_RULES):
+            if m[M.LOOK_JOINING] == 0:
+                start(frame, load_i32(at), fact)
+                m[M.LOOK_JOINING] = 1
+            status = next_match(m, frame)
+            if status != DONE:
+                return status
+        m[M.LOOK_JOINING] = 0
+        m[M.LOOK_PLAN] += 1
+    return DONE
+
+
+@device
+def end_look(m):
+    m[M.LOOK_PLAN] = m[M.LOOK_JOINING] = 0
+
+
+# --- the phases -------------------------------------------------------------------------------------------------------
+
+
+@entry_point
+def drop_deleted(m):
+    """DR3: I := I ∖ D, except for what has been proved."""
+    for position in range(L.count(m, L.D)):
+        entry = L.entry(m, L.D, position)
+        place = flags_at(relation_row(m, L.relation_of(entry)), L.fact_of(entry))
+        flags = load_i32(place)
+        if not flags & F.PROVED:
+            store_i32(place, flags & ~F.IN)
+
+
+@entry_point
+def rederive(m, head_starts, head_ends, head_plans, counted):
+    """DR4: A := (D ∩ E) ∪ {facts of D with a rule instance in I}. Where all derivations are counted, the counters know,
+    unless they are full.
+    """
+    while m[M.REDERIVE_FACT] < L.count(m, L.D):
+        entry = L.entry(m, L.D, m[M.REDERIVE_FACT])
+        relation = L.relation_of(entry)
+        fact = L.fact_of(entry)
+        row = relation_row(m, relation)
+        place = flags_at(row, fact)
+        counters = counters_of(row, fact)
+        holds = load_i32(place) & F.EXPLICIT != 0
+        if not holds and counted and not is_full(load_i32(counters + 4)):
+            holds = load_i32(counters) > 0 or load_i32(counters + 4) > 0
+        elif not holds:
+            status = look_for_instance(m, relation, fact, head_starts, head_ends, head_plans, BY_ANY_RULE)
+            if status not in (DONE, MATCH):
+                return status
+            end_look(m)
+            holds = status == MATCH
+            if holds:
+                m[M.WORK + W.REDERIVATION] += 1
+            elif counted:
+                store_i32(counters + 4, 0)
+        if holds:
+            store_i32(place, load_i32(place) | F.PENDING)
+            enqueue(row, fact)
+        m[M.REDERIVE_FACT] += 1
+    return DONE
 
 
 def find_candidates(
@@ -44,6 +130,14 @@ def find_candidates(
     return sum(relation.queues.waiting for relation in node.relations)
 
 
+def bring_back(transaction: Transaction, node: Node, rules: RuleChange, counted: bool) -> None:
+    """DR4: let the facts of D that have a derivation left wait for insertion."""
+    for relation in node.relations:
+        relation.queues.reserve(transaction.lists.count(L.D))
+    HOLDING.install(transaction.machine)
+    transaction.runner.run(rederive, *node.heads(rules.added_numbers).arguments(), int(counted))
+
+
 def delete_and_rederive(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
 ) -> None:
@@ -51,13 +145,55 @@ def delete_and_rederive(
     if find_candidates(transaction, node, explicit, rules, counters):
         # DR2: the heads of instances with a fact of D go to D as well.
         transaction.jobs.rounds(OVERDELETE, DESTROYED_IN_ROUND, node, counters, rules.added_numbers)
-        # DR3: I := I ∖ D, A := D ∩ E.
         drop_deleted(transaction.machine)
-        for relation in node.relations:
-            relation.queues.reserve(transaction.lists.count(L.D))
-        # DR4: what has a derivation left comes back.
-        HOLDING.install(transaction.machine)
-        known_by = BY_COUNTERS if counters is Counters.ALL else BY_RULES
-        transaction.runner.run(rederive, *node.heads(rules.added_numbers).arguments(), known_by)
+        bring_back(transaction, node, rules, counted=counters is Counters.ALL)
     # DR5
     insert(transaction, node, explicit, rules, counters)
+
+
+# --- facts in doubt ---------------------------------------------------------------------------------------------------
+
+
+@entry_point
+def end_doubts(m, head_starts, head_ends, head_plans):
+    """Let the facts of D wait in their queues again. Of those in doubt, one that has an instance without facts of its
+    component keeps its full counter, and waits no longer if it was to be overdeleted; the counter of any other is zero.
+    """
+    while m[M.REDERIVE_FACT] < L.count(m, L.D):
+        entry = L.entry(m, L.D, m[M.REDERIVE_FACT])
+        relation = L.relation_of(entry)
+        fact = L.fact_of(entry)
+        row = relation_row(m, relation)
+        place = flags_at(row, fact)
+        waits = True
+        if load_i32(place) & F.DOUBTED:
+            status = look_for_instance(m, relation, fact, head_starts, head_ends, head_plans, BY_LOWER_RULES)
+            if status not in (DONE, MATCH):
+                return status
+            end_look(m)
+            flags = load_i32(place) & ~F.DOUBTED
+            if status == MATCH:
+                m[M.WORK + W.REDERIVATION] += 1
+            else:
+                store_i32(counters_of(row, fact), 0)
+            if flags & F.DELETED and (status == MATCH or flags & F.EXPLICIT):
+                flags &= ~F.DELETED
+                waits = False
+            store_i32(place, flags)
+        if waits:
+            enqueue(row, fact)
+        m[M.REDERIVE_FACT] += 1
+    return DONE
+
+
+def settle_doubts(transaction: Transaction, node: Node, without: frozenset[int] = frozenset()) -> None:
+    """End the doubts that deletion or counting have left in a component's queues. Rules whose instances are only
+    counted afterwards are left out.
+    """
+    if not transaction.machine[M.DOUBTS]:
+        return
+    transaction.jobs.queues_to_list(node, L.D)
+    HOLDING.install(transaction.machine)
+    transaction.runner.run(end_doubts, *node.heads(without).arguments())
+    transaction.lists.clear(L.D)
+    transaction.machine[M.DOUBTS] = 0

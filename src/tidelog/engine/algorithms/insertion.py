@@ -6,12 +6,12 @@ On an empty store this is materialisation.
 
 from __future__ import annotations
 
-from tidelog.engine.algorithms.policy import Counters
-from tidelog.engine.compiled import Node
-from tidelog.engine.deltas import Explicit, RuleChange
 from tidelog.engine.propagation.derived_heads import INSERT
 from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, CREATED_IN_ROUND, HOLDING
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
 
 
 def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters) -> None:
@@ -24,7 +24,6 @@ def insert(transaction: Transaction, node: Node, explicit: Explicit, rules: Rule
             # Facts get no ranks; see `engine.algorithms.ranks`.
             transaction.undo.note_ranked(relation, False)
         transaction.jobs.seed(INSERT, relation, explicit.added[relation.number])
-        transaction.returning.restore(relation)
     jobs = transaction.jobs.from_below(node, rules, deleted=False, counters=counters)
     transaction.jobs.spread(INSERT, CREATED_FROM_BELOW, jobs)
     transaction.jobs.spread(INSERT, HOLDING, transaction.jobs.of_rules(rules.added, False, counters))

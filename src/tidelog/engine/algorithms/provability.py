@@ -1,52 +1,48 @@
 """Whether a fact still has a proof: Algorithms 2 and 3 of Backward/Forward, as steps of a machine that can pause
 anywhere.
 
-`checkProvability` keeps its half-finished joins as levels in memory, so that recursion costs no stack. Numbers in
-comments are lines of the paper. What is ours is that most facts are proved without forward chaining:
+`checkProvability` keeps its half-finished joins as levels in memory, so that recursion needs no stack. Numbers in
+comments are lines of the paper. Unlike in the paper, most facts are proved without forward chaining:
 
-- A fact is proved by an instance all of whose facts are proved, when the search comes by. So forward chaining
-  (Algorithm 3) has only to reach facts that the search has left without a proof: a fact that is not proved when an
+- A fact is proved as soon as the search finds an instance all of whose facts are proved. So forward chaining
+  (Algorithm 3) only has to reach facts that the search has left without a proof: a fact that is not proved when an
   instance is looked at is *awaited*, and only awaited facts spread when they are proved. Where proofs have no cycles,
-  nothing spreads, while the paper spreads every proved fact to all of its consequences. Facts that are proved before
-  anybody asks (Y of the paper) need no memory either: whoever asks finds the instance.
-- All rules are looked at once before the search goes deep: whether one without facts of the component holds, whether
-  an instance of explicit facts or of proved facts does. Facts of lower components are settled already and never
-  checked.
+  nothing spreads, while the paper spreads every proved fact to all of its consequences. Nor do facts that are proved
+  before they are checked (Y of the paper) have to be remembered: when they are checked, the instance is found.
+- All rules are looked at once before the search goes deep: whether a rule without facts of the component has an
+  instance, and whether there is one of explicit facts or of proved facts. Facts of lower components are settled already
+  and never checked.
 
-Nothing is lost. Suppose that a checked fact has a proof and is left without one, and let its proof be the least of all
-such. The search has looked at its last instance, whose facts it has checked, and they are proved in the end. Had all
-been proved when it looked, so were the fact; otherwise the last of them that was proved was awaited, and has spread.
+Nothing is lost. Suppose that some checked facts have proofs and are left without one; take the fact whose proof is the
+smallest. The search has looked at the last instance of this proof and checked its facts, and they are proved in the
+end. Had all been proved at that time, the fact would have been too; otherwise the last of them to be proved was
+awaited, and has spread.
 """
 
 from __future__ import annotations
 
-from tidelog.engine.algorithms.proof_state import (
+from tidelog.engine.propagation.derived_heads import count_work
+from tidelog.engine.propagation.mark_kernels import first_marked_step, mark_fact, uses_marked
+from tidelog.engine.propagation.match_sets import (
     IN_BACKWARD,
     IN_BACKWARD_EXPLICIT,
     IN_BACKWARD_PROVED,
     IN_FORWARD,
-    MODE_CHECK,
-    MODE_VERDICT,
-    begin_spreading,
-    count_work,
-    derived_head,
-    end_spreading,
-    entry_flags,
     match_in,
-    next_consequence,
-    protected,
-    prove,
-    set_flags,
 )
-from tidelog.engine.marking.mark_kernels import mark_fact, uses_marked
-from tidelog.joins.executor import matched_fact, next_match, plan_word, start
+from tidelog.joins.executor import head_relation, matched_fact, next_match, plan_word, start, write_head
 from tidelog.machine import flags as F
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
-from tidelog.machine.jit import device, load_i32, load_i64, store_i64
+from tidelog.machine.counters import counters_of
+from tidelog.machine.fact_kernels import field, find, flags_at, relation_row, set_field, touch
+from tidelog.machine.jit import device, load_i32, load_i64, store_i32
 from tidelog.machine.status import DONE, MATCH
+
+# What Backward/Forward does next.
+MODE_NEXT, MODE_CHECK, MODE_SATURATE, MODE_VERDICT, MODE_SPREAD = 0, 1, 2, 3, 4
 
 # A level of checkProvability: fields of 8 bytes, then the frame of its join.
 L_FACT = 0
@@ -67,16 +63,111 @@ LOOK_PROVED = IN_BACKWARD_PROVED  # of proved facts
 LOOK_SEARCH = -1  # whose facts are checked
 
 
+# --- facts, as entries of work lists ----------------------------------------------------------------------------------
+
+
+@device
+def flags_place(m, entry):
+    return flags_at(relation_row(m, L.relation_of(entry)), L.fact_of(entry))
+
+
+@device
+def has_flag(m, entry, flag):
+    return load_i32(flags_place(m, entry)) & flag != 0
+
+
+@device
+def set_flags(m, entry, flags):
+    relation = L.relation_of(entry)
+    row = relation_row(m, relation)
+    touch(m, relation, row, L.fact_of(entry))
+    place = flags_place(m, entry)
+    store_i32(place, load_i32(place) | flags)
+
+
+@device
+def protected(m, entry, counters):
+    """Whether a fact is explicit or its counter knows a non-recursive derivation."""
+    if has_flag(m, entry, F.EXPLICIT):
+        return True
+    return counters != 0 and load_i32(counters_of(relation_row(m, L.relation_of(entry)), L.fact_of(entry))) > 0
+
+
+@device
+def prove(m, entry):
+    """P.add(F), of a fact in C; where an instance has waited for it, it spreads at once."""
+    set_flags(m, entry, F.PROVED)
+    if has_flag(m, entry, F.AWAITED):
+        L.push(m, L.P, entry)
+        m[M.PROOF_MODE] = MODE_SATURATE
+
+
+@device
+def derived_head(m, frame):
+    """The fact that a match derives, as an entry, or -1 where it is not in I: insertion will see to new facts."""
+    relation = head_relation(m, load_i64(frame))
+    write_head(m, frame, m[M.HEADS])
+    fact = find(m, relation, m[M.HEADS])
+    if fact < 0 or not load_i32(flags_at(relation_row(m, relation), fact)) & F.IN:
+        return -1
+    return L.entry_of(relation, fact)
+
+
+# --- the consequences of a fact, in saturate and in deletion ----------------------------------------------------------
+
+
+@device
+def begin_spreading(m, entry, places, starts):
+    """Let a fact be the pivot of the plans of its relation, one after the other."""
+    set_flags(m, entry, F.CURRENT)
+    place = load_i32(places + 4 * L.relation_of(entry))
+    m[M.PROOF_FACT] = entry
+    m[M.PROOF_PLAN] = load_i32(starts + 4 * place)
+    m[M.PROOF_END] = load_i32(starts + 4 * (place + 1))
+    m[M.PROOF_JOINING] = 0
+
+
+@device
+def next_consequence(m, sets, plans):
+    """The next match with the spreading fact as its pivot: MATCH, DONE, or a reason to pause."""
+    frame = m[M.FRAMES]
+    while m[M.PROOF_PLAN] < m[M.PROOF_END]:
+        if m[M.PROOF_JOINING] == 0:
+            plan = load_i32(plans + 8 * m[M.PROOF_PLAN])
+            start(frame, plan, L.fact_of(m[M.PROOF_FACT]))
+            m[M.PROOF_JOINING] = 1
+            # Only forward chaining passes marks on.
+            marking = sets == IN_FORWARD and m[M.MARKING] != 0
+            m[M.PROOF_MARKED] = first_marked_step(m, plan) if marking else -1
+        match_in(m, sets)
+        status = next_match(m, frame)
+        if status != DONE:
+            return status
+        m[M.PROOF_JOINING] = 0
+        m[M.PROOF_PLAN] += 1
+    return DONE
+
+
+@device
+def end_spreading(m):
+    place = flags_place(m, m[M.PROOF_FACT])
+    store_i32(place, load_i32(place) & ~F.CURRENT)
+    m[M.PROOF_FACT] = -1
+
+
+# --- Algorithm 2: checkProvability ------------------------------------------------------------------------------------
+
+
 @device
 def enter(m, entry):
     """Call checkProvability(F): a new level on the stack."""
     below = m[M.PROOF_LEVEL]
-    # Every level takes the room of the largest frame: offsets then need no look at the level below.
+    # Every level takes the room of the largest frame, so offsets do not depend on the level below.
     level = m[M.FRAME_BASE] if below == 0 else below + 8 * L_FRAME + m[M.FRAME_BASE]
     at = m[M.FRAMES] + level
-    store_i64(at + 8 * L_FACT, entry)
-    store_i64(at + 8 * L_STAGE, STAGE_BEGIN)
-    store_i64(at + 8 * L_BELOW, below)
+    set_field(at, L_FACT, entry)
+    set_field(at, L_STAGE, STAGE_BEGIN)
+    set_field(at, L_BELOW, below)
     m[M.PROOF_LEVEL] = level
     m[M.PROOF_MODE] = MODE_CHECK
 
@@ -84,7 +175,7 @@ def enter(m, entry):
 @device
 def leave(m):
     """Return from checkProvability."""
-    below = load_i64(m[M.FRAMES] + m[M.PROOF_LEVEL] + 8 * L_BELOW)
+    below = field(m[M.FRAMES] + m[M.PROOF_LEVEL], L_BELOW)
     m[M.PROOF_LEVEL] = below
     m[M.PROOF_MODE] = MODE_CHECK if below != 0 else MODE_VERDICT
 
@@ -95,7 +186,7 @@ def own_fact(m, frame, step):
     at = m[M.CODE] + 4 * plan_word(m, load_i64(frame), P.FIRST + step)
     kind = load_i32(at + 4 * P.S_KIND)
     if P.STEP_PROBE <= kind <= P.STEP_SCAN and load_i32(at + 4 * P.S_ROLE) >= P.ROLE_OWN_BEFORE:
-        return (load_i32(at + 4 * P.S_RELATION) << 32) | matched_fact(m, frame, step)
+        return L.entry_of(load_i32(at + 4 * P.S_RELATION), matched_fact(m, frame, step))
     return -1
 
 
@@ -114,39 +205,39 @@ def first_look(own, deep, explicit):
 @device
 def begin_rule(m, level, fact, plans):
     """15: for each ⟨r, Q, σ⟩ ∈ Π.matchHead(F)"""
-    entry = plans + 8 * load_i64(level + 8 * L_PLAN)
-    look = first_look(load_i32(entry + 4), load_i64(level + 8 * L_DEEP), m[M.EXPLICIT_FIRST])
+    entry = plans + 8 * field(level, L_PLAN)
+    look = first_look(load_i32(entry + 4), field(level, L_DEEP), m[M.EXPLICIT_FIRST])
     if look == 0:
-        store_i64(level + 8 * L_PLAN, load_i64(level + 8 * L_PLAN) + 1)
+        set_field(level, L_PLAN, field(level, L_PLAN) + 1)
         return
-    store_i64(level + 8 * L_LOOK, look)
-    start(level + 8 * L_FRAME, load_i32(entry), fact & 0xFFFFFFFF)
-    store_i64(level + 8 * L_STAGE, STAGE_INSTANCES)
+    set_field(level, L_LOOK, look)
+    start(level + 8 * L_FRAME, load_i32(entry), L.fact_of(fact))
+    set_field(level, L_STAGE, STAGE_INSTANCES)
 
 
 @device
 def next_instance(m, level, fact):
     """16: the next instance that could derive the fact, as the level looks at them."""
     frame = level + 8 * L_FRAME
-    look = load_i64(level + 8 * L_LOOK)
+    look = field(level, L_LOOK)
     match_in(m, look if look >= 0 else IN_BACKWARD)
     status = next_match(m, frame)
     if status == MATCH:
-        count_work(m, W.BACKWARD, frame)
+        count_work(m, W.BACKWARD, load_i64(frame), 1)
         if look == LOOK_SEARCH:
-            store_i64(level + 8 * L_BODY, 0)
-            store_i64(level + 8 * L_STAGE, STAGE_BODY)
+            set_field(level, L_BODY, 0)
+            set_field(level, L_STAGE, STAGE_BODY)
         else:
             prove(m, fact)
         return DONE
     if status != DONE:
         return status
     if look == LOOK_EXPLICIT:
-        store_i64(level + 8 * L_LOOK, LOOK_PROVED)
-        start(frame, load_i64(frame), fact & 0xFFFFFFFF)
+        set_field(level, L_LOOK, LOOK_PROVED)
+        start(frame, load_i64(frame), L.fact_of(fact))
     else:
-        store_i64(level + 8 * L_PLAN, load_i64(level + 8 * L_PLAN) + 1)
-        store_i64(level + 8 * L_STAGE, STAGE_RULE)
+        set_field(level, L_PLAN, field(level, L_PLAN) + 1)
+        set_field(level, L_STAGE, STAGE_RULE)
     return DONE
 
 
@@ -157,17 +248,17 @@ def next_body_fact(m, level, fact):
     """
     frame = level + 8 * L_FRAME
     steps = plan_word(m, load_i64(frame), P.STEPS)
-    for step in range(load_i64(level + 8 * L_BODY), steps):
+    for step in range(field(level, L_BODY), steps):
         entry = own_fact(m, frame, step)
-        if entry >= 0 and not load_i32(entry_flags(m, entry)) & F.CHECKED:
-            store_i64(level + 8 * L_BODY, step + 1)
+        if entry >= 0 and not has_flag(m, entry, F.CHECKED):
+            set_field(level, L_BODY, step + 1)
             enter(m, entry)
             return
-    store_i64(level + 8 * L_STAGE, STAGE_INSTANCES)
+    set_field(level, L_STAGE, STAGE_INSTANCES)
     waits = False
     for step in range(steps):
         entry = own_fact(m, frame, step)
-        if entry >= 0 and not load_i32(entry_flags(m, entry)) & F.PROVED:
+        if entry >= 0 and not has_flag(m, entry, F.PROVED):
             set_flags(m, entry, F.AWAITED)
             waits = True
     if not waits:
@@ -178,9 +269,9 @@ def next_body_fact(m, level, fact):
 def check(m, head_starts, head_ends, head_plans, counters):
     """Algorithm 2, checkProvability: one step of the level on top."""
     level = m[M.FRAMES] + m[M.PROOF_LEVEL]
-    fact = load_i64(level + 8 * L_FACT)
-    stage = load_i64(level + 8 * L_STAGE)
-    flags = load_i32(entry_flags(m, fact))
+    fact = field(level, L_FACT)
+    stage = field(level, L_STAGE)
+    flags = load_i32(flags_place(m, fact))
     if stage == STAGE_BEGIN:
         # 12: if C.add(F) = false then return
         if flags & F.CHECKED:
@@ -194,9 +285,9 @@ def check(m, head_starts, head_ends, head_plans, counters):
             prove(m, fact)
             leave(m)
             return DONE
-        store_i64(level + 8 * L_STAGE, STAGE_RULE)
-        store_i64(level + 8 * L_DEEP, 0)
-        store_i64(level + 8 * L_PLAN, load_i32(head_starts + 4 * (fact >> 32)))
+        set_field(level, L_STAGE, STAGE_RULE)
+        set_field(level, L_DEEP, 0)
+        set_field(level, L_PLAN, load_i32(head_starts + 4 * L.relation_of(fact)))
     elif flags & F.PROVED:
         # 14, 19: if F ∈ P then return
         leave(m)
@@ -204,14 +295,17 @@ def check(m, head_starts, head_ends, head_plans, counters):
         return next_instance(m, level, fact)
     elif stage == STAGE_BODY:
         next_body_fact(m, level, fact)
-    elif load_i64(level + 8 * L_PLAN) < load_i32(head_ends + 4 * (fact >> 32)):
+    elif field(level, L_PLAN) < load_i32(head_ends + 4 * L.relation_of(fact)):
         begin_rule(m, level, fact, head_plans)
-    elif load_i64(level + 8 * L_DEEP) == 0:
-        store_i64(level + 8 * L_DEEP, 1)
-        store_i64(level + 8 * L_PLAN, load_i32(head_starts + 4 * (fact >> 32)))
+    elif field(level, L_DEEP) == 0:
+        set_field(level, L_DEEP, 1)
+        set_field(level, L_PLAN, load_i32(head_starts + 4 * L.relation_of(fact)))
     else:
         leave(m)
     return DONE
+
+
+# --- Algorithm 3: saturate --------------------------------------------------------------------------------------------
 
 
 @device
@@ -221,13 +315,13 @@ def saturate(m, places, starts, plans):
         status = next_consequence(m, IN_FORWARD, plans)
         if status == MATCH:
             # 27–29: H ∈ C is proved
-            count_work(m, W.FORWARD, m[M.FRAMES])
+            count_work(m, W.FORWARD, load_i64(m[M.FRAMES]), 1)
             head = derived_head(m, m[M.FRAMES])
             if head >= 0:
-                flags = load_i32(entry_flags(m, head))
+                flags = load_i32(flags_place(m, head))
                 first = m[M.PROOF_MARKED]
                 if first >= 0 and not flags & F.MARKED and uses_marked(m, m[M.FRAMES], m[M.MARKING], first):
-                    mark_fact(m, head >> 32, head & 0xFFFFFFFF)
+                    mark_fact(m, L.relation_of(head), L.fact_of(head))
                 if flags & (F.CHECKED | F.PROVED) == F.CHECKED:
                     prove(m, head)
             return DONE

@@ -1,38 +1,44 @@
 """Deletion by ranks: overdeletion that ends at a fact which older facts still derive. Ours, and what `auto` does.
 
-The *rank* of a fact is its place in the order in which facts were inserted, over all updates; also those of one round
-come one after the other. When a fact is inserted, the facts that derive it are there already: it has a derivation from
-facts of lower ranks, or it is explicit, or its counter knows a non-recursive derivation. Deletion keeps this true of
-whatever stays. A fact that lost a derivation from lower ranks looks for another such derivation among facts that have
-not been overdeleted: if there is one, it stays and spreads nothing; if not, it is overdeleted. Ranks fall along these
-derivations, so that no two facts can hold each other: the smallest rank that were wrong would have a derivation from
-right ones. What was overdeleted and has a derivation left comes back as in Delete/Rederive (DR4, DR5), with the rank of
-a fact that is new.
+The *rank* of a fact is its place in the order in which facts were inserted, over all updates; no two facts of a round
+share one. When a fact is inserted, the facts that derive it are there already: it has a derivation from facts of lower
+ranks, or it is explicit, or its counter knows a non-recursive derivation. Deletion keeps this true of whatever stays. A
+fact that lost a derivation from lower ranks looks for another such derivation among facts that have not been
+overdeleted: if there is one, it stays and spreads nothing; if not, it is overdeleted. Ranks fall along these
+derivations, so no two facts can keep each other alive: among facts that stay without a proof, the one of lowest rank
+would have a derivation from facts that have one. What was overdeleted and has a derivation left comes back as in
+Delete/Rederive (DR4, DR5), with the rank of a new fact.
 
 Compared with Delete/Rederive, overdeletion stops at once where a fact has many derivations; compared with
-Backward/Forward, a look at one derivation is a proof, however deep the facts in it lie. The derivations that a fact
-loses from later facts cost nothing. It is the weaker one where a fact of low rank has only
-derivations from later ones, and much hangs on it: then all that is overdeleted, to come back.
+Backward/Forward, finding one derivation is a proof, however deep the facts in it lie. The derivations that a fact
+loses from later facts cost nothing. The algorithm is weak where a fact of low rank has only derivations from later
+ones, and much depends on it: then all of that is overdeleted, only to come back.
 
 Ranks lie where the recursive counter of a fact would: this algorithm keeps none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from tidelog.engine.algorithms.delete_rederive import find_candidates
-from tidelog.engine.algorithms.policy import Counters
-from tidelog.engine.algorithms.proof_state import IN_DELETION, IN_SUPPORT, count_work, match_in
-from tidelog.engine.algorithms.rederivation import BY_RULES, drop_deleted, rederive
-from tidelog.engine.compiled import Node
-from tidelog.engine.deltas import Explicit, RuleChange
+from tidelog.engine.algorithms.delete_rederive import (
+    BY_OWN_RULES,
+    bring_back,
+    drop_deleted,
+    end_look,
+    find_candidates,
+    look_for_instance,
+)
 from tidelog.engine.propagation.batches import waiting
-from tidelog.engine.propagation.derived_heads import LOSE
-from tidelog.engine.propagation.match_sets import HOLDING
+from tidelog.engine.propagation.derived_heads import LOSE, count_work
+from tidelog.engine.propagation.match_sets import IN_DELETION, IN_SUPPORT, match_in
 from tidelog.engine.propagation.propagate import run_round
-from tidelog.engine.transaction import Transaction
-from tidelog.joins.executor import next_match, start
+from tidelog.engine.rules.compiled import CompiledRule, Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
@@ -40,90 +46,78 @@ from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of
 from tidelog.machine.fact_kernels import field, flags_at, relation_row
-from tidelog.machine.jit import device, entry_point, load_i32, store_i32, store_i64
+from tidelog.machine.jit import device, entry_point, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, MATCH
+from tidelog.program.condensation import components
 from tidelog.store.store import Store
 
-# The facts that wait look for a derivation, one after the other; then those that have none spread, in a round.
+# The facts that wait look for a derivation, one after the other; then those without one spread, in a round.
 LOOKING, SPREADING = 0, 1
 
-# In candidates of materialisation: a fact that looks for a derivation, and one that is overdeleted: it spreads, leaves
-# its places, and may come back.
+# In candidates of materialisation: a fact that looks for a derivation; and an overdeleted one, which spreads, leaves I,
+# and may come back.
 LOOK_COST, LOSS_COST = 25, 110
 
-# From this rank on facts are numbered anew between two updates. One that then needs more ranks than there are leaves
-# the facts of its component without any (`batches.TOP_RANK`).
+# From this rank on, facts are renumbered between two updates. An update that needs more ranks than are left leaves the
+# facts of its component without any (`batches.TOP_RANK`).
 LAST_RANK = 1 << 30
 
 
 @device
 def look(m, relation, row, fact, head_starts, head_ends, head_plans):
-    """Look for an instance that derives the fact from lower ranks: MATCH where there is one, DONE where there is none,
-    or a reason to pause.
-
-    Of non-recursive instances it has none: its counter says so.
+    """Look for an instance that derives the fact from lower ranks: MATCH, DONE where there is none, or a reason to
+    pause. It has no non-recursive instance: its counter says so.
     """
-    rank = load_i32(counters_of(row, fact) + 4)
-    frame = m[M.FRAMES]
     if m[M.LOOK_PLAN] == 0:
-        m[M.LOOK_PLAN] = load_i32(head_starts + 4 * relation) + 1
         m[M.LATE] = 0
         m[M.WORK + W.CHECKED] += 1
         m[M.BUDGET] -= LOOK_COST
-    while m[M.LOOK_PLAN] <= load_i32(head_ends + 4 * relation):
-        at = head_plans + 8 * (m[M.LOOK_PLAN] - 1)
-        if load_i32(at + 4) != 0:
-            if m[M.LOOK_JOINING] == 0:
-                start(frame, load_i32(at), fact)
-                m[M.LOOK_JOINING] = 1
-            m[M.BELOW] = rank + 1
-            status = next_match(m, frame)
-            m[M.BELOW] = 0
-            if status == MATCH:
-                count_work(m, W.BACKWARD, frame)
-            if status != DONE:
-                return status
-        m[M.LOOK_JOINING] = 0
-        m[M.LOOK_PLAN] += 1
-    return DONE
+    m[M.BELOW] = load_i32(counters_of(row, fact) + 4) + 1
+    status = look_for_instance(m, relation, fact, head_starts, head_ends, head_plans, BY_OWN_RULES)
+    m[M.BELOW] = 0
+    if status == MATCH:
+        count_work(m, W.BACKWARD, load_i64(m[M.FRAMES]), 1)
+    return status
 
 
 @device
-def end_look(m, relation, row, fact, status):
-    """A fact that has no derivation from lower ranks is overdeleted; it may come back only where its rank was why."""
+def settle(m, relation, row, fact, status):
+    """The fact has looked: without a derivation from lower ranks it is overdeleted. It may come back only if its rank
+    was the reason.
+    """
     place = flags_at(row, fact)
     flags = load_i32(place) & ~F.CHECKED
     if status == DONE:
         flags |= F.DELETED
-        store_i32(field(row, R.QUEUE) + 4 * m[M.LOOK_KEPT], fact)
-        m[M.LOOK_KEPT] += 1
+        store_i32(field(row, R.QUEUE) + 4 * m[M.RANKS_KEPT], fact)
+        m[M.RANKS_KEPT] += 1
         if m[M.LATE] != 0:
-            L.push(m, L.P, (relation << 32) | fact)
+            L.push(m, L.P, L.entry_of(relation, fact))
         m[M.BUDGET] -= LOSS_COST
     store_i32(place, flags)
-    m[M.LOOK_PLAN] = m[M.LOOK_JOINING] = 0
-    m[M.LOOK_PIVOT] += 1
+    end_look(m)
+    m[M.RANKS_FACT] += 1
 
 
 @device
 def let_look(m, relations, relation_count, head_starts, head_ends, head_plans):
     """Let all facts that wait look, and those that are overdeleted wait on: DONE, or a reason to pause."""
-    while m[M.LOOK_RELATION] < relation_count:
-        relation = load_i32(relations + 4 * m[M.LOOK_RELATION])
+    while m[M.RANKS_RELATION] < relation_count:
+        relation = load_i32(relations + 4 * m[M.RANKS_RELATION])
         row = relation_row(m, relation)
-        while m[M.LOOK_PIVOT] < field(row, R.QUEUE_COUNT):
+        while m[M.RANKS_FACT] < field(row, R.QUEUE_COUNT):
             status = L.room(m, L.P, 1)
             if status != DONE:
                 return status
-            fact = load_i32(field(row, R.QUEUE) + 4 * m[M.LOOK_PIVOT])
+            fact = load_i32(field(row, R.QUEUE) + 4 * m[M.RANKS_FACT])
             status = look(m, relation, row, fact, head_starts, head_ends, head_plans)
             if status not in (MATCH, DONE):
                 return status
-            end_look(m, relation, row, fact, status)
-        store_i64(row + 8 * R.QUEUE_COUNT, m[M.LOOK_KEPT])
-        m[M.LOOK_PIVOT] = m[M.LOOK_KEPT] = 0
-        m[M.LOOK_RELATION] += 1
-    m[M.LOOK_RELATION] = 0
+            settle(m, relation, row, fact, status)
+        store_i64(row + 8 * R.QUEUE_COUNT, m[M.RANKS_KEPT])
+        m[M.RANKS_FACT] = m[M.RANKS_KEPT] = 0
+        m[M.RANKS_RELATION] += 1
+    m[M.RANKS_RELATION] = 0
     return DONE
 
 
@@ -131,22 +125,22 @@ def let_look(m, relations, relation_count, head_starts, head_ends, head_plans):
 def overdelete_by_rank(m, relations, relation_count, starts, plans, head_starts, head_ends, head_plans):
     """After it, D holds what is overdeleted; every other fact has a derivation from lower ranks."""
     while True:
-        if m[M.LOOK_STAGE] == LOOKING:
+        if m[M.RANKS_STAGE] == LOOKING:
             match_in(m, IN_SUPPORT)
             status = let_look(m, relations, relation_count, head_starts, head_ends, head_plans)
             if status != DONE or waiting(m, relations, relation_count) == 0:
                 return status
-            m[M.LOOK_STAGE] = SPREADING
+            m[M.RANKS_STAGE] = SPREADING
         match_in(m, IN_DELETION)
         status = run_round(m, LOSE, relations, relation_count, starts, plans)
         if status != DONE:
             return status
-        m[M.LOOK_STAGE] = LOOKING
+        m[M.RANKS_STAGE] = LOOKING
 
 
 @entry_point
 def let_candidates_look(m, relations, relation_count):
-    """The facts that wait have lost a derivation, no more is known: let them look for another."""
+    """All that is known of the facts that wait is that they lost a derivation: let them look for another."""
     for position in range(relation_count):
         row = relation_row(m, load_i32(relations + 4 * position))
         for waits in range(field(row, R.QUEUE_COUNT)):
@@ -155,7 +149,7 @@ def let_candidates_look(m, relations, relation_count):
 
 
 def start_ranks_over(store: Store) -> None:
-    """Between two updates: before ranks do not fit a cell any more, number them from the beginning, in their order."""
+    """Between two updates, before ranks outgrow their cells: number them from the beginning, in the same order."""
     if store.machine[M.RANK] > LAST_RANK:
         columns = [relation.counters[:, 1] for relation in store.relations if relation.has_counters]
         known = np.unique(np.concatenate([np.zeros(1, np.int32), *columns]))  # 0 is no rank, and stays that
@@ -164,13 +158,40 @@ def start_ranks_over(store: Store) -> None:
         store.machine[M.RANK] = len(known)
 
 
+def stack_ranks(transaction: Transaction, node: Node, rules: Iterable[CompiledRule]) -> bool:
+    """Components have merged: let facts that these rules derived above others have higher ranks; whether ranks are
+    kept. Where components split, there is nothing to do: whatever derived a fact from lower ranks still does, or is
+    counted now.
+
+    A fact that only a counter held has the facts that derive it in components below, and so with lower ranks; the
+    others keep their order.
+    """
+    if not node.ranked:
+        return False
+    relations = {relation.name: relation for relation in node.relations}
+    read: dict[str, set[str]] = {name: set() for name in relations}
+    for rule in rules:
+        read[rule.head.name].update(atom.predicate for atom in rule.normal.positives if atom.predicate in relations)
+    top = 0
+    for part in components(relations, read):
+        ranks = [relations[name].counters[:, 1] for name in part]
+        height = max(int(column.max(initial=0)) for column in ranks)
+        if top + height > LAST_RANK:
+            return False
+        for column in ranks:
+            column += top
+        top += height + 1
+    transaction.machine[M.RANK] = max(transaction.machine[M.RANK], top)
+    return True
+
+
 def delete_by_ranks(
     transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters, most: int
 ) -> None:
     """Delete from one component whose facts have their ranks; what comes back waits for insertion.
 
-    Gives up by `OutOfPatience`, with nothing decided, where that costs more than `most` candidates of materialisation,
-    or will: the facts that wait are taken to cost what those before them did.
+    Raises `OutOfPatience`, with nothing decided, once it costs more than `most` candidates of materialisation, or is
+    going to: the facts that wait are taken to cost what those before them did.
     """
     checked = int(transaction.machine[M.WORK + W.CHECKED])
     with transaction.runner.patience(most, lambda spent: _outlook(transaction, node, checked, spent)):
@@ -180,11 +201,8 @@ def delete_by_ranks(
     if found:
         # DR3 and DR4, as in Delete/Rederive.
         drop_deleted(transaction.machine)
-        returning = transaction.lists.move(L.P, L.D)
-        for relation in node.relations:
-            relation.queues.reserve(returning)
-        HOLDING.install(transaction.machine)
-        transaction.runner.run(rederive, *node.heads(rules.added_numbers).arguments(), BY_RULES)
+        transaction.lists.move(L.P, L.D)
+        bring_back(transaction, node, rules, counted=False)
 
 
 def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> float:
@@ -195,9 +213,9 @@ def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> 
         return 0.0  # Candidates are still being found.
     waiting_in = node.relations
     looked = 0
-    if machine[M.LOOK_STAGE] == LOOKING:
-        waiting_in = waiting_in[int(machine[M.LOOK_RELATION]) :]
-        looked = int(machine[M.LOOK_PIVOT])
+    if machine[M.RANKS_STAGE] == LOOKING:
+        waiting_in = waiting_in[int(machine[M.RANKS_RELATION]) :]
+        looked = int(machine[M.RANKS_FACT])
     elif machine[M.AT_PHASE] == 0:
         return 0.0  # Those that wait have looked, and are about to spread, which was counted.
     return spent / done * (sum(relation.queues.waiting for relation in waiting_in) - looked)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tidelog.engine.algorithms.policy import Counters
-from tidelog.engine.compiled import Node
 from tidelog.engine.propagation.derived_heads import INSERT
 from tidelog.engine.propagation.match_sets import CREATED_IN_ROUND, HOLDING
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
 
 
 def recompute(

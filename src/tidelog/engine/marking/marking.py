@@ -1,41 +1,39 @@
 """Marking: while one update is in work, find out what the next one will have to check (Backward/Forward with Marking).
 
 The explicit facts that the next update deletes are marked as soon as that update is there (line 9). A rule instance
-that is found anyway, in insertion or in forward chaining, marks its head where it uses a marked fact (lines 12 and
-29): with Backward/Forward only an explicit one, with Delete/Rederive (section 3.1) any. A rule with one body atom needs
-no search at all: its head is the fact itself under another name and shares its mark. In the end marks are taken off,
-and the marked heads are kept: they open the next update's list of facts to check (line 32), and an instance that leads
-to one of them is no application of line 23 any more.
+that is found anyway, in insertion or in forward chaining, marks its head if it uses a marked fact (lines 12 and 29):
+with Backward/Forward only an explicit one, with Delete/Rederive (section 3.1) any. A rule with one body atom needs no
+search at all (`copied_marks`). In the end marks are taken off, and the marked heads are kept: the next update's list of
+facts to check begins with them (line 32), and an instance that leads to one of them is then no application of line 23.
 
 In a stream under Backward/Forward, `deletion` counts the applications of line 23, with marks and without: instances
-that lead to a fact that nobody has asked about yet. Elsewhere it counts every instance that spreads a deletion.
+that lead to a fact that is not in D or C yet. Elsewhere it counts every instance that spreads a deletion.
 
 Marks change order and work, never results: a candidate for deletion is proved, or derived again, wherever it came from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from tidelog.engine.marking.copied_marks import share_marks
-from tidelog.engine.marking.mark_kernels import forget_marks, mark_explicit, seed_expected
+from tidelog.engine.marking.copied_marks import CopyTable
+from tidelog.engine.propagation.mark_kernels import forget_marks, mark_explicit, seed_expected
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.jit import address
-from tidelog.machine.status import DONE, NEED_COPIES
-from tidelog.program.plan import Pivot, Start
+from tidelog.machine.status import DONE
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
-    from tidelog.engine.compiled import CompiledRule, Node
-    from tidelog.engine.transaction import Transaction
+    from tidelog.engine.rules.compiled import Node
+    from tidelog.engine.update.runner import Runner
+    from tidelog.engine.update.undo import UndoLog
     from tidelog.store.store import Store
 
 Rows = Mapping[str, Cells]
@@ -44,22 +42,20 @@ Rows = Mapping[str, Cells]
 EXPLICIT_MARKS = F.EXPLICIT | F.MARKED
 ALL_MARKS = F.MARKED
 
-# One marked fact among so many that come in is worth looking for.
+# Marks are passed on if at least one fact is marked for so many that come in.
 WORTH_WHILE = 64
-
-FIRST = Pivot(Start.POSITIVE, 0)
 
 
 class Marking:
     """The marks of an update in work. What was marked while its predecessor was is in the list of expected facts."""
 
-    def __init__(self, transaction: Transaction, streams: bool) -> None:
-        self._transaction = transaction
-        self._machine = transaction.machine
-        self._lists = transaction.store.lists
+    def __init__(self, store: Store, runner: Runner, undo: UndoLog, streams: bool) -> None:
+        self._runner = runner
+        self._undo = undo
+        self._machine = store.machine
+        self._lists = store.lists
         self._streams = streams
         self._begun = False
-        self._positive = False
         self._coming: set[str] = set()
         self._deletions: Rows = {}
         self._additions: Rows = {}
@@ -75,9 +71,9 @@ class Marking:
         self._lists.clear(L.MARKED)
         self._lists.clear(L.MARKED_PLACES)
 
-    def begin(self, coming: set[str], positive: bool) -> None:
-        """Facts may be marked in this update, also positively; it adds explicit ones of these predicates."""
-        self._begun, self._coming, self._positive = True, coming, positive
+    def begin(self, coming: set[str]) -> None:
+        """Facts may be marked in this update; it adds explicit ones of these predicates."""
+        self._begun, self._coming = True, coming
 
     # --- the next update ---
 
@@ -92,8 +88,6 @@ class Marking:
         for predicate in deletions:
             if predicate not in self._coming:
                 self._mark(predicate, relation_of(predicate))
-        if self._positive:
-            self._transaction.returning.look(additions, relation_of)
 
     def came(self, predicate: str, relation: Relation, count: int) -> None:
         """So many explicit facts of a predicate have come."""
@@ -117,28 +111,26 @@ class Marking:
             self._lists.reserve(int(self._machine[M.FULL]), int(self._machine[M.STAGED]))
 
     def pass_on(self, care: int) -> None:
-        """For the next component heads are marked whose bodies have a fact with these flags; with 0, none are.
+        """In the next component, mark the heads whose bodies have a fact with these flags; with 0, none.
 
-        Looking at every instance has its price, and where marked facts are few among many that come in, they cannot
-        repay it: then marks stay where they are.
+        Looking at every instance has its price. Where marked facts are few among many that come in, they cannot repay
+        it, and marks are not passed on.
         """
         machine = self._machine
         machine[M.KNOWN] = F.DELETED | F.CHECKED if self._streams and care == EXPLICIT_MARKS else F.EXPECTED
         machine[M.MARKING] = care if self._incoming < WORTH_WHILE * self._lists.count(L.MARKED) else 0
         if care:
             machine[M.PASSING] = care
-        if self._positive:
-            self._transaction.returning.pass_on(care == ALL_MARKS)
 
     # --- the current update ---
 
     def went(self, node: Node, rows: Rows, marked: Rows, copies: CopyTable) -> None:
-        """The explicit facts in `rows` went. Where the same were marked before, and nothing else can have gone, the
-        heads of rules that copy them are expected, and need not be derived for it; positive marks are another matter.
+        """The explicit facts in `rows` went. If the same facts were marked before, and nothing else can have gone, the
+        heads of rules that copy them are expected already, and need not be derived.
         """
-        if not marked or node.rules or self._positive:
+        if not marked or node.rules:
             return
-        predicate = node.predicates[0]  # the only one where there is no rule
+        predicate = node.predicates[0]  # the only one, since there is no rule
         gone = rows.get(predicate)
         if gone is not None and gone is marked.get(predicate):
             self.announced |= copies.rules(node.relations[0])
@@ -147,7 +139,7 @@ class Marking:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""
         expected = self._lists.count(L.EXPECTED)
         while expected and seed_expected(self._machine, relation.number, protect) != DONE:
-            self._transaction.undo.reserve(expected)
+            self._undo.reserve(expected)
             relation.queues.reserve(expected)
 
     def finish(self, copies: CopyTable) -> None:
@@ -156,67 +148,14 @@ class Marking:
         machine[M.WORK + W.DELETION] -= machine[M.SAVED]
         self._lists.clear(L.EXPECTED)
         if self._lists.count(L.MARKED):
-            machine[M.COPY_MARK] = machine[M.COPY_COPY] = 0
-            # It seldom needs anything, and then begins again.
+            machine[M.COPY_FACT] = machine[M.COPY_PLAN] = 0
+            # It seldom has to pause; if it does, it begins again.
             if copies.share(machine) != DONE:
-                self._transaction.runner.run(copies.share)
+                self._runner.run(copies.share)
 
     def forget(self) -> None:
         """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""
         forget_marks(self._machine)
-
-
-class CopyTable:
-    """For each relation the rules with it as their one body atom, as `share_marks` reads them; found when asked for.
-
-    It holds for one set of rules, until `forget`.
-    """
-
-    def __init__(self, copies_of: Callable[[int], Iterator[tuple[CompiledRule, int]]]) -> None:
-        self._copies_of = copies_of
-        self._places: Cells = np.full((8, 2), -1, np.int32)
-        self._plans: Cells = np.zeros((8, 2), np.int32)
-        self._used = 0
-        self._rules: dict[int, set[int]] = {}
-        self._arguments = (address(self._places), len(self._places), address(self._plans))
-
-    def forget(self) -> None:
-        """The rules are others from now on."""
-        if self._rules:
-            self._places.fill(-1)
-            self._rules.clear()
-            self._used = 0
-
-    def share(self, machine: npt.NDArray[np.int64], *_: Any) -> int:
-        """Run the kernel until it is done or asks for room."""
-        status = share_marks(machine, *self._arguments)
-        while status == NEED_COPIES:
-            self._learn(int(machine[M.FULL]))
-            status = share_marks(machine, *self._arguments)
-        return int(status)
-
-    def rules(self, relation: Relation) -> set[int]:
-        """The numbers of the rules by which facts of a relation have shared their marks."""
-        return self._rules.get(relation.number, set())
-
-    def _learn(self, relation: int) -> None:
-        copies = list(self._copies_of(relation))
-        self._rules[relation] = {rule.number for rule, _ in copies}
-        while relation >= len(self._places):
-            self._places = np.concatenate((self._places, np.full_like(self._places, -1)))
-        while self._used + len(copies) > len(self._plans):
-            self._plans = np.concatenate((self._plans, np.zeros_like(self._plans)))
-        self._places[relation] = (self._used, self._used + len(copies))
-        for rule, care in copies:
-            self._plans[self._used] = (rule.offset(FIRST), care)
-            self._used += 1
-        self._arguments = (address(self._places), len(self._places), address(self._plans))
-
-
-def is_copy_of(rule: CompiledRule, predicate: str) -> bool:
-    """Whether a rule's body is one positive atom of this predicate: its head then shares the marks of the fact."""
-    positives = rule.normal.positives
-    return len(positives) == 1 and not rule.normal.negatives and positives[0].predicate == predicate
 
 
 def renumber_expected(store: Store, relation: int, alive: Cells) -> None:

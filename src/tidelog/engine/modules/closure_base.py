@@ -14,9 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from tidelog.closures.edges import Edges
-from tidelog.engine.compiled import CompiledRule, Node, normal_form
-from tidelog.engine.deltas import NO_RULE_CHANGE, RuleChange
-from tidelog.engine.explicit import explicit_rows
+from tidelog.engine.rules.compiled import CompiledRule, Node, normal_form
+from tidelog.engine.transaction.explicit import explicit_rows
+from tidelog.engine.update.deltas import NO_RULE_CHANGE, RuleChange
 from tidelog.language.syntax import Atom, Rule
 from tidelog.machine import term_kinds as K
 from tidelog.program.modules import Diagonal, Kind, Module

@@ -19,12 +19,13 @@ from tidelog.closures.directed import DirectedGraph
 from tidelog.closures.edges import Edges
 from tidelog.closures.readable import ReadableClosure
 from tidelog.closures.symmetric import SymmetricGraph
-from tidelog.engine import rows as lazy_rows
-from tidelog.engine.compiled import Node
-from tidelog.engine.deltas import Delta, RuleChange
-from tidelog.engine.explicit import explicit_rows
 from tidelog.engine.modules.closure_base import BASE, ClosureBase
-from tidelog.engine.modules.pair_sets import (
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.transaction.explicit import explicit_rows
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update import rows as lazy_rows
+from tidelog.engine.update.deltas import Delta, RuleChange
+from tidelog.engine.update.pair_sets import (
     PIECE,
     CheckLimits,
     ClosurePairs,
@@ -36,8 +37,7 @@ from tidelog.engine.modules.pair_sets import (
     is_within,
     missing,
 )
-from tidelog.engine.rows import Unread
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.update.rows import Unread
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.machine import flags as F

@@ -14,28 +14,24 @@ Closures that are only a part of their component's recursion are the subject of 
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable
-from typing import TYPE_CHECKING
 
-from tidelog.engine.compiled import aggregates
 from tidelog.engine.modules.closure_node import ClosureNode, ModuleUnfit
-from tidelog.engine.modules.pair_sets import CheckLimits, ClosurePairs
-from tidelog.engine.modules.registry import Registry
-from tidelog.engine.outcome import Request
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.modules.registry import Host, Registry
+from tidelog.engine.rules.compiled import aggregates
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.pair_sets import CheckLimits, ClosurePairs
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Module, recognise_whole
 from tidelog.runtime import signals as interrupts
 
-if TYPE_CHECKING:
-    from tidelog.engine.engine import Engine
-
 
 class Closures(Registry[ClosureNode]):
     """The components of an engine that are closures."""
 
-    def __init__(self, engine: Engine, enabled: bool) -> None:
+    def __init__(self, engine: Host, enabled: bool) -> None:
         super().__init__(engine, enabled)
         self._unfit: set[str] = set()
         # Closures that ended in the update in work, and whose pairs did not become records.

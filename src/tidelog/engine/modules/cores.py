@@ -22,14 +22,14 @@ connected graphs that is the first edge. It begins before the next update, in a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
-from tidelog.engine.compiled import AUXILIARY, CompiledRule, aggregates
 from tidelog.engine.modules.closure_base import ClosureBase, relation_name
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.modules.registry import Registry
-from tidelog.engine.outcome import Request
-from tidelog.engine.transaction import Transaction
+from tidelog.engine.modules.closure_registry import Closures
+from tidelog.engine.modules.registry import Host, Registry
+from tidelog.engine.rules.compiled import AUXILIARY, CompiledRule, aggregates
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.outcome import Request
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Atom, Rule, Variable
 from tidelog.machine import registers as M
@@ -37,9 +37,6 @@ from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Module, recognise_cores
 from tidelog.program.normal_form import NormalRule
 from tidelog.store.relation import Relation
-
-if TYPE_CHECKING:
-    from tidelog.engine.engine import Engine
 
 CORE = "#core"
 CORE_BASE = f"{CORE} base"
@@ -80,8 +77,9 @@ class Core(ClosureNode):
 class Cores(Registry[Core]):
     """The cores of an engine."""
 
-    def __init__(self, engine: Engine, enabled: bool) -> None:
+    def __init__(self, engine: Host, closures: Closures, enabled: bool) -> None:
         super().__init__(engine, enabled)
+        self._closures = closures
         self._wanted: dict[str, None] = {}  # predicates that are to have one
 
     @property
@@ -98,7 +96,7 @@ class Cores(Registry[Core]):
     def _modules(self, graph: RuleGraph, predicate: str) -> Iterator[Module]:
         """The closures that are parts of a component's recursion."""
         component = graph.component(predicate)
-        if self._enabled and component.recursive_rules and self._engine.closures.get(predicate) is None:
+        if self._enabled and component.recursive_rules and self._closures.get(predicate) is None:
             yield from recognise_cores(component, graph.rules)
 
     def _rules(self, graph: RuleGraph, module: Module) -> dict[int, Rule]:

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from tidelog.engine.explicit import apply_explicit
+from tidelog.engine.algorithms.maintenance import ComponentMaintenance
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.outcome import Request
-from tidelog.engine.transaction import Transaction
-
-if TYPE_CHECKING:
-    from tidelog.engine.engine import Engine
+from tidelog.engine.transaction.explicit import apply_explicit
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.outcome import Request
+from tidelog.program.graph import RuleGraph
+from tidelog.store.store import Store
 
 N = TypeVar("N", bound=ClosureNode)
+
+
+class Host(Protocol):
+    """What closures need of the engine they belong to."""
+
+    store: Store
+    graph: RuleGraph
+    maintenance: ComponentMaintenance
+
+    def forget_plans(self, predicate: str) -> None:
+        """The facts of a predicate have moved: plan again what reads or derives it."""
 
 
 class Registry(Generic[N]):
     """Closures by predicate; twins have one together."""
 
-    def __init__(self, engine: Engine, enabled: bool) -> None:
+    def __init__(self, engine: Host, enabled: bool) -> None:
         self._engine = engine
         self._enabled = enabled
         self._nodes: dict[str, N] = {}

@@ -1,26 +1,26 @@
-"""What waits and what is in work: each relation's queue of the next round and its batch of this one.
+"""Queues and batches: the facts of each relation that wait for the next round, and those of this round.
 
 The facts of a batch are N of DR2 and DR5: they carry F.CURRENT while their consequences are looked for.
 """
 
 from __future__ import annotations
 
-from tidelog.engine.algorithms.policy import NO_COUNTER
 from tidelog.engine.propagation.derived_heads import INSERT, LOSE, OVERDELETE, insert_head
+from tidelog.engine.rules.policy import NO_COUNTER
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of, is_full
-from tidelog.machine.fact_kernels import enqueue, field, flags_at, record_of, relation_row, touch
+from tidelog.machine.fact_kernels import enqueue, field, flags_at, record_of, relation_row, set_field, touch
 from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL
 
 # Batches from this size on are sorted before they run.
 SORT_FROM = 4096
 
-# Facts that are inserted after one of this rank get the same one; see `ranks`.
+# Facts that are inserted after one of this rank get the same rank; see `ranks`.
 TOP_RANK = (1 << 31) - 1
 
 
@@ -31,21 +31,26 @@ def keeps_batches(action):
 
 
 @device
+def swap_queue_and_batch(row):
+    queue, capacity = field(row, R.QUEUE), field(row, R.QUEUE_CAPACITY)
+    set_field(row, R.QUEUE, field(row, R.BATCH))
+    set_field(row, R.QUEUE_CAPACITY, field(row, R.BATCH_CAPACITY))
+    set_field(row, R.BATCH, queue)
+    set_field(row, R.BATCH_CAPACITY, capacity)
+
+
+@device
 def begin_batch(m, action, row):
-    """The queue of a relation becomes its batch; its facts enter the set that rounds are about."""
+    """The queue of a relation becomes its batch; its facts enter the set that the round is about."""
     count = field(row, R.QUEUE_COUNT)
-    queue = field(row, R.QUEUE)
-    capacity = field(row, R.QUEUE_CAPACITY)
-    store_i64(row + 8 * R.QUEUE, field(row, R.BATCH))
-    store_i64(row + 8 * R.QUEUE_CAPACITY, field(row, R.BATCH_CAPACITY))
-    store_i64(row + 8 * R.BATCH, queue)
-    store_i64(row + 8 * R.BATCH_CAPACITY, capacity)
-    store_i64(row + 8 * R.QUEUE_COUNT, 0)
-    store_i64(row + 8 * R.BATCH_COUNT, count)
+    swap_queue_and_batch(row)
+    batch = field(row, R.BATCH)
+    set_field(row, R.QUEUE_COUNT, 0)
+    set_field(row, R.BATCH_COUNT, count)
     rank = m[M.RANK] if action == INSERT and m[M.RANKING] != 0 else 0
     recursive = field(row, R.COUNTERS) + 4 - field(row, R.FLAGS)
     for position in range(count):
-        place = flags_at(row, load_i32(queue + 4 * position))
+        place = flags_at(row, load_i32(batch + 4 * position))
         flags = load_i32(place)
         if action == INSERT:
             store_i32(place, (flags | F.IN | F.CURRENT) & ~F.PENDING)
@@ -55,13 +60,12 @@ def begin_batch(m, action, row):
             store_i32(place, flags | F.CURRENT)
     if rank != 0:
         m[M.RANK] = rank + count
-    return count
 
 
 @device
 def sort_batch(m, relation):
-    """Put a large batch in the order of its first column: its heads then share cache lines. FULL where the spare
-    array is small.
+    """Sort a large batch by its first column, so that its heads share cache lines. FULL where the queue, whose array is
+    free now, is too small.
     """
     row = relation_row(m, relation)
     count = field(row, R.BATCH_COUNT)
@@ -93,11 +97,7 @@ def sort_batch(m, relation):
         place = buckets + 8 * (load_i32(record_of(row, fact)) >> shift)
         store_i32(spare + 4 * load_i64(place), fact)
         store_i64(place, load_i64(place) + 1)
-    capacity = field(row, R.QUEUE_CAPACITY)
-    store_i64(row + 8 * R.QUEUE, batch)
-    store_i64(row + 8 * R.QUEUE_CAPACITY, field(row, R.BATCH_CAPACITY))
-    store_i64(row + 8 * R.BATCH, spare)
-    store_i64(row + 8 * R.BATCH_CAPACITY, capacity)
+    swap_queue_and_batch(row)
     return DONE
 
 
@@ -112,11 +112,11 @@ def end_batch(m, action, relation, row):
         flags = load_i32(place) & ~F.CURRENT
         if keeps_batches(action):
             flags |= F.PROCESSED
-            L.push(m, L.D, (relation << 32) | fact)
+            L.push(m, L.D, L.entry_of(relation, fact))
         store_i32(place, flags)
     if keeps_batches(action):
         m[M.WORK + W.OVERDELETED] += count
-    store_i64(row + 8 * R.BATCH_COUNT, 0)
+    set_field(row, R.BATCH_COUNT, 0)
 
 
 @device
@@ -130,32 +130,22 @@ def waiting(m, relations, relation_count):
 
 @entry_point
 def seed(m, action, relation, facts, count, protect):
-    """Let facts wait as if a rule had derived them; `protect` as for overdeletion with counters. There is room."""
+    """Let facts wait as if a rule had derived them; for counting, as if a counter had moved. Where `protect` is
+    set, counters protect them from overdeletion. There is room.
+    """
     row = relation_row(m, relation)
     for position in range(count):
         fact = load_i32(facts + 4 * position)
-        if action == OVERDELETE:
-            place = flags_at(row, fact)
-            if load_i32(place) & F.DELETED or (protect and load_i32(counters_of(row, fact)) > 0):
-                continue
-            touch(m, relation, row, fact)
-            store_i32(place, load_i32(place) | F.DELETED)
-            enqueue(row, fact)
-        else:
+        if action == INSERT:
             insert_head(m, relation, row, fact, NO_COUNTER)
-
-
-@entry_point
-def queue_facts(m, relation, facts, count):
-    """Let facts that were touched already wait, each once. There is room."""
-    row = relation_row(m, relation)
-    for position in range(count):
-        fact = load_i32(facts + 4 * position)
+            continue
         place = flags_at(row, fact)
-        flags = load_i32(place)
-        if not flags & F.PENDING:
-            store_i32(place, flags | F.PENDING)
-            enqueue(row, fact)
+        waits = F.DELETED if action == OVERDELETE else F.PENDING
+        if load_i32(place) & waits or (protect and load_i32(counters_of(row, fact)) > 0):
+            continue
+        touch(m, relation, row, fact)
+        store_i32(place, load_i32(place) | waits)
+        enqueue(row, fact)
 
 
 @entry_point
@@ -166,15 +156,15 @@ def queues_to_list(m, relations, relation_count, which):
         row = relation_row(m, relation)
         queue = field(row, R.QUEUE)
         for place in range(field(row, R.QUEUE_COUNT)):
-            L.push(m, which, (relation << 32) | load_i32(queue + 4 * place))
-        store_i64(row + 8 * R.QUEUE_COUNT, 0)
+            L.push(m, which, L.entry_of(relation, load_i32(queue + 4 * place)))
+        set_field(row, R.QUEUE_COUNT, 0)
 
 
 @entry_point
 def settle_counts(m, relation):
     """A fact is in I exactly if it is explicit or has a derivation; decide for every fact whose counters moved.
 
-    No rule is recursive here: a recursive counter that is full tells of rules that are gone.
+    No rule is recursive here: a recursive counter that is full stems from rules that are gone.
     """
     row = relation_row(m, relation)
     queue = field(row, R.QUEUE)
@@ -187,4 +177,4 @@ def settle_counts(m, relation):
             store_i32(counters + 4, 0)
         derived = load_i32(counters) > 0 or load_i32(counters + 4) > 0
         store_i32(place, flags | F.IN if derived or flags & F.EXPLICIT else flags & ~F.IN)
-    store_i64(row + 8 * R.QUEUE_COUNT, 0)
+    set_field(row, R.QUEUE_COUNT, 0)

@@ -1,11 +1,11 @@
-"""Whole rows of a bit matrix at once: the joins of short plans whose heads are pairs of a dense relation.
+"""Joins by whole rows of a bit matrix: for short plans whose heads are pairs of a dense relation.
 
-While facts are only inserted, a dense relation is a bit matrix too (`store.pair_bits`). Then sixty-four rule
+While facts are only inserted, a dense relation is also kept as a bit matrix (`store.pair_bits`). Then sixty-four rule
 instances are one operation on two words, in the two shapes that nearly all recursive rules over pairs have:
 
 - *spread*, as in `path(X, Z) :- edge(X, Y), path(Y, Z)` with new paths as pivots: pivots with the same Y share all
   matches of the other atoms, so the set of their Z is added to the row of each X;
-- *gather*, as in `path(X, Z) :- path(X, Y), edge(Y, Z)`: the set of all Z of a Y is made once, and added to the row of
+- *gather*, as in `path(X, Z) :- path(X, Y), edge(Y, Z)`: the set of all Z of a Y is built once, and added to the row of
   the X of each pivot with that Y.
 
 Where the sets are small, their members are taken one by one. Either way each instance is counted once.
@@ -22,24 +22,23 @@ PAIR_BY_PAIR = 0
 SPREAD = 1
 GATHER = 2
 
-# Fewer pivots are not worth the preparation, nor are fewer than one for so many rows of the matrix.
+# Fewer pivots are not worth the preparation, nor is less than one pivot for so many rows of the matrix.
 LEAST_PIVOTS = 64
 ROWS_A_PIVOT = 16
 
-# To look at a member of a set costs about as much as to look at so many words of a row.
+# Looking at a member of a set costs about as much as looking at so many words of a row.
 WORDS_A_MEMBER = 2
 WORDS_A_FACT = 8
 
-# What is known of the facts of a key, besides how many there are: n + FIRST_SEEN for n facts that were walked through.
+# What is known of the facts of a key: n + FIRST_SEEN where n facts were walked through, -n where their set was built.
 UNSEEN = 0
 SCATTERED = 1  # some are not in the matrix: they are always walked through
 FIRST_SEEN = 2
-# Minus n for n facts whose set is made.
 
 
 @device
 def shape_of(short, pivots, count, known):
-    """How the heads of a short plan are made: in one of the two shapes where the matrix and the plan allow it."""
+    """How the heads of a short plan are built: in one of the two shapes if the matrix and the plan allow it."""
     rows = known[1]
     atoms = load_i32(short + 4 * P.SHORT_ATOMS)
     if rows == 0 or atoms == 0 or count < LEAST_PIVOTS or ROWS_A_PIVOT * count < rows:
@@ -63,18 +62,18 @@ def other_pivot_column(cell, column):
     return load_i32(cell) == P.FROM_PIVOT and load_i32(cell + 4) != column
 
 
-# --- where things lie, behind the matrix ------------------------------------------------------------------------------
+# --- the layout behind the matrix -------------------------------------------------------------------------------------
 
 
 @inlined
 def row_at(known, row):
-    """The row of a bit matrix: its address, rows and columns are `known`."""
+    """A row of a bit matrix, given as its address, rows and columns."""
     return known[0] + row * (known[2] >> 3)
 
 
 @inlined
 def gathered_at(known, key):
-    """The set of a key's facts; such sets lie behind the matrix as a second one."""
+    """The set of a key's facts; these sets lie behind the matrix as a second one."""
     return row_at(known, known[1] + key)
 
 
@@ -92,7 +91,7 @@ def spread_at(known):
 
 @inlined
 def members_at(known):
-    """The same, one by one."""
+    """The same as a list."""
     return spread_at(known) + (known[2] >> 3)
 
 
@@ -108,8 +107,8 @@ def forget_gathered(known):
 
 @device
 def group_pivots(known, pivots, position, count, records, key_column, column):
-    """Collect the pivots from a position on that have the same key. Where they end, and the first and last word of
-    their set; the last is -1 where they are better taken one by one.
+    """Collect the pivots from a position on that have the same key. Gives where they end, and the first and last word
+    of their set; the last is -1 where they are better taken one by one.
     """
     cells, width = records
     members = members_at(known)
@@ -140,8 +139,8 @@ def group_pivots(known, pivots, position, count, records, key_column, column):
 
 @device
 def add_members(known, first, member, count, heads, room, buffered):
-    """Buffer the heads of `first` with each pivot in work from `member` on, those that are known left out. Their number
-    then, and the next pivot that there was no room for.
+    """Buffer the heads of `first` with each pivot in work from `member` on, except for known ones. Gives how many are
+    buffered then, and the next pivot, for which there was no room.
     """
     members = members_at(known)
     for place in range(member, count):
@@ -158,9 +157,9 @@ def add_members(known, first, member, count, heads, room, buffered):
 
 @device
 def add_set(known, first, bits, low, high, heads, room, buffered):
-    """Buffer the heads of `first`, a row of the matrix, with each member of a set that is not known. The set has bits
-    only from word `low` to word `high`. The number of heads then, and whether there was room for all: if not, the rest
-    is what is not known when it is tried again.
+    """Buffer the heads of `first`, a row of the matrix, with each member of a set, except for known ones. The set has
+    bits only from word `low` to word `high`. Gives how many heads are buffered then, and whether there was room for
+    all; if not, the next try finds the others.
     """
     row = row_at(known, first)
     for word in range(low, high + 1):
@@ -182,9 +181,9 @@ def add_set(known, first, bits, low, high, heads, room, buffered):
 
 @device
 def spread(known, chain, care, want, column, first, group, member, heads, room, buffered):
-    """Add the pivots in work, `group`, to the row of each fact of a chain, of the first one from `member` on. The next
-    fact and the next member, how many facts were looked at, how many instances that were, and how many heads are
-    buffered then.
+    """Add the pivots in work, `group`, to the row of each fact of a chain, for the first fact from `member` on. Gives
+    the next fact and the next member, how many facts were looked at, how many instances there were, and how many heads
+    are buffered then.
 
     The row is in a column of the fact, or the same for all where that is -1.
     """
@@ -213,9 +212,9 @@ def spread(known, chain, care, want, column, first, group, member, heads, room, 
 
 @device
 def gathered(known, key, chain, care, want, column):
-    """Whether there is the set of a key's facts; it is made if that is worth while. `chain` begins with the first one.
+    """Whether there is a set of a key's facts; it is built if that pays. `chain` begins with the first of them.
 
-    The first time that a key is met its facts are walked through, and so they always are where they are few.
+    The first time that a key comes up, its facts are walked through; where they are few, every time.
     """
     if key >= known[1]:
         return False
@@ -252,8 +251,8 @@ def gathered(known, key, chain, care, want, column):
 
 @device
 def add_gathered(known, first, key, heads, room, buffered):
-    """Add the set of a key's facts to a row. How many instances that were, or 0 where there was no room for all, and
-    how many heads are buffered then. There is at least one fact.
+    """Add the set of a key's facts to a row. Gives how many instances there were, or 0 where there was no room for all,
+    and how many heads are buffered then. There is at least one fact.
     """
     state = state_at(known, key)
     bits = gathered_at(known, key)
@@ -264,6 +263,6 @@ def add_gathered(known, first, key, heads, room, buffered):
 
 @inlined
 def note_walked(known, key, matches):
-    """So many facts of a key have been walked through."""
+    """Note how many facts of a key were walked through."""
     if key < known[1] and load_i64(state_at(known, key)) == UNSEEN:
         store_i64(state_at(known, key), matches + FIRST_SEEN)

@@ -1,16 +1,18 @@
 """Derived heads: how a buffer of them is absorbed, and what an algorithm does with each.
 
-Heads are collected into a buffer and absorbed in batches, so that the cache misses of many probes overlap. The action
-is what differs between insertion (DR5 and semi-naive evaluation), overdeletion (DR2, and DRed^c where counters protect
-a fact) and counting.
+Heads are collected in a buffer and absorbed in batches, so that the cache misses of many probes overlap. The action is
+the difference between insertion (DR5 and semi-naive evaluation), overdeletion (DR2, and DRed^c where counters protect a
+fact) and counting.
 """
 
 from __future__ import annotations
 
-from tidelog.engine.algorithms.policy import NON_RECURSIVE, RECURSIVE
-from tidelog.engine.marking.mark_kernels import mark_head, noted_places
+from tidelog.engine.propagation.mark_kernels import mark_fact, noted_places
+from tidelog.engine.rules.policy import NON_RECURSIVE, RECURSIVE
+from tidelog.joins.executor import plan_word
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
+from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
@@ -28,6 +30,7 @@ from tidelog.machine.fact_kernels import (
     prefetch_rows,
     relation_row,
     row_key,
+    set_field,
     touch,
 )
 from tidelog.machine.hash_tables import probe_key
@@ -37,12 +40,12 @@ from tidelog.machine.status import DONE, FULL, FULL_LIST, FULL_LOG, NEED_TABLE
 # Actions on a derived head.
 INSERT = 0  # a fact that is not in I yet waits for insertion
 OVERDELETE = 1  # a fact of I goes to D, and waits to spread; counters may protect it
-COUNT_UP = 2  # one derivation more
+COUNT_UP = 2  # one more derivation
 COUNT_DOWN = 3  # one derivation less
-RECOUNT = 4  # one derivation more of a fact that was there before; nothing follows from it
-LOSE = 5  # a fact of I that lost a derivation from lower ranks waits to look for another one; see `ranks`
+RECOUNT = 4  # one more derivation of a fact that was there before; nothing follows from it
+LOSE = 5  # a fact of I that lost a derivation from lower ranks waits to look for another; see `ranks`
 
-# In candidates of materialisation: an instance that is found when facts look, or lose one.
+# In candidates of materialisation: an instance that is found in deletion by ranks.
 STEP_COST = 7
 
 
@@ -65,14 +68,13 @@ def has_room(m, relation, rows):
 
 @device
 def insert_head(m, relation, row, fact, counter):
+    """Let a fact that is not in I wait for insertion."""
     place = flags_at(row, fact)
     flags = load_i32(place)
     if counter >= 0:
         touch(m, relation, row, fact)
         flags = load_i32(place)
         move_counter(row, fact, counter, 1)
-    elif flags & F.RESTORED:
-        m[M.RESTORED] += 1
     if not flags & (F.IN | F.PENDING):
         touch(m, relation, row, fact)
         store_i32(place, load_i32(place) | F.PENDING)
@@ -80,22 +82,28 @@ def insert_head(m, relation, row, fact, counter):
 
 
 @device
+def count_down(m, row, fact, counter):
+    """One derivation less. Whether that puts the fact in doubt: its non-recursive counter is full."""
+    if not move_counter(row, fact, counter, -1) or counter != NON_RECURSIVE:
+        return False
+    m[M.DOUBTS] += 1
+    place = flags_at(row, fact)
+    store_i32(place, load_i32(place) | F.DOUBTED)
+    return True
+
+
+@device
 def overdelete_head(m, relation, row, fact, counter):
-    """Overdelete, unless a non-recursive derivation or E protects the fact (DRed^c); where that is not known, it waits
+    """Overdelete a fact, unless a non-recursive derivation or E protects it (DRed^c). Where that is in doubt, it waits
     with those that are overdeleted.
     """
     touch(m, relation, row, fact)
+    counted = 0 <= counter <= RECURSIVE
+    doubted = counted and count_down(m, row, fact, counter)
     place = flags_at(row, fact)
     flags = load_i32(place)
-    doubted = False
-    if 0 <= counter <= RECURSIVE:
-        doubted = move_counter(row, fact, counter, -1) and counter == NON_RECURSIVE
-    elif flags & m[M.KNOWN]:
+    if not counted and flags & m[M.KNOWN]:
         m[M.SAVED] += 1
-    if doubted:
-        m[M.DOUBTS] += 1
-        flags |= F.DOUBTED
-        store_i32(place, flags)
     if flags & F.DELETED or not flags & F.OLD:
         return
     if counter >= 0 and not doubted and (flags & F.EXPLICIT or load_i32(counters_of(row, fact)) > 0):
@@ -106,8 +114,8 @@ def overdelete_head(m, relation, row, fact, counter):
 
 @device
 def lose_head(m, relation, row, fact, rank):
-    """Let a fact that lost a derivation, with a fact of this rank in it, wait to look for another one: not where the
-    rank is no lower than its own, and E or a non-recursive derivation keep it in any case.
+    """Let a fact that lost a derivation, with a fact of this rank in it, wait to look for another. Not if that rank is
+    no lower than its own, nor if E or a non-recursive derivation keeps it anyway.
     """
     place = flags_at(row, fact)
     flags = load_i32(place)
@@ -124,14 +132,14 @@ def lose_head(m, relation, row, fact, rank):
 
 @device
 def count_head(m, relation, row, fact, counter, step):
+    """Move the counter of a fact, which waits to be settled."""
     touch(m, relation, row, fact)
+    if step < 0:
+        count_down(m, row, fact, counter)
+    else:
+        move_counter(row, fact, counter, 1)
     place = flags_at(row, fact)
-    full = move_counter(row, fact, counter, step)
     flags = load_i32(place)
-    if full and step < 0 and counter == NON_RECURSIVE:
-        m[M.DOUBTS] += 1
-        flags |= F.DOUBTED
-        store_i32(place, flags)
     if not flags & F.PENDING:
         store_i32(place, flags | F.PENDING)
         enqueue(row, fact)
@@ -139,44 +147,53 @@ def count_head(m, relation, row, fact, counter, step):
 
 @inlined
 def room_for_heads(m, arity):
-    """So many heads fit the buffer: each with its cells, its slot in the hash table, and the rank of its pivot."""
+    """How many heads fit the buffer: each with its cells, its slot in the hash table, and the rank of its pivot."""
     return m[M.HEADS_CAPACITY] // (arity + 3) - 1
 
 
 @inlined
 def ranks_of_heads(m, room):
-    """Where the ranks of the buffered heads' pivots stand: at its end."""
+    """Where the ranks of the buffered heads' pivots are: at the end of the buffer."""
     return m[M.HEADS] + 4 * (m[M.HEADS_CAPACITY] - room)
 
 
 @device
 def note_pivot(m, room, first, end, row, pivot):
-    """The heads from one place of the buffer to another come of this pivot."""
+    """The heads from one place in the buffer to another come from this pivot."""
     rank = load_i32(counters_of(row, pivot) + 4)
     ranks = ranks_of_heads(m, room)
     for place in range(first, end):
         store_i32(ranks + 4 * place, rank)
 
 
-@inlined
-def kind_of_work(action):
-    """As what the instances of rules count."""
-    return W.DELETION if action in (OVERDELETE, COUNT_DOWN, LOSE) else W.INSERTION
+@device
+def count_work(m, kind, plan, instances):
+    """Count rule applications, by kind and for the rule of a plan."""
+    m[M.WORK + kind] += instances
+    place = m[M.RULE_WORK] + 8 * plan_word(m, plan, P.RULE)
+    store_i64(place, load_i64(place) + instances)
 
 
 @device
-def charge(m, action, instances):
-    """What is done with the heads of instances takes time as well."""
+def end_plan(m, action, plan, target_row, known, work, status):
+    """Account for what a plan has done since its target had `known` facts; if it is done, absorb what is buffered."""
+    count_work(m, W.DELETION if action in (OVERDELETE, COUNT_DOWN, LOSE) else W.INSERTION, plan, work)
     if action == LOSE:
-        m[M.BUDGET] -= STEP_COST * instances
+        # Deletion by ranks does more with the heads of instances than finding them.
+        m[M.BUDGET] -= STEP_COST * work
+    if status == DONE:
+        status = flush(m, action)
+    rule_facts = m[M.RULE_FACTS] + 8 * plan_word(m, plan, P.RULE)
+    store_i64(rule_facts, load_i64(rule_facts) + field(target_row, R.COUNT) - known)
+    return status
 
 
 @device
 def known_pairs(action, counter, row):
-    """The bit matrix by which a plan may leave out heads that are known, its rows and columns; nothing where it must
-    not, or where there is none.
+    """The bit matrix by which a plan may leave out heads that are known, its rows and columns; all 0 where it may not,
+    or where there is none.
 
-    To insert a fact a second time does nothing unless it is counted.
+    Inserting a fact a second time does nothing, unless derivations are counted.
     """
     if action != INSERT or counter >= 0 or field(row, R.PAIRS) == 0:
         return 0, 0, 0
@@ -196,10 +213,10 @@ def in_matrix(row, rows, count):
 
 @device
 def insert_new_pairs(m, row, rows, count, slots):
-    """The hot path of materialisation: insert keys of one or two cells where all that is known is in I or waits.
+    """The hot path of materialisation: insert heads of one or two cells where all known facts are in I or wait.
 
-    Then only the key decides, and a new fact has nothing to remember and no counter to move. Where the table is
-    postponed (`slots` 0) the bit matrix has decided.
+    Then only the key decides, and a new fact has nothing to log and no counter to move. Where the table is postponed
+    (`slots` is 0), the bit matrix has decided.
     """
     arity = field(row, R.ARITY)
     keys = field(row, R.KEYS)
@@ -235,13 +252,13 @@ def insert_new_pairs(m, row, rows, count, slots):
         queue += 4
         fact += 1
         record += width
-    store_i64(row + 8 * R.COUNT, fact)
-    store_i64(row + 8 * R.QUEUE_COUNT, field(row, R.QUEUE_COUNT) + fact - before)
+    set_field(row, R.COUNT, fact)
+    set_field(row, R.QUEUE_COUNT, field(row, R.QUEUE_COUNT) + fact - before)
 
 
 @device
 def absorb(m, action, target, buffered, counter):
-    """Act on the buffered heads; False where room must be made first."""
+    """Act on the buffered heads: DONE, or what is missing."""
     row = relation_row(m, target)
     if not has_room(m, target, buffered):
         m[M.FULL] = target
@@ -264,7 +281,7 @@ def absorb(m, action, target, buffered, counter):
     prefetch_rows(m, target, rows, buffered, slots)
     keys = field(row, R.KEYS)
     fact_numbers = field(row, R.FACTS)
-    # The hot path of materialisation: most heads are known, and then nothing but the key has to be read.
+    # In materialisation most heads are known, and then nothing but the key has to be read.
     known_is_enough = action == INSERT and counter < 0 and field(row, R.CLEAN) == 1
     if known_is_enough and 0 < arity <= 2 and L.count(m, L.MARKED_PLACES) == 0:
         insert_new_pairs(m, row, rows, buffered, slots)
@@ -295,7 +312,7 @@ def absorb(m, action, target, buffered, counter):
         else:
             count_head(m, target, row, fact, counter, -1)
         if marked <= position < unmarked:
-            mark_head(m, target, row, fact)
+            mark_fact(m, target, fact)
             if position == unmarked - 1:
                 noted += 2
                 marked, unmarked = noted_places(m, noted)

@@ -1,9 +1,9 @@
-"""Rules whose heads cover their pivots, over whole relations: `p(X, Y) :- q(X, Y), r(Y, Z).`, copies among them.
+"""Rules whose heads cover their pivots, over whole relations: `p(X, Y) :- q(X, Y), r(Y, Z).`, and copies above all.
 
-A head that has all the variables of a scanned fact, and no others, belongs to that fact alone. In a relation that was
-empty nothing has to be looked for then: each fact of `q` with a match is a new fact of `p`, and the number of its
-matches is the number of its derivations. Facts are written one behind the other, and the hash table is left for when
-somebody looks for one (`Relation.expect_different`), which of most relations nobody does before the next update.
+A head that has all the variables of a scanned fact, and no others, belongs to that fact alone. If its relation was
+empty, nothing has to be looked up: each fact of `q` with a match is a new fact of `p`, and the number of its matches is
+the number of its derivations. Facts are written one after the other. The hash table is built when a fact is first
+looked up (`Relation.expect_different`), which for most relations is not before the next update.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidelog.machine.counters import known_count
 from tidelog.machine.fact_kernels import field, link_fact
 from tidelog.machine.jit import device, load_i32, load_i64, store_i32, store_i64
 
-COVER = 3  # a shape in which heads are made, beside those of `engine.propagation.bit_rows`
+COVER = 3  # a shape in which heads are built, beside those of `bit_rows`
 
 
 @device
@@ -53,8 +53,8 @@ def matches_of(atom, key):
 
 @device
 def cover(m, short, position, count, pivots, target_row, counter):
-    """Write a fact for each scanned one from `position` on that has matches, while there is budget. Where it stopped,
-    and all matches.
+    """Write a fact for each scanned one from `position` on that has matches, while there is budget. Gives where it
+    stopped, and how many matches there were.
     """
     pivot_cells, pivot_width, pivot_flags, care, want = pivots
     atoms = load_i32(short + 4 * P.SHORT_ATOMS)

@@ -1,15 +1,14 @@
 """The sets that body atoms are matched in, and which of them each phase of an algorithm uses.
 
-A plan says for each body atom on which side of the pivot it stands and whether its predicate belongs to the rule's
-own component; here each of these roles gets its set. A set is a pair of masks over the flags of a fact: which bits
-matter, and what they must be. For a negated atom the set is given by the bits of which none may be set on any
-matching fact.
+A plan says of each body atom on which side of the pivot it stands, and whether its predicate belongs to the rule's own
+component. Here each of these roles gets its set. A set is a pair of masks over the flags of a fact: which bits matter,
+and what they must be. For a negated atom the set is given by bits, none of which may be set on any matching fact.
 
-Every phase finds each rule instance once: atoms left of the pivot are matched in what did not change, so that the
+Every phase finds each rule instance once: atoms to the left of the pivot are matched in what did not change, so the
 leftmost changed atom of an instance is its only pivot.
 """
 
-from __future__ import annotations  # kernel constants
+from __future__ import annotations
 
 from dataclasses import dataclass, field
 
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
+from tidelog.machine.jit import device
 
 Masks = tuple[int, int]
 
@@ -27,6 +27,10 @@ UNCHANGED: Masks = (F.IN | F.OLD, F.IN | F.OLD)
 NEW_BEFORE_BATCH: Masks = (F.IN | F.CURRENT, F.IN)
 OLD_UNPROCESSED: Masks = (F.OLD | F.PROCESSED, F.OLD)
 OLD_BEFORE_BATCH: Masks = (F.OLD | F.PROCESSED | F.CURRENT, F.OLD)
+UNDISPROVED: Masks = (F.IN | F.DISPROVED, F.IN)
+EXPLICIT: Masks = (F.IN | F.EXPLICIT, F.IN | F.EXPLICIT)
+KEPT: Masks = (F.IN | F.DELETED, F.IN)
+EITHER = F.IN | F.OLD
 KNOWN: Masks = (F.PROVED, F.PROVED)
 KNOWN_BEFORE_BATCH: Masks = (F.PROVED | F.CURRENT, F.PROVED)
 
@@ -56,11 +60,6 @@ class Sets:
         machine[M.MASKS : M.ABSENT + 3] = self.words
 
 
-UNDISPROVED: Masks = (F.IN | F.DISPROVED, F.IN)
-EXPLICIT: Masks = (F.IN | F.EXPLICIT, F.IN | F.EXPLICIT)
-KEPT: Masks = (F.IN | F.DELETED, F.IN)
-EITHER = F.IN | F.OLD
-
 # Instances that hold now and use something new from below.
 CREATED_FROM_BELOW = Sets(UNCHANGED, NEW, NEW, NEW, EITHER, F.IN, F.IN | F.SEEN)
 # Instances that hold now and use a fact of the component that has just been inserted.
@@ -81,3 +80,15 @@ BACKWARD_PROVED = Sets(NEW, NEW, KNOWN, KNOWN, F.IN, F.IN)
 # Instances that held before, used nothing that changed below, and whose own facts have not been overdeleted: if one of
 # them is later, the instance is one of those destroyed in a round.
 SUPPORTING = Sets(UNCHANGED, UNCHANGED, KEPT, KEPT, EITHER, EITHER)
+
+# For kernels that change from one phase to another: what `match_in` takes.
+_PHASES = (DESTROYED_IN_ROUND, PROVED, BACKWARD, BACKWARD_EXPLICIT, BACKWARD_PROVED, SUPPORTING)
+IN_DELETION, IN_FORWARD, IN_BACKWARD, IN_BACKWARD_EXPLICIT, IN_BACKWARD_PROVED, IN_SUPPORT = 0, 1, 2, 3, 4, 5
+_WORDS = np.array([sets.words for sets in _PHASES], np.int64)
+
+
+@device
+def match_in(m, phase):
+    """Choose the sets for the next join."""
+    for place in range(M.MASK_WORDS):
+        m[M.MASKS + place] = _WORDS[phase, place]

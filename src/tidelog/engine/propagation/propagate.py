@@ -1,32 +1,28 @@
 """Propagation: how changes spread through rules, forwards, each rule instance once.
 
-One kernel serves insertion (semi-naive evaluation; Modular, Algorithm 1, and DR5), overdeletion (DR2 with its
-"inverse semi-naive" cure) and counting. It first runs *jobs*, plans over given pivots: the facts of lower components
-that changed, or a whole rule. Then it runs *rounds*: the facts of the component's own relations that arrived in the
-last round are the pivots of the next. What differs is the action on each derived head (`heads`), and the sets in which
+The same kernels serve insertion (semi-naive evaluation; Modular, Algorithm 1, and DR5), overdeletion (DR2 with its
+"inverse semi-naive" cure) and counting. First *jobs* are run, plans over given pivots: the facts of lower components
+that changed, or a whole rule. Then *rounds*: the facts of the component's own relations that arrived in the last round
+are the pivots of the next. What differs is the action on each derived head (`derived_heads`), and the sets in which
 body atoms are matched, which the caller puts into the machine.
 
-All state is in the machine (`state`): the kernel returns when something must grow, when a Python function must be
-called or when its budget is spent, and goes on at the next call.
+All state is in the machine: a kernel returns when something must grow, when a Python function must be called or when
+its budget is spent, and goes on at the next call.
 """
 
 from __future__ import annotations
 
-from tidelog.engine.marking.mark_kernels import first_marked_step, note_marked, uses_marked
-from tidelog.engine.marking.positive_mark_kernels import note_return
 from tidelog.engine.propagation.batches import begin_batch, end_batch, keeps_batches, sort_batch, waiting
 from tidelog.engine.propagation.derived_heads import (
     INSERT,
     LOSE,
-    OVERDELETE,
     absorb,
-    charge,
-    flush,
-    kind_of_work,
+    end_plan,
     known_pairs,
     note_pivot,
     room_for_heads,
 )
+from tidelog.engine.propagation.mark_kernels import first_marked_step, note_marked, uses_marked
 from tidelog.engine.propagation.short_plans import run_short_plan
 from tidelog.joins.chains import drain_last
 from tidelog.joins.executor import head_relation, next_match, plan_word, start, write_head
@@ -39,19 +35,18 @@ from tidelog.machine.fact_kernels import field, flags_at, is_known, relation_row
 from tidelog.machine.jit import clock, device, entry_point, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL, FULL_LIST, MATCH
 
-# A job: plan, address of the pivots or 0, their number, whether pivots get F.SEEN, the counter it moves, their
-# relation.
+# A job: its plan, the address of its pivots or 0, how many there are, whether they get F.SEEN, the counter that it
+# moves, and the relation of the pivots.
 JOB_FIELDS = 6
 
 
 @device
 def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
-    """Run a plan over its pivots (`pivots` 0: once, from nothing), buffering and absorbing its heads."""
+    """Run a plan over its pivots (once, from nothing, where `pivots` is 0), buffering and absorbing its heads."""
     short = plan_word(m, plan, P.SHORT)
     marked_step = first_marked_step(m, plan) if action == INSERT and m[M.MARKING] != 0 else -1
     marking = m[M.MARKING] if marked_step >= 0 else 0
-    returning = action == OVERDELETE and m[M.RETURNING] != 0
-    if short != 0 and not seen and not returning:
+    if short != 0 and not seen:
         return run_short_plan(m, action, plan, m[M.CODE] + 4 * short, pivots, count, counter, pivot_row, marking)
     target = head_relation(m, plan)
     target_row = relation_row(m, target)
@@ -84,12 +79,10 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
             write_head(m, frame, head)
             if marking != 0 and uses_marked(m, frame, marking, marked_step):
                 note_marked(m, buffered, buffered + 1)
-            if returning:
-                note_return(m, frame, head)
             work += 1
             if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
                 buffered += 1
-            if marking == 0 and not returning:
+            if marking == 0:
                 matches, buffered = drain_last(m, frame, m[M.HEADS], room, buffered, known_heads)
                 work += matches
             if action == LOSE:
@@ -105,20 +98,12 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     m[M.AT_BUFFERED] = buffered
     m[M.AT_PIVOT] = position
     m[M.AT_JOINING] = joining
-    rule_work = m[M.RULE_WORK] + 8 * plan_word(m, plan, P.RULE)
-    store_i64(rule_work, load_i64(rule_work) + work)
-    m[M.WORK + kind_of_work(action)] += work
-    charge(m, action, work)
-    if status == DONE:
-        status = flush(m, action)
-    rule_facts = m[M.RULE_FACTS] + 8 * plan_word(m, plan, P.RULE)
-    store_i64(rule_facts, load_i64(rule_facts) + field(target_row, R.COUNT) - known)
-    return status
+    return end_plan(m, action, plan, target_row, known, work, status)
 
 
 @device
 def run_timed(m, action, plan, pivots, count, seen, counter, pivot_row):
-    """Run a plan by the clock of its rule."""
+    """Run a plan, and add the time to that of its rule."""
     began = clock()
     status = run_plan(m, action, plan, pivots, count, seen, counter, pivot_row)
     spent = m[M.RULE_TIME] + 8 * plan_word(m, plan, P.RULE)
@@ -151,9 +136,9 @@ def run_jobs(m, action, jobs, job_count):
 
 @device
 def run_round(m, action, relations, relation_count, starts, plans):
-    """Let what waits in a component's relations spread, but not what comes of it: DONE, or a reason to pause.
+    """Let what waits in a component's relations spread, but not what follows from it: DONE, or a reason to pause.
 
-    The plans that relation number i is a pivot of stand from `starts[i]` to `starts[i + 1]`, each with its counter.
+    The plans with a pivot in the i-th relation are those from `starts[i]` to `starts[i + 1]`, each with its counter.
     """
     if m[M.AT_PHASE] == 0:
         total = waiting(m, relations, relation_count)

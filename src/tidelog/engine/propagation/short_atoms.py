@@ -41,7 +41,7 @@ def short_head(cells, width, pivot, middle, last, target):
 
 @device
 def atom_of(m, words):
-    """What a chain of an atom is walked by: address and width of the records, offsets of flags and link, the set that
+    """What walking a chain of an atom takes: address and width of the records, offsets of flags and link, the set that
     the atom is matched in, and its index.
     """
     row = relation_row(m, load_i32(words + 4 * P.A_RELATION))

@@ -1,11 +1,10 @@
-"""Plans in short form: a pivot and at most two atoms, each joined by one column; the bulk of all work.
+"""Plans in short form: a pivot and at most two atoms, each joined by one column. They do the bulk of all work.
 
-They need no frame: the whole state of the join is a pivot's position and a fact of each chain.
+They need no frame: the whole state of the join is the position of a pivot and one fact of each chain.
 """
 
 from __future__ import annotations
 
-from tidelog.engine.marking.mark_kernels import note_marked, passes_marks
 from tidelog.engine.propagation.bit_rows import (
     GATHER,
     PAIR_BY_PAIR,
@@ -21,25 +20,24 @@ from tidelog.engine.propagation.bit_rows import (
 from tidelog.engine.propagation.derived_heads import (
     LOSE,
     absorb,
-    charge,
-    flush,
-    kind_of_work,
+    end_plan,
     known_pairs,
     note_pivot,
     room_for_heads,
 )
 from tidelog.engine.propagation.distinct_heads import COVER, cover, covers_pivots
+from tidelog.engine.propagation.mark_kernels import note_marked, passes_marks
 from tidelog.engine.propagation.short_atoms import atom_of, cell_value, first_with_key, last_column, short_head
 from tidelog.joins.chains import drain_pairs
-from tidelog.joins.executor import head_relation, plan_word
+from tidelog.joins.executor import head_relation
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.fact_kernels import field, is_known, relation_row
-from tidelog.machine.jit import device, inlined, load_i32, load_i64, store_i64
+from tidelog.machine.jit import device, inlined, load_i32
 from tidelog.machine.status import DONE, PAUSED
 
-# Of no pair is it known whether it is there; see `known_pairs`.
+# No bit matrix; see `known_pairs`.
 NO_PAIRS = (0, 0, 0)
 
 
@@ -56,13 +54,13 @@ def given_pivots(m, short, pivots, count, pivot_row):
 
 @inlined
 def copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked):
-    """The head of a rule with one atom, and the mark of its pivot at once: what follows in this update gets it from
-    there. How many are buffered then."""
+    """Buffer the head of a rule with one atom. It gets the mark of its pivot at once, for what follows in this update
+    to get it from there. How many heads are buffered then."""
     head = heads + 4 * arity * buffered
     short_head(head_cells, arity, pivot, pivot, pivot, head)
     if marked:
         note_marked(m, buffered, buffered + 1)
-    # While marks are passed on, every head is looked at, also where it is known.
+    # While marks are passed on, every head is looked at, known or not.
     if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
         buffered += 1
     return buffered
@@ -70,8 +68,8 @@ def copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, markin
 
 @inlined
 def drain_chain(shape, known_heads, chain, care, want, key, first, second, from_first, heads, room, buffered):
-    """The heads that a chain gives where they are pairs: by whole rows where that pays (`bit_rows`), one by one
-    elsewhere. `first` and `second` are a column of the last atom, or -1, and the value that they have then."""
+    """Buffer the heads that a chain gives where they are pairs: by whole rows where that pays (`bit_rows`), otherwise
+    one by one. `first` and `second` are each a column of the last atom, or -1 and then the value."""
     first_column, first_value = first
     second_column, second_value = second
     fact = chain[0]
@@ -89,10 +87,10 @@ def drain_chain(shape, known_heads, chain, care, want, key, first, second, from_
 
 @device
 def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, marking):
-    """`run_plan` for a plan in short form, with everything in registers.
+    """`run_plan` for a plan in short form, with its whole state in registers.
 
-    An atom that is not there counts as one with a single match. Facts with all flags of `marking`, unless that is 0,
-    mark the heads that they derive.
+    A missing atom counts as one with a single match. Facts with all flags of `marking`, unless that is 0, mark the
+    heads that they derive.
     """
     pivot_row, count, pivot_care, pivot_want = given_pivots(m, short, pivots, count, pivot_row)
     target = head_relation(m, plan)
@@ -239,12 +237,4 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
     m[M.AT_JOINING] = joining
     m[M.AT_INNER] = inner
     m[M.AT_MEMBER] = member
-    m[M.WORK + kind_of_work(action)] += work
-    charge(m, action, work)
-    rule_work = m[M.RULE_WORK] + 8 * plan_word(m, plan, P.RULE)
-    store_i64(rule_work, load_i64(rule_work) + work)
-    if status == DONE:
-        status = flush(m, action)
-    rule_facts = m[M.RULE_FACTS] + 8 * plan_word(m, plan, P.RULE)
-    store_i64(rule_facts, load_i64(rule_facts) + field(target_row, R.COUNT) - known)
-    return status
+    return end_plan(m, action, plan, target_row, known, work, status)

@@ -1,4 +1,4 @@
-"""Facts on Spark: records, the dictionary, rows of ids in Parquet, files of decoded facts.
+"""Facts on Spark: their sources, records, the dictionary, rows of ids in Parquet, files of decoded facts.
 
-Knows: frames and files. Must not know: rules.
+Knows frames and files. Must not know rules, plans, versions or streams.
 """

@@ -1,11 +1,11 @@
 """Constants on Spark: values as structs, and the dictionary that gives each a dense id.
 
-A value is a struct of its kind and three fields, of which the kind says which one counts: `text` (strings, IRIs, RDF
-literals), `integer` (integers and booleans) or `number` (floats). No field is null and the others hold fixed
-values, so two structs are equal exactly when they are the same constant. Joins of facts are on ids alone.
+A value is a struct of its kind and three fields. The kind says which field counts: `text` (strings, IRIs, RDF
+literals), `integer` (integers and booleans) or `number` (floats). No field is null and the others hold fixed values, so
+two structs are equal exactly when they are the same constant. Facts are joined by ids alone.
 
-The dictionary lies in Parquet files, each of which holds the constants that one step found new. Ids go on from the
-greatest one, so nothing is ever numbered again.
+The dictionary lies in Parquet files, one for the new constants of each step. New ids follow the greatest one, so no
+constant ever changes its id.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -26,6 +25,7 @@ from pyspark.sql.window import Window
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR
 from tidelog.formats.constants import literal_text, parse_literal
 from tidelog.language.syntax import Constant
+from tidelog.spark.data.driver_files import write_part
 from tidelog.values import IRI, Literal, Value, canonical
 
 FIELDS = ("kind", "text", "integer", "number")
@@ -84,7 +84,7 @@ def values_frame(spark: SparkSession, values: Iterable[Value]) -> DataFrame:
 
 
 def observed(observation: Observation, name: str) -> int:
-    """A count that was taken on the way; 0 where Spark left that branch of a plan out, as it saw that it is empty."""
+    """A count that a job took along; 0 where Spark dropped that branch of the plan because it is empty."""
     try:
         return int(observation.get[name])
     except (Py4JError, KeyError):
@@ -93,7 +93,7 @@ def observed(observation: Observation, name: str) -> int:
 
 @dataclass
 class Dictionary:
-    """The constants that have ids, in the files `parts`; `floats` tells whether any of them is a float."""
+    """The constants that have ids, in the files `parts`; `floats` says whether any of them is a float."""
 
     spark: SparkSession
     folder: str
@@ -109,17 +109,17 @@ class Dictionary:
         return stored.select("id", F.struct(*FIELDS).alias("value"))
 
     def kinds(self) -> frozenset[int]:
-        """The kinds that there are constants of."""
+        """The kinds of the constants."""
         if not self.parts:
             return frozenset()
         kinds = self.spark.read.schema("kind tinyint").parquet(*self.parts).distinct()
         return frozenset(row["kind"] for row in kinds.collect())
 
     def extend(self, values: DataFrame, large: bool = False) -> int:
-        """Give ids to those constants of a column `value` that have none yet; returns how many there were.
+        """Give ids to those constants of a column `value` that have none; returns how many there were.
 
-        A small number of them is sorted in one partition; a large one is numbered in buckets side by side, which takes
-        a pass to count the buckets. Both number the same constants the same way when a task is run again."""
+        A few constants are sorted in one partition. Many (`large`) are numbered in parallel buckets, which takes a pass
+        to count the buckets. Either way, a task that runs again gives the same ids."""
         new = values.distinct()
         if self.size:
             new = new.join(self.frame().select("value"), "value", "left_anti")
@@ -139,16 +139,15 @@ class Dictionary:
         return count
 
     def append(self, constants: Sequence[Fields]) -> None:
-        """Give the next ids to a handful of constants of which none has one, in their order, without a job."""
+        """Give the next ids to a few constants that have none, in this order and without a job."""
         if not constants:
             return
         path = Path(self._next_part)
         shutil.rmtree(path, ignore_errors=True)
-        path.mkdir(parents=True)
         columns = zip(FIELDS, ARROW_VALUE, zip(*constants, strict=True), strict=True)
         ids = pa.array(range(self.size, self.size + len(constants)), pa.int64())
         table = pa.table({"id": ids} | {name: pa.array(cells, type_.type) for name, type_, cells in columns})
-        pq.write_table(table, path / "part-00000.parquet")
+        write_part(path, table)
         self.parts.append(str(path))
         self.size += len(constants)
         self.floats = self.floats or any(kind == FLOAT for kind, *_ in constants)
@@ -175,11 +174,11 @@ class Dictionary:
         offset = F.element_at(F.array(*map(F.lit, offsets)), F.col("bucket").cast("int") + 1)
         return rows.withColumn("id", offset + _row_number("bucket") - 1)
 
-    def with_values(self, frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
-        """Add columns of values for columns of ids."""
+    def with_values(self, frame: DataFrame, columns: Mapping[str, str], missing: bool = False) -> DataFrame:
+        """Add columns of values for columns of ids; `missing` keeps rows with a cell that is not an id, as null."""
         for id_name, value_name in columns.items():
             terms = self.frame().select(F.col("id").alias(id_name), F.col("value").alias(value_name))
-            frame = frame.join(terms, id_name)
+            frame = frame.join(terms, id_name, "left" if missing else "inner")
         return frame
 
     def with_ids(self, frame: DataFrame, columns: Mapping[str, str], missing: bool = False) -> DataFrame:
@@ -192,7 +191,7 @@ class Dictionary:
         return frame
 
     def ids_of(self, constants: Iterable[Constant]) -> dict[Constant, int]:
-        """The ids of a handful of constants, which get one where they have none."""
+        """The ids of a few constants; those without an id get one."""
         wanted = list(dict.fromkeys(constants))
         if not wanted:
             return {}
@@ -203,7 +202,7 @@ class Dictionary:
 
     @property
     def is_local(self) -> bool:
-        """Whether the files are where the driver reads and writes them without Spark."""
+        """Whether the driver can read and write the files without Spark."""
         return "://" not in self.folder
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidelog.spark.data.dictionary import VALUE_TYPE, Dictionary
+from tidelog.spark.data.dictionary import Dictionary
 from tidelog.spark.data.fact_parts import Relations
 from tidelog.spark.data.term_lookup import FEW_VALUES, Ids, encode_few
 from tidelog.spark.data.wide_frames import padded, union_all
@@ -21,7 +21,7 @@ Shapes = dict[str, dict[int, int]]
 
 
 def shapes_of(records: DataFrame) -> Shapes:
-    """The predicates of records and the lengths of their rows; records with a reason do not count."""
+    """The predicates of records and the lengths of their rows, without the records that have a reason."""
     good = records.where(F.col("reason").isNull())
     found: Shapes = defaultdict(dict)
     for row in good.groupBy("predicate", F.size("arguments").alias("arity")).count().collect():
@@ -30,17 +30,16 @@ def shapes_of(records: DataFrame) -> Shapes:
 
 
 def load(
-    records: DataFrame, arities: Mapping[str, int], counts: int, dictionary: Dictionary, relations: Relations
+    records: DataFrame, arities: Mapping[str, int], values: int, dictionary: Dictionary, relations: Relations
 ) -> int:
-    """Encode those records of these predicates that have the right arity, and add them; returns how many were new.
+    """Encode the records of these predicates that have the right arity, and add them; returns how many were new.
 
-    `counts` is how many values they have, or 0 where nobody knows. A handful of them is encoded by the driver."""
+    `values` is how many values they have. If there are few, the driver encodes them."""
     good = records.where(F.col("reason").isNull())
     fresh = not any(relations.count(name) for name in arities)
-    if 0 < counts <= FEW_VALUES and fresh and dictionary.is_local:
+    if 0 < values <= FEW_VALUES and fresh and dictionary.is_local:
         return _load_few(good.toArrow(), arities, dictionary, relations)
-    values = good.select(F.explode("arguments").alias("value"))
-    dictionary.extend(values, large=counts > MANY_VALUES)
+    dictionary.extend(good.select(F.explode("arguments").alias("value")), large=values > MANY_VALUES)
     for name, arity in arities.items():
         relations.declare(name, arity)
     if not arities:
@@ -67,9 +66,9 @@ def _load_few(records: pa.Table, arities: Mapping[str, int], dictionary: Diction
 def encoded_records(
     records: DataFrame, numbers: Mapping[str, tuple[int, int]], dictionary: Dictionary, kept: Sequence[str] = ()
 ) -> DataFrame:
-    """The records of predicates with a number and an arity as rows of ids under these numbers, as wide as the widest.
+    """The records of predicates, given with number and arity, as a wide frame of ids; columns in `kept` stay.
 
-    Records of another arity, and those with a constant that has no id, are left out. Columns in `kept` go with them."""
+    Records of another arity, and those with a constant that has no id, are left out."""
     arities = sorted({arity for _, arity in numbers.values()})
     width = max(1, *arities)
     return union_all([_encoded(records, numbers, arity, width, dictionary, kept) for arity in arities])
@@ -83,7 +82,7 @@ def _encoded(
     dictionary: Dictionary,
     kept: Sequence[str],
 ) -> DataFrame:
-    """The rows of all predicates of one arity, under the numbers of their predicates."""
+    """The rows of all predicates of one arity."""
     numbers = {name: number for name, (number, length) in wanted.items() if length == arity}
     number_of = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
     fitting = records.where(F.col("predicate").isin(list(numbers)) & (F.size("arguments") == arity))
@@ -93,24 +92,3 @@ def _encoded(
     if not arity:
         frame = frame.withColumn("c0", F.lit(0).cast("bigint"))
     return padded(frame, max(1, arity), width, kept)
-
-
-def decoded_records(rows: DataFrame, numbers: Mapping[str, tuple[int, int]], dictionary: Dictionary) -> DataFrame:
-    """The rows of predicates with a number and an arity, in a wide frame, as records again."""
-    arities = sorted({arity for _, arity in numbers.values()})
-    return union_all([_decoded(rows, numbers, arity, dictionary) for arity in arities])
-
-
-def _decoded(rows: DataFrame, wanted: Mapping[str, tuple[int, int]], arity: int, dictionary: Dictionary) -> DataFrame:
-    names = {number: name for name, (number, length) in wanted.items() if length == arity}
-    name_of = F.create_map(*(F.lit(item) for pair in names.items() for item in pair))
-    frame = rows.where(F.col("p").isin(list(names)))
-    frame = dictionary.with_values(frame, {f"c{number}": f"a{number}" for number in range(arity)})
-    arguments = F.array(*(f"a{number}" for number in range(arity))).cast(f"array<{VALUE_TYPE}>")
-    return frame.select(
-        name_of[F.col("p")].alias("predicate"),
-        arguments.alias("arguments"),
-        F.lit("").alias("source"),
-        F.lit(None).cast("bigint").alias("row"),
-        F.lit(None).cast("string").alias("reason"),
-    )

@@ -1,11 +1,11 @@
 """Facts as rows of ids in Parquet, in parts: one for what was given, and one for each round that found something new.
 
-Writing a part is how the lineage of a round is cut. The files stand where every executor reads them, so the loss of
-an executor costs the tasks that it was running and nothing else. A round writes the new facts of all predicates in one
-job, a folder each; which folders there are is counted on the way, so no job is spent on asking.
+Writing a part cuts the lineage of a round. The files lie where every executor can read them, so losing an executor
+costs the tasks that it was running and nothing else. A round writes the new facts of all predicates in one job, a
+folder for each; the same job counts them.
 
-Each file holds the number of its predicate, too, as `q`, so that those of many are read by one scan (`wide.py`). A
-predicate of arity 0 has one column too, which holds 0, as Parquet knows no rows without columns.
+Each file also holds the number of its predicate, as `q`, so that the files of many predicates are read by one scan
+(`wide_frames.py`). A predicate of arity 0 has one column, which holds 0, since Parquet has no rows without columns.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from tidelog.spark.data.dictionary import observed
+from tidelog.spark.data.driver_files import write_part
 from tidelog.spark.data.wide_frames import keys, read_wide, widened
 
 MOST_PARTS = 24
-NO_NUMBERS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Part:
 
 @dataclass
 class Relation:
-    """The facts of a predicate under a number. `delta` is how many of the last parts are those of the last round."""
+    """The facts of a predicate, which has a number. The last `delta` parts are those of the last round."""
 
     number: int
     arity: int
@@ -65,7 +64,7 @@ class Relation:
 
 
 class Relations:
-    """The facts of all predicates, which a working folder holds."""
+    """The facts of all predicates, in a working folder."""
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self._spark = spark
@@ -105,43 +104,39 @@ class Relations:
     def width(self, predicates: Iterable[str]) -> int:
         return max(self[name].width for name in predicates)
 
-    def numbers(self, predicates: Iterable[str]) -> dict[str, int]:
-        return {name: self[name].number for name in predicates}
-
     def wide(self, predicates: Collection[str]) -> DataFrame:
-        """The facts of predicates that have some, in one frame and by one scan."""
+        """The facts of predicates, each of which has some, in one frame and by one scan."""
         paths = [part.path for name in predicates for part in self[name].parts]
         return read_wide(self._spark, paths, self.width(predicates))
 
     def add_new(self, candidates: DataFrame, names: Sequence[str]) -> dict[str, int]:
-        """Write those candidates, a wide frame, that are not yet known; returns how many of each predicate.
+        """Write the candidates, a wide frame, that are new, as the next parts; returns how many of each predicate.
 
-        They are the next part of their predicates. One pass tells the new ones for all predicates."""
+        One pass finds the new ones of all predicates."""
         width = self.width(names)
         distinct = candidates.distinct()
         known = [name for name in names if self.count(name)]
         if known:
             distinct = distinct.join(widened(self.wide(known), width), ["p", *keys(width)], "left_anti")
-        return self._appended(self._write(distinct, names))
+        return self._appended(self._write(distinct, names)[0])
 
     def add_wide(self, wide: DataFrame, names: Sequence[str]) -> dict[str, int] | None:
-        """Add facts that are all new, in a wide frame; None, and nothing done, where a row is under -1."""
-        parts = self._write(wide, names, {"": -1})
-        return None if parts.pop("").count else self._appended(parts)
+        """Add facts that are all new, in a wide frame; None, and nothing added, if a row has a negative number."""
+        parts, refused = self._write(wide, names)
+        return None if refused else self._appended(parts)
 
     def add_few(self, facts: Mapping[str, Sequence[tuple[int, ...]]]) -> int:
-        """Add a handful of facts that are all new, without a job; returns how many there are."""
+        """Add a few facts that are all new, without a job; returns how many there are."""
         folder = Path(self._next_folder("facts"))
         for name, rows in facts.items():
             relation = self[name]
             cells = list(zip(*rows, strict=True)) if relation.arity else [(0,) * len(rows)]
             if rows:
                 path = folder / f"p={relation.number}"
-                path.mkdir(parents=True)
                 columns = {"q": pa.array([relation.number] * len(rows), pa.int32())} | {
                     column: pa.array(ids, pa.int64()) for column, ids in zip(relation.columns, cells, strict=True)
                 }
-                pq.write_table(pa.table(columns), path / "part-00000.parquet")
+                write_part(path, pa.table(columns))
                 relation.parts.append(Part(str(path), len(rows)))
                 relation.delta += 1
         return sum(map(len, facts.values()))
@@ -153,18 +148,22 @@ class Relations:
                 self[name].delta += 1
         return {name: part.count for name, part in parts.items()}
 
-    def _write(self, wide: DataFrame, names: Sequence[str], more: Mapping[str, int] = NO_NUMBERS) -> dict[str, Part]:
-        """Write rows by the number of their predicate, or one of `more`, and count them on the way."""
+    def _write(self, wide: DataFrame, names: Sequence[str]) -> tuple[dict[str, Part], int]:
+        """Write rows by the number of their predicate, and count them; also, how many have a negative number."""
         folder = self._next_folder("facts")
         counted = Observation()
-        numbers = {**self.numbers(names), **more}
+        numbers = {name: self[name].number for name in names}
         counts = [F.count_if(F.col("p") == number).alias(f"n{number}") for number in numbers.values()]
+        counts.append(F.count_if(F.col("p") < 0).alias("negative"))
         rows = wide.withColumn("q", F.col("p")).observe(counted, *counts)
         rows.write.mode("overwrite").partitionBy("p").parquet(folder)
-        return {name: Part(f"{folder}/p={number}", observed(counted, f"n{number}")) for name, number in numbers.items()}
+        parts = {
+            name: Part(f"{folder}/p={number}", observed(counted, f"n{number}")) for name, number in numbers.items()
+        }
+        return parts, observed(counted, "negative")
 
     def staged(self, frame: DataFrame, schema: str) -> DataFrame:
-        """The same rows, written by one job and read back, so that they are computed once."""
+        """The same rows, written and read back, so that they are computed once."""
         path = self._next_folder("staged")
         frame.write.mode("overwrite").parquet(path)
         return self._spark.read.schema(schema).parquet(path)
@@ -174,16 +173,16 @@ class Relations:
         return f"{self.folder}/{what}-{self._jobs:05d}"
 
     def settle(self, predicates: Iterable[str]) -> None:
-        """End the rounds of these predicates: nothing is new any more."""
+        """End the rounds of these predicates: none of their facts is new any more."""
         for name in predicates:
             self[name].delta = 0
 
     def compact(self, predicates: Iterable[str]) -> None:
-        """Merge the parts of before the last round where they have become many."""
+        """Merge the parts that are older than the last round, where there are many."""
         scattered = [name for name in predicates if len(self[name].old_parts) > MOST_PARTS]
         if not scattered:
             return
         paths = [part.path for name in scattered for part in self[name].old_parts]
         merged = read_wide(self._spark, paths, self.width(scattered))
-        for name, part in self._write(merged, scattered).items():
+        for name, part in self._write(merged, scattered)[0].items():
             self[name].parts = [part, *self[name].delta_parts]

@@ -1,12 +1,12 @@
-"""Records: facts on their way in, as rows that carry their predicate, their values and where they were read.
+"""Records: facts on their way in, as rows with their predicate, their values and the place where they were read.
 
-Whatever is read becomes a frame of records. One with a `reason` is no fact but a row that did not fit, to be
-quarantined or told. Files are read by the tasks of the executors with the readers of `tidelog.formats`, a file a task.
+All sources become frames of records. A record with a `reason` is not a fact but a row that does not fit, to be
+quarantined or reported. Executors read files with the readers of `tidelog.formats`, one file in each task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,19 +51,22 @@ def records_of_atoms(spark: SparkSession, atoms: Iterable[Atom], source: str) ->
     return spark.createDataFrame(pa.Table.from_pylist(rows, ARROW_RECORD), RECORD_TYPE)
 
 
-def records_of_files(spark: SparkSession, paths: Sequence[str], header: bool) -> DataFrame:
-    """The facts of files that are named after their predicates; one that cannot be read is a record with the reason."""
+def records_of_files(
+    spark: SparkSession, paths: Sequence[str], read: Callable[[str], Iterable[pa.RecordBatch]]
+) -> DataFrame:
+    """The records that a function reads from files, in a task for each file."""
     listed = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}), "path string")
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for path in batch.column("path").to_pylist():
-                yield from _read_whole_file(path, header)
+                yield from read(path)
 
-    return listed.repartition(max(1, len(paths))).mapInArrow(read, RECORD_TYPE)
+    return listed.repartition(len(paths)).mapInArrow(read_all, RECORD_TYPE)
 
 
-def _read_whole_file(path: str, header: bool) -> Iterator[pa.RecordBatch]:
+def read_whole_file(path: str, header: bool = False) -> Iterator[pa.RecordBatch]:
+    """The facts of a file, under the name of its predicate; if it cannot be read, a last record says why."""
     try:
         for batch in read_file(path, header=header):
             yield record_batch(batch)
@@ -78,7 +81,7 @@ def record_batch(batch: FactBatch, rows: Sequence[int] | None = None) -> pa.Reco
     return pa.RecordBatch.from_arrays(
         [
             pa.repeat(pa.scalar(batch.predicate), count),
-            _lists([_values(column) for column in batch.columns], count),
+            _lists([structs_of_column(column) for column in batch.columns], count),
             pa.repeat(pa.scalar(batch.source), count),
             numbers,
             pa.nulls(count, pa.string()),
@@ -88,7 +91,7 @@ def record_batch(batch: FactBatch, rows: Sequence[int] | None = None) -> pa.Reco
 
 
 def rejected(source: str, rows: Sequence[int | None], reasons: Sequence[str]) -> pa.RecordBatch:
-    """Records of rows that are no facts."""
+    """Records of rows that do not fit."""
     count = len(rows)
     return pa.RecordBatch.from_arrays(
         [
@@ -102,7 +105,7 @@ def rejected(source: str, rows: Sequence[int | None], reasons: Sequence[str]) ->
     )
 
 
-def _values(column: pa.Array) -> pa.Array:
+def structs_of_column(column: pa.Array) -> pa.Array:
     """A column of facts as structs."""
     found = parts(column)
     return join_parts(found, [_structs(part) for part in found])
@@ -126,7 +129,7 @@ def _structs(part: Part) -> pa.Array:
 
 
 def column_of_structs(structs: pa.StructArray) -> pa.Array:
-    """Structs as a column of facts."""
+    """A column of facts from structs."""
     kinds = structs.field("kind").to_numpy(zero_copy_only=False).astype(np.int8)
     integers, numbers, texts = (structs.field(name) for name in ("integer", "number", "text"))
 
@@ -139,7 +142,7 @@ def column_of_structs(structs: pa.StructArray) -> pa.Array:
 
 
 def _lists(columns: Sequence[pa.Array], rows: int) -> pa.Array:
-    """Columns put together row by row."""
+    """Columns as one list for each row."""
     arity = len(columns)
     offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * arity)
     if not columns:

@@ -1,8 +1,7 @@
-"""Facts out of Spark: a folder of part files for each predicate, in the formats of `tidelog.formats`.
+"""Facts as files that Spark writes: a folder of part files for each predicate, in the formats of `tidelog.formats`.
 
-Text is made by the tasks with the same code that writes files elsewhere. In Parquet, a column of one native kind has
-its type; any other column holds constants as text, and the metadata of its field says so, as in
-`tidelog.formats.parquet`.
+Tasks make text with the same code as everywhere else. In Parquet, a column of one native kind has its type; any other
+column holds constants as text, and the metadata of its field says so, as in `tidelog.formats.parquet`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _NATIVE = {STR: "text", INT: "integer", FLOAT: "number", BOOL: "integer"}
 
 
 def write_predicate(values: DataFrame, arity: int, predicate: str, folder: str, format: str) -> str:
-    """Write the facts of a predicate, given as columns of values, to a folder of its name; returns its path."""
+    """Write the facts of a predicate, given as columns of values, to a folder named after it; returns its path."""
     path = str(Path(folder) / file_of_predicate(predicate, format))
     if format == "parquet":
         native_columns(values, arity).write.mode("overwrite").parquet(path)
@@ -45,7 +44,7 @@ def write_predicate(values: DataFrame, arity: int, predicate: str, folder: str, 
 
 
 def as_text(values: DataFrame, arity: int, predicate: str, format: str) -> DataFrame:
-    """Rows as text, a block of lines in each row of the frame."""
+    """Facts as text: each row of the frame is a block of lines."""
     lines = _LINES[format]
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -59,7 +58,7 @@ def as_text(values: DataFrame, arity: int, predicate: str, format: str) -> DataF
 
 
 def native_columns(values: DataFrame, arity: int) -> DataFrame:
-    """Columns `c0`, `c1`, … of plain Spark types, which takes a look at all values."""
+    """Columns `c0`, `c1`, … of plain Spark types; finding the types takes a pass over all values."""
     if not arity:
         return of_kinds(values, ())
     kinds = values.agg(*(F.expr(f"collect_set(a{number}.kind)").alias(f"k{number}") for number in range(arity))).first()
@@ -68,7 +67,7 @@ def native_columns(values: DataFrame, arity: int) -> DataFrame:
 
 
 def of_kinds(values: DataFrame, kinds: Sequence[Set[int]], *kept: str) -> DataFrame:
-    """Columns `c0`, `c1`, … of plain Spark types for columns of constants of these kinds; others in `kept` stay."""
+    """Columns `c0`, `c1`, … of plain Spark types for columns of constants of these kinds; columns in `kept` stay."""
     if not kinds:
         return values.select(*kept, F.lit(True).alias("holds", metadata={_text(KIND_KEY): _text(NULLARY_KIND)}))
     return values.select(*kept, *(_native(number, found) for number, found in enumerate(kinds)))
@@ -91,7 +90,7 @@ def _text(key: bytes) -> str:
 def _constant_texts(frame):  # type: ignore[no-untyped-def]
     """Constants as text, from a pandas frame of their fields.
 
-    None of these is missing: what pandas would take for that is the number `nan`."""
+    No field is missing: what pandas takes for missing is the number `nan`."""
     structs = pa.StructArray.from_arrays(
         [pa.array(frame[name], from_pandas=False) for name in ("kind", "text", "integer", "number")],
         names=["kind", "text", "integer", "number"],

@@ -1,9 +1,9 @@
 """Wide frames: the rows of several predicates in one, each under the number of its predicate.
 
-A frame for each predicate would cost a scan, and at least a task, each; and every task unpacks the plans of all. So
-files hold the number of their predicate as well as ids, and those of many predicates are read at once. The number is in
-the column `p`, and there are as many columns `c0`, `c1`, … as the widest predicate has; what pads the rows of others is
-no id.
+A frame for each predicate would cost a scan and at least one task for each, and every task unpacks the plans of all. So
+files hold the number of their predicate beside the ids, and the files of many predicates are read at once. The number
+is in the column `p`, and there are as many columns `c0`, `c1`, … as the widest predicate has; narrower rows are padded
+with `NOT_A_TERM`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ def keys(width: int) -> list[str]:
 
 
 def read_wide(spark: SparkSession, paths: Iterable[str], width: int, more: str = "") -> DataFrame:
-    """The rows of files that hold the number of their predicate as `q`, with further columns of a schema."""
+    """The rows of files that hold the number of their predicate as `q`; `more` is the schema of further columns."""
     columns = ", ".join(f"{name} bigint" for name in keys(width))
     frame = spark.read.schema(f"q int, {columns}{more}").parquet(*paths)
     return widened(frame.withColumnRenamed("q", "p"), width)
 
 
 def widened(rows: DataFrame, width: int) -> DataFrame:
-    """Rows with columns for as many arguments as are wanted, none of them null; columns of other names stay."""
+    """Rows with columns for so many arguments, none of them null; other columns stay."""
     cells = {
         name: F.coalesce(name, F.lit(NOT_A_TERM)) if name in rows.columns else F.lit(NOT_A_TERM).cast("bigint")
         for name in keys(width)
@@ -42,13 +42,13 @@ def _is_key(name: str) -> bool:
 
 
 def padded(frame: DataFrame, width: int, wanted: int, kept: Sequence[str] = ()) -> DataFrame:
-    """Rows of a predicate, none of them null, as wide as those of others."""
+    """Rows of a predicate without nulls, padded to the width that is wanted."""
     missing = [F.lit(NOT_A_TERM).cast("bigint").alias(name) for name in keys(wanted)[width:]]
     return frame.select("p", *keys(width), *missing, *kept)
 
 
 def union_all(frames: Sequence[DataFrame]) -> DataFrame:
-    """One frame of all rows, by halves: Spark looks through the plan at each union, so a chain would cost squares."""
+    """One frame of all rows, by halves: Spark analyses the plan at each union, so a chain would take quadratic time."""
     if len(frames) == 1:
         return frames[0]
     middle = len(frames) // 2

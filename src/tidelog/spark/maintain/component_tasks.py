@@ -12,20 +12,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidelog.program.graph import Component
-from tidelog.spark.data.fact_encoding import decoded_records, encoded_records
-from tidelog.spark.data.fact_records import RECORD_TYPE
 from tidelog.spark.data.wide_frames import union_all, widened
 from tidelog.spark.maintain.fact_transition import Difference
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.materialise.local_tasks import (
-    BEYOND_LIMIT,
-    CAME,
-    KNOWN,
-    WENT,
-    differences_by_ids,
-    differences_by_values,
-    with_ids,
-)
+from tidelog.spark.materialise.embedded_tasks import TaskProgram, solve_by_ids, solve_by_values
 from tidelog.spark.plan.rule_changes import RuleChanges, predicates_of
 from tidelog.spark.plan.rule_frames import needs_values
 
@@ -49,7 +39,18 @@ class Block:
 
     def solve(self) -> Difference | None:
         """What goes and what comes; None if there is more than a task should hold."""
-        return self._solve_by_ids() if self.by_ids else self._solve_by_values()
+        work = self._work
+        numbers = {name: (self._facts.number(name), arity) for name, arity in self._arities.items()}
+        program = TaskProgram(self._rules, self.outputs, numbers, work.functions, work.options.local_results)
+        start = self._start()
+        known = self._known(start)
+        if not self.by_ids:
+            solution = solve_by_values(program, work.dictionary, work.staging.stage, start, known)
+            return None if solution is None else (solution.gone, solution.come)
+        solved = work.staging.cut(solve_by_ids(program, work.ids, start, known))
+        if not solved.where("p < 0").isEmpty():
+            return None
+        return solved.where("NOT came").drop("came"), solved.where("came").drop("came")
 
     def _start(self) -> DataFrame:
         """The facts that the rules start from: inputs, and the explicit facts of the outputs after the update."""
@@ -60,50 +61,11 @@ class Block:
             explicit = kept.unionByName(self._wide(given.where("give")))
         return union_all([self._wide(self._facts.new.rows(self._inputs)), explicit]) if self._inputs else explicit
 
-    def _known(self) -> DataFrame | None:
-        """The facts of the outputs before the update."""
+    def _known(self, start: DataFrame) -> DataFrame:
+        """The facts of the outputs before the update, laid out as those to start from."""
         known = [name for name in self.outputs if self._facts.old.count(name)]
-        return self._wide(self._facts.old.rows(known)) if known else None
+        return self._wide(self._facts.old.rows(known)) if known else start.where("false")
 
     def _wide(self, rows: DataFrame) -> DataFrame:
         columns = self._facts.columns(self._arities)
         return widened(rows, len(columns) - 1).select(*columns)
-
-    def _solve_by_ids(self) -> Difference | None:
-        numbers = {name: self._facts.number(name) for name in self._arities}
-        known = self._known()
-        frames = [self._start().withColumn("p", F.expr("p * 2"))]
-        if known is not None:
-            frames.append(known.withColumn("p", F.expr("p * 2 + 1")))
-        rules = [with_ids(rule, self._work.ids) for rule in self._rules]
-        limit = self._work.options.local_results
-        found = differences_by_ids(union_all(frames), numbers, self.outputs, self._arities, rules, limit)
-        solved = self._work.staging.cut(found)
-        if not solved.where("p < 0").isEmpty():
-            return None
-        return _tagged(solved, 1), _tagged(solved, 0)
-
-    def _solve_by_values(self) -> Difference | None:
-        work, dictionary = self._work, self._work.dictionary
-        numbers = {name: (self._facts.number(name), arity) for name, arity in self._arities.items()}
-        records = [decoded_records(self._start(), numbers, dictionary)]
-        known = self._known()
-        if known is not None:
-            records.append(decoded_records(known, numbers, dictionary).withColumn("source", F.lit(KNOWN)))
-        limit = work.options.local_results
-        found = differences_by_values(
-            union_all(records), self.outputs, self._arities, self._rules, work.functions, limit
-        )
-        solved = work.staging.stage(found, RECORD_TYPE)
-        reasons = {row["reason"] for row in solved.where("reason IS NOT NULL").select("reason").collect()}
-        if BEYOND_LIMIT in reasons:
-            return None
-        came, went = (solved.where(F.col("source") == kind) for kind in (CAME, WENT))
-        dictionary.extend(came.select(F.explode("arguments").alias("value")))
-        return encoded_records(went, numbers, dictionary), encoded_records(came, numbers, dictionary)
-
-
-def _tagged(solved: DataFrame, tag: int) -> DataFrame:
-    """The rows whose number carries a tag, under the number of their predicate."""
-    chosen = solved.where(F.expr(f"p % 2 = {tag}"))
-    return chosen.select(F.expr("p div 2").cast("int").alias("p"), *chosen.columns[1:])

@@ -19,10 +19,10 @@ from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.spark.data.wide_frames import keys, padded, union_all, widened
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.materialise.materialiser import RULES_IN_A_JOB, batched
 from tidelog.spark.plan.head_frames import encoded
 from tidelog.spark.plan.rule_changes import Roles, RuleChanges, bound_group, grouping, guarded, predicates_of
 from tidelog.spark.plan.rule_frames import Head
+from tidelog.spark.plan.schedule import in_jobs
 
 # Derivations gained, derivations lost, and facts that are only to be looked at.
 UP, DOWN, TOUCH = range(3)
@@ -83,12 +83,8 @@ class Counting:
         aggregated: list[NormalRule] = []
         for component in components:
             roles = Roles(self._rules, component)
-            for rule in roles.counted_anew:
-                yield from self._whole(rule, UP, before=False)
-            for rule in roles.counted_from_now_on:
-                yield from self._whole(rule, UP, before=True)
-            for rule in roles.counted_no_more:
-                yield from self._whole(rule, DOWN, before=True)
+            for rule, gains, before in roles.recounted:
+                yield from self._whole(rule, UP if gains else DOWN, before)
             for rule in roles.gone:
                 yield from self._whole(rule, TOUCH, before=True)
             for rule in roles.counted:
@@ -161,7 +157,7 @@ class Counting:
     def _sums(self, contributions: Sequence[Contribution], names: Sequence[str]) -> list[DataFrame]:
         """The sums of each job's worth of contributions, in files unless one job can do all that follows as well."""
         columns = self._facts.columns(names)
-        sums = [self._summed(batch, columns) for batch in batched(contributions, RULES_IN_A_JOB)]
+        sums = [self._summed(batch, columns) for batch in in_jobs(contributions)]
         at_once = len(sums) <= 1 and self._facts.were_few(names)
         return sums if at_once else list(map(self._work.staging.cut, sums))
 

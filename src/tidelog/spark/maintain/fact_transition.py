@@ -12,11 +12,11 @@ from functools import cache, partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidelog.program.normal_form import NormalRule
+from tidelog.spark.data.driver_files import write_part
 from tidelog.spark.data.wide_frames import keys, union_all, widened
 from tidelog.spark.maintain.staging import Staging
 from tidelog.spark.plan.role_sets import Phases
@@ -139,8 +139,7 @@ class Transition:
         folder = self._staging.next_path("facts")
         for name, table in tables.items():
             path = folder / f"p={self.number(name)}"
-            path.mkdir(parents=True)
-            pq.write_table(table, path / "part-00000.parquet")
+            write_part(path, table)
             e0, h0, e, h = (table.column(flag).to_numpy() for flag in ("e0", "h0", "e", "h"))
             masks = {"true": h | h0, CAME: h & ~h0, WENT: h0 & ~h, _GIVEN: e & ~e0, _TAKEN: e0 & ~e}
             found = {test: int(mask.sum()) for test, mask in masks.items()}

@@ -17,10 +17,10 @@ from tidelog.language import resolve_predicate
 from tidelog.spark.data.dictionary import NOT_A_TERM
 from tidelog.spark.data.fact_encoding import MANY_VALUES, encoded_records
 from tidelog.spark.data.fact_records import ARROW_RECORD, RECORD_TYPE, record_batch
+from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.data.term_lookup import FEW_VALUES, GIVE, TAKE, Encoded, encode_few
 from tidelog.spark.data.wide_frames import union_all
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.pipeline.fact_sources import Source
 
 Given = Mapping[str, Any]
 """Facts by predicate: a Spark DataFrame, or rows in any form that `KnowledgeBase.update` takes."""
@@ -38,7 +38,7 @@ class Records:
         self.names: set[str] = set()
         self._stored: str | None = None
         self._gives = False
-        self.count = 0
+        self._count = 0
 
     def add(self, facts: Given, kind: str) -> None:
         """Add facts to give, or to take."""
@@ -54,7 +54,7 @@ class Records:
             if columns is not None:
                 self._note(predicate, len(columns))
                 batch = record_batch(FactBatch(predicate, columns, kind, 1))
-                self.count += batch.num_rows * len(columns)
+                self._count += batch.num_rows * len(columns)
                 self._batches.append(batch)
 
     def _note(self, predicate: str, arity: int) -> None:
@@ -66,7 +66,7 @@ class Records:
     def few(self, work: Work) -> pa.Table | None:
         """All records, if they are few enough for the driver."""
         self._gather(work)
-        if self.count > FEW_VALUES:
+        if self._count > FEW_VALUES:
             return None
         if self._stored is not None:
             return pq.read_table(self._stored).cast(ARROW_RECORD)
@@ -79,21 +79,14 @@ class Records:
             asked = encode_few(work.dictionary, few)
             work.dictionary.append(asked.terms)
             return given_frame(work, asked, self.names)
-        records = self._records()
-        if records is None:
-            return None
+        records = self._spark.read.schema(RECORD_TYPE).parquet(self._stored) if self._stored else self._local()
         if self._gives:
             values = records.where(F.col("source") == GIVE).select(F.explode("arguments").alias("value"))
-            work.dictionary.extend(values, large=self.count > MANY_VALUES)
+            work.dictionary.extend(values, large=self._count > MANY_VALUES)
         numbers = {name: (work.facts.number(name), self.arities[name]) for name in self.names}
         rows = encoded_records(records, numbers, work.dictionary, ["source"])
         kinds = (F.max(F.col("source") == kind).alias(kind) for kind in (GIVE, TAKE))
         return work.staging.cut(rows.groupBy(*work.facts.columns(numbers)).agg(*kinds))
-
-    def _records(self) -> DataFrame | None:
-        if self._stored is not None:
-            return self._spark.read.schema(RECORD_TYPE).parquet(self._stored)
-        return self._local() if self._batches else None
 
     def _local(self) -> DataFrame:
         return self._spark.createDataFrame(pa.Table.from_batches(self._batches, ARROW_RECORD), RECORD_TYPE)
@@ -109,7 +102,7 @@ class Records:
         reason, values = found.get["reason"], found.get["values"]
         if reason is not None:
             raise DataError(reason)
-        self.count = values or 0
+        self._count = values or 0
 
 
 def given_frame(work: Work, asked: Encoded, names: Iterable[str]) -> DataFrame | None:

@@ -10,10 +10,11 @@ import pyarrow as pa
 from tidelog.program.graph import Component
 from tidelog.program.normal_form import NormalRule
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.plan.rule_changes import RuleChanges, within_budget
+from tidelog.spark.plan.rule_changes import RuleChanges
+from tidelog.spark.plan.schedule import within_budget
 from tidelog.spark.small.small_update import Outcome, SmallUpdate, carry_out
 from tidelog.spark.small.touched_facts import rows_table
-from tidelog.spark.stored.keyed_files import Columns
+from tidelog.spark.stored.keyed_files import ColumnCache
 
 # At most this many facts and rule instances are looked up, some 4 µs each: up to there jobs take longer, and more would
 # not fit well into the memory of a driver.
@@ -55,7 +56,7 @@ def _expected_instances(work: Work, rules: RuleChanges) -> float:
 
 
 def solve(
-    work: Work, rules: RuleChanges, columns: Columns, records: pa.Table, components: Sequence[Component]
+    work: Work, rules: RuleChanges, columns: ColumnCache, records: pa.Table, components: Sequence[Component]
 ) -> Outcome:
     """Take the update through the components, and settle as many of them as possible."""
     concerned = {name for component in components for name in rules.reads(component)} | rules.read_by_removed

@@ -23,21 +23,21 @@ from tidelog.spark.maintain.fact_transition import FEW
 from tidelog.spark.maintain.given_facts import Records, given_frame
 from tidelog.spark.maintain.lookup_run import eligible, solve
 from tidelog.spark.maintain.recursion import Recursion
-from tidelog.spark.maintain.touched_closures import close_again, closure_of
+from tidelog.spark.maintain.touched_closures import close_again, maintained_closure
 from tidelog.spark.maintain.touched_facts import Touched
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.materialise.materialiser import waves_of
 from tidelog.spark.options import OnProgress
-from tidelog.spark.plan.rule_changes import RuleChanges, predicates_of, within_budget
+from tidelog.spark.plan.rule_changes import RuleChanges, predicates_of
+from tidelog.spark.plan.schedule import waves_of, within_budget
 from tidelog.spark.small.small_update import Outcome
-from tidelog.spark.stored.keyed_files import Columns
+from tidelog.spark.stored.keyed_files import ColumnCache
 
 
 class Maintenance:
     """One update: explicit facts that are given and taken, and changes of rules."""
 
     def __init__(
-        self, work: Work, rules: RuleChanges, records: Records, columns: Columns, on_progress: OnProgress
+        self, work: Work, rules: RuleChanges, records: Records, columns: ColumnCache, on_progress: OnProgress
     ) -> None:
         self._work = work
         self._facts = work.facts
@@ -156,7 +156,9 @@ class Maintenance:
         started = time.monotonic()
         names = predicates_of(components)
         touched = Touched.staged(self._work, self._counting.touched(components), names)
-        modules = {component: closure_of(self._work, self._rules, component, touched) for component in components}
+        modules = {
+            component: maintained_closure(self._work, self._rules, component, touched) for component in components
+        }
         differences = [
             close_again(self._work, module, touched, not self._rules.heads.isdisjoint(component.predicates))
             for component, module in modules.items()

@@ -1,4 +1,4 @@
-"""A materialisation that lies in Parquet and is kept true: `Materialisation.update` makes each update a new version.
+"""A materialisation in Parquet files, kept up to date: `Materialisation.update` makes each update a new version.
 
 made = Materialisation.create(spark, "folder", "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z).")
 change = made.update(add={"edge": [("a", "b"), ("b", "c")]})
@@ -23,23 +23,22 @@ from tidelog.language import parse_program, parse_rules, render
 from tidelog.language.syntax import Constant, Program, Rule
 from tidelog.program.catalogue import Catalogue
 from tidelog.program.graph import RuleGraph
-from tidelog.spark.data.dictionary import Dictionary
-from tidelog.spark.data.part_files import native_columns
 from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of_constants
 from tidelog.spark.maintain.fact_transition import Transition
 from tidelog.spark.maintain.given_facts import Given, Records
 from tidelog.spark.maintain.maintenance_run import Maintenance
 from tidelog.spark.maintain.staging import Staging
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.materialise.materialiser import constants_of
+from tidelog.spark.maintain.version_names import names_in_version
 from tidelog.spark.options import OnProgress, Options
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
-from tidelog.spark.small.version_names import names_in_version
+from tidelog.spark.plan.schedule import constants_of
 from tidelog.spark.stored.compaction import compacted
-from tidelog.spark.stored.keyed_files import Columns
-from tidelog.spark.stored.layers import CAME, WENT, Snapshot, Stored
-from tidelog.spark.stored.spark_change import Collected, Decoded, SparkChange, changed_facts
+from tidelog.spark.stored.keyed_files import ColumnCache
+from tidelog.spark.stored.layers import Stored
+from tidelog.spark.stored.spark_change import Collected, SparkChange
 from tidelog.spark.stored.version_history import History, Version
+from tidelog.spark.stored.version_reader import VersionReader
 from tidelog.storage.folder_lock import FolderLock
 
 RuleTexts = str | Iterable[str]
@@ -60,15 +59,13 @@ class Materialisation:
     ) -> None:
         self._spark = spark
         self._history = history
-        self._version = version
         self._options = options or Options()
         self._functions = dict(functions or {})
         self._on_progress = on_progress
         self._pinned = pinned
-        self._graph = RuleGraph(parse_rules("\n".join(version.rules), {}))
-        self._catalogue = self._draft()
         self._ids: dict[Constant, int] = {}
-        self._columns = Columns()
+        self._columns = ColumnCache()
+        self._show(version, RuleGraph(parse_rules("\n".join(version.rules), {})))
 
     @classmethod
     def create(
@@ -102,7 +99,7 @@ class Materialisation:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: OnProgress = lambda _: None,
     ) -> Materialisation:
-        """The current version of what lies in a folder."""
+        """The current version of the materialisation in a folder."""
         history = History(Path(path).absolute())
         current = history.current()
         if current is None:
@@ -131,39 +128,31 @@ class Materialisation:
 
     @property
     def predicates(self) -> list[str]:
-        return sorted(map(self._catalogue.display, self._version.stored))
+        return self._reader.predicates
 
     @property
     def change(self) -> SparkChange:
         """What the update that made this version did."""
-        return self._change(self._version)
+        return self._reader.change()
 
     @property
     def collected(self) -> Collected:
-        """The same, brought to the driver as values, by their names as programs write them, without a job."""
-        added, removed = (
-            {self._catalogue.display(name): rows for name, rows in facts.items()}
-            for facts in changed_facts(self._history.folder, self._version)
-        )
-        return Collected(added, removed, self._version.work)
+        """The same, brought to the driver as values, without a job."""
+        return self._reader.collected()
 
     def __len__(self) -> int:
         return sum(stored.facts for stored in self._version.stored.values())
 
     def count(self, predicate: str) -> int:
-        stored = self._version.stored.get(self._catalogue.resolve(predicate))
-        return stored.facts if stored else 0
+        return self._reader.count(predicate)
 
     def facts(self, predicate: str) -> DataFrame:
         """The facts of a predicate, with decoded terms in columns `c0`, `c1`, …"""
-        name = self._known(predicate)
-        return self._native(self._snapshot().facts(name), name, self._version)
+        return self._reader.facts(predicate)
 
     def explicit(self, predicate: str) -> DataFrame:
         """The explicit facts of a predicate."""
-        name = self._known(predicate)
-        rows = self._snapshot().rows([name]).where("e").select(*self._version.stored[name].columns)
-        return self._native(rows, name, self._version)
+        return self._reader.facts(predicate, "e")
 
     def at(self, version: int) -> Materialisation:
         """An older version, to read."""
@@ -192,10 +181,11 @@ class Materialisation:
         return self._apply(program, removed, [(add or {}, GIVE), (delete or {}, TAKE)], commit or {})
 
     def compact(self) -> int:
-        """Put all that lies in layers into one base for each predicate, as a new version; its number."""
+        """Fold all layers into one base for each predicate, as a new version; returns its number."""
         with self._writing() as folder:
             stored = compacted(self._spark, self._history.folder, folder, self._version.stored, everything=True)
-            self._commit(replace(self._version, number=self.version + 1, stored=stored, changed={}, work={}))
+            version = replace(self._version, number=self.version + 1, stored=stored, changed={}, work={})
+            self._commit(version, self._graph)
         return self.version
 
     def vacuum(self, keep: int = 2) -> list[int]:
@@ -216,9 +206,8 @@ class Materialisation:
         with self._writing() as folder:
             work = self._work(folder, records.arities, rules)
             Maintenance(work, rules, records, self._columns, self._on_progress).run()
-            self._commit(self._next_version(work, rules, folder, catalogue.prefixes, commit))
-        self._graph, self._ids = rules.graph, dict(work.ids)
-        self._catalogue = self._draft()
+            self._commit(self._next_version(work, rules, folder, catalogue.prefixes, commit), rules.graph)
+        self._ids = dict(work.ids)
         return self.change
 
     def _draft(self) -> Catalogue:
@@ -228,7 +217,7 @@ class Materialisation:
 
     @contextmanager
     def _writing(self) -> Iterator[Path]:
-        """A folder for the files of the next version, while nobody else writes; empty again where something raises."""
+        """A folder for the files of the next version, while nobody else writes; removed if something raises."""
         if self._pinned:
             raise StorageError(f"version {self.version} is here to be read; open the materialisation to update it")
         with FolderLock.for_writing(self._history.folder):
@@ -246,7 +235,7 @@ class Materialisation:
         stored = dict(self._version.stored)
         for name, arity in arities.items():
             stored.setdefault(name, Stored(len(stored), arity))
-        dictionary = self._dictionary(self._version)
+        dictionary = self._reader.dictionary()
         wanted = set(constants_of([*rules.normal.values(), *rules.removed.values()]))
         ids = self._ids | ids_of_constants(dictionary, wanted - self._ids.keys())
         staging = Staging(self._spark, folder)
@@ -262,64 +251,26 @@ class Materialisation:
             prefixes,
             compacted(self._spark, self._history.folder, folder, work.facts.stored),
             work.facts.changed,
-            work.told(),
+            work.by_kind(),
             tuple(str(Path(part).relative_to(self._history.folder)) for part in work.dictionary.parts),
             work.dictionary.size,
             work.dictionary.floats,
             dict(commit),
         )
 
-    def _commit(self, version: Version) -> None:
+    def _commit(self, version: Version, graph: RuleGraph) -> None:
         self._history.commit(version)
-        self._version = version
+        self._show(version, graph)
         self._columns.keep({self._history.folder / path for path in version.paths})
         for path in self._history.data_folder(version.number).glob("scratch-*"):
             shutil.rmtree(path, ignore_errors=True)
 
-    # ── decoding ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _known(self, predicate: str) -> str:
-        name = self._catalogue.resolve(predicate)
-        if name not in self._version.stored:
-            raise StorageError(f"there is no predicate `{predicate}`; there are {', '.join(self.predicates)}")
-        return name
-
-    def _snapshot(self) -> Snapshot:
-        return Snapshot(self._spark, self._history.folder, self._version.stored)
-
-    def _dictionary(self, version: Version) -> Dictionary:
-        folder = self._history.folder
-        parts = [str(folder / path) for path in version.terms]
-        return Dictionary(self._spark, str(folder / "terms"), parts, version.terms_count, version.floats)
-
-    def _native(self, facts: DataFrame, name: str, version: Version) -> DataFrame:
-        """Rows of ids as terms in columns of native types."""
-        arity = version.stored[name].arity
-        if arity:
-            columns = {f"c{number}": f"a{number}" for number in range(arity)}
-            facts = self._dictionary(version).with_values(facts, columns).select(*columns.values())
-        return native_columns(facts, arity)
-
-    def _change(self, version: Version) -> SparkChange:
-        snapshot = Snapshot(self._spark, self._history.folder, version.stored)
-        come = {name: changed.come for name, changed in version.changed.items() if changed.come}
-        gone = {name: changed.gone for name, changed in version.changed.items() if changed.gone}
-
-        def decode(which: str) -> Callable[[str], DataFrame]:
-            def decoded(shown: str) -> DataFrame:
-                name = self._catalogue.resolve(shown)
-                return self._native(snapshot.changed(name, version.changed[name].path, which), name, version)
-
-            return decoded
-
-        return SparkChange(
-            version.number,
-            Decoded(map(self._catalogue.display, come), decode(CAME)),
-            Decoded(map(self._catalogue.display, gone), decode(WENT)),
-            {self._catalogue.display(name): count for name, count in come.items()},
-            {self._catalogue.display(name): count for name, count in gone.items()},
-            version.work,
-        )
+    def _show(self, version: Version, graph: RuleGraph) -> None:
+        """Make a version the one to read."""
+        self._version = version
+        self._graph = graph
+        self._catalogue = self._draft()
+        self._reader = VersionReader(self._spark, self._history.folder, version, self._catalogue)
 
 
 def _joined(texts: RuleTexts) -> str:

@@ -12,30 +12,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidelog.program.graph import Component
-from tidelog.program.modules import Kind, Module, recognise
+from tidelog.program.modules import Kind, Module
 from tidelog.spark.maintain.fact_transition import Difference
 from tidelog.spark.maintain.touched_facts import EXPLICIT, MOVED, Touched
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.materialise.closure_frames import symmetric_closure, transitive_closure, with_diagonal
+from tidelog.spark.materialise.closure_frames import closure_of, symmetric_closure, transitive_closure, with_diagonal
 from tidelog.spark.plan.rule_changes import RuleChanges
 
 _PAIR = ["c0", "c1"]
 
 
-def closure_of(work: Work, rules: RuleChanges, component: Component, touched: Touched) -> Module | None:
+def maintained_closure(work: Work, rules: RuleChanges, component: Component, touched: Touched) -> Module | None:
     """The closure that a component is, if it is nothing else and can be computed as one."""
-    modules, _ = recognise({number: rules.graph.rule(number) for number in component.rules})
-    if len(modules) != 1 or len(component.predicates) != 1:
-        return None
-    [module] = modules
-    if not set(component.recursive_rules) <= set(module.rules):
-        return None
-    if module.needs_distinct_values and work.dictionary.floats:
-        return None
-    name = module.predicate
-    if module.needs_no_explicit_facts and (work.facts.stored[name].explicit or touched.count(EXPLICIT, name)):
-        return None
-    if module.kind is Kind.SYMMETRIC_TRANSITIVE:
+
+    def is_explicit(name: str) -> bool:
+        return bool(work.facts.stored[name].explicit or touched.count(EXPLICIT, name))
+
+    own = {number: rules.graph.rule(number) for number in component.rules}
+    module = closure_of(component, own, work.dictionary.floats, is_explicit)
+    if module is None or module.kind is Kind.SYMMETRIC_TRANSITIVE:
         return module
     size = sum(map(work.facts.new.count, rules.reads(component)))
     return module if size <= work.options.closure_edges else None

@@ -37,8 +37,8 @@ class Work:
     ids: Mapping[Constant, int]
     functions: Functions
     options: Options
-    counts: Counter[str] = field(default_factory=Counter)
-    _observed: list[tuple[str, Observation]] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter, init=False)
+    _observed: list[tuple[str, Observation]] = field(default_factory=list, init=False)
 
     # ── rules ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -71,7 +71,7 @@ class Work:
         self._observed.append((kind, observation))
         return rows.observe(observation, F.count_if(F.expr(which)).alias("count"))
 
-    def told(self) -> dict[str, int]:
+    def by_kind(self) -> dict[str, int]:
         """The work by kind, as `KnowledgeBase.update` tells it."""
         for kind, observation in self._observed:
             self.counts[kind] += observed(observation, "count")

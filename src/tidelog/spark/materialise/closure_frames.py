@@ -1,15 +1,15 @@
 """Closures on Spark, for components that `program/modules.py` recognises and that are too large for one task.
 
-The symmetric-transitive closure is the pairs of the connected components: these are found by alternating large-star and
-small-star steps (Kiveris et al., "Connected Components in MapReduce and Beyond"), each of which is a `groupBy` and
-a join; the number of steps is logarithmic, whatever the diameter. The transitive closure has a share for each source:
-every task reads all edges, condenses them with the embedded engine, and yields the pairs of the sources that are
-its own. No pair is ever compared with another, and only the edges must fit into a task, not the pairs.
+The symmetric-transitive closure is all pairs within the connected components. These are found by alternating large-star
+and small-star steps (Kiveris et al., "Connected Components in MapReduce and Beyond"), each of which is a `groupBy` and
+a join; the number of steps is logarithmic, whatever the diameter. The transitive closure is divided by sources: every
+task reads all edges, condenses them with the embedded engine, and yields the pairs of its own sources. No pair is ever
+compared with another, and only the edges must fit into a task, not the pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,8 +17,11 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from tidelog.formats.batch import FactBatch
-from tidelog.program.modules import Diagonal
+from tidelog.language.syntax import Rule
+from tidelog.program.graph import Component
+from tidelog.program.modules import Diagonal, Module, recognise
 from tidelog.spark.data.dictionary import observed
+from tidelog.spark.materialise.embedded_tasks import solved
 
 Cut = Callable[[DataFrame], DataFrame]
 """Writes a frame and reads it back, so that the next step starts from files."""
@@ -30,8 +33,21 @@ share(X, Y) :- mine(X), path(X, Y).
 """
 
 
+def closure_of(
+    component: Component, rules: Mapping[int, Rule], floats: bool, has_explicit_facts: Callable[[str], bool]
+) -> Module | None:
+    """The closure that a component is, if it is nothing else and can be computed as one."""
+    modules, _ = recognise(rules)
+    if len(modules) != 1 or len(component.predicates) != 1:
+        return None
+    [module] = modules
+    if not set(component.recursive_rules) <= set(module.rules) or (module.needs_distinct_values and floats):
+        return None
+    return None if module.needs_no_explicit_facts and has_explicit_facts(module.predicate) else module
+
+
 def with_diagonal(closed: DataFrame, given: DataFrame, diagonal: Diagonal) -> DataFrame:
-    """The pairs that a module yields, from the closure of the pairs given (the table in `program/modules.py`)."""
+    """The pairs that a module yields, from the closure of given pairs (the table in `program/modules.py`)."""
     if diagonal is Diagonal.CLOSURE:
         return closed
     apart = closed.where("c0 != c1")
@@ -57,7 +73,7 @@ def components(pairs: DataFrame, cut: Cut) -> DataFrame:
         before = found
         edges, found = _cut_and_identified(_small_star(_large_star(edges)), cut)
     nodes = edges.select(F.col("u").alias("node"), F.col("v").alias("label"))
-    # Loops (u, u) go with the steps, so a node of nothing but loops is its own component.
+    # The steps drop loops (u, u), so a node with nothing but loops is its own component.
     alone = pairs.select(F.explode(F.array("c0", "c1")).alias("node")).distinct()
     return cut(
         alone.join(nodes.groupBy("node").agg(F.min("label").alias("label")), "node", "left").select(
@@ -67,8 +83,7 @@ def components(pairs: DataFrame, cut: Cut) -> DataFrame:
 
 
 def _cut_and_identified(edges: DataFrame, cut: Cut) -> tuple[DataFrame, tuple[int, int]]:
-    """The edges in files, their number and a sum of their hashes: equal, but for a chance that does not happen, for
-    equal sets."""
+    """The edges in files, their number and the sum of their hashes, which tell two sets apart almost certainly."""
     seen = Observation()
     hashes = F.coalesce(F.expr("sum(CAST(xxhash64(u, v) AS decimal(20, 0)))"), F.lit(0))
     written = cut(edges.observe(seen, F.count("*").alias("edges"), hashes.alias("hashes")))
@@ -94,7 +109,7 @@ def _small_star(edges: DataFrame) -> DataFrame:
 
 
 def transitive_closure(sources: DataFrame, paths: Sequence[str], inverse: bool, tasks: int) -> DataFrame:
-    """What distinct sources, in a column `c0`, reach by the pairs in Parquet files; these turned round if `inverse`."""
+    """What distinct sources, in a column `c0`, reach by the pairs in Parquet files, or by their inverse."""
     schema = pa.schema([("c0", pa.int64()), ("c1", pa.int64())])
 
     def solve(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -109,11 +124,8 @@ def transitive_closure(sources: DataFrame, paths: Sequence[str], inverse: bool, 
 
 def _share(mine: pa.Array, paths: Sequence[str], inverse: bool) -> pa.Table:
     """The pairs of the closure that begin at one of these sources."""
-    from tidelog.api.knowledge_base import KnowledgeBase
-
     columns = ["c1", "c0"] if inverse else ["c0", "c1"]
     edges = pa.concat_tables([pq.read_table(path, columns=columns) for path in paths])
     arrays = [edges.column(name).combine_chunks() for name in columns]
-    kb = KnowledgeBase(_SHARE)
-    kb.load([FactBatch("edge", arrays, "edges", 1), FactBatch("mine", [mine], "sources", 1)])
+    kb, _ = solved(_SHARE, [FactBatch("edge", arrays, "edges", 1), FactBatch("mine", [mine], "sources", 1)])
     return kb.facts("share").to_arrow()

@@ -1,17 +1,17 @@
 """Transitive closure by condensation and doubling, on DataFrames alone: for graphs that no task can hold.
 
-*Doubling* goes by distances. Let `near` be the pairs at a distance below 2^k and `far` those at 2^k exactly. A shortest
-path that is longer, up to 2^(k+1), passes a node at the distance 2^k from where it begins. So one join, of `far` with
-both, finds the next pairs: what `near` adds lies below 2^(k+1), and what only `far` adds lies at 2^(k+1). There are as
-many rounds as the diameter has binary digits, and a pair is found once for each node at that one distance, not for
-each node between its ends: this is the "smart" closure of Ioannidis, with distances for lengths, so that it ends on
-cycles as well.
+*Doubling* goes by distances. Let `near` be the pairs at a distance below 2^k and `far` those at exactly 2^k. A longer
+shortest path, of up to 2^(k+1), passes a node at distance 2^k from its start. So one join, of `far` with both, finds
+the next pairs: those found with `near` lie below 2^(k+1), and those found only with `far` lie at 2^(k+1). There are as
+many rounds as the diameter has binary digits, and a pair is found once for each node at that one distance, not for each
+node between its ends. This is the "smart" closure of Ioannidis, with distances instead of lengths, so that it also ends
+on cycles.
 
-*Condensation* goes along, because finding the strongly connected components beforehand would take as many rounds as the
-diameter. A pair of a node with itself shows a cycle; it is found in the round in which half of the cycle is known.
-Nodes with pairs both ways are then made one, as often as there are any, and the known pairs between the nodes that are
-left are the edges of a smaller graph, with the same closure and shorter distances. Every pair that is ever written
-stands for pairs of the result.
+*Condensation* happens on the way, because finding the strongly connected components beforehand would take as many
+rounds as the diameter. A pair of a node with itself shows a cycle, and is found in the round in which half of the cycle
+is known. Nodes with pairs both ways are then merged, as long as there are any, and the known pairs between the
+remaining nodes are the edges of a smaller graph, with the same closure and shorter distances. Every pair that is ever
+written stands for pairs of the result.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tidelog.spark.data.wide_frames import union_all
 from tidelog.spark.materialise.closure_frames import Cut, components
 
 OnRound = Callable[[int], None]
-"""Is told how many pairs each round has found."""
+"""Called with the number of pairs that a round found."""
 
 _PAIR = ["c0", "c1"]
 
 
 def closure_by_doubling(pairs: DataFrame, cut: Cut, on_round: OnRound = lambda _: None) -> DataFrame:
-    """All pairs of which the second node is reached from the first one by one pair or more."""
+    """All pairs whose second node can be reached from the first one by one pair or more."""
     edges = cut(pairs.where("c0 != c1").distinct())
     loops = pairs.where("c0 = c1").distinct()
     closed, members = _condensed_closure(edges, cut, on_round)
@@ -40,9 +40,9 @@ def closure_by_doubling(pairs: DataFrame, cut: Cut, on_round: OnRound = lambda _
 
 
 def _condensed_closure(edges: DataFrame, cut: Cut, on_round: OnRound) -> tuple[DataFrame, DataFrame | None]:
-    """The closure between strongly connected components, and which `node` has which component as its `label`.
+    """The closure between strongly connected components, and the `label` of each `node`: its component.
 
-    A component goes by one of its nodes. No labels are no cycles; a node without a label is a component by itself."""
+    A component is named after one of its nodes. A node without a label is a component by itself; None: no cycles."""
     near: list[DataFrame] = []
     far = edges
     members: DataFrame | None = None
@@ -63,7 +63,7 @@ def _condensed_closure(edges: DataFrame, cut: Cut, on_round: OnRound) -> tuple[D
 
 
 def _next(near: list[DataFrame], far: DataFrame) -> DataFrame:
-    """The pairs at the next distances; `far` tells those at the greatest of them. (x, x) may be among them."""
+    """The pairs at the next distances; `far` marks those at the greatest of them. (x, x) may be among them."""
     first = far.select("c0", F.col("c1").alias("middle"))
     steps = [frame.withColumn("far", F.lit(False)) for frame in near] + [far.withColumn("far", F.lit(True))]
     second = union_all(steps).withColumnRenamed("c0", "middle")
@@ -72,7 +72,7 @@ def _next(near: list[DataFrame], far: DataFrame) -> DataFrame:
 
 
 def _contracted(pairs: DataFrame, members: DataFrame | None, cut: Cut) -> tuple[DataFrame, DataFrame | None]:
-    """Make nodes with pairs both ways one, until there are none: the pairs that are left, and all labels so far."""
+    """Merge nodes with pairs both ways until there are none: the remaining pairs, and all labels so far."""
     while True:
         back = pairs.select(F.col("c1").alias("c0"), F.col("c0").alias("c1"))
         seen = Observation()
@@ -93,14 +93,14 @@ def _renamed(pairs: DataFrame, labels: DataFrame) -> DataFrame:
 
 
 def _relabelled(members: DataFrame, labels: DataFrame) -> DataFrame:
-    """Labels that have got labels themselves, and those of nodes that had none."""
+    """Members under the labels of their labels, and the labels of nodes that had none."""
     above = labels.select(F.col("node").alias("label"), F.col("label").alias("above"))
     known = members.join(above, "label", "left").select("node", F.coalesce("above", "label").alias("label"))
     return known.unionByName(labels.join(members, "node", "left_anti"))
 
 
 def _expanded(closed: DataFrame, loops: DataFrame, members: DataFrame) -> DataFrame:
-    """The closure between nodes. A component of several nodes reaches itself; one node does by a pair of its own."""
+    """The closure between nodes. A component of several nodes reaches itself; a single node does so by a loop."""
     cycles = members.select(F.col("label").alias("c0"), F.col("label").alias("c1")).distinct()
     alone = loops.join(members.select(F.col("node").alias("c0")), "c0", "left_anti")
     pairs = union_all([closed, cycles, alone])

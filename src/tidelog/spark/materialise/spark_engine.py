@@ -1,4 +1,4 @@
-"""The engine on Spark: a program over facts in a working folder; load, materialise, ask, and read the results back."""
+"""The engine on Spark: a program over facts in a working folder, to load, materialise, query and read back."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SparkEngine:
         self._materialiser: Materialiser | None = None
 
     def load(self, records: DataFrame, shapes: Shapes | None = None) -> int:
-        """Add the facts of records of which none has a reason; returns how many there were that are not repeated."""
+        """Add the facts of records, none of which has a reason; returns how many distinct ones there were."""
         records, shapes = self.resolved(records, shapes_of(records) if shapes is None else shapes)
         arities = {name: self._arity(name, counts) for name, counts in shapes.items()}
         self.arities |= arities
@@ -51,7 +51,7 @@ class SparkEngine:
         return load(records, arities, values, self.dictionary, self.relations)
 
     def resolved(self, records: DataFrame, shapes: Shapes) -> tuple[DataFrame, Shapes]:
-        """The same with names of predicates as the program's prefixes resolve them."""
+        """The same, with the names of predicates resolved by the program's prefixes."""
         prefixes = dict(self.program.prefixes)
         names = {name: resolve_predicate(name, prefixes) for name in shapes}
         changed = {name: resolved for name, resolved in names.items() if name != resolved}
@@ -65,7 +65,7 @@ class SparkEngine:
         return records.replace(changed, subset="predicate"), merged
 
     def expected_arity(self, predicate: str, counts: Mapping[int, int]) -> int:
-        """The arity of a predicate: that of the program or, where it does not know it, of most of its rows."""
+        """The arity of a predicate: that of the program or, if it has none, that of most rows."""
         return self.arities.get(predicate, max(counts, key=lambda arity: counts[arity]))
 
     def _arity(self, predicate: str, counts: Mapping[int, int]) -> int:
@@ -79,11 +79,11 @@ class SparkEngine:
 
     @property
     def statistics(self) -> Statistics:
-        """What the materialisation took."""
+        """What the materialisation did."""
         return self._materialiser.statistics if self._materialiser else Statistics()
 
     def materialise(self) -> Statistics:
-        """Derive all that follows."""
+        """Derive all consequences."""
         self._materialiser = Materialiser(
             self._spark,
             self.program.rules,
@@ -116,7 +116,7 @@ class SparkEngine:
 
 
 def refuse_bad_records(records: DataFrame) -> None:
-    """Raise for the first record that is no fact."""
+    """Raise for the first record that is not a fact."""
     bad = records.where("reason IS NOT NULL").orderBy("source", "row").select("reason").first()
     if bad is not None:
         raise DataError(bad["reason"])

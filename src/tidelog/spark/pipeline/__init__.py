@@ -1,4 +1,4 @@
-"""The data pipeline: sources to records, facts, a materialisation, and published versions.
+"""The data pipeline: its configuration, a run from sources to a published version, and `tidelog run` on Spark.
 
-Knows: configurations, sources and versions. Must not know: how rules are evaluated.
+Knows configurations and published versions. Must not know how rules are evaluated, or how streams run.
 """

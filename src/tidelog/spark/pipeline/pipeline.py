@@ -1,7 +1,7 @@
-"""The data pipeline: sources to records, those to encoded facts, these to a materialisation, and that to a version.
+"""The data pipeline: from sources to records, encoded facts, a materialisation, and a published version.
 
-Each stage ends in files, so a stage is computed once and nothing large comes to the driver. Rows that do not fit go
-to a data set of their own, with file, row and reason; above a limit they stop the run, and what is published stays.
+Each stage ends in files, so it is computed once and nothing large comes to the driver. Rows that do not fit go to a
+data set of their own, with file, row and reason; above a limit they stop the run, and what is published stays.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,10 @@ from tidelog.formats.folder import file_of_predicate
 from tidelog.language import display_predicate, parse_program, resolve_predicate
 from tidelog.spark.data.fact_encoding import Shapes, shapes_of
 from tidelog.spark.data.fact_records import RECORD_TYPE, records_of_atoms
+from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.data.wide_frames import union_all
 from tidelog.spark.materialise.spark_engine import SparkEngine
 from tidelog.spark.options import OnProgress, Options
-from tidelog.spark.pipeline.fact_sources import Source
 from tidelog.spark.pipeline.pipeline_config import PipelineConfig, read_config
 from tidelog.spark.pipeline.publishing import publish
 from tidelog.spark.pipeline.versions import Versions
@@ -120,7 +121,7 @@ class Pipeline:
         self._functions[name] = function
 
     def read(self, predicate: str) -> DataFrame:
-        """The facts of a predicate in the version that is current."""
+        """The facts of a predicate in the current version."""
         return self._spark.read.parquet(self._versions.path(self._display(predicate)))
 
     def _display(self, predicate: str) -> str:
@@ -130,7 +131,7 @@ class Pipeline:
     # ── a run ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def run(self) -> Report:
-        """Read, encode, materialise and publish; whatever fails leaves the version before it current."""
+        """Read, encode, materialise and publish; if anything fails, the version before stays current."""
         number, folder = self._versions.begin()
         report = Report(number)
         work = folder / ".work"
@@ -143,14 +144,16 @@ class Pipeline:
             self._options,
             self._on_progress,
         )
-        records, shapes = self._read(engine, work, report)
-        self._quarantine(engine, records, shapes, folder, report)
-        self._timed(
-            report,
-            "encode",
-            lambda: engine.load(self._fitting(engine, records, shapes), self._fitting_shapes(engine, shapes)),
-        )
-        self._materialise(engine, report)
+        records, shapes = self._read(engine, str(work / "records"), report)
+        self._quarantine(records, str(folder / QUARANTINE), report)
+        with self._stage(report, "encode") as stage:
+            stage.rows = engine.load(records, shapes)
+        with self._stage(report, "materialise") as stage:
+            before = engine.relations.total
+            statistics = engine.materialise()
+            stage.rows = engine.relations.total - before
+        report.rounds = [asdict(done) for done in statistics.rounds]
+        report.failed_rule_instances = statistics.total_failures
         predicates = self._write(engine, folder, report)
         report.terms = engine.dictionary.size
         (folder / REPORT).write_text(json.dumps(asdict(report), indent=1, ensure_ascii=False), encoding="utf-8")
@@ -158,99 +161,67 @@ class Pipeline:
         shutil.rmtree(work, ignore_errors=True)
         return report
 
-    def _timed(self, report: Report, name: str, do: Callable[[], int]) -> None:
+    @contextmanager
+    def _stage(self, report: Report, name: str) -> Iterator[Stage]:
+        """Time a stage, whose rows are filled in inside the block."""
+        stage = Stage(name, 0, 0.0)
         started = time.monotonic()
-        report.stages.append(Stage(name, do(), time.monotonic() - started))
-        self._on_progress(f"{name}: {report.stages[-1].rows:,} rows, {report.stages[-1].seconds:.1f} s")
+        yield stage
+        stage.seconds = time.monotonic() - started
+        report.stages.append(stage)
+        self._on_progress(f"{name}: {stage.rows:,} rows, {stage.seconds:.1f} s")
 
-    def _read(self, engine: SparkEngine, work: Path, report: Report) -> tuple[DataFrame, Shapes]:
-        """All records in one set of files, and the shapes of the good ones."""
-        path = str(work / "records")
-        found: list[tuple[DataFrame, Shapes]] = []
-
-        def read() -> int:
+    def _read(self, engine: SparkEngine, path: str, report: Report) -> tuple[DataFrame, Shapes]:
+        """All records, in one set of files, and the shapes of those that fit."""
+        with self._stage(report, "read") as stage:
             frames = [source.records(self._spark) for source in self._sources]
             frames.append(records_of_atoms(self._spark, self._program.facts, "the program"))
             union_all(frames).write.parquet(path)
             records = self._spark.read.schema(RECORD_TYPE).parquet(path)
-            found.append(engine.resolved(records, shapes_of(records)))
-            return sum(count for counts in found[0][1].values() for count in counts.values())
+            records, shapes = engine.resolved(records, shapes_of(records))
+            stage.rows = sum(count for counts in shapes.values() for count in counts.values())
+        return self._checked(engine, records, shapes)
 
-        self._timed(report, "read", read)
-        return found[0]
-
-    # ── rows that do not fit ─────────────────────────────────────────────────────────────────────────────────────
-
-    def _fitting_shapes(self, engine: SparkEngine, shapes: Shapes) -> Shapes:
-        arities = {name: engine.expected_arity(name, counts) for name, counts in shapes.items()}
-        return {
-            name: {arities[name]: counts[arities[name]]} for name, counts in shapes.items() if arities[name] in counts
-        }
-
-    def _misfits(self, engine: SparkEngine, shapes: Shapes) -> dict[tuple[str, int], int]:
-        """The predicates with rows of a wrong length: by predicate and that length, the right one."""
-        found: dict[tuple[str, int], int] = {}
+    def _checked(self, engine: SparkEngine, records: DataFrame, shapes: Shapes) -> tuple[DataFrame, Shapes]:
+        """The records, with a reason for each one of a wrong length, and the shapes of the others."""
+        reason = F.col("reason")
+        fitting: Shapes = {}
         for name, counts in shapes.items():
             arity = engine.expected_arity(name, counts)
-            found |= {(name, length): arity for length in counts if length != arity}
-        return found
+            if arity in counts:
+                fitting[name] = {arity: counts[arity]}
+            for length in counts.keys() - {arity}:
+                wrong = (F.col("predicate") == name) & (F.size("arguments") == length)
+                told = f"{length} values, but `{self._display(name)}` has {arity} arguments"
+                reason = F.when(wrong, F.lit(told)).otherwise(reason)
+        return records.withColumn("reason", reason), fitting
 
-    def _fitting(self, engine: SparkEngine, records: DataFrame, shapes: Shapes) -> DataFrame:
-        misfits = self._misfits(engine, shapes)
-        good = records.where("reason IS NULL")
-        for name, length in misfits:
-            good = good.where(~((F.col("predicate") == name) & (F.size("arguments") == length)))
-        return good
-
-    def _quarantine(
-        self, engine: SparkEngine, records: DataFrame, shapes: Shapes, folder: Path, report: Report
-    ) -> None:
-        reason = F.col("reason")
-        for (name, length), arity in self._misfits(engine, shapes).items():
-            wrong = (F.col("predicate") == name) & (F.size("arguments") == length)
-            told = f"{length} values, but `{self._display(name)}` has {arity} arguments"
-            reason = F.when(wrong, F.lit(told)).otherwise(reason)
-        bad = records.select("source", "row", "predicate", reason.alias("reason")).where("reason IS NOT NULL")
-        counts = {
-            row["reason"]: row["count"] for row in bad.groupBy("reason").count().orderBy("reason").limit(1000).collect()
-        }
+    def _quarantine(self, records: DataFrame, path: str, report: Report) -> None:
+        """Write the records that do not fit to a data set of their own; too many of them stop the run."""
+        bad = records.where("reason IS NOT NULL").select("source", "row", "predicate", "reason")
+        reasons = bad.groupBy("reason").count().orderBy("reason").limit(1000)
+        counts = {row["reason"]: row["count"] for row in reasons.collect()}
         total = bad.count() if len(counts) == 1000 else sum(counts.values())
         report.quarantined = counts
         if not total:
             return
-        path = str(folder / QUARANTINE)
         bad.write.mode("overwrite").parquet(path)
         self._on_progress(f"{total:,} rows are in quarantine: {path}")
         if self._max_bad_rows is not None and total > self._max_bad_rows:
-            reason_shown, count = max(counts.items(), key=lambda item: item[1])
+            reason, count = max(counts.items(), key=lambda item: item[1])
             raise DataError(
                 f"{total:,} rows do not fit, more than the limit of {self._max_bad_rows:,}; the most frequent reason "
-                f"({count:,} rows): {reason_shown}. See them all in {path}"
+                f"({count:,} rows): {reason}. See them all in {path}"
             )
 
-    # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _materialise(self, engine: SparkEngine, report: Report) -> None:
-        def derive() -> int:
-            before = engine.relations.total
-            statistics = engine.materialise()
-            report.rounds = [asdict(done) for done in statistics.rounds]
-            report.failed_rule_instances = statistics.total_failures
-            return engine.relations.total - before
-
-        self._timed(report, "materialise", derive)
-
     def _write(self, engine: SparkEngine, folder: Path, report: Report) -> dict[str, dict[str, Any]]:
-        """Write a Parquet data set for each predicate; what the manifest says of them."""
+        """Write a Parquet data set for each predicate; returns their entries in the manifest."""
         relations = engine.relations
         named = sorted((self._display(predicate), predicate) for predicate in relations)
         files = {predicate: file_of_predicate(name, "parquet") for name, predicate in named}
-
-        def write_all() -> int:
+        with self._stage(report, "write") as stage:
             publish(engine, {predicate: folder / path for predicate, path in files.items()})
-            return relations.total
-
-        self._timed(report, "write", write_all)
+            stage.rows = relations.total
         report.facts = {name: relations.count(predicate) for name, predicate in named}
         return {
             name: {
@@ -263,7 +234,7 @@ class Pipeline:
 
 
 def run_pipeline(config_path: str, master: str | None = None) -> int:
-    """`tidelog pipeline run`: do what a configuration file says, and print the report."""
+    """`tidelog pipeline run`: run the pipeline of a configuration file, and print the report."""
     config = read_config(config_path)
     pipeline = configured_pipeline(config, open_session(master or config.master, config.settings))
     for line in pipeline.run().lines():

@@ -18,7 +18,7 @@ header = true
 columns = ["turbine", "time", "power"]
 types = ["string", "int", "float"]
 
-[stream]                        # see `tidelog.spark.streams.stream_config`
+[stream]                        # see `tidelog.spark.pipeline.stream_config`
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from pathlib import Path
 from typing import Any
 
 from tidelog.errors import DataError
-from tidelog.formats.byte_files import failures_told
+from tidelog.formats.byte_files import io_errors
+from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.options import Options
-from tidelog.spark.pipeline.fact_sources import Source
-from tidelog.spark.streams.stream_config import StreamConfig, stream_config
+from tidelog.spark.pipeline.config_tables import ConfigTable
+from tidelog.spark.pipeline.stream_config import StreamConfig, stream_config
 
 _TOP = {"program", "output", "max_bad_rows", "spark", "engine", "source", "stream"}
 _SOURCE = {"path", "predicate", "format", "header", "columns", "types"}
@@ -41,7 +42,7 @@ _SOURCE = {"path", "predicate", "format", "header", "columns", "types"}
 
 @dataclass(frozen=True)
 class PipelineConfig:
-    """What a configuration file says, with the text of the program and paths that stand for themselves."""
+    """A configuration file, with the text of the program and with complete paths."""
 
     program: str
     output: str
@@ -55,70 +56,43 @@ class PipelineConfig:
 
 def read_config(path: str) -> PipelineConfig:
     """Read and check a configuration file."""
-    with failures_told(path):
+    with io_errors(path):
         text = Path(path).read_text(encoding="utf-8")
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: not TOML: {error}") from None
-    _refuse_unknown(path, "the file", found, _TOP)
+    read = ConfigTable(path, found, _TOP)
     folder = Path(path).parent
-    program = folder / _wanted(path, found, "program", str)
-    with failures_told(str(program)):
+    program = folder / read.text("program")
+    with io_errors(str(program)):
         program_text = program.read_text(encoding="utf-8")
-    spark = _table(path, found, "spark")
     limit = found.get("max_bad_rows", 1000)
-    needs_output = "output" in found or "stream" not in found
     if type(limit) is not int:
         raise DataError(f"{path}: max_bad_rows is a number of rows, or -1 for no limit")
+    needs_output = "output" in found or "stream" not in found
+    spark, options = read.table("spark"), read.table("engine")
+    ConfigTable(f"{path}, [engine]", options, {option.name for option in fields(Options)})
     return PipelineConfig(
         program_text,
-        str(folder / (_wanted(path, found, "output", str) if needs_output else "")),
+        str(folder / (read.text("output") if needs_output else "")),
         None if limit < 0 else limit,
         spark.pop("master", None),
         {str(key): str(value) for key, value in spark.items()},
-        _options(path, _table(path, found, "engine")),
+        Options(**options),
         tuple(_source(path, folder, number, source) for number, source in enumerate(found.get("source", []), 1)),
-        stream_config(path, folder, _table(path, found, "stream")) if "stream" in found else None,
+        stream_config(path, folder, read.table("stream")) if "stream" in found else None,
     )
 
 
-def _options(path: str, table: Mapping[str, Any]) -> Options:
-    _refuse_unknown(path, "[engine]", table, {option.name for option in fields(Options)})
-    return Options(**table)
-
-
 def _source(path: str, folder: Path, number: int, table: Mapping[str, Any]) -> Source:
-    where = f"[[source]] number {number}"
-    _refuse_unknown(path, where, table, _SOURCE)
-    location = _wanted(f"{path}, {where}", table, "path", str)
-    is_table = table.get("format") == "table"
+    location = ConfigTable(f"{path}, [[source]] number {number}", table, _SOURCE).text("path")
     columns, types = table.get("columns"), table.get("types")
     return Source(
-        location if is_table else str(folder / location),
+        location if table.get("format") == "table" else str(folder / location),
         table.get("predicate"),
         table.get("format"),
         bool(table.get("header", False)),
         None if columns is None else tuple(columns),
         None if types is None else tuple(types),
     )
-
-
-def _table(path: str, found: Mapping[str, Any], name: str) -> dict[str, Any]:
-    table = found.get(name, {})
-    if not isinstance(table, dict):
-        raise DataError(f"{path}: {name} is a table; begin it with [{name}]")
-    return dict(table)
-
-
-def _wanted(path: str, table: Mapping[str, Any], name: str, type_: type) -> Any:
-    value = table.get(name)
-    if not isinstance(value, type_):
-        raise DataError(f'{path}: `{name}` is missing or no text; write {name} = "…"')
-    return value
-
-
-def _refuse_unknown(path: str, where: str, table: Mapping[str, Any], known: set[str]) -> None:
-    unknown = sorted(set(table) - known)
-    if unknown:
-        raise DataError(f"{path}, {where}: `{unknown[0]}` is not known; there are {', '.join(sorted(known))}")

@@ -1,8 +1,7 @@
 """Results as data sets of decoded terms, one for each predicate.
 
-A job for each predicate would join it with the whole dictionary by itself, once for each column. So the predicates
-whose columns have the same types are decoded by one job, which writes a folder for each of them; and that takes its
-name by a rename.
+A job for each predicate would join it with the whole dictionary, once for each column. So predicates whose columns have
+the same types are decoded by one job, which writes a folder for each of them; a rename gives the folder its name.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Kinds = tuple[frozenset[int], ...]
 
 
 def publish(engine: SparkEngine, paths: Mapping[str, Path]) -> None:
-    """Write the facts of predicates to data sets of decoded terms at these paths, which lie in one folder."""
+    """Write the facts of predicates as data sets of decoded terms to these paths, which lie in one folder."""
     relations = engine.relations
     kinds = kinds_of_columns(relations, engine.dictionary)
     groups: dict[Kinds, list[str]] = {}
@@ -38,7 +37,7 @@ def publish(engine: SparkEngine, paths: Mapping[str, Path]) -> None:
 
 
 def _write_together(engine: SparkEngine, columns: Kinds, paths: Mapping[str, Path]) -> None:
-    """Write predicates whose columns have the same kinds by one job."""
+    """Write predicates whose columns have the same kinds, by one job."""
     wide = engine.relations.wide(paths)
     values = engine.dictionary.with_values(wide, {name: f"a{name[1:]}" for name in keys(len(columns))})
     unnamed = next(iter(paths.values())).with_name(".unnamed")
@@ -49,7 +48,7 @@ def _write_together(engine: SparkEngine, columns: Kinds, paths: Mapping[str, Pat
 
 
 def kinds_of_columns(relations: Relations, dictionary: Dictionary) -> dict[str, Kinds]:
-    """The kinds of all columns, by one job, or by a look at the dictionary where it has but one."""
+    """The kinds of all columns, by one job; by the dictionary alone if all its constants are of one kind."""
     present = dictionary.kinds()
     filled = [name for name in relations if relations.count(name) and relations[name].arity]
     if len(present) <= 1 or not filled:
@@ -64,7 +63,7 @@ def kinds_of_columns(relations: Relations, dictionary: Dictionary) -> dict[str, 
 def _kinds_by_place(
     relations: Relations, dictionary: Dictionary, names: Sequence[str]
 ) -> dict[tuple[int, int], frozenset[int]]:
-    """By number of the predicate and place of the column."""
+    """The kinds by number of the predicate and place of the column."""
     wide = relations.wide(names)
     cells = F.posexplode(F.array(*keys(relations.width(names)))).alias("place", "id")
     kinds = dictionary.frame().select("id", F.col("value.kind").alias("kind"))

@@ -1,4 +1,4 @@
-"""`tidelog run --engine spark`: the same program, the same answers and files, evaluated by Spark."""
+"""`tidelog run --engine spark`: the same programs, answers and files, but evaluated by Spark."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +18,7 @@ from tidelog.formats.folder import fact_files
 from tidelog.language import display_predicate
 from tidelog.language.syntax import Program
 from tidelog.spark.data.fact_encoding import Shapes, shapes_of
-from tidelog.spark.data.fact_records import records_of_atoms, records_of_files
+from tidelog.spark.data.fact_records import read_whole_file, records_of_atoms, records_of_files
 from tidelog.spark.data.part_files import write_predicate
 from tidelog.spark.materialise.spark_engine import SparkEngine, refuse_bad_records
 from tidelog.spark.options import Options, Statistics
@@ -31,9 +32,8 @@ def run_program(options: Namespace) -> int:
     folder = tempfile.mkdtemp(prefix="tidelog-")
     try:
         limits = Options(max_facts=options.max_facts, timeout=options.timeout)
-        engine = SparkEngine(
-            spark, program, folder, options=limits, on_progress=_tell if sys.stderr.isatty() else _keep
-        )
+        progress = _tell if sys.stderr.isatty() else lambda _: None
+        engine = SparkEngine(spark, program, folder, options=limits, on_progress=progress)
         engine.load(*_given(spark, program, options))
         statistics = engine.materialise()
         if options.explain_plan:
@@ -54,7 +54,9 @@ def _given(spark: SparkSession, program: Program, options: Namespace) -> tuple[D
     records = records_of_atoms(spark, program.facts, options.program)
     if options.facts:
         paths = [str(path) for path in fact_files(options.facts)]
-        records = records.union(records_of_files(spark, paths, options.header)) if paths else records
+        if paths:
+            read = partial(read_whole_file, header=options.header)
+            records = records.union(records_of_files(spark, paths, read))
         refuse_bad_records(records)
     return records, shapes_of(records)
 
@@ -64,7 +66,7 @@ def write_derived(engine: SparkEngine, folder: str, format: str) -> None:
     prefixes = dict(engine.program.prefixes)
     Path(folder).mkdir(parents=True, exist_ok=True)
     for predicate in dict.fromkeys(rule.head.predicate for rule in engine.program.rules):
-        # Triples need the IRI itself; elsewhere the name as people read it.
+        # Triples need the IRI itself; other formats the name as people read it.
         name = predicate if format == "nt" else display_predicate(predicate, prefixes)
         write_predicate(engine.values(predicate), engine.relations[predicate].arity, name, folder, format)
 
@@ -93,7 +95,3 @@ def _print_statistics(engine: SparkEngine, statistics: Statistics) -> None:
 
 def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _keep(_: str) -> None:
-    """The progress of those who do not look."""

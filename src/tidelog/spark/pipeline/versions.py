@@ -1,14 +1,13 @@
-"""Published results: versions in folders of their own, and a manifest that says which one holds.
+"""Published results: versions in folders of their own, and a manifest that says which one is current.
 
-The manifest is written beside its place and moved there by one rename, so a reader finds the old version or the
-new one, and a run that dies leaves the old one as it was. Versions are never changed. The dictionary is shared by all
-of them and only grows: the manifest names the files of it that count.
+The manifest is replaced by one rename, so a reader finds the old version or the new one, and a run that dies leaves the
+old one as it was. Versions never change. All of them share the dictionary, which only grows: the manifest names those
+of its files that count.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tidelog.errors import StorageError
 from tidelog.spark.data.dictionary import Dictionary
+from tidelog.storage.durable_files import replace_file
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
@@ -25,7 +25,7 @@ _FORMAT = 1
 
 @dataclass
 class Manifest:
-    """What the current version consists of; paths are relative to the folder of the manifest."""
+    """The parts of the current version; paths are relative to the folder of the manifest."""
 
     version: int = 0
     folder: str = ""
@@ -42,7 +42,7 @@ class Versions:
         self.folder = Path(folder)
 
     def current(self) -> Manifest | None:
-        """The manifest of the version that holds; None where nothing was published yet."""
+        """The manifest of the current version; None if nothing is published yet."""
         path = self.folder / MANIFEST
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ class Versions:
         return Manifest(**stored)
 
     def begin(self) -> tuple[int, Path]:
-        """The number and the empty folder of the next version; what a run that died left there goes."""
+        """The number and the empty folder of the next version; whatever a dead run left there is removed."""
         current = self.current()
         number = (current.version if current else 0) + 1
         folder = self.folder / "versions" / f"{number:06d}"
@@ -79,12 +79,8 @@ class Versions:
             terms.size,
             terms.floats,
         )
-        unfinished = self.folder / f".{MANIFEST}-{os.getpid()}"
-        with unfinished.open("w", encoding="utf-8") as file:
-            json.dump({"format": _FORMAT} | vars(manifest), file, indent=1, ensure_ascii=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, self.folder / MANIFEST)
+        text = json.dumps({"format": _FORMAT} | vars(manifest), indent=1, ensure_ascii=False)
+        replace_file(self.folder / MANIFEST, text.encode())
         return manifest
 
     def path(self, predicate: str) -> str:
@@ -96,7 +92,7 @@ class Versions:
         return str(self.folder / current.folder / current.predicates[predicate]["path"])
 
     def vacuum(self, keep: int = 2) -> list[int]:
-        """Remove all versions but the newest ones; returns the numbers of those that went."""
+        """Remove all versions but the newest ones; returns the numbers of those that are gone."""
         current = self.current()
         if current is None:
             return []

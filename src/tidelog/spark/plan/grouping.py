@@ -1,8 +1,8 @@
-"""Aggregates as `groupBy`, exact and whatever the order of the rows.
+"""Aggregates as `groupBy`, exact and independent of the order of the rows.
 
-Sums of integers are taken in decimals and must fit 64 bits. A sum of floats is rounded once, from its exact value: each
-float is an integer times a power of two, so the integers of each power are summed in decimals, and the few sums of a
-group are put together in Python. A median needs the rows of its group in order, not in memory. A group whose
+Integers are summed as decimals, and the sum must fit into 64 bits. A sum of floats is rounded once, from its exact
+value: each float is an integer times a power of two, so the integers of each power are summed as decimals, and the few
+sums of a group are put together in Python. A median needs the rows of its group in order, not in memory. A group whose
 values have no sum, no order or no single kind yields a null.
 """
 

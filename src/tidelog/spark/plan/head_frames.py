@@ -1,7 +1,7 @@
-"""The heads of all rules of a round as rows of ids, in one frame: constants that rules computed get their ids here.
+"""The heads of all rules of a round as rows of ids in one frame; constants that rules computed get their ids here.
 
-Heads that hold values are written to files first, because they are needed twice: for the constants that are new, and
-for the rows. They are encoded together as far as the same columns of them hold values.
+Heads that hold values are written to files first, because they are needed twice: for the new constants, and for the
+rows. Heads with values in the same columns are encoded together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidelog.spark.data.wide_frames import padded, union_all
 from tidelog.spark.plan.rule_frames import Head
 
 Heads = Sequence[tuple[int, int, Head]]
-"""The heads of several rules: under which number they are to appear, how many arguments they have, and their facts."""
+"""The heads of several rules: the number of each predicate, its arity, and its facts."""
 
 Stage = Callable[[DataFrame, str], DataFrame]
 """Writes a frame of a schema and reads it back, so that it is computed once."""
@@ -56,7 +56,7 @@ def _encoded_values(heads: Heads, width: int, stage: Stage, dictionary: Dictiona
 
 
 def _uniform(head: Head, arity: int, width: int) -> DataFrame:
-    """A head with both a column of ids and one of values for each argument, one of them null."""
+    """A head with a column of ids and one of values for each argument, one of them null."""
     columns = []
     for number in range(width):
         name = f"c{number}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from tidelog.language.syntax import Atom, Rule, Variable, variables
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.normal_form import NormalRule, normalise
+from tidelog.spark.plan.schedule import reads
 
 GROUPS = "#groups"
 """The predicate that guards a rule with aggregates: its facts are the groups to compute."""
@@ -67,39 +69,16 @@ def changed_rules(graph: RuleGraph, add: Iterable[Rule], remove: Iterable[int]) 
     )
 
 
-def reads(graph: RuleGraph, component: Component) -> set[str]:
-    """The predicates that a component reads, and its own."""
-    read = {name for number in component.rules for names in graph.reads(number) for name in names}
-    return read | set(component.predicates)
-
-
 def predicates_of(components: Iterable[Component]) -> list[str]:
     return [name for component in components for name in component.predicates]
 
 
-def within_budget(
-    graph: RuleGraph,
-    components: Iterable[Component],
-    count: Callable[[str], int],
-    budget: int,
-    at_least: Callable[[Component], int] = lambda _: 0,
-) -> list[Component]:
-    """The components, each after those it reads, that together read few enough facts, and no component left out.
+class Recounted(NamedTuple):
+    """A rule all of whose instances are counted: as gained or lost, and over what held before or holds now."""
 
-    A component that reads no more than `at_least` allows fits in any case."""
-    chosen: list[Component] = []
-    left_out: set[str] = set()
-    counted: set[str] = set()
-    for component in components:
-        read = reads(graph, component)
-        size = sum(map(count, read - counted))
-        if read & left_out or size > max(budget, at_least(component)):
-            left_out.update(component.predicates)
-        else:
-            chosen.append(component)
-            budget -= size
-            counted |= read
-    return chosen
+    rule: NormalRule
+    gains: bool
+    before: bool
 
 
 class Roles:
@@ -127,15 +106,17 @@ class Roles:
         """Removed rules that were checked."""
 
         counted = set(component.rules) - checked
-        self.counted = chosen(counted - changes.added)
-        self.counted_anew = chosen(counted & changes.added)
-        self.counted_no_more = [rule for number, rule in removed if number not in was_checked]
+        counted_no_more = [rule for number, rule in removed if number not in was_checked]
         if is_counted:
-            self.counted_no_more += chosen(checked & changes.now_recursive)
-        self.counted_from_now_on = chosen(counted & changes.no_longer_recursive)
-        """Rules that have left a recursion: all instances that held before are added to the count."""
-
-        self.counted_before = [*chosen(counted - changes.added - changes.no_longer_recursive), *self.counted_no_more]
+            counted_no_more += chosen(checked & changes.now_recursive)
+        self.counted = chosen(counted - changes.added)
+        """Counted rules that were there before."""
+        self.counted_before = [*chosen(counted - changes.added - changes.no_longer_recursive), *counted_no_more]
+        self.recounted = [
+            *(Recounted(rule, gains=True, before=False) for rule in chosen(counted & changes.added)),
+            *(Recounted(rule, gains=True, before=True) for rule in chosen(counted & changes.no_longer_recursive)),
+            *(Recounted(rule, gains=False, before=True) for rule in counted_no_more),
+        ]
 
 
 # ── rules with aggregates, by groups ─────────────────────────────────────────────────────────────────────────────

@@ -1,8 +1,8 @@
 """One plan of one rule as a DataFrame: each step of the plan is a join, an anti-join, a column or a filter.
 
-A variable is bound to an id, to a value, or to both. Facts bind ids and expressions values; the other form is looked up
-in the dictionary where a step needs it. `=` and `!=` on plain terms need no values while no constant is a
-float: then two constants are equal by value exactly when they are the same.
+A variable is bound to an id, to a value, or to both. Facts bind ids, and expressions bind values; the other form is
+looked up in the dictionary where a step needs it. `=` and `!=` on plain terms need no values while no constant is a
+float: then two constants are equal by value exactly when they are the same constant.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Lookup = Callable[[Take | Match | Absent], DataFrame]
 
 @dataclass
 class Context:
-    """What the rules of a round share. `failures` gathers the counts of rule instances that had no value."""
+    """What the rules of a round share. `failures` counts the rule instances that had no value."""
 
     spark: SparkSession
     dictionary: Dictionary
@@ -37,13 +37,13 @@ class Context:
 
     @property
     def by_identity(self) -> bool:
-        """Whether `=` is sameness of ids."""
+        """Whether `=` means that two ids are the same."""
         return not self.dictionary.floats
 
 
 @dataclass(frozen=True)
 class Head:
-    """The facts that a rule yields: columns `c0`, `c1`, … of ids, but for those in `unencoded`, which hold values."""
+    """The facts that a rule yields: columns `c0`, `c1`, … of ids, except those in `unencoded`, which hold values."""
 
     frame: DataFrame
     unencoded: tuple[str, ...]
@@ -52,12 +52,12 @@ class Head:
 def evaluate(plan: Plan, lookup: Lookup, context: Context, small: bool = False) -> Head:
     """The heads of all instances that a plan finds, with repetitions.
 
-    Where what the plan starts from is `small`, the matches are sent to the facts and not the other way round."""
+    Where the plan starts from few facts (`small`), the matches are broadcast to the facts, not the other way round."""
     return _Evaluation(plan.rule, lookup, context, small).run(plan)
 
 
 def needs_values(rule: NormalRule, by_identity: bool) -> bool:
-    """Whether a rule looks at more of its constants than which is which."""
+    """Whether a rule needs to know more of its constants than which is which."""
     comparisons = [item for item in rule.conditions if not (by_identity and is_plain(item))]
     computed = [item for item in rule.definitions if isinstance(item.expression, Call)]
     return bool(comparisons or computed or rule.aggregates)
@@ -141,7 +141,7 @@ class _Evaluation:
     # ── atoms ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _take(self, atom: Atom, facts: DataFrame) -> None:
-        """Start from facts; from those of a negated atom only with what the rest of the rule knows of it."""
+        """Start from facts; of those of a negated atom, keep only the variables that the rest of the rule has too."""
         mentioned = list(dict.fromkeys(variables(atom)))
         kept = [variable for variable in mentioned if variable not in self._rule.negated_only]
         rows = self._selected(atom, facts, kept)
@@ -162,7 +162,7 @@ class _Evaluation:
         self._with_id.update(mentioned)
 
     def _reject(self, atom: Atom, facts: DataFrame) -> None:
-        """Keep the matches for which no fact fits the atom; variables found only here may stand for anything."""
+        """Keep the matches for which no fact fits the atom; a variable that occurs only here may be anything."""
         shared = [variable for variable in dict.fromkeys(variables(atom)) if variable in self._bound]
         self._need_ids(shared)
         rows = self._selected(atom, facts, shared).withColumn("unit", F.lit(0)).distinct()
@@ -219,7 +219,7 @@ class _Evaluation:
             self._filter(F.when(F.col(self._value(variable)).isNotNull(), F.lit(True)))
 
     def _check(self, variable: Variable, expression: Expression) -> None:
-        """Keep the matches in which a variable that is bound already is this very constant."""
+        """Keep the matches in which a variable that is already bound is this very constant."""
         if isinstance(expression, Variable) and expression in self._with_id:
             self._frame = self._matches.where(F.col(self._id(variable)) == F.col(self._id(expression)))
             return
@@ -229,7 +229,7 @@ class _Evaluation:
         self._frame = found.where(F.col("found") == F.col(self._id(variable))).drop("found")
 
     def _computed(self, expression: Expression) -> str:
-        """The column that holds the value of an expression; each call has its own, so nothing is computed twice."""
+        """The column with the value of an expression; every call has its own column, so nothing is computed twice."""
         match expression:
             case Constant(value=value):
                 return self._held(constant_column(value))
@@ -248,7 +248,7 @@ class _Evaluation:
         return name
 
     def _filter(self, test: Column) -> None:
-        """Keep the matches for which a test holds; one without a verdict is counted as a failure."""
+        """Keep the matches for which a test holds; a match without a verdict counts as a failure."""
         tested = self._matches.withColumn("verdict", test)
         failed = Observation()
         self._context.failures.append((self._rule, failed))
@@ -258,44 +258,41 @@ class _Evaluation:
     # ── heads ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _plain_head(self) -> Head:
-        columns, unencoded = [], []
+        columns, unencoded = self._head_columns()
+        columns = columns or {"c0": F.lit(0).cast("bigint")}
+        return Head(self._matches.select(*_named(columns)), tuple(unencoded))
+
+    def _head_columns(self) -> tuple[dict[str, Column], list[str]]:
+        """The columns of the head without its aggregates, and which of them hold values."""
+        columns, unencoded = {}, []
         for number, term in enumerate(self._rule.head.arguments):
             name = f"c{number}"
             if isinstance(term, Variable) and term not in self._with_id:
                 unencoded.append(name)
-                columns.append(F.col(self._value(term)).alias(name))
-            else:
-                columns.append(self._term_id(term).cast("bigint").alias(name))  # type: ignore[arg-type]
-        if not columns:
-            columns.append(F.lit(0).cast("bigint").alias("c0"))
-        return Head(self._matches.select(*columns), tuple(unencoded))
+                columns[name] = F.col(self._value(term))
+            elif not isinstance(term, Aggregate):
+                columns[name] = self._term_id(term).cast("bigint")
+        return columns, unencoded
 
     def _aggregated(self) -> Head:
-        """Group by the other terms of the head, and by a constant, which there is even where they are none."""
+        """Group by the other terms of the head, and by a constant, so that there is always something to group by."""
         arguments = self._rule.head.arguments
         self._need_values(variable for item in self._rule.aggregates for variable in variables(item))
-        matches = self._matches
-        group: dict[str, Column] = {"everything": F.lit(0)}
-        unencoded = []
-        for number, term in enumerate(arguments):
-            if isinstance(term, Aggregate):
-                unencoded.append(f"c{number}")
-            elif isinstance(term, Variable) and term not in self._with_id:
-                unencoded.append(f"c{number}")
-                group[f"c{number}"] = F.col(self._value(term))
-            else:
-                group[f"c{number}"] = self._term_id(term).cast("bigint")
-        inputs = {
-            f"c{number}": F.col(self._value(term.argument)).alias(f"a{number}")
-            for number, term in enumerate(arguments)
-            if isinstance(term, Aggregate) and isinstance(term.argument, Variable)
-        }
-        rows = matches.select(*(column.alias(name) for name, column in group.items()), *inputs.values())
+        group, unencoded = self._head_columns()
+        group["everything"] = F.lit(0)
+        aggregates = {number: term for number, term in enumerate(arguments) if isinstance(term, Aggregate)}
+        inputs = {f"a{number}": F.col(self._value(term.argument)) for number, term in aggregates.items()}  # type: ignore[arg-type]
+        rows = self._matches.select(*_named(group), *_named(inputs))
         parts = [
             aggregate(rows, list(group), term.function, f"a{number}", term.distinct, f"c{number}")
-            for number, term in enumerate(arguments)
-            if isinstance(term, Aggregate)
+            for number, term in aggregates.items()
         ]
         self._frame = reduce(lambda left, right: left.join(right, list(group)), parts)
-        self._filter(F.when(reduce(Column.__and__, (F.col(name).isNotNull() for name in inputs)), F.lit(True)))
+        has_values = (F.col(f"c{number}").isNotNull() for number in aggregates)
+        self._filter(F.when(reduce(Column.__and__, has_values), F.lit(True)))
+        unencoded += [f"c{number}" for number in aggregates]
         return Head(self._matches.select(*(f"c{number}" for number in range(len(arguments)))), tuple(unencoded))
+
+
+def _named(columns: Mapping[str, Column]) -> list[Column]:
+    return [column.alias(name) for name, column in columns.items()]

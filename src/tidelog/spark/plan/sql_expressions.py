@@ -1,12 +1,12 @@
 """Expressions and comparisons as Spark SQL over structs of values.
 
-Arithmetic is Spark's own; each function here is a text in which the arguments are columns. Every other function, built
-in or registered, is called in Python, a batch of rows by Arrow. What has no value (a type that does not fit, division
-by zero, overflow, a result that is not finite) is a null struct, and a comparison that cannot be made a null boolean:
-nulls travel through whatever is built on them.
+Arithmetic is Spark's own: each function here builds the text of an expression from the names of columns. All other
+functions, built in or registered, are called in Python, on batches of rows by Arrow. What has no value (a type that
+does not fit, division by zero, overflow, a result that is not finite) is a null struct, and a comparison that cannot be
+made is a null boolean; whatever is computed from a null is null.
 
-Numbers are compared exactly, integers with floats too: by the pair of their floor and the rest above it, since casting
-an integer of 64 bits to a float would round it.
+Numbers are compared exactly, also integers with floats: by their floor and the rest above it, since casting a 64-bit
+integer to a float would round it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def is_nan(value: str) -> str:
 
 
 def as_double(value: str) -> str:
-    """A number as a double; null for all else."""
+    """A number as a double; null for everything else."""
     return f"CASE {value}.kind WHEN {INT} THEN double({value}.integer) WHEN {FLOAT} THEN {value}.number END"
 
 
@@ -53,7 +53,7 @@ def from_integer(integer: str) -> str:
 
 
 def from_double(number: str, finite: bool = True) -> str:
-    """The value of a double, its zero without a sign; null for null, and for what is not finite unless allowed."""
+    """The value of a double, with an unsigned zero; null for null, and for infinities and NaN unless allowed."""
     fits = f"abs({number}) < {INFINITY}" if finite else f"{number} IS NOT NULL"
     return f"IF({fits}, named_struct('kind', {FLOAT}Y, 'text', '', 'integer', 0L, 'number', {number} + 0D), NULL)"
 
@@ -63,7 +63,7 @@ def _in_range(number: str) -> str:
 
 
 def floor_and_rest(value: str) -> str:
-    """A struct by which numbers, but for NaN, are ordered by value. Beyond 64 bits, the rest is the whole number."""
+    """A struct that orders all numbers except NaN by value. Beyond 64 bits, the rest is the whole number."""
     number = f"{value}.number"
     beyond = f"IF({number} > 0, {INTEGER_MAX}L, {INTEGER_MIN + 1}L - 1L)"
     return (
@@ -90,13 +90,13 @@ def _on_numbers(integers: Callable[[str, str], str], doubles: Callable[[str, str
     return apply
 
 
-# Up to here, every integer is a double; and a quotient of so many bits more than 2 ** 54 is rounded only once.
+# Every integer up to this one is a double; and a quotient shifted by so many bits is rounded only once.
 _EXACT = 2**53
 _SHIFT = 55
 
 
 def _divide(left: str, right: str) -> str:
-    """The double nearest to a quotient: that of integers beyond 2 ** 53 is no quotient of doubles."""
+    """The double nearest to a quotient; for integers beyond 2 ** 53, dividing doubles would round twice."""
     small = " AND ".join(f"{value}.integer BETWEEN -{_EXACT}L AND {_EXACT}L" for value in (left, right))
     plain = f"({as_double(left)}) / nullif({as_double(right)}, 0D)"
     both = f"{is_integer(left)} AND {is_integer(right)} AND {left}.integer != 0 AND {right}.integer != 0"
@@ -106,7 +106,7 @@ def _divide(left: str, right: str) -> str:
 
 
 def _long_quotient(left: str, right: str) -> str:
-    """A quotient of bigints other than 0, from 63 bits of each; whether there is a rest goes into its last bit."""
+    """A quotient of bigints other than 0, from 63 bits of each; its last bit says whether there is a remainder."""
     shifted = f"({_leading(left)} * {2**_SHIFT}BD)"
     divisor = _leading(right)
     bits = f"(({shifted} div {divisor}) | IF({shifted} % {divisor} = 0, 0L, 1L))"
@@ -115,29 +115,29 @@ def _long_quotient(left: str, right: str) -> str:
 
 
 def _magnitude(integer: str) -> str:
-    """The size of a bigint, but half of it for the one whose size is none."""
+    """The absolute value of a bigint; half of it for the smallest one, whose absolute value does not fit."""
     return f"IF({integer} < -{INTEGER_MAX}L, {2**62}L, abs({integer}))"
 
 
 def _length(integer: str) -> str:
-    """How many bits the size of a bigint has."""
+    """How many bits the absolute value of a bigint has."""
     return f"(length(bin({_magnitude(integer)})) + IF({integer} < -{INTEGER_MAX}L, 1, 0))"
 
 
 def _leading(integer: str) -> str:
-    """The size of a bigint, moved up until it fills 63 bits, as a decimal."""
+    """The absolute value of a bigint, shifted left until it fills 63 bits, as a decimal."""
     moved = f"shiftleft({_magnitude(integer)}, 63 - length(bin({_magnitude(integer)})))"
     return f"CAST({moved} AS decimal(19, 0))"
 
 
 def _modulo(left: str, right: str) -> str:
-    """A remainder has the sign of the divisor."""
+    """The remainder, with the sign of the divisor."""
     rest = f"({left} % nullif({right}, 0))"
     return f"IF({rest} != 0 AND ({rest} < 0) != ({right} < 0), {rest} + {right}, {rest})"
 
 
 def _chosen(order: str) -> Callable[[str, str], str]:
-    """The one of two numbers that comes first in an order; the left one of two equal ones."""
+    """The one of two numbers that comes first in an order; the left one if they are equal."""
 
     def choose(left: str, right: str) -> str:
         ordered = f"{is_number(left)} AND {is_number(right)} AND NOT {is_nan(left)} AND NOT {is_nan(right)}"
@@ -193,7 +193,7 @@ _UNARY: Mapping[str, Callable[[str], str]] = {
 
 
 def comparison(operator: str, left: str, right: str) -> str:
-    """Whether a comparison of two columns of values holds; null where it cannot be made."""
+    """Whether a comparison of two columns of values holds; null if it cannot be made."""
     ordered_numbers = f"NOT {is_nan(left)} AND NOT {is_nan(right)}"
     numbers = f"{is_number(left)} AND {is_number(right)}"
     if operator in ("=", "!="):
@@ -213,7 +213,7 @@ def comparison(operator: str, left: str, right: str) -> str:
 
 
 def foreign_call(name: str, arguments: list[str], functions: Functions) -> Column:
-    """A function that is no plain arithmetic, called in Python for each row."""
+    """A function other than arithmetic, called in Python for each row."""
     function = functions.get(name, BUILT_IN.get(name))
     if function is None:
         raise TidelogError(f"the function `{name}` is not registered; register it with register({name!r}, function)")
@@ -234,7 +234,7 @@ def _row_function(function: Callable[..., Any]) -> Callable[..., Fields | None]:
 
 
 def _checked_fields(result: Any) -> Fields | None:
-    """The fields of a result that a fact can hold; None for all others."""
+    """The fields of a result, or None if facts cannot hold it."""
     if hasattr(result, "item") and not isinstance(result, str):
         result = result.item()
     if not isinstance(result, str | int | float | bool | IRI | Literal):

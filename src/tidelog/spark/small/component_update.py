@@ -99,12 +99,8 @@ class ComponentUpdate:
         for rule in self._roles.counted:
             gained.subtract(self._from_below(rule, created=False))
             gained.update(self._from_below(rule, created=True))
-        for rule in self._roles.counted_no_more:
-            gained.subtract(self._whole(rule, before=True))
-        for rule in self._roles.counted_from_now_on:
-            gained.update(self._whole(rule, before=True))
-        for rule in self._roles.counted_anew:
-            gained.update(self._whole(rule, before=False))
+        for rule, gains, before in self._roles.recounted:
+            (gained.update if gains else gained.subtract)(self._whole(rule, before))
         return gained
 
     def _delete(self, touched: Touched) -> None:

@@ -21,7 +21,7 @@ from tidelog.spark.small.component_update import ComponentUpdate
 from tidelog.spark.small.pending_facts import PendingFacts, by_predicate
 from tidelog.spark.small.term_values import Values
 from tidelog.spark.small.touched_facts import Row
-from tidelog.spark.stored.keyed_files import Columns, Files, TooMuch
+from tidelog.spark.stored.keyed_files import ColumnCache, Files, TooManyFacts
 from tidelog.spark.stored.layers import Stored
 
 
@@ -30,7 +30,7 @@ class SmallUpdate:
     """An update: the files of the version before it, and the components to look at, each after those it reads."""
 
     root: Path
-    columns: Columns
+    columns: ColumnCache
     stored: Mapping[str, Stored]
     dictionary: Dictionary
     ids: Mapping[Constant, int]
@@ -68,7 +68,7 @@ def carry_out(small: SmallUpdate, records: pa.Table) -> Outcome:
             if give or take or small.rules.reach(component, facts.has_changed):
                 outcome.rows |= ComponentUpdate(facts, component, small.rules).run(give, take)
             outcome.settled += 1
-    except TooMuch:
+    except TooManyFacts:
         pass
     outcome.work = facts.work
     computed, ids = values.kept(id_ for rows in outcome.rows.values() for row in rows for id_ in row.ids)

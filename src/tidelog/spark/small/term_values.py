@@ -28,7 +28,7 @@ from tidelog.language.syntax import (
 from tidelog.program.normal_form import NormalRule
 from tidelog.spark.data.dictionary import Dictionary, Fields, fields_of, value_of
 from tidelog.spark.data.term_lookup import Ids, Key, ids_of, key_of, values_of_ids
-from tidelog.spark.materialise.local_tasks import solved
+from tidelog.spark.materialise.embedded_tasks import solved
 from tidelog.spark.plan.sql_expressions import Functions
 from tidelog.values import Value
 

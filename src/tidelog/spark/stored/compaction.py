@@ -10,10 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from tidelog.spark.data.parquet_reading import read_together
+from tidelog.spark.data.driver_files import read_together, write_part
 from tidelog.spark.stored.layers import Layer, Snapshot, Stored, write_rows
 
 # More layers than this are merged into one.
@@ -52,8 +51,7 @@ def _merged(stored: Stored, root: Path, folder: Path) -> Layer:
     numbered = whole.select(stored.columns).append_column("row", pa.array(range(whole.num_rows), pa.int64()))
     newest = numbered.group_by(stored.columns).aggregate([("row", "max")]).column("row_max")
     path = folder / f"p={stored.number}"
-    path.mkdir(parents=True)
-    pq.write_table(whole.take(newest), path / "part-00000.parquet")
+    write_part(path, whole.take(newest))
     return Layer(str(path.relative_to(root)), len(newest))
 
 

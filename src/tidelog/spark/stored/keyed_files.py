@@ -33,7 +33,7 @@ class Piece(NamedTuple):
     group: int
 
 
-class Columns:
+class ColumnCache:
     """The columns of pieces by name: read on demand, and kept while there is room.
 
     The cost of a lookup is mostly reading, and both an update and the next one look into the same files many times.
@@ -77,7 +77,7 @@ class Columns:
             self._held -= self._cells.pop((piece, name)).nbytes
 
 
-class TooMuch(Exception):
+class TooManyFacts(Exception):
     """More facts are needed than the driver should look up."""
 
 
@@ -91,7 +91,7 @@ class State(NamedTuple):
 class Files:
     """The facts of all predicates of a version, whose ids are below `terms`; at most `most` of them are read."""
 
-    def __init__(self, root: Path, columns: Columns, stored: Mapping[str, Stored], terms: int, most: int) -> None:
+    def __init__(self, root: Path, columns: ColumnCache, stored: Mapping[str, Stored], terms: int, most: int) -> None:
         self._root = root
         self._columns = columns
         self._stored = stored
@@ -136,7 +136,7 @@ class Files:
         """Count facts that are read, or rule instances, of which there can be as many again."""
         self._left -= facts
         if self._left < 0:
-            raise TooMuch
+            raise TooManyFacts
 
     def _known(self, keys: Collection[Ids]) -> set[Ids]:
         """The keys that can be in a file: ids that this update has made are in none."""

@@ -1,5 +1,5 @@
-"""The folder that holds all that a restart of a stream needs: what it is a stream of, Spark's own checkpoint beside the
-engine's state, and the latest metrics. They belong together: who removes one removes all of them.
+"""The folder with all that a restart of a stream needs: which stream it is, Spark's own checkpoint, the state of the
+engine, and the latest metrics. They belong together: remove all of them, or none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Checkpoint:
         self._path = folder / "stream.json"
 
     def begin(self, program: str, engine: str, *outputs: BatchFolder, shards: int | None = None) -> None:
-        """Begin a stream here, or make sure that it is the same one as before; `shards` of keys, where it has them."""
+        """Begin a stream here, or make sure that it is the same one as before; `shards`: of keys, if it has any."""
         wanted = {"format": _FORMAT, "program": checksum(program.encode()), "engine": engine, "shards": shards}
         if self._path.exists():
             self._compare(wanted)

@@ -1,8 +1,8 @@
 """The numbers of shards, chosen so that Spark deals the shards evenly to its tasks.
 
-Spark gives a group of rows to the task that the hash of its key says. Of a few dozen shards under consecutive numbers
-one of four tasks can get twice as many as another, and all others wait for it. So a shard goes under a number of which
-the hash leaves the remainder of its place: consecutive places are then dealt out in turn, for all usual numbers of
+Spark assigns a group of rows to a task by the hash of its key. Of a few dozen shards with consecutive numbers, one of
+four tasks can get twice as many as another, and all others wait for it. So each shard gets a number whose hash leaves
+the same remainder as the shard's place: consecutive places then go to the tasks in turn, for all usual numbers of
 tasks.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import count
 
-# All numbers of tasks that divide this get the same number of shards each, give or take one.
+# If the number of tasks divides this, all tasks get the same number of shards, give or take one.
 _ROUND = 2**6 * 3 * 5 * 7
 _BITS = (1 << 32) - 1
 
@@ -32,9 +32,9 @@ def numbers_of_shards(shards: int) -> tuple[int, ...]:
 
 
 def spark_hash(number: int) -> int:
-    """`hash(number)` of Spark, for an `int` that is not negative: Murmur3 with the seed 42."""
-    mixed = _turned(number * 0xCC9E2D51, 15) * 0x1B873593 & _BITS
-    value = _turned(42 ^ mixed, 13) * 5 + 0xE6546B64 & _BITS
+    """Spark's `hash(number)` of an `int` that is not negative: Murmur3 with the seed 42."""
+    mixed = _rotated(number * 0xCC9E2D51, 15) * 0x1B873593 & _BITS
+    value = _rotated(42 ^ mixed, 13) * 5 + 0xE6546B64 & _BITS
     value ^= 4  # the bytes of an int
     value = (value ^ value >> 16) * 0x85EBCA6B & _BITS
     value = (value ^ value >> 13) * 0xC2B2AE35 & _BITS
@@ -42,6 +42,6 @@ def spark_hash(number: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-def _turned(value: int, by: int) -> int:
+def _rotated(value: int, by: int) -> int:
     value &= _BITS
     return (value << by | value >> 32 - by) & _BITS

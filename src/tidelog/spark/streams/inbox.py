@@ -1,6 +1,6 @@
-"""Batches that were taken in and are not worked off yet: a file each, so that a source need not wait for the work.
+"""Batches that were taken in but not yet applied: a file for each, so that a source need not wait for the work.
 
-A batch is here from the moment at which Spark may forget it to the moment at which its changes are in the sink.
+A batch is here from the moment when Spark may forget it until its changes are in the sink.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAME = re.compile(r"(\d+)\.json")
 
 
 def _entry(place: object, body: object, fault: object = "") -> Entry:
-    """A record as it was put; a batch of an earlier version has no faults."""
+    """A record as it was put; batches of an earlier version have no faults."""
     if isinstance(place, str) and isinstance(body, str) and isinstance(fault, str) and is_unicode(place + body + fault):
         return Entry(place, body, fault)
     raise TypeError("a record is made of texts")
@@ -30,12 +30,12 @@ class Inbox:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        with storage_errors("write", folder):
-            folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def batches(self) -> list[int]:
-        """The batches that wait, in order."""
+        """The waiting batches, in order."""
+        if not self._folder.is_dir():
+            return []
         with storage_errors("read", self._folder):
             return sorted(int(found[1]) for path in self._folder.iterdir() if (found := _NAME.fullmatch(path.name)))
 
@@ -45,6 +45,7 @@ class Inbox:
     def put(self, batch: int, entries: Sequence[Entry]) -> None:
         content = json.dumps([[entry.place, entry.body, entry.fault] for entry in entries])
         with storage_errors("write", self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
             replace_file(self._path(batch), content.encode())
 
     def get(self, batch: int) -> list[Entry]:

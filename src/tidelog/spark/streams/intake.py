@@ -1,8 +1,8 @@
-"""Streaming frames of records: from files, from brokers, from whatever Spark reads.
+"""Streaming frames of records: from files, from brokers, from any source that Spark reads.
 
-Each row has the bytes of a record (`body`), where it came from (`place`), and the columns `o0`, `o1`, … that tell in
-which order records of one batch were given: Spark itself promises none. Files are taken by the time of their last
-change, then by name, and line by line: what those columns do not tell apart comes in the order in which a task reads.
+Each row has the bytes of a record (`body`), where it came from (`place`), and the columns `o0`, `o1`, … that say in
+which order the records of a batch were given, since Spark promises no order. Files are taken by the time of their last
+change, then by name; where these columns are equal, the order in which a task reads counts, line by line.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pyspark.sql import functions as F
 from tidelog.errors import DataError
 from tidelog.formats.updates import Facts, Update
 from tidelog.spark.data.dictionary import value_of
+from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.materialise.spark_engine import refuse_bad_records
-from tidelog.spark.pipeline.fact_sources import Source
+from tidelog.spark.pipeline.stream_config import StreamConfig, StreamSource
 from tidelog.spark.streams.mqtt_options import read_options
-from tidelog.spark.streams.stream_config import StreamConfig, StreamSource
 from tidelog.spark.streams.update_records import Entry, entry_of, parse_entry
 
 Parse = Callable[[str], Update]
@@ -53,7 +53,7 @@ def open_intake(spark: SparkSession, config: StreamConfig) -> DataFrame:
 
 def _files(spark: SparkSession, source: StreamSource, config: StreamConfig) -> DataFrame:
     columns = source.format == "parquet"
-    # Nothing but a line feed ends a record: a cell of CSV in quotes may hold a carriage return.
+    # Only a line feed ends a record: a quoted cell of CSV may hold a carriage return.
     options = {"lineSep": "\n", **(source.options or {})}
     reader = spark.readStream.format("parquet" if columns else "text").options(**options)
     if columns:
@@ -99,7 +99,7 @@ def _messages(spark: SparkSession, source: StreamSource, config: StreamConfig) -
 
 
 def _as_binary(frame: DataFrame, name: str) -> Column:
-    """The bytes of a column: Spark makes a text of any bytes, and what is no UTF-8 would be another record then."""
+    """The bytes of a column. Spark would turn any bytes into text, and those that are not UTF-8 into another record."""
     column = F.col(name)
     return column if frame.schema[name].dataType.typeName() == "binary" else column.cast("string")
 
@@ -117,7 +117,7 @@ def order_columns(frame: DataFrame) -> list[str]:
 
 
 def facts_of_sources(spark: SparkSession, sources: Sequence[Source]) -> Facts:
-    """What a stream begins with, besides its program, here on the driver."""
+    """The facts of sources, with which a stream begins besides its program, on the driver."""
     facts: Facts = {}
     for source in sources:
         records = source.records(spark)
@@ -128,7 +128,7 @@ def facts_of_sources(spark: SparkSession, sources: Sequence[Source]) -> Facts:
 
 
 def entries_of(frame: DataFrame) -> list[Entry]:
-    """The records of a batch, in order, here on the driver."""
+    """The records of a batch, in order, on the driver."""
     rows = frame.toArrow()
     rows = rows.append_column("row", pa.array(range(len(rows)), pa.int64()))
     rows = rows.sort_by([(name, "ascending") for name in (*order_columns(frame), "row")])

@@ -1,14 +1,13 @@
-"""The engine `keyed`: the facts of all keys in Spark's state, and what follows from them in the workers.
+"""The engine `keyed`: the facts of all keys are in Spark's state, and their consequences in the workers.
 
-Keys are dealt to *shards* by their hash. A call of Spark into Python costs milliseconds, and so does an update of a
-knowledge base, however few facts they are about: so it is shards that Spark's state holds, and all records of a batch
-for the keys of a shard are one update. Records are split by key on the executors, and grouped;
-`applyInPandasWithState` hands the records of each shard to its facts. Spark commits the states of all shards together
-with the batch, and works on a batch again from the states before it if it did not come to that: so the changes of a
-batch are the same each time, and the sink takes them once.
+Keys are dealt to *shards* by their hash. A call from Spark into Python takes milliseconds, and so does an update of a
+knowledge base, however few facts there are. So Spark's state holds shards, and all records of a batch for the keys of a
+shard are one update. Executors split records by key; `applyInPandasWithState` applies the records of each shard to its
+facts. Spark commits the states of all shards together with the batch; if a batch fails before that, Spark applies it
+again to the states before it. So the changes of a batch are the same each time, and the sink takes them once.
 
-Rules hold for all keys. A change of rules is told to the driver, checked there, and holds from the next batch on; a
-shard changes over when it is next worked on, and its change then includes what the new rules add and remove.
+Rules hold for all keys. The driver checks a change of rules, which takes effect with the next batch; a shard moves to
+the new rules with its next records, and its changes then include what the new rules add and remove.
 """
 
 from __future__ import annotations
@@ -40,21 +39,22 @@ from tidelog.spark.streams.programs import Programs
 from tidelog.spark.streams.resident import Resident, ShardFacts, rules_text
 from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, changed_facts, net_facts
 from tidelog.spark.streams.stream_batches import Batch
+from tidelog.spark.streams.stream_engine import OnBatch, StreamEngine
 from tidelog.spark.streams.update_records import Entry, Refused, changes_rules, entry_of, parse_entry
 
 CHANGE, REFUSED, RULES, WORK = "change", "refused", "rules", "work"
 STATE = "program bigint, token string, facts string"
 _OUTPUT = ("kind", "op", "predicate", "arguments", "place", "body", "reason")
-_NOBODY = -1  # the shard of what belongs to no key: records that cannot be read, and changes of rules
+_NO_SHARD = -1  # for what belongs to no key: records that cannot be read, and changes of rules
 _BATCH_ID = "streaming.sql.batchId"
 
-# By program folder and number: a worker lives longer than a task.
+# By folder and number of the program: a worker outlives a task.
 _residents: dict[tuple[str, int], Resident] = {}
 
 
 @dataclass(frozen=True)
 class KeyedProgram:
-    """What a task needs to know: where programs lie, which arguments are keys, and the numbers of the shards."""
+    """What a task needs to know: the folder of the programs, which arguments are keys, the numbers of the shards."""
 
     folder: Path
     key: int
@@ -66,7 +66,7 @@ class KeyedProgram:
         return Programs(self.folder)
 
     def check(self, text: str) -> Keys:
-        """The keys of a program; refuses one that joins across them."""
+        """The keys of a program, which is refused if it joins across them."""
         return Keys.of(parse_program(text), self.key, self.keys)
 
     def resident(self, number: int) -> Resident:
@@ -78,7 +78,7 @@ class KeyedProgram:
         return _residents[place]
 
     def shard(self, key: str) -> int:
-        """The shard of a key: the same in every process, and for ever."""
+        """The shard of a key: always the same, in every process."""
         return self.shards[crc32(key.encode()) % len(self.shards)]
 
 
@@ -86,9 +86,7 @@ class KeyedProgram:
 
 
 def split_by_key(frame: DataFrame, program: KeyedProgram, parse: Parse, rewrite: bool) -> DataFrame:
-    """Records with the shard of the key that each of them, or each part of one, belongs to; `rewrite` says that their
-    text is not JSON yet.
-    """
+    """Records, or parts of them, with the shard of their key; `rewrite` says that their text is not JSON yet."""
     order = order_columns(frame)
     types = {field.name: field.dataType.simpleString() for field in frame.schema}
     kept = "".join(f"{name} {types[name]}, " for name in order)
@@ -124,19 +122,19 @@ def _current(program: KeyedProgram) -> int:
 def _parts(
     entry: Entry, keys: Keys, shard: Callable[[str], int], parse: Parse, rewrite: bool
 ) -> Iterable[tuple[int, str, str | None]]:
-    """Shard, text and, where it is refused, reason, for each key that a record is about."""
+    """Shard, text and, if it is refused, reason, for each key that a record is about."""
     body = entry.body
     if entry.fault:
-        return [(_NOBODY, body, entry.fault)]
+        return [(_NO_SHARD, body, entry.fault)]
     if not body.strip():
         return []
     try:
         update = parse(body)
         if changes_rules(update):
-            return [(_NOBODY, _as_json(update), None)]
+            return [(_NO_SHARD, _as_json(update), None)]
         found = keys.split(update)
     except DataError as problem:
-        return [(_NOBODY, body, str(problem))]
+        return [(_NO_SHARD, body, str(problem))]
     if len(found) == 1 and not rewrite:
         return [(shard(next(iter(found))), body, None)]
     return [(shard(key), _as_json(part), None) for key, part in found.items()]
@@ -155,7 +153,7 @@ def _as_json(update: Update) -> str:
 
 
 def changes_of_keys(frame: DataFrame, program: KeyedProgram) -> DataFrame:
-    """What the records of each batch change, as rows of several kinds."""
+    """The changes of each batch, as rows of several kinds."""
     order = order_columns(frame)
     schema = ", ".join(f"{name} string" for name in _OUTPUT)
     work = partial(_work_on_shard, program=program, order=order)
@@ -172,7 +170,7 @@ def _work_on_shard(
     found = [row for frame in frames for row in zip(*(frame[name].tolist() for name in columns), strict=True)]
     found.sort(key=lambda row: row[: len(order)])
     entries = [Entry(place, body) for *_, place, body, _ in found]
-    if shard[0] == _NOBODY:
+    if shard[0] == _NO_SHARD:
         rows = [_told(entry, row[-1]) for entry, row in zip(entries, found, strict=True)]
     else:
         rows = apply_to_shard(int(shard[0]), entries, state, program, _current(program))
@@ -186,7 +184,7 @@ def _told(entry: Entry, reason: str | None) -> tuple[str | None, ...]:
 def apply_to_shard(
     shard: int, entries: list[Entry], state: Any, program: KeyedProgram, number: int
 ) -> list[tuple[str | None, ...]]:
-    """Apply records to the facts of a shard under the program of a number; the rows that tell what changed."""
+    """Apply records to the facts of a shard under the program of a number; returns rows with the changes."""
     resident = program.resident(number)
     changes = [_brought_in(shard, state, program, number, resident)]
     batch = Batch(0, entries, parse_entry)
@@ -200,7 +198,7 @@ def apply_to_shard(
 
 
 def _brought_in(shard: int, state: Any, program: KeyedProgram, number: int, resident: Resident) -> list[ChangedFact]:
-    """See that the facts of a shard are here, and tell what is new about that, as under a new program."""
+    """Make sure that the facts of a shard are here; returns what that changes, as under a new program."""
     if not state.exists:
         return list(changed_facts(resident.bring_in(shard, resident.first_facts(shard))))
     before, token, facts = state.get
@@ -216,19 +214,15 @@ def _brought_in(shard: int, state: Any, program: KeyedProgram, number: int, resi
 # ── a batch, on the driver ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-class KeyedEngine:
+class KeyedEngine(StreamEngine):
     """Writes what the keys changed, and takes new rules."""
 
-    def __init__(
-        self, program: KeyedProgram, sink: Sink, quarantine: Quarantine, on_batch: Callable[[int, Outcome], None]
-    ) -> None:
+    def __init__(self, program: KeyedProgram, sink: Sink, quarantine: Quarantine, on_batch: OnBatch) -> None:
+        super().__init__(sink, quarantine, on_batch)
         self._program = program
-        self._sink = sink
-        self._quarantine = quarantine
-        self._on_batch = on_batch
 
     def take(self, number: int, rows: pa.Table) -> None:
-        """The rows that the shards gave for a batch; the same if the batch is worked on again."""
+        """Write what the shards found in a batch; it is the same if the batch is applied again."""
         refused: list[Refused] = []
         rules: list[Entry] = []
         work: Counter[str] = Counter()
@@ -243,7 +237,7 @@ class KeyedEngine:
                 case "work":
                     work.update(json.loads(body))
         refused.extend(self._take_rules(number, rules))
-        # A batch has tens of thousands of changes, and nobody else works meanwhile: they stay in Arrow.
+        # A batch has tens of thousands of changes, and everybody waits for this: they stay in Arrow.
         facts = rows.filter(is_change).select(ChangedFact._fields)
         self._sink.write_table(
             number, facts.sort_by([("op", "descending"), ("predicate", "ascending"), ("arguments", "ascending")])
@@ -254,7 +248,7 @@ class KeyedEngine:
         self._on_batch(number, outcome)
 
     def _take_rules(self, number: int, entries: list[Entry]) -> list[Refused]:
-        """Make a program of the present one and changes of it, for the batches from the next one on."""
+        """Apply changes of rules to the current program, for the next batches; returns those that are refused."""
         programs = self._program.programs
         text = programs.text(programs.number_for(number))
         refused = []

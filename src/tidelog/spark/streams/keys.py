@@ -1,8 +1,8 @@
-"""Programs whose keys have nothing to do with each other: which argument is the key, and the rules that break that.
+"""Programs whose keys are independent of each other: which argument is the key, and which rules break that.
 
-Each predicate has an argument that is its key. A rule keeps to one key if all its atoms, negated ones too, and its head
-have the same term there: then what it derives for a key follows from the facts of that key alone. A predicate without
-a key holds the same for all; its facts are those of the program, and no rule with a keyed atom may derive it.
+One argument of each predicate is its key. A rule keeps to one key if its head and all its atoms, also negated ones,
+have the same term there: then what it derives for a key follows from the facts of that key alone. A predicate without a
+key is the same for all keys; its facts are those of the program, and no rule with a keyed atom may derive it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ NO_KEY = 0
 
 
 class CrossKeyError(TidelogError):
-    """A rule that would have to look at the facts of more than one key."""
+    """A rule that would need the facts of more than one key."""
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Which argument of a predicate is its key, counted from 1; 0 for one that has none."""
+    """Which argument of each predicate is its key, counted from 1; 0 if it has none."""
 
     default: int = 1
     special: Mapping[str, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Keys:
 
     @classmethod
     def of(cls, program: Program, default: int, special: Mapping[str, int]) -> Keys:
-        """The keys of a program, which is refused where a rule joins across them."""
+        """The keys of a program, which is refused if a rule joins across them."""
         prefixes = dict(program.prefixes)
         places = {resolve_predicate(name, prefixes): place for name, place in special.items()}
         keys = cls(default, places, prefixes, check_arities((*program.facts, *program.rules), {}, prefixes))
@@ -51,7 +51,7 @@ class Keys:
         return self.special.get(predicate, self.default)
 
     def key(self, name: str, row: Row) -> str | None:
-        """The key of a fact, as JSON; None where its predicate has none."""
+        """The key of a fact, as JSON; None if its predicate has none."""
         predicate = resolve_predicate(name, dict(self.prefixes))
         arity = self.arities.get(predicate)
         if arity is None:
@@ -92,7 +92,7 @@ class Keys:
         return f"`{render(atom, dict(self.prefixes))}`"
 
     def split(self, update: Update) -> dict[str, Update]:
-        """An update of facts as one for each key that it touches."""
+        """An update of facts as one update for each key that it touches."""
         parts: dict[str, list[Operation]] = {}
         for operation in operations(update):
             key = self.key(operation[1], operation[2])

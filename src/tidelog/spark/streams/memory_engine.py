@@ -1,9 +1,9 @@
-"""The engine `memory`: one knowledge base on the driver, with a journal; batches are worked off by a thread of its own.
+"""The engine `memory`: one knowledge base on the driver, with a journal, which applies batches in a thread.
 
-A batch is taken in as soon as it lies in the inbox. So Spark reads batch k + 1 while batch k is in work, and what that
-one deletes is marked ahead (`KnowledgeBase.stream`). The update, the number of its batch and how much of it is done are
-one record of the journal. What a batch changed goes to the sink afterwards; if that was lost, opening the journal
-yields the change again, and only then does the batch leave the inbox.
+A batch is taken in as soon as it is in the inbox. So Spark reads batch k + 1 while batch k is being applied, and the
+facts that batch k + 1 deletes are marked ahead (`KnowledgeBase.stream`). An update, the number of its batch and how
+much of that is done are one record of the journal. The changes of a batch go to the sink afterwards, and only then does
+the batch leave the inbox; if they were lost, opening the journal yields them again.
 """
 
 from __future__ import annotations
@@ -16,27 +16,24 @@ from queue import Empty, Queue
 
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.errors import TidelogError
-from tidelog.facts.netting import net_change
 from tidelog.facts.results import Change
 from tidelog.formats import Update
-from tidelog.live.streams import Stream
 from tidelog.live.update_sources import UpdateMapping
 from tidelog.spark.streams.inbox import Inbox
-from tidelog.spark.streams.sink import Quarantine, Sink, changed_facts
+from tidelog.spark.streams.sink import Quarantine, Sink
 from tidelog.spark.streams.stream_batches import Batch, Note, Piece
+from tidelog.spark.streams.stream_engine import OnBatch, StreamEngine
 from tidelog.spark.streams.update_records import Entry
 
-# Batches that may wait in the inbox before a source has to.
+# So many batches may wait in the inbox before a source has to wait.
 MOST_WAITING = 4
 
 # After so many batches a snapshot is taken and the journal begins anew.
 SNAPSHOT_EVERY = 1000
 
-OnBatch = Callable[[Batch, Change], None]
 
-
-class MemoryEngine:
-    """Takes batches in, applies each exactly once, and writes each of their changes exactly once."""
+class MemoryEngine(StreamEngine):
+    """Takes batches in, and applies them in a thread."""
 
     def __init__(
         self,
@@ -47,21 +44,25 @@ class MemoryEngine:
         parse: Callable[[str], Update],
         on_batch: OnBatch = lambda *_: None,
     ) -> None:
-        self._sink, self._quarantine, self._parse, self._on_batch = sink, quarantine, parse, on_batch
+        super().__init__(sink, quarantine, on_batch)
+        self._begin = begin
+        self._parse = parse
         self._home = folder / "kb"
         self._inbox = Inbox(folder / "inbox")
         self._arrivals: Queue[Batch | None] = Queue()
         self._room = threading.Semaphore(MOST_WAITING)
         self._failure: BaseException | None = None
         self._replayed: tuple[list[Note], list[Change]] = [], []
+
+    def start(self) -> None:
         if not (self._home / "CURRENT").exists():
-            begin().save(self._home)
+            self._begin().save(self._home)
         self.kb = KnowledgeBase.open(self._home, journal=True, on_replay=self._remember)
         self._resume()
         self._worker = threading.Thread(target=self._work, name="tidelog stream", daemon=True)
         self._worker.start()
 
-    # ── what an earlier life left ────────────────────────────────────────────────────────────────────────────────────
+    # ── what an earlier run left ─────────────────────────────────────────────────────────────────────────────────────
 
     def _remember(self, note: Note, change: Change) -> None:
         notes, changes = self._replayed
@@ -72,7 +73,7 @@ class MemoryEngine:
         changes.append(change)
 
     def _resume(self) -> None:
-        """Put what waits in the inbox in line; the first batch there may be half done."""
+        """Queue the batches in the inbox; the first one may be half done."""
         notes, changes = self._replayed
         self.last = int(self.kb.commit_info.get("batch", -1))
         for number in self._inbox.batches:
@@ -90,7 +91,7 @@ class MemoryEngine:
     # ── taking in ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def take(self, number: int, entries: Sequence[Entry]) -> None:
-        """Take a batch in, unless it was before; waits where too many batches wait. It is safe when this returns."""
+        """Take a batch in, unless it came before, once there is room for it; it is safe when this returns."""
         if number <= self.last or not entries:
             return
         while not self._room.acquire(timeout=0.1):
@@ -102,11 +103,10 @@ class MemoryEngine:
 
     @property
     def waiting(self) -> int:
-        """How many batches are taken in and not worked off."""
         return len(self._inbox.batches)
 
     def close(self) -> None:
-        """Work off what was taken in, and let the next start find a snapshot."""
+        """Apply what was taken in, and leave a snapshot to the next start."""
         self._arrivals.put(None)
         self._worker.join()
         try:
@@ -119,17 +119,17 @@ class MemoryEngine:
         if self._failure is not None:
             raise self._failure
 
-    # ── working off ──────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── applying ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _work(self) -> None:
         try:
-            self._work_off()
+            self._apply_all()
         except BaseException as problem:
             self._failure = problem
 
-    def _work_off(self) -> None:
+    def _apply_all(self) -> None:
         pieces = _Pieces(self._arrivals)
-        changes = Stream(self.kb, pieces, marking=True)
+        changes = self.kb.stream(pieces)
         finished = 0
         while True:
             try:
@@ -149,12 +149,9 @@ class MemoryEngine:
                     self.kb.save(self._home)
 
     def _finish(self, batch: Batch) -> None:
-        """The change to the sink, what was refused to quarantine, and the batch out of the inbox, in this order."""
-        change = net_change(self.kb._engine.store.terms, batch.changes)
-        self._sink.write(batch.number, list(changed_facts(change)))
-        self._quarantine.write(batch.number, batch.refused)
+        """Write what a batch changed, and only then remove it from the inbox."""
+        super()._finish(batch)
         self._inbox.remove(batch.number)
-        self._on_batch(batch, change)
 
 
 class _Pieces:
@@ -189,5 +186,5 @@ class _Pieces:
             self._pieces.extend(batch.pieces())
 
     def replace(self, pieces: Sequence[Piece]) -> None:
-        """These come next, in place of the current one."""
+        """Put these next, in place of the current one."""
         self._pieces.extendleft(reversed(pieces))

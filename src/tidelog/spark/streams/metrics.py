@@ -1,7 +1,6 @@
-"""What a stream does, in figures: updates per second, latency, backlog, facts that came and went, work by kind.
+"""Metrics of a stream: updates per second, latency, backlog, facts that came and went, work by kind.
 
-They are kept as a file beside the checkpoint, replaced after each batch, for `tidelog pipeline status` and whoever
-else looks on.
+They are a file in the checkpoint that is replaced after each batch, for `tidelog pipeline status` and other readers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ WINDOW = 10.0
 
 @dataclass
 class Outcome:
-    """What a batch came to: records taken, facts that came and went, records refused, work by kind."""
+    """The outcome of a batch: records taken, facts that came and went, records refused, work by kind."""
 
     records: int
     added: int
@@ -34,7 +33,7 @@ class Outcome:
 
 @dataclass
 class Totals:
-    """Since the stream was started last."""
+    """Sums since the last start of the stream."""
 
     batches: int = 0
     updates: int = 0
@@ -46,7 +45,7 @@ class Totals:
 
 @dataclass
 class View:
-    """What is shown."""
+    """The metrics as they are shown."""
 
     batch: int
     updates_per_second: float
@@ -91,11 +90,11 @@ class Metrics:
         self.state: dict[str, int] = {}
 
     def arrived(self, batch: int) -> None:
-        """Spark has handed a batch over, or is about to work on it."""
+        """Note that Spark has handed a batch over."""
         self._arrived[batch] = time.monotonic()
 
     def finished(self, batch: int, outcome: Outcome) -> None:
-        """The change of a batch is in the sink."""
+        """Note that the changes of a batch are in the sink."""
         now = time.monotonic()
         latency = now - self._arrived.pop(batch, now)
         self._slowest = max(self._slowest, latency)
@@ -134,7 +133,7 @@ class Metrics:
         return sum(updates for _, updates, _ in list(self._recent)[1:]) / seconds if seconds else 0.0
 
     def publish(self, running: bool) -> View:
-        """Let others see it. Not forced to the disk: it is of no use after a crash."""
+        """Write the file for other readers. It is not forced to the disk, since nobody needs it after a crash."""
         view = self.view(running)
         beside = self._path.with_name(f".{self._path.name}-{os.getpid()}")
         beside.write_text(json.dumps(asdict(view), indent=1), encoding="utf-8")
@@ -143,7 +142,7 @@ class Metrics:
 
 
 def read_view(path: Path) -> View:
-    """The latest figures of a stream, which may run in another process."""
+    """The latest metrics of a stream, which may run in another process."""
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

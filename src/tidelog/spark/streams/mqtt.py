@@ -1,13 +1,13 @@
-"""MQTT, the protocol that sensors speak, as a source of Spark: `spark.readStream.format("mqtt")`.
+"""MQTT, the protocol of sensors, as a source of Spark: `spark.readStream.format("mqtt")`.
 
 A broker forgets a message once it is acknowledged, while Spark may ask for a batch again. So messages are written to a
-folder, the spool, and forced to the disk before they are acknowledged; there they have numbers, which are the
-offsets that Spark knows. They leave the spool when Spark has done with them. The client has a session that the broker
-keeps: what is sent while nobody listens (with quality of service 1 or 2) comes when somebody does again. A message
-whose acknowledgement was lost in a crash comes twice; adding or deleting a fact twice is the same as doing so once.
+folder, the spool, and forced to the disk before they are acknowledged; their numbers there are the offsets that Spark
+knows. They leave the spool when Spark is done with them. The client has a session that the broker keeps: what is sent
+while nobody listens (with quality of service 1 or 2) is delivered later. A message whose acknowledgement was lost in a
+crash comes twice; adding or deleting a fact twice is the same as doing so once.
 
-`mqtt_options` lists the options. Columns: `number`, `topic`, `value`; a payload that is no UTF-8 has no `value`, and
-stands in `raw` as it came.
+`mqtt_options` lists the options. Columns: `number`, `topic`, `value`; a payload that is not UTF-8 has no `value`, and
+is in `raw` as it came.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _PATIENCE = 10.0
 
 
 class Spool:
-    """A folder of messages with numbers from 1 on; a part is a file that is named after its first and last number.
+    """A folder of messages, numbered from 1; a part is a file named after its first and last number.
 
-    A message is a line, a JSON array of topic and payload, the payload as `{"base64": "…"}` where it is no text.
+    A message is a line: a JSON array of topic and payload, with the payload as `{"base64": "…"}` if it is not text.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,7 +54,7 @@ class Spool:
         return max((last for _, last, _ in self._parts()), default=0)
 
     def append(self, after: int, messages: Sequence[tuple[str, Payload]]) -> int:
-        """Make messages durable, under the numbers after one; returns the last of them."""
+        """Make messages durable, numbered from `after` + 1 on; returns the last number."""
         last = after + len(messages)
         with storage_errors("write", self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ class Spool:
             raise StorageError(f"{self._folder} lacks message {expected}; restore the folder")
 
     def forget(self, end: int) -> None:
-        """Remove what nobody will ask for. The last part stays: it tells which number comes next."""
+        """Remove what nobody will ask for. The last part stays: it says which number comes next."""
         for _, last, path in self._parts()[:-1]:
             if last <= end:
                 with storage_errors("write", path):
@@ -91,7 +91,7 @@ def _line(topic: str, payload: Payload) -> str:
 
 
 def _lines(path: Path, count: int) -> list[bytes]:
-    """The lines of a part, which are as many as its name says."""
+    """The lines of a part; it must have as many as its name says."""
     with storage_errors("read", path):
         lines = path.read_bytes().split(b"\n")
     if lines.pop() or len(lines) != count:
@@ -114,7 +114,7 @@ def _message(line: bytes, path: Path) -> tuple[str, Payload]:
 
 
 def payload_of(data: bytes) -> Payload:
-    """The payload of a message: its text, or the bytes themselves where they are none."""
+    """The payload of a message: its text, or the bytes themselves if they are not text."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -122,7 +122,7 @@ def payload_of(data: bytes) -> Payload:
 
 
 def topic_of(message: Any) -> str:
-    """The topic of a message; brokers refuse one that is no UTF-8, and a hostile one may not."""
+    """The topic of a message. Brokers refuse a topic that is not UTF-8, but a hostile one may not."""
     try:
         return str(message.topic)
     except UnicodeDecodeError:
@@ -130,7 +130,7 @@ def topic_of(message: Any) -> str:
 
 
 class Range(InputPartition):  # type: ignore[misc]
-    """The messages after one number, up to another."""
+    """The messages after `start`, up to `end`."""
 
     def __init__(self, start: int, end: int) -> None:
         self.start = start
@@ -152,7 +152,7 @@ class MqttSource(DataSource):  # type: ignore[misc]
 
 
 class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
-    """Listens to a broker from the first time that Spark asks what there is."""
+    """Reads from the spool, and listens to the broker once Spark asks for offsets."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = read_options(options)
@@ -160,7 +160,7 @@ class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
         self._listener: Listener | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What tasks get: they read from the spool, and listen to nobody."""
+        """What tasks get: they read from the spool, and do not listen."""
         return {"_options": self._options, "_spool": self._spool, "_listener": None}
 
     def initialOffset(self) -> dict[str, int]:
@@ -173,7 +173,7 @@ class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
         return ReadMaxRows(most) if most is not None else ReadAllAvailable()
 
     def latestOffset(self, start: Mapping[str, int] | None = None, limit: Any = None) -> dict[str, int]:
-        """What has been received; Spark before 4.2 gives no start and no limit."""
+        """The last number received; Spark before 4.2 gives no start and no limit."""
         if self._listener is None:
             self._listener = Listener(self._options, self._spool)
         last = self._listener.last()
@@ -196,7 +196,7 @@ class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
 
 
 def _secure(client: Any, tls: Tls) -> None:
-    """Let a client speak TLS, and see that the broker is who it says."""
+    """Let a client use TLS and verify the broker."""
     try:
         client.tls_set(tls.ca_file, tls.cert_file, tls.key_file, keyfile_password=tls.key_password)
     except (OSError, ValueError) as problem:  # `ssl.SSLError` is an OSError
@@ -204,7 +204,7 @@ def _secure(client: Any, tls: Tls) -> None:
 
 
 class Listener:
-    """A client of the broker: what comes in goes to the spool, many messages at once, and is acknowledged then."""
+    """A client of the broker: messages go to the spool, many at once, and are acknowledged then."""
 
     def __init__(self, options: MqttOptions, spool: Spool) -> None:
         from paho.mqtt.client import Client
@@ -231,7 +231,7 @@ class Listener:
         try:
             self._connect(options.host, options.port)
         except BaseException:
-            # Whoever tries again has another client, and this one would go on trying too.
+            # The next attempt has a client of its own, and this one would go on trying too.
             self.stop()
             raise
 
@@ -273,13 +273,13 @@ class Listener:
                 self._client.ack(message.mid, message.qos)
 
     def last(self) -> int:
-        """The number of the last message that is safe."""
+        """The number of the last message that is durable."""
         if self._failure is not None:
             raise self._failure
         return self._last
 
     def stop(self) -> None:
-        """Write what has come, and leave; the broker keeps what comes now."""
+        """Write what has arrived, and disconnect; the broker keeps what comes from now on."""
         with self._arrived:
             self._stopped = True
             self._arrived.notify()

@@ -1,8 +1,8 @@
-"""The options of the source `mqtt`, read strictly: what is misspelt or makes no sense is told, and never guessed.
+"""The options of the source `mqtt`, read strictly: what is misspelt or makes no sense is refused, never guessed.
 
 `host`, `port`, `topics` (filters, separated by commas), `client` (the name of the session), `qos`, `username`,
 `password`, `tls`, `caFile`, `certFile`, `keyFile`, `keyPassword`, `spool`, `mostPerBatch`. Spark passes all of them as
-texts, and without regard to case.
+text, and ignores the case of their names.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidelog.errors import DataError, warn
-from tidelog.spark.streams.stream_config import FILE_OPTIONS, boolean
+from tidelog.spark.pipeline.config_tables import boolean
+from tidelog.spark.pipeline.stream_config import FILE_OPTIONS
 
 # Any of these asks for TLS.
 _FILES = FILE_OPTIONS["mqtt"]
@@ -29,7 +30,7 @@ _KNOWN = {
 
 @dataclass(frozen=True)
 class Tls:
-    """How the connection is secured: the authorities to trust (None: those of the system), and who the client is."""
+    """How the connection is secured: authorities to trust (None: those of the system), and the client's identity."""
 
     ca_file: str | None
     cert_file: str | None
@@ -39,7 +40,7 @@ class Tls:
 
 @dataclass(frozen=True)
 class MqttOptions:
-    """The options as they are meant."""
+    """The options, with their types and defaults."""
 
     host: str
     port: int
@@ -53,7 +54,7 @@ class MqttOptions:
     most_per_batch: int | None
 
     def warn_of_plain_password(self) -> None:
-        """Say that everybody on the way can read the password, where there is a way."""
+        """Warn that the password can be read on its way to the broker, unless that is this machine."""
         if self.password is not None and self.tls is None and not _is_local(self.host):
             warn(
                 f"the source mqtt sends its password to {self.host} as plain text; write tls = true, and caFile where "
@@ -63,7 +64,7 @@ class MqttOptions:
 
 
 def read_options(given: Mapping[str, str]) -> MqttOptions:
-    """The options of a source, its names in any case."""
+    """Read the options of a source; the case of their names does not matter."""
     options = {name.lower(): value for name, value in given.items()}
     unknown = sorted(set(options) - _KNOWN)
     missing = [name for name in _NEEDED if name not in options]

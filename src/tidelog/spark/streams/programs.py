@@ -1,7 +1,7 @@
-"""The programs of a keyed stream, one after the other: a change of rules holds from the batch after its own on.
+"""The programs of a keyed stream, one after the other: a change of rules takes effect with the next batch.
 
-Every key has to see the same program in the same batch, also when a batch is worked on again. So a program is a file
-under the number of the first batch that it holds for, and never changes.
+All keys must see the same program in the same batch, also when a batch is applied again. So each program is a file,
+named after the first batch that it holds for, and never changes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Programs:
             return max(number for number in self._numbers if number <= batch)
 
     def check_arities(self, text: str) -> None:
-        """Refuse a program with which facts of an earlier one would no longer fit."""
+        """Refuse a program that the facts of an earlier one would no longer fit."""
         arities: dict[str, int] = {}
         for known in (*map(self.text, self._numbers), text):
             program = parse_program(known)

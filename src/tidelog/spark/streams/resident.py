@@ -1,10 +1,10 @@
 """The facts of many shards of keys in one knowledge base of a Python worker.
 
 The state of a shard, which Spark keeps, is the explicit facts of its keys. A worker that has worked on a shard before
-need not materialise them again: it still has them, under the token that it gave that state. Any other token, as after a
-restart, a retry or when a shard moves to another worker, makes it replace what it has by what the state says. No rule
-joins two keys, so that one knowledge base holds all of them, its rules compiled once, and a change of a key's facts
-changes nothing of another key.
+need not materialise them again: it still has them, under the token that it gave that state. If the token differs, as
+after a restart, after a retry or when a shard moves to another worker, the worker replaces its facts by those of the
+state. No rule joins two keys, so one knowledge base holds all of them, with its rules compiled once, and a change of
+the facts of one key changes nothing for another key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidelog.spark.streams.stream_batches import Batch, apply_batch
 from tidelog.spark.streams.update_records import ADD, operations
 from tidelog.values import canonical
 
-# A knowledge base forgets no constant, and shards that have moved to another worker stay: beyond this it is begun anew.
+# A knowledge base forgets no constant, and keeps shards that moved to another worker: beyond this, a new one begins.
 MOST_TERMS = 5_000_000
 MOST_FACTS = 5_000_000
 
@@ -35,7 +35,7 @@ MOST_FACTS = 5_000_000
 class ShardFacts:
     """The explicit facts of a shard, each as a JSON array of its predicate and its arguments.
 
-    The same constant has the same text, so texts tell facts apart, and two states are compared without reading them."""
+    The same constant always has the same text, so texts tell facts apart, and states are compared without parsing."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._held = dict.fromkeys(texts)
@@ -46,7 +46,7 @@ class ShardFacts:
 
     @property
     def state(self) -> str:
-        """What Spark keeps: a fact a line."""
+        """What Spark keeps: one fact in each line."""
         return "\n".join(self._held)
 
     def apply(self, update: Update, prefixes: Mapping[str, str]) -> None:
@@ -87,24 +87,24 @@ class Resident:
     def _begin(self) -> KnowledgeBase:
         kb = KnowledgeBase()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of cross products: the driver has said so
+            warnings.simplefilter("ignore")  # about cross products: the driver has warned
             kb.update(add=self._common, add_rules=rules_text(parse_program(self._text)))
         self._known.clear()
         return kb
 
     def holds(self, shard: int, token: str) -> bool:
-        """Whether the facts of a shard are here as that token says."""
+        """Whether the facts of a shard are here, in the state of this token."""
         return shard in self._known and self._known[shard][0] == token
 
     def first_facts(self, shard: int) -> ShardFacts:
-        """The facts of a shard that nothing was heard of yet: those that the program has of its keys."""
+        """The facts of a shard without any records so far: those that the program has for its keys."""
         facts = ShardFacts()
         for of_key in self._first.get(shard, []):
             facts.apply(Update(add=of_key), self._prefixes)
         return facts
 
     def bring_in(self, shard: int, facts: ShardFacts) -> Change:
-        """Hold these facts of a shard, and no others of it; all that follows from them."""
+        """Hold these facts of a shard and no others of it; returns all that follows from them."""
         self._let_go(shard)
         if len(self._kb._engine.store.terms) > MOST_TERMS or len(self._kb) > MOST_FACTS:
             self._kb = self._begin()
@@ -113,7 +113,7 @@ class Resident:
         return change
 
     def catch_up(self, shard: int, facts: ShardFacts) -> None:
-        """Hold these facts of a shard, where others may be held from when it was here before."""
+        """Hold these facts of a shard, which may have been here before with other facts."""
         known = self._known.get(shard)
         if known is None:
             self.bring_in(shard, facts)
@@ -127,7 +127,7 @@ class Resident:
             self._kb.update(delete=known[1].facts)
 
     def apply(self, shard: int, batch: Batch) -> tuple[str, ShardFacts]:
-        """Apply a batch to the facts of a shard, which are here; the new token and the new facts."""
+        """Apply a batch to the facts of a shard, which are here; returns the new token and the new facts."""
         facts = self._known.pop(shard)[1]
 
         def update(piece: dict[str, Any]) -> Change:

@@ -1,8 +1,8 @@
-"""Where changes go: a folder with a folder for each batch that changed something, `batch=17`; none enters twice.
+"""Where changes go: a folder with a subfolder for each batch that changed something, such as `batch=17`.
 
-A batch is written beside its place, forced to the disk and moved there by one rename. Its name is its batch's, so that
-a batch that is worked on again after a crash finds that it is there already. Spark, Arrow, DuckDB and Polars read the
-whole as one data set that is partitioned by batch. Records that were refused go to such a folder of their own.
+A batch is written beside its place, forced to the disk and moved there by one rename. The subfolder is named after the
+batch, so a batch that is applied again after a crash is not written twice. Spark, Arrow, DuckDB and Polars read the
+whole as one data set that is partitioned by batch. Refused records go to such a folder of their own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def changed_facts(change: ChangeLike) -> Iterator[ChangedFact]:
 
 
 def net_facts(changes: Sequence[Iterable[ChangedFact]]) -> list[ChangedFact]:
-    """What several changes, one after the other, come to: a fact that came and went again is not in it."""
+    """The net effect of several changes in order: a fact that came and went again is not in it."""
+    if len(changes) == 1:
+        return list(changes[0])
     found: dict[tuple[str, str], ChangedFact] = {}
     for change in changes:
         for fact in change:
@@ -76,7 +78,7 @@ class BatchFolder:
         return sorted(int(found[1]) for entry in self.path.iterdir() if (found := _BATCH.fullmatch(entry.name)))
 
     def _write(self, batch: int, put: Callable[[BinaryIO], None]) -> None:
-        """Take a batch, which somebody puts into a file, unless it is there already."""
+        """Take a batch, which `put` writes to a file, unless it is there already."""
         if batch in self:
             return
         with storage_errors("write", self.path):
@@ -93,7 +95,7 @@ class BatchFolder:
 
 
 class Sink(BatchFolder):
-    """Takes what changed."""
+    """Takes the facts that came and went."""
 
     def write(self, batch: int, facts: Sequence[ChangedFact]) -> None:
         columns = zip(*facts, strict=True) if facts else [()] * len(_SCHEMA)
@@ -110,7 +112,7 @@ def _put_table(facts: pa.Table, file: BinaryIO) -> None:
 
 
 def _put_lines(facts: pa.Table, file: BinaryIO) -> None:
-    """A JSON object a line. Arguments are JSON already; to read and write all of them again takes long."""
+    """A JSON object in each line. Arguments are JSON already, and it would take long to parse and write them again."""
     for rows in facts.to_batches(_ROWS_AT_ONCE):
         op, predicate, arguments = rows.columns
         names = predicate.dictionary_encode()

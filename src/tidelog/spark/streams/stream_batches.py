@@ -1,10 +1,9 @@
-"""A batch in work: its records, the pieces that they are applied in, and how far that has come.
+"""A batch that is being applied: its records, the pieces in which they are applied, and how many are done.
 
-All records between two changes of rules are one update: of several operations on a fact the last one counts. If that
-update is refused, its records are applied half by half until the one that is to blame stands alone and is left out.
-Every piece is committed together with a note that says how many records are done, and which were left out since the
-last note. After a crash the notes that the journal holds, and the changes that it makes again, are all that is needed
-to go on in the middle of a batch.
+All records between two changes of rules are one update: of several operations on a fact, the last one counts. If that
+update is refused, its records are applied half by half until the culprit is found and left out. Every piece is
+committed together with a note that says how many records are done, and which were left out since the last note. After a
+crash, the notes in the journal and the changes that it replays are all that is needed to continue within a batch.
 """
 
 from __future__ import annotations
@@ -46,19 +45,19 @@ class Batch:
 
     @property
     def refused(self) -> list[Refused]:
-        """The records that were left out, in their order."""
+        """The records that were left out, in order."""
         reasons = {**self._read[1], **self._refused}
         return [Refused(self.entries[place], reasons[place]) for place in sorted(reasons)]
 
     def resume(self, notes: Sequence[Note], changes: Sequence[Any]) -> None:
-        """Go on after what was committed in an earlier life."""
+        """Continue after what an earlier run committed."""
         for note in notes:
             self.done = int(note["done"])
             self._refused.update((place, reason) for place, reason in json.loads(note.get("refused", "[]")))
         self.changes.extend(changes)
 
     def pieces(self) -> Iterator[Piece]:
-        """What is still to be done."""
+        """The pieces that are still to be applied."""
         parsed = self._read[0]
         runs: list[list[int]] = []
         for place, update in parsed.items():
@@ -72,7 +71,7 @@ class Batch:
 
     @cached_property
     def _read(self) -> tuple[dict[int, Update], dict[int, str]]:
-        """The updates by place, and why those that cannot be read cannot: the same ones every time."""
+        """The updates by place, and the reasons of the records that cannot be read: the same every time."""
         parsed, reasons = {}, {}
         for place, entry in enumerate(self.entries):
             if entry.fault:
@@ -89,7 +88,7 @@ class Batch:
         self._untold.append(place)
 
     def note(self, done: int) -> dict[str, str]:
-        """What is committed with a piece."""
+        """The note that is committed with a piece."""
         note = {"batch": str(self.number), "done": str(done)}
         if self._untold:
             told = [[place, self._refused[place]] for place in self._untold]
@@ -114,12 +113,12 @@ class Piece:
         self.update: dict[str, Any] = dict(net(list(updates.values()))) if updates else {}
 
     def with_note(self, **more: str) -> dict[str, Any]:
-        """The update, always the same object, with what is to be committed with it."""
+        """The update, always the same object, with the note to commit."""
         self.update["commit"] = {**more, **self.batch.note(self.end)}
         return self.update
 
     def without_culprit(self, problem: TidelogError) -> list[Piece]:
-        """What to apply in place of a piece that was refused."""
+        """The pieces to apply instead of one that was refused."""
         if isinstance(problem, StorageError) or not self._updates:
             raise problem
         places = list(self._updates)
@@ -136,7 +135,7 @@ class Piece:
 
 
 def apply_batch(batch: Batch, update: Callable[[dict[str, Any]], Any]) -> None:
-    """Apply what is still to be done of a batch, and leave out what is refused."""
+    """Apply the rest of a batch, and leave out what is refused."""
     waiting = deque(batch.pieces())
     while waiting:
         piece = waiting.popleft()

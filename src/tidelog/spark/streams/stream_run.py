@@ -1,8 +1,8 @@
 """`tidelog pipeline stream`: a stream from its configuration to its end.
 
-A batch is handed to the engine by `foreachBatch`. SIGINT and SIGTERM stop between two batches: the one in work is
-finished, the query is stopped, what the engine has taken in is worked off. Whatever else ends the process, kill -9
-included, the next start goes on where this one was.
+`foreachBatch` hands each batch to the engine. SIGINT and SIGTERM stop between two batches: the current batch is
+finished, the query is stopped, and what the engine has taken in is applied. However else the process ends, even by
+kill -9, the next start continues where it was.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,8 +21,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.errors import DataError, TidelogError
-from tidelog.facts.results import Change
 from tidelog.spark.pipeline.pipeline_config import PipelineConfig, read_config
+from tidelog.spark.pipeline.stream_config import AVAILABLE_NOW, StreamConfig
 from tidelog.spark.session import open_session
 from tidelog.spark.streams.checkpoint import Checkpoint
 from tidelog.spark.streams.dealing import numbers_of_shards
@@ -30,117 +31,70 @@ from tidelog.spark.streams.keyed_engine import KeyedEngine, KeyedProgram, change
 from tidelog.spark.streams.memory_engine import MemoryEngine
 from tidelog.spark.streams.metrics import Metrics, Outcome, View, read_view
 from tidelog.spark.streams.sink import Quarantine, Sink
-from tidelog.spark.streams.stream_batches import Batch
-from tidelog.spark.streams.stream_config import AVAILABLE_NOW, StreamConfig
-from tidelog.spark.streams.version_engine import SparkStreamEngine
+from tidelog.spark.streams.stream_engine import StreamEngine
+from tidelog.spark.streams.version_engine import VersionEngine
 
-_LOOK_EVERY = 0.2
+_POLL_SECONDS = 0.2
 
 OnView = Callable[[View], None]
 
 
-class Taker(Protocol):
-    """An engine as a query sees it: takes batches, and ends."""
+@dataclass(frozen=True)
+class _Feed:
+    """An engine, the streaming frame that it is fed from, and how the rows of a batch are read."""
 
-    @property
-    def frame(self) -> DataFrame: ...
-    def take(self, number: int, frame: DataFrame) -> None: ...
-    def waiting(self) -> int: ...
-    def close(self) -> None: ...
-
-
-class _Memory:
-    def __init__(self, spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> None:
-        self.frame = open_intake(spark, stream)
-
-        def begin() -> KnowledgeBase:
-            kb = KnowledgeBase(config.program)
-            kb.update(add=facts_of_sources(spark, config.sources))
-            return kb
-
-        self._engine = MemoryEngine(
-            run.checkpoint.engine,
-            begin,
-            run.sink,
-            run.quarantine,
-            parser(stream),
-            lambda batch, change: run.finished(*_figures(batch, change)),
-        )
-
-    def take(self, number: int, frame: DataFrame) -> None:
-        self._engine.take(number, entries_of(frame))
-
-    def waiting(self) -> int:
-        return self._engine.waiting
-
-    def close(self) -> None:
-        self._engine.close()
+    engine: StreamEngine
+    frame: DataFrame
+    read: Callable[[DataFrame], Any]
 
 
-def _figures(batch: Batch, change: Change) -> tuple[int, Outcome]:
-    added, removed = (sum(map(len, facts.values())) for facts in (change.added, change.removed))
-    return batch.number, Outcome(batch.size, added, removed, len(batch.refused), batch.work)
+def _memory_feed(spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> _Feed:
+    def begin() -> KnowledgeBase:
+        kb = KnowledgeBase(config.program)
+        kb.update(add=facts_of_sources(spark, config.sources))
+        return kb
+
+    frame = open_intake(spark, stream)
+    folder = run.checkpoint.engine
+    engine = MemoryEngine(folder, begin, run.sink, run.quarantine, parser(stream), run.finished)
+    return _Feed(engine, frame, entries_of)
 
 
-class _OnSpark:
-    def __init__(self, spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> None:
-        self.frame = open_intake(spark, stream)
-        self._engine = SparkStreamEngine(
-            spark,
-            run.checkpoint.engine,
-            config.program,
-            lambda: facts_of_sources(spark, config.sources),
-            config.options,
-            run.sink,
-            run.quarantine,
-            parser(stream),
-            run.finished,
-        )
-
-    def take(self, number: int, frame: DataFrame) -> None:
-        self._engine.take(number, entries_of(frame))
-
-    def waiting(self) -> int:
-        return 0
-
-    def close(self) -> None:
-        pass
+def _version_feed(spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> _Feed:
+    frame = open_intake(spark, stream)
+    engine = VersionEngine(
+        spark,
+        run.checkpoint.engine,
+        config.program,
+        lambda: facts_of_sources(spark, config.sources),
+        config.options,
+        run.sink,
+        run.quarantine,
+        parser(stream),
+        run.finished,
+    )
+    return _Feed(engine, frame, entries_of)
 
 
-class _Keyed:
-    def __init__(self, spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> None:
-        if config.sources:
-            raise DataError("[[source]]: the engine keyed takes facts from its program and from the stream only")
-        program = KeyedProgram(
-            run.checkpoint.engine / "programs", stream.key, stream.keys, numbers_of_shards(stream.shards)
-        )
-        KnowledgeBase(config.program)  # whatever else is wrong with it is told here; and workers find kernels compiled
-        program.check(config.program)
-        program.programs.begin(config.program)
-        is_csv = stream.source.format == "csv"
-        records = split_by_key(open_intake(spark, stream), program, parser(stream), rewrite=is_csv)
-        self.frame = changes_of_keys(records, program)
-        self._engine = KeyedEngine(program, run.sink, run.quarantine, run.finished)
-
-    def take(self, number: int, frame: DataFrame) -> None:
-        self._engine.take(number, frame.toArrow())
-
-    def waiting(self) -> int:
-        return 0
-
-    def close(self) -> None:
-        pass
+def _keyed_feed(spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> _Feed:
+    if config.sources:
+        raise DataError("[[source]]: the engine keyed takes facts from its program and from the stream only")
+    folder = run.checkpoint.engine / "programs"
+    program = KeyedProgram(folder, stream.key, stream.keys, numbers_of_shards(stream.shards))
+    KnowledgeBase(config.program)  # reports whatever else is wrong with it, and leaves compiled kernels to the workers
+    program.check(config.program)
+    program.programs.begin(config.program)
+    is_csv = stream.source.format == "csv"
+    records = split_by_key(open_intake(spark, stream), program, parser(stream), rewrite=is_csv)
+    engine = KeyedEngine(program, run.sink, run.quarantine, run.finished)
+    return _Feed(engine, changes_of_keys(records, program), lambda frame: frame.toArrow())
 
 
-_ENGINES: dict[str, Callable[[SparkSession, PipelineConfig, StreamConfig, StreamRun], Taker]] = {
-    "memory": _Memory,
-    "spark": _OnSpark,
-    "keyed": _Keyed,
-}
+_FEEDS = {"memory": _memory_feed, "spark": _version_feed, "keyed": _keyed_feed}
 
 
 class StreamRun:
-    """A stream that runs, or is about to."""
+    """One run of a stream."""
 
     def __init__(self, spark: SparkSession, config: PipelineConfig, on_view: OnView = lambda _: None) -> None:
         stream = config.stream
@@ -154,17 +108,18 @@ class StreamRun:
         self.metrics = Metrics(self.checkpoint.metrics)
         shards = stream.shards if stream.engine == "keyed" else None
         self.checkpoint.begin(config.program, stream.engine, self.sink, self.quarantine, shards=shards)
-        self._engine = _ENGINES[stream.engine](spark, config, stream, self)
+        self._feed = _FEEDS[stream.engine](spark, config, stream, self)
+        self._feed.engine.start()
         self._in_batch = threading.Lock()
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
 
     def run(self) -> View:
-        """Run until there is no more, where the trigger says so, or until somebody stops it."""
+        """Run until `stop` is called or, with the trigger `available-now`, until nothing is left."""
         try:
             query = self._start()
-            while not query.awaitTermination(_LOOK_EVERY):
-                self._look(query)
+            while not query.awaitTermination(_POLL_SECONDS):
+                self._note_backlog(query)
                 if self._stopping.is_set():
                     self._halt(query)
         except StreamingQueryException as error:
@@ -173,17 +128,17 @@ class StreamRun:
             if not self._stopping.is_set():
                 raise TidelogError(_reason(error)) from None
         finally:
-            self._engine.close()
-        self._look(query)
+            self._feed.engine.close()
+        self._note_backlog(query)
         self.metrics.backlog = {}
         return self.metrics.publish(running=False)
 
     def stop(self) -> None:
-        """End after the batch in work; `run` returns then."""
+        """End after the current batch; then `run` returns."""
         self._stopping.set()
 
     def _start(self) -> StreamingQuery:
-        writer = self._engine.frame.writeStream.foreachBatch(self._take).outputMode("update")
+        writer = self._feed.frame.writeStream.foreachBatch(self._take).outputMode("update")
         writer = writer.option("checkpointLocation", str(self.checkpoint.spark)).queryName("tidelog")
         trigger = self._config.trigger
         if trigger == AVAILABLE_NOW:
@@ -201,7 +156,7 @@ class StreamRun:
                 raise _Stopped  # before anything has happened: the batch comes again
             self.metrics.arrived(number)
             try:
-                self._engine.take(number, frame)
+                self._feed.engine.take(number, self._feed.read(frame))
             except BaseException as problem:
                 self._failure = problem
                 raise
@@ -211,13 +166,13 @@ class StreamRun:
             query.stop()
 
     def finished(self, number: int, outcome: Outcome) -> None:
-        """A batch is in the sink."""
+        """Note that a batch is in the sink."""
         self.metrics.finished(number, outcome)
         self._on_view(self.metrics.view(running=True))
 
-    def _look(self, query: StreamingQuery) -> None:
-        """What waits, in the inbox and as the source says itself; and how large Spark's state is."""
-        waiting = self._engine.waiting()
+    def _note_backlog(self, query: StreamingQuery) -> None:
+        """Note what waits, in the inbox and in the source, and how large Spark's state is."""
+        waiting = self._feed.engine.waiting
         backlog = {"batches taken in": waiting} if waiting else {}
         progress: Any = query.lastProgress
         for source in progress["sources"] if progress else ():
@@ -233,20 +188,20 @@ class _Stopped(Exception):
 
 
 def _reason(error: StreamingQueryException) -> str:
-    """What went wrong in a batch, without the Java of it."""
+    """What went wrong in a batch, without the Java traceback."""
     lines = [line for line in str(error).split("\n") if line.startswith("tidelog.")]
     return lines[-1].partition(": ")[2] if lines else f"the stream failed: {error}"
 
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGINT and SIGTERM ask for a graceful stop; a second one does what it always does."""
+    """SIGINT and SIGTERM ask for a graceful stop; a second signal has its usual effect."""
     chosen = (signal.SIGINT, signal.SIGTERM)
     before: dict[int, Any] = {number: signal.getsignal(number) for number in chosen}
 
     def ask(number: int, _: object) -> None:
         signal.signal(number, before[number])
-        print("stopping after the batch in work …", file=sys.stderr, flush=True)
+        print("stopping after the current batch …", file=sys.stderr, flush=True)
         stop()
 
     for number in chosen:

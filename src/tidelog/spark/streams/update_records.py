@@ -1,4 +1,4 @@
-"""Update records: what a stream brings, one by one, and what several of them come to together.
+"""Update records: what a stream brings, one by one, and the net effect of several of them.
 
 A record is a single operation, or a whole update as `tidelog stream` reads it:
 
@@ -36,7 +36,7 @@ _KEYS = {"op", "predicate", "arguments", "batch", "key"}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record as it came, and where from; one that is no text in base64, with the `fault` that it has."""
+    """A record as it came, and where from; one that is not text is in base64, with its `fault`."""
 
     place: str
     body: str
@@ -44,7 +44,7 @@ class Entry:
 
 
 def entry_of(place: str, data: bytes) -> Entry:
-    """A record of bytes: its text, or the bytes as they are where they are none."""
+    """A record of bytes: its text, or base64 if they are not text."""
     try:
         return Entry(place, data.decode())
     except UnicodeDecodeError as error:
@@ -61,7 +61,7 @@ class Refused:
 
 
 def parse_entry(body: str, csv: bool = False, allow_rules: bool = True) -> Update:
-    """What a record asks for; DataError where it is none, or where it changes rules and may not."""
+    """The update of a record; DataError if it is none, or if it changes rules and must not."""
     update = _parse_csv(body) if csv else _parse_json(body)
     if changes_rules(update) and not allow_rules:
         raise DataError("a record that changes rules; write allow_rules = true in [stream] to take such records")
@@ -111,7 +111,7 @@ def changes_rules(update: Update) -> bool:
 
 
 def operations(update: Update) -> Iterator[Operation]:
-    """The operations on facts in an update, in the order in which they take place: deletions before additions."""
+    """The operations on facts in an update, in their order: deletions before additions."""
     for op, facts in ((DELETE, update.get("delete", {})), (ADD, update.get("add", {}))):
         for predicate, rows in facts.items():
             for row in rows:
@@ -126,7 +126,7 @@ def net(updates: Sequence[Update]) -> Update:
 
 
 def update_of(operations: Iterable[Operation]) -> Update:
-    """The update of operations that follow each other."""
+    """The update of consecutive operations."""
     last = {(predicate, row_identity(row)): (op, predicate, row) for op, predicate, row in operations}
     sides: dict[str, Facts] = {ADD: {}, DELETE: {}}
     for op, predicate, row in last.values():

@@ -1,8 +1,8 @@
 """The engine `spark`: a materialisation in Parquet that each batch moves on by a version (`Materialisation.update`).
 
-The number of the batch and how much of it is done are part of the version's manifest, and a version keeps what it
-changed. A batch that comes again after a crash finds the versions that it made, takes their changes for its own, and
-does what is left of it.
+The number of the batch and how much of it is done are part of the version's manifest, and a version keeps its changes.
+When a batch comes again after a crash, its changes so far are those of the versions that it made, and only the rest of
+it is applied.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from tidelog.spark.maintain.materialisation import Materialisation
 from tidelog.spark.options import Options
 from tidelog.spark.stored.spark_change import Collected
 from tidelog.spark.stored.version_history import History
-from tidelog.spark.streams.metrics import Outcome
-from tidelog.spark.streams.sink import Quarantine, Sink, changed_facts, net_facts
+from tidelog.spark.streams.sink import Quarantine, Sink
 from tidelog.spark.streams.stream_batches import Batch, apply_batch
+from tidelog.spark.streams.stream_engine import OnBatch, StreamEngine
 from tidelog.spark.streams.update_records import Entry
 
 # Versions that stay readable behind the one that a finished batch made.
 KEPT_VERSIONS = 10
 
 
-class SparkStreamEngine:
-    """Applies each batch exactly once, and writes each of their changes exactly once."""
+class VersionEngine(StreamEngine):
+    """Applies each batch as one or more versions."""
 
     def __init__(
         self,
@@ -42,12 +42,20 @@ class SparkStreamEngine:
         sink: Sink,
         quarantine: Quarantine,
         parse: Callable[[str], Update],
-        on_batch: Callable[[int, Outcome], None] = lambda *_: None,
+        on_batch: OnBatch = lambda *_: None,
     ) -> None:
-        self._sink, self._quarantine, self._parse, self._on_batch = sink, quarantine, parse, on_batch
-        if History(folder.absolute()).current() is None:
-            Materialisation.create(spark, str(folder), program, facts(), options)
-        self.made = Materialisation.open(spark, str(folder), options)
+        super().__init__(sink, quarantine, on_batch)
+        self._spark = spark
+        self._folder = folder
+        self._program = program
+        self._facts = facts
+        self._options = options
+        self._parse = parse
+
+    def start(self) -> None:
+        if History(self._folder.absolute()).current() is None:
+            Materialisation.create(self._spark, str(self._folder), self._program, self._facts(), self._options)
+        self.made = Materialisation.open(self._spark, str(self._folder), self._options)
 
     @property
     def last(self) -> int:
@@ -55,7 +63,7 @@ class SparkStreamEngine:
         return int(self.made.commit_info.get("batch", -1))
 
     def take(self, number: int, entries: Sequence[Entry]) -> None:
-        """Work a batch off; where it came before, only what is left of that."""
+        """Apply a batch; if it came before, only the rest of it."""
         if number < self.last or not entries:
             return
         batch = Batch(number, entries, self._parse)
@@ -64,13 +72,8 @@ class SparkStreamEngine:
             batch.resume([one.commit_info for one in made], [one.collected for one in made])
         if not batch.is_done:
             apply_batch(batch, self._update)
-        facts = net_facts([list(changed_facts(change)) for change in batch.changes])
-        self._sink.write(number, facts)
-        self._quarantine.write(number, batch.refused)
+        self._finish(batch)
         self.made.vacuum(keep=KEPT_VERSIONS)
-        added = sum(fact.op == "added" for fact in facts)
-        work = dict(batch.work)
-        self._on_batch(number, Outcome(batch.size, added, len(facts) - added, len(batch.refused), work))
 
     def _update(self, update: dict[str, Any]) -> Collected:
         self.made.update(**update)

@@ -1,0 +1,265 @@
+"""Aggregates: the groups of a rule such as `degree(X, count(Y)) :- edge(X, Y)`, and the values of each group.
+
+Groups lie in a relation of their own. What changed below names the groups that may have changed; each of these is
+computed again from its matches, and only a value that differs is a change. Counts do not even need their matches: they
+move by those that came and went. Each match of the whole body counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tidelog.engine.algorithms.aggregate_functions import Integers, fold
+from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING, Sets
+from tidelog.engine.rules.compiled import group_predicate
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Delta
+from tidelog.engine.update.match_rows import matches
+from tidelog.language.syntax import Aggregate, Atom, Term, Variable
+from tidelog.machine import flags as F
+from tidelog.machine import registers as M
+from tidelog.machine import term_kinds as K
+from tidelog.machine.jit import address
+from tidelog.program.normal_form import NormalRule
+from tidelog.program.plan import ALL, Pivot, Start, make_plan
+from tidelog.store.relation_parts import Cells
+from tidelog.store.store import Store
+from tidelog.store.update_kernels import load_rows, set_membership
+
+FROM_GROUP = Pivot(Start.POSITIVE, 0)
+
+# Where more than this share of a relation changed, most groups are touched: all are computed again.
+LARGE_SHARE = 0.3
+LEAST_CHANGE = 100
+
+
+class AggregateRule:
+    """From matches of the body to rows of the group relation."""
+
+    def __init__(self, store: Store, number: int, normal: NormalRule) -> None:
+        self._store = store
+        self.number = number
+        self.normal = normal
+        arguments = normal.head.arguments
+        self.relation = store.relation(group_predicate(number), len(arguments))
+        self._group = tuple(dict.fromkeys(term for term in normal.group if isinstance(term, Variable)))
+        self._inputs = tuple(dict.fromkeys(a.argument for a in normal.aggregates if isinstance(a.argument, Variable)))
+        self._touched = store.relation(f"#touched {number}", len(self._group))
+        self._from_group = _with_group(normal, Atom(self._touched.name, self._group))
+        self._old_values = _reads_values(normal, Atom(self._touched.name, self._group), self.relation.name)
+        self._offsets: dict[tuple[str, Pivot], int] = {}
+        # The column of a count, where there are only counts.
+        self._counts_only = all(a.function == "count" and not a.distinct for a in normal.aggregates)
+        self._counted = next(place for place, term in enumerate(arguments) if isinstance(term, Aggregate))
+
+    # --- plans --------------------------------------------------------------------------------------------------------
+
+    def _offset(self, key: str, rule: NormalRule, pivot: Pivot, head: tuple[Term, ...]) -> int:
+        if (key, pivot) not in self._offsets:
+            plan = make_plan(rule, pivot, (), self._store.estimate)
+            self._offsets[key, pivot] = self._store.assemble(plan, self.relation, head, self.number)
+        return self._offsets[key, pivot]
+
+    def forget_plans(self) -> None:
+        self._offsets.clear()
+
+    # --- maintenance --------------------------------------------------------------------------------------------------
+
+    def maintain(self, transaction: Transaction, is_new: bool) -> None:
+        """Let the groups follow what changed below, or find all of them where the rule is new."""
+        transaction.runner.computes = self.normal.computes
+        if is_new or self._all_new(transaction):
+            self._evaluate(transaction)
+        else:
+            self._follow(transaction)
+        transaction.collect([self.relation])
+
+    def _all_new(self, transaction: Transaction) -> bool:
+        return len(self.relation) == 0 and any(
+            atom.predicate in transaction.deltas
+            and transaction.undo.is_new(self._store.relation(atom.predicate, atom.arity))
+            for atom in self.normal.positives
+        )
+
+    def _follow(self, transaction: Transaction) -> None:
+        changed = list(self._changes(transaction))
+        if any(self._is_large(atom, delta) for atom, delta in changed):
+            self._evaluate(transaction)
+            return
+        transaction.jobs.list_changes([self.normal])
+        gone, come = self._changed_groups(transaction)
+        if not len(gone) and not len(come):
+            return
+        self._put_groups(gone, come)
+        before = self._values_before(transaction)
+        if self._counts_only and not any(atom in self.normal.negatives for atom, _ in changed):
+            self._replace(transaction, self._recounted(before, gone, come), before)
+        else:
+            self._replace(transaction, self._fold(transaction, self._rows_of_groups(transaction)), before)
+
+    def _changes(self, transaction: Transaction) -> Iterator[tuple[Atom, Delta]]:
+        for atom in (*self.normal.positives, *self.normal.negatives):
+            delta = transaction.deltas.get(atom.predicate)
+            if delta is not None:
+                yield atom, delta
+
+    def _is_large(self, atom: Atom, delta: Delta) -> bool:
+        """Whether so much of a relation changed that looking for the touched groups saves nothing."""
+        changed = delta.removed_count + delta.added_count
+        return changed > LEAST_CHANGE and changed > LARGE_SHARE * len(self._store.relation(atom.predicate, 0))
+
+    def _evaluate(self, transaction: Transaction) -> None:
+        """Compute all groups."""
+        width = len(self._group) + len(self._inputs)
+        plan = self._offset("all", self.normal, ALL, self._group + self._inputs)
+        rows = matches(transaction.runner, HOLDING, plan, width)
+        self._replace(transaction, self._fold(transaction, rows), self.relation.rows())
+
+    def withdraw(self, transaction: Transaction) -> None:
+        """The rule is gone, and so are its groups."""
+        self._apply(transaction, self.relation.rows(), inside=False)
+        transaction.collect([self.relation])
+
+    def retire(self) -> None:
+        """The rule is gone for good: give the memory of its relations back."""
+        self._store.retire(self.relation)
+        self._store.retire(self._touched)
+
+    def _changed_groups(self, transaction: Transaction) -> tuple[Cells, Cells]:
+        """The groups of the matches that went and of those that came, once for each match."""
+        gone, come = [self._no_groups()], [self._no_groups()]
+        for start, atoms in ((Start.POSITIVE, self.normal.positives), (Start.NEGATIVE, self.normal.negatives)):
+            for position, atom in enumerate(atoms):
+                delta = transaction.deltas.get(atom.predicate)
+                if delta is None:
+                    continue
+                pivot = Pivot(start, position)
+                lost, new = (delta.removed, delta.added) if start is Start.POSITIVE else (delta.added, delta.removed)
+                gone.append(self._groups_from(transaction, DESTROYED_FROM_BELOW, pivot, lost))
+                come.append(self._groups_from(transaction, CREATED_FROM_BELOW, pivot, new))
+        return np.concatenate(gone), np.concatenate(come)
+
+    def _no_groups(self) -> Cells:
+        return np.empty((0, len(self._group)), np.int32)
+
+    def _groups_from(self, transaction: Transaction, sets: Sets, pivot: Pivot, pivots: Cells) -> Cells:
+        if not len(pivots):
+            return self._no_groups()
+        plan = self._offset("touched", self.normal, pivot, self._group)
+        return matches(transaction.runner, sets, plan, len(self._group), pivots)
+
+    def _put_groups(self, *touched: Cells) -> None:
+        """Let the relation of touched groups hold these, each once."""
+        self._touched.clear()
+        for groups in touched:
+            self._touched.reserve(len(groups))
+            groups = np.ascontiguousarray(groups, np.int32)
+            load_rows(self._store.machine, self._touched.number, address(groups), len(groups), F.IN | F.OLD)
+
+    def _recounted(self, before: Cells, gone: Cells, come: Cells) -> Cells:
+        """What each touched group counted before, less the matches that went, plus those that came."""
+        terms = self._store.terms
+        counts = np.zeros(self._touched.count, np.int64)
+        counted = terms.table.payloads[before[:, self._counted]]
+        counts[self._store.find_facts(self._touched, self._groups_of(before))] = counted
+        for groups, step in ((gone, -1), (come, 1)):
+            facts = self._store.find_facts(self._touched, groups)
+            counts += step * np.bincount(facts, minlength=len(counts))
+        left = np.flatnonzero(counts)
+        groups = self._touched.rows(left.astype(np.int32))
+        with self._store.hooks.using_terms():
+            values = terms.encode_numbers(counts[left])
+        return self._head_rows(groups, [values] * len(self.normal.aggregates))
+
+    def _groups_of(self, values: Cells) -> Cells:
+        """The groups that rows of the group relation stand for."""
+        columns = [self.normal.head.arguments.index(variable) for variable in self._group]
+        return values[:, columns]
+
+    def _rows_of_groups(self, transaction: Transaction) -> Cells:
+        """The matches of the touched groups: group and aggregated values."""
+        return self._from_touched(transaction, HOLDING, "group", self._from_group, self._group + self._inputs)
+
+    def _values_before(self, transaction: Transaction) -> Cells:
+        return self._from_touched(transaction, HELD, "old", self._old_values, self._old_values.head.arguments)
+
+    def _from_touched(
+        self, transaction: Transaction, sets: Sets, key: str, rule: NormalRule, head: tuple[Term, ...]
+    ) -> Cells:
+        plan = self._offset(key, rule, FROM_GROUP, head)
+        return matches(transaction.runner, sets, plan, len(head), np.arange(self._touched.count, dtype=np.int32))
+
+    def _replace(self, transaction: Transaction, after: Cells, before: Cells) -> None:
+        """Put the rows in `after` in the place of those in `before`; only what differs is a change."""
+        old, new = (self._store.find_facts(self.relation, rows) for rows in (before, after))
+        self._apply(transaction, before[~np.isin(old, new)], inside=False)
+        self._apply(transaction, after[~np.isin(new, old)], inside=True)
+
+    def _apply(self, transaction: Transaction, rows: Cells, inside: bool) -> None:
+        if len(rows):
+            if inside:
+                self.relation.reserve(len(rows))
+            transaction.undo.reserve(len(rows))
+            rows = np.ascontiguousarray(rows, np.int32)
+            set_membership(self._store.machine, self.relation.number, address(rows), len(rows), inside)
+
+    def _fold(self, transaction: Transaction, rows: Cells) -> Cells:
+        """One row of the group relation for each group of matches."""
+        width = len(self._group)
+        rows, starts = _by_group(rows, width)
+        values = [
+            self._folded(term, rows[:, width + self._inputs.index(term.argument)], starts)
+            for term in self.normal.aggregates
+        ]
+        failed = np.zeros(len(starts), np.bool_)
+        for column in values:
+            failed |= column == K.FAILURE
+        transaction.machine[M.ERRORS] += np.count_nonzero(failed)
+        return self._head_rows(rows[starts, :width], values)[~failed]
+
+    def _folded(self, term: Aggregate, column: Cells, starts: Integers) -> Cells:
+        with self._store.hooks.using_terms():
+            return fold(term.function, self._store.terms, column, starts, term.distinct)
+
+    def _head_rows(self, groups: Cells, values: list[Cells]) -> Cells:
+        """Rows of the group relation from groups and the values of the aggregates, in their order."""
+        result = np.empty((len(groups), self.relation.arity), np.int32)
+        aggregated = iter(values)
+        for column, term in enumerate(self.normal.head.arguments):
+            if isinstance(term, Aggregate):
+                result[:, column] = next(aggregated)
+            elif isinstance(term, Variable):
+                result[:, column] = groups[:, self._group.index(term)]
+            else:
+                with self._store.hooks.using_terms():
+                    result[:, column] = self._store.terms.encode(term.value)  # type: ignore[union-attr]
+        return result
+
+
+def _by_group(rows: Cells, width: int) -> tuple[Cells, Integers]:
+    """The rows in the order of their groups, which their first cells tell apart, and where each group starts."""
+    if not len(rows):
+        return rows, np.empty(0, np.int64)
+    if width:
+        rows = rows[np.lexsort(rows[:, :width].T[::-1])]
+    borders = np.flatnonzero((rows[1:, :width] != rows[:-1, :width]).any(axis=1)) + 1
+    return rows, np.concatenate(([0], borders))
+
+
+def _with_group(rule: NormalRule, group: Atom) -> NormalRule:
+    """The same body, after an atom that names the groups to look at."""
+    return NormalRule(
+        rule.source, rule.head, (group, *rule.positives), rule.negatives, rule.definitions, rule.conditions, ()
+    )
+
+
+def _reads_values(rule: NormalRule, group: Atom, values: str) -> NormalRule:
+    """From a group to its rows in the group relation."""
+    arguments = tuple(
+        Variable(f"#value {column}") if isinstance(term, Aggregate) else term
+        for column, term in enumerate(rule.head.arguments)
+    )
+    head = Atom(values, arguments)
+    return NormalRule(rule.source, head, (group, head), (), (), (), ())

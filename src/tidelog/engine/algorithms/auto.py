@@ -1,0 +1,193 @@
+"""What `auto` decides for a component: whether to delete from it or to materialise it again, whichever is cheaper.
+
+It goes by how much of its input a component has lost, and by what earlier deletions and materialisations took
+(`policy.Costs`). All costs are in candidates of materialisation, so that the same updates are always treated alike.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from tidelog.engine.algorithms.backward_forward import backward_forward
+from tidelog.engine.algorithms.counting import count
+from tidelog.engine.algorithms.insertion import insert
+from tidelog.engine.algorithms.ranks import LOOK_COST, delete_by_ranks
+from tidelog.engine.algorithms.recomputation import recompute
+from tidelog.engine.propagation.derived_heads import STEP_COST
+from tidelog.engine.rules.compiled import CompiledRule, Node
+from tidelog.engine.rules.policy import Counters
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import Explicit, RuleChange
+from tidelog.engine.update.runner import OutOfPatience
+from tidelog.store.relation import Relation
+
+# What a deletion may cost before the component is materialised again instead, as a share of what that costs. Such an
+# attempt was in vain. The costs of earlier deletions, or what waits on the way, foretell most of them, so an attempt
+# that has come far may finish.
+PATIENCE = 1.25
+# Without ranks, facts are deleted by B/F, whose candidates cost up to sixty times those of materialisation. A third of
+# the patience must do, since materialising again also restores the ranks.
+PROOF_COST = 3 * 60
+LEAST_PATIENCE = 1_000
+# A deletion is expensive if it takes more candidates than this (0.3 ms), plus so many for each fact that it removes,
+# some eight times the usual number: it is hard to find what keeps the other facts, as it is where they form cycles.
+EXPENSIVE, EXPENSIVE_FOR_EACH = 50_000, 5_000
+# From this share of lost input on, deletion costs more than starting from what is left.
+LOST_SHARE = 0.5
+LEAST_LOSS = 100
+# Below this, the exact share does not matter.
+SMALL_SHARE = 0.05
+
+
+class Loss(NamedTuple):
+    """Facts that a component's rules, or its own E, have lost from a relation."""
+
+    gone: int
+    relation: Relation
+    in_relation: bool  # whether the relation still holds them
+
+    @property
+    def share(self) -> float:
+        """The share of all facts that were there: 0 where few are gone. A small share is an upper bound, since counting
+        a relation's facts takes time in proportion to its size."""
+        if self.gone <= LEAST_LOSS:
+            return 0.0
+        at_most = self.gone / max(1, self.relation.at_least())
+        if at_most < SMALL_SHARE:
+            return at_most
+        return self.gone / (len(self.relation) + (0 if self.in_relation else self.gone))
+
+
+def losses_of(transaction: Transaction, node: Node, explicit: Explicit) -> list[Loss]:
+    """What a component has lost of its own E, and of what its rules read."""
+    losses = [Loss(len(explicit.deleted[relation.number]), relation, True) for relation in node.relations]
+    for predicate in node.readers:
+        delta = transaction.deltas.get(predicate)
+        if delta is not None:
+            losses.append(Loss(delta.removed_count, transaction.store.relation(predicate, 0), False))
+    return losses
+
+
+def applications(transaction: Transaction, rule: CompiledRule) -> int:
+    """About how many instances a rule has: those found so far, and for a recursive rule at least one for each fact."""
+    found = int(transaction.store.arrays.rule_work[rule.number])
+    return max(found, len(rule.head)) if rule.recursive else found
+
+
+def most_stays(transaction: Transaction, node: Node, losses: list[Loss]) -> bool:
+    """Whether less is gone than left of all that a component is derived from. One input may have lost much, and yet be
+    the smallest of them.
+    """
+    gone = sum(loss.gone for loss in losses)
+    inputs = [relation for relation in map(transaction.store.find, node.readers) if relation is not None]
+    return gone < sum(map(len, inputs)) + sum(relation.explicit_count for relation in node.relations)
+
+
+def count_or_recompute(
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
+) -> None:
+    """Maintain a component without recursion."""
+    losses = losses_of(transaction, node, explicit)
+    if _most_instances_go(transaction, node, losses):
+        recompute(transaction, node, counters, most_stays(transaction, node, losses))
+    else:
+        count(transaction, node, explicit, rules, counters)
+
+
+def _most_instances_go(transaction: Transaction, node: Node, losses: list[Loss]) -> bool:
+    """Whether more rule instances go than stay, by the shares of facts that their atoms have lost. Those that go are
+    counted down; those that stay would be found again. Where two atoms lose a third each, five ninths go, if the losses
+    are independent. It may be far fewer, or more, but finding them again is never slower than starting from nothing.
+    """
+    stays = {loss.relation.name: 1 - share for loss in losses if not loss.in_relation and (share := loss.share)}
+    if not stays:
+        return False
+    gone = left = 0.0
+    for rule in node.rules:
+        found = applications(transaction, rule)
+        stay = found * prod(stays.get(atom.predicate, 1.0) for atom in rule.normal.positives)
+        gone, left = gone + found - stay, left + stay
+    return gone > left
+
+
+def delete_or_recompute(
+    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
+) -> None:
+    """Maintain a component with recursion."""
+    losses = losses_of(transaction, node, explicit)
+    facts = sum(relation.count for relation in node.relations)
+    patience = max(LEAST_PATIENCE, int(PATIENCE * node.costs.of_materialising(facts)))
+    # Each fact that a removed rule derived has to look for another derivation.
+    looks = sum(applications(transaction, rule) for rule in rules.removed)
+    if any(loss.share > LOST_SHARE for loss in losses) or looks * (STEP_COST + LOOK_COST) > patience:
+        _start_over(transaction, node, counters, losses)
+        return
+    try:
+        if node.ranked:
+            lost = sum(loss.gone for loss in losses)
+            _delete_by_ranks(transaction, node, explicit, rules, counters, patience, lost)
+            insert(transaction, node, explicit, rules, counters)
+        else:
+            backward_forward(transaction, node, explicit, rules, counters, patience // PROOF_COST)
+    except OutOfPatience:
+        _note_cycles(transaction, node, patience, _start_over(transaction, node, counters, losses))
+
+
+def _delete_by_ranks(
+    transaction: Transaction,
+    node: Node,
+    explicit: Explicit,
+    rules: RuleChange,
+    counters: Counters,
+    patience: int,
+    lost: int,
+) -> None:
+    """Delete unless earlier deletions say that patience would run out, and learn from what it takes."""
+    if node.costs.of_deleting(lost) > patience:
+        node.costs.forget()
+        raise OutOfPatience
+    before, work = transaction.runner.candidates, transaction.work()
+    try:
+        delete_by_ranks(transaction, node, explicit, rules, counters, patience)
+    except OutOfPatience:
+        if lost:
+            node.costs.learn_failure(lost, transaction.runner.candidates - before, patience)
+        raise
+    if lost:
+        spent = transaction.runner.candidates - before
+        node.costs.learn_deletion(lost, spent)
+        now = transaction.work()
+        came_back = now["rederivation"] - work["rederivation"]
+        went = now["overdeleted"] - work["overdeleted"] - came_back
+        node.costs.learn_going(lost, went)
+        _note_cycles(transaction, node, spent, went)
+
+
+def _start_over(transaction: Transaction, node: Node, counters: Counters, losses: list[Loss]) -> int:
+    """Materialise a component again, and learn from what that takes and leaves; how many facts fewer it has now."""
+    lost = sum(loss.gone for loss in losses)
+    facts = sum(len(relation) for relation in node.relations)
+    share_left = max(0.0, 1 - node.costs.of_going(lost) / max(1, facts))
+    stays = share_left > 0.5 and most_stays(transaction, node, losses)
+    before = transaction.runner.candidates
+    recompute(transaction, node, counters, stays, share_left)
+    went = max(0, facts - learn_effort(transaction, node, before))
+    if lost:
+        node.costs.learn_going(lost, went)
+    return went
+
+
+def learn_effort(transaction: Transaction, node: Node, before: int) -> int:
+    """Note what it took to materialise a component, after so many candidates; how many facts it has."""
+    facts = sum(len(relation) for relation in node.relations)
+    if facts:
+        dense = all(relation.bits.dense for relation in node.relations)
+        node.costs.learn_materialising(facts, transaction.runner.candidates - before, dense)
+    return facts
+
+
+def _note_cycles(transaction: Transaction, node: Node, spent: int, went: int) -> None:
+    """Where a deletion was expensive, the closures of a component are to get cores."""
+    if spent > EXPENSIVE + EXPENSIVE_FOR_EACH * went:
+        transaction.cyclic += node.predicates

@@ -1,0 +1,129 @@
+"""Which derivation counters an algorithm keeps, which rules are counted, and what `auto` has learnt about costs."""
+
+from __future__ import annotations  # kernel constants
+
+from collections.abc import ItemsView, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+# Which counter a derivation moves.
+NO_COUNTER = -1
+NON_RECURSIVE = 0
+RECURSIVE = 1
+PROTECT_ONLY = 2  # move none, but a fact with a non-recursive derivation is safe from overdeletion
+
+
+class Counters(Enum):
+    """None (DRed, B/F); of non-recursive derivations (B/F with counters); of all (counting, DRed^c)."""
+
+    NONE = 0
+    NON_RECURSIVE = 1
+    ALL = 2
+
+    def of(self, recursive: bool, deleting: bool) -> int:
+        """The counter that an instance of a rule moves."""
+        if self is Counters.NONE:
+            return NO_COUNTER
+        if not recursive:
+            return NON_RECURSIVE
+        if self is Counters.ALL:
+            return RECURSIVE
+        return PROTECT_ONLY if deleting else NO_COUNTER
+
+
+# All costs are in candidates of materialisation, some 6 ns each; these were measured (docs/algorithms.md).
+# Inserting a fact takes as long as looking at so many candidates; less where a relation is known by its bits.
+INSERTION_COST, DENSE_INSERTION_COST = 25, 11
+# How fast earlier deletions are forgotten: with each new one, and with each that was not even tried.
+REMEMBERED, TRIED_AGAIN = 0.8, 0.95
+# A deletion that was given up counts as so many times what it had taken by then, and at least as so many times what it
+# was allowed to take.
+DISAPPOINTMENT, HOPELESSNESS = 3, 1.5
+
+
+@dataclass(slots=True)
+class Costs:
+    """What maintaining a component has taken so far, which `auto` learns from."""
+
+    # Candidates that materialisation looks at for each fact, as of the last time; a guess before that was seen.
+    effort: float = 3.0
+    insertion: int = INSERTION_COST
+    # What recent deletions took, and how many facts the component's rules had lost by them. It begins as if a few had
+    # been lost at no cost, so that a single expensive one does not decide.
+    spent: float = 0.0
+    lost: float = 5.0
+    # How many facts of the component itself went recently, and how many its rules had lost.
+    went: float = 0.0
+    went_for: float = 1.0
+
+    def of_materialising(self, facts: int) -> float:
+        return (self.effort + self.insertion) * facts
+
+    def learn_materialising(self, facts: int, candidates: int, dense: bool) -> None:
+        self.effort = candidates / facts
+        self.insertion = DENSE_INSERTION_COST if dense else INSERTION_COST
+
+    def of_deleting(self, lost: int) -> float:
+        """A forecast of the cost where so many facts are lost; 0 before anything was seen."""
+        return self.spent / self.lost * lost
+
+    def learn_deletion(self, lost: int, spent: int) -> None:
+        self.spent = REMEMBERED * self.spent + spent
+        self.lost = REMEMBERED * self.lost + lost
+
+    def learn_failure(self, lost: int, spent: int, patience: int) -> None:
+        """A deletion was given up after so much work, because it would have taken more than it may."""
+        self.learn_deletion(lost, max(DISAPPOINTMENT * spent, int(HOPELESSNESS * patience)))
+
+    def of_going(self, lost: int) -> float:
+        """A forecast of how many facts of the component go, where its rules lose so many."""
+        return self.went / self.went_for * lost
+
+    def learn_going(self, lost: int, went: int) -> None:
+        self.went = REMEMBERED * self.went + went
+        self.went_for = REMEMBERED * self.went_for + lost
+
+    def forget(self) -> None:
+        """A deletion was not tried: things may have changed since the last attempt."""
+        self.spent *= TRIED_AGAIN
+
+
+class CountedRules:
+    """In which counter the derivations of each rule are counted: changed by an update, put back if it fails."""
+
+    def __init__(self, counters: Iterable[tuple[int, int]] = ()) -> None:
+        self._counters = dict(counters)
+        self._before: dict[int, int | None] = {}
+        self.version = 0  # changes whenever a rule is counted differently
+
+    def get(self, rule: int) -> int | None:
+        """The counter; None where the rule is not counted."""
+        return self._counters.get(rule)
+
+    def items(self) -> ItemsView[int, int]:
+        return self._counters.items()
+
+    def count(self, rule: int, counter: int) -> None:
+        """From now on the derivations of a rule are counted here."""
+        if self._counters.get(rule) != counter:
+            self._before.setdefault(rule, self._counters.get(rule))
+            self._counters[rule] = counter
+            self.version += 1
+
+    def forget(self, rule: int) -> None:
+        """The derivations of a rule are no longer counted."""
+        if rule in self._counters:
+            self._before.setdefault(rule, self._counters.pop(rule))
+            self.version += 1
+
+    def commit(self) -> None:
+        self._before.clear()
+
+    def roll_back(self) -> None:
+        self.version += 1
+        for rule, counter in self._before.items():
+            if counter is None:
+                self._counters.pop(rule, None)
+            else:
+                self._counters[rule] = counter
+        self._before.clear()

@@ -1,0 +1,108 @@
+"""What an update asks of one component, in facts and rules, and what it has changed in one relation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tidelog.engine.rules.compiled import CompiledRule
+from tidelog.engine.update.rows import NO_ROWS, Rows, rows_of
+from tidelog.store.relation import Relation
+from tidelog.store.relation_parts import Cells
+
+NOTHING: Cells = np.empty(0, np.int32)
+
+
+@dataclass(slots=True)
+class Explicit:
+    """What an update does to the explicit facts of a component, as fact numbers by relation."""
+
+    deleted: dict[int, Cells] = field(default_factory=dict)
+    added: dict[int, Cells] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """Rules of a component that an update removes and adds."""
+
+    removed: tuple[CompiledRule, ...] = ()
+    added: tuple[CompiledRule, ...] = ()
+
+    added_numbers: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, removed: Iterable[CompiledRule], added: Iterable[CompiledRule]) -> RuleChange:
+        come = tuple(added)
+        return cls(tuple(removed), come, frozenset(rule.number for rule in come))
+
+
+NO_RULE_CHANGE = RuleChange()
+
+Facts = tuple[Cells, Cells]
+"""The numbers of the facts that left a relation, and of those that came into it."""
+
+
+class Delta:
+    """What changed in a relation: the rows that left I, and those that came into it.
+
+    Components that follow the change fact by fact need the facts by their numbers. `list_facts` gives them, and first
+    makes records for rows that have none; it is called when the first such component asks.
+    """
+
+    __slots__ = ("_facts", "_list_facts", "come", "gone")
+
+    def __init__(
+        self, gone: Rows, come: Rows, list_facts: Callable[[], Facts] | None, facts: Facts | None = None
+    ) -> None:
+        self.gone = gone
+        self.come = come
+        self._list_facts = list_facts
+        self._facts = facts
+
+    @classmethod
+    def of_facts(cls, relation: Relation, removed: Cells, added: Cells) -> Delta:
+        """Facts that lie in records of the relation."""
+        return cls(rows_of(relation, removed), rows_of(relation, added), None, (removed, added))
+
+    @classmethod
+    def of_new_records(cls, relation: Relation, start: int, stop: int) -> Delta:
+        """New records at the end of the relation, all of them in I."""
+        come = Rows(
+            stop - start,
+            lambda most: relation.cells[start : start + most, : relation.arity].copy(),
+            relation.store.readers,
+            in_records=True,
+        )
+        return cls(NO_ROWS, come, lambda: (NOTHING, np.arange(start, stop, dtype=np.int32)))
+
+    @property
+    def removed(self) -> Cells:
+        return self.listed()[0]
+
+    @property
+    def added(self) -> Cells:
+        return self.listed()[1]
+
+    @property
+    def removed_count(self) -> int:
+        return self.gone.count
+
+    @property
+    def added_count(self) -> int:
+        return self.come.count
+
+    @property
+    def dead_count(self) -> int:
+        """How many dead records the change has left in the relation."""
+        return 0 if self._facts is None else len(self._facts[0])
+
+    def __bool__(self) -> bool:
+        return self.gone.count > 0 or self.come.count > 0
+
+    def listed(self) -> Facts:
+        if self._facts is None:
+            assert self._list_facts is not None
+            self._facts = self._list_facts()
+        return self._facts

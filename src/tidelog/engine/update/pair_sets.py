@@ -1,0 +1,219 @@
+"""Sets of pairs before and after an update, and the change that a closure's predicate sees between them.
+
+Rules that come and go make a component a closure, or another closure than it was. Its pairs before and after are then
+two sets, each stored or virtual. How many pairs they share is counted with as little enumeration as possible (a closure
+that only gains rules only gains pairs). The pairs themselves are listed when they are read, and get records when a
+rule that reads the predicate asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidelog.closures.closure import Closure
+from tidelog.closures.history import ClosureChange
+from tidelog.engine.update.deltas import Delta, Facts
+from tidelog.engine.update.rows import Rows
+from tidelog.machine import flags as F
+from tidelog.machine.jit import address
+from tidelog.program.modules import Diagonal, Kind, Module
+from tidelog.runtime.signals import check
+from tidelog.runtime.thread_locks import Readers
+from tidelog.store.relation import Relation
+from tidelog.store.relation_parts import Cells
+from tidelog.store.update_kernels import load_rows
+
+Mask = npt.NDArray[np.bool_]
+CheckLimits = Callable[[], None]
+"""Called now and then in long work; raises to end it."""
+
+PIECE = 1 << 20
+_KINDS = (Kind.TRANSITIVE, Kind.SYMMETRIC_TRANSITIVE)
+_DIAGONALS = (Diagonal.NONE, Diagonal.GIVEN, Diagonal.CLOSURE)
+
+
+class Pairs(Protocol):
+    """A set of pairs that can be asked and listed."""
+
+    def __len__(self) -> int: ...
+
+    def contains(self, rows: Cells) -> Mask: ...
+
+    def pieces(self) -> Iterator[Cells]: ...
+
+    @property
+    def order(self) -> int:
+        """Two sets are held in this order, so that two threads never wait for each other."""
+
+    def held(self) -> AbstractContextManager[Pairs]:
+        """The same pairs, for reading after the update, at any time and from any thread."""
+
+
+class StoredPairs:
+    """Pairs in rows, each once."""
+
+    order = 0
+
+    def __init__(self, rows: Cells) -> None:
+        self._rows = rows
+        self._ordered: npt.NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def contains(self, rows: Cells) -> Mask:
+        if self._ordered is None:
+            self._ordered = np.sort(packed(self._rows))
+        return among(packed(rows), self._ordered)
+
+    def pieces(self) -> Iterator[Cells]:
+        if len(self._rows):
+            yield self._rows
+
+    def held(self) -> AbstractContextManager[Pairs]:
+        return nullcontext(self)
+
+
+class ClosurePairs:
+    """The pairs that a closure has now, as they are or turned round."""
+
+    def __init__(self, closure: Closure, turned: bool) -> None:
+        self._closure = closure
+        self._turned = turned
+        self._view = closure.turned() if turned else closure
+        self._moment = closure.now
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    @property
+    def order(self) -> int:
+        return id(self._closure)
+
+    def contains(self, rows: Cells) -> Mask:
+        return self._view.contains(rows[:, 0], rows[:, 1])
+
+    def pieces(self) -> Iterator[Cells]:
+        return (np.stack(pair, axis=1) for pair in self._view.pairs(PIECE))
+
+    @contextmanager
+    def held(self) -> Iterator[Pairs]:
+        with self._closure.at(self._moment, check) as closure:
+            yield ClosurePairs(closure, self._turned)
+
+
+def packed(rows: Cells) -> npt.NDArray[np.int64]:
+    """Each pair as one number."""
+    return rows[:, 0].astype(np.int64) << 32 | rows[:, 1]
+
+
+def among(keys: npt.NDArray[np.int64], ordered: npt.NDArray[np.int64]) -> Mask:
+    """For each key, whether it is one of some sorted keys."""
+    if len(ordered) == 0:
+        return np.zeros(len(keys), np.bool_)
+    places = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    found: Mask = ordered[places] == keys
+    return found
+
+
+# --- changes of pairs -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPairs:
+    """Pairs that went or came: as rows for any later reader, and in pieces for the update in work."""
+
+    rows: Rows
+    pieces: Callable[[], Iterator[Cells]]
+
+    def turned(self) -> ChangedPairs:
+        return ChangedPairs(self.rows.turned(), lambda: (piece[:, ::-1] for piece in self.pieces()))
+
+
+def changed(change: ClosureChange, appeared: bool, readers: Readers) -> ChangedPairs:
+    """The pairs that a change of a closure brought, or those that it took."""
+    return ChangedPairs(
+        Rows(change.count(appeared), lambda most: change.rows(appeared, most, check), readers),
+        lambda: (np.stack(pair, axis=1) for pair in change.chunks(appeared, PIECE)),
+    )
+
+
+def missing(pairs: Pairs, other: Pairs, count: int, readers: Readers) -> ChangedPairs:
+    """The pairs of one set that another one lacks: `count` of them."""
+    return ChangedPairs(
+        Rows(count, partial(_first_missing, pairs, other, count), readers),
+        partial(_missing_pieces, pairs, other, count),
+    )
+
+
+def _missing_pieces(pairs: Pairs, other: Pairs, count: int) -> Iterator[Cells]:
+    pieces = pairs.pieces() if count else iter(())
+    if count == len(pairs):
+        return pieces
+    return (piece[~other.contains(piece)] for piece in pieces)
+
+
+def _first_missing(pairs: Pairs, other: Pairs, count: int, most: int) -> Cells:
+    listed, found = [np.empty((0, 2), np.int32)], 0
+    with _both_held(pairs, other) as (held, held_other):
+        pieces = _missing_pieces(held, held_other, count)
+        while found < most:
+            listed.append(next(pieces)[: most - found])
+            found += len(listed[-1])
+            check()
+    return np.concatenate(listed)
+
+
+@contextmanager
+def _both_held(pairs: Pairs, other: Pairs) -> Iterator[tuple[Pairs, Pairs]]:
+    if pairs.order <= other.order:
+        with pairs.held() as first, other.held() as second:
+            yield first, second
+    else:
+        with other.held() as second, pairs.held() as first:
+            yield first, second
+
+
+def closure_delta(relation: Relation, gone: ChangedPairs, come: ChangedPairs, check_limits: CheckLimits) -> Delta:
+    """How the pairs that a relation shows have changed. They have no records before a rule that reads them asks."""
+    return Delta(gone.rows, come.rows, partial(_record, relation, gone, come, check_limits))
+
+
+def _record(relation: Relation, gone: ChangedPairs, come: ChangedPairs, check_limits: CheckLimits) -> Facts:
+    for pairs, flags in ((gone, F.OLD), (come, F.IN)):
+        relation.reserve(pairs.rows.count)
+        for piece in pairs.pieces():
+            rows = np.ascontiguousarray(piece)
+            load_rows(relation.store.machine, relation.number, address(rows), len(rows), flags)
+            check_limits()
+    facts = np.arange(gone.rows.count + come.rows.count, dtype=np.int32)
+    return facts[: gone.rows.count], facts[gone.rows.count :]
+
+
+# --- one closure in the place of another ------------------------------------------------------------------------------
+
+
+def count_common(one: Pairs, other: Pairs, check_limits: CheckLimits) -> int:
+    """How many pairs two sets share, by a walk through the smaller one."""
+    smaller, larger = sorted((one, other), key=len)
+    common = 0
+    for piece in smaller.pieces():
+        common += int(np.count_nonzero(larger.contains(piece)))
+        check_limits()
+    return common
+
+
+def is_within(module: Module, larger: Module) -> bool:
+    """Whether one module yields no pair that another does not yield, from the same base."""
+    if module.kind not in _KINDS or larger.kind not in _KINDS:
+        return False
+    return _KINDS.index(module.kind) <= _KINDS.index(larger.kind) and _DIAGONALS.index(
+        module.diagonal
+    ) <= _DIAGONALS.index(larger.diagonal)

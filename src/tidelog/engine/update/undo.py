@@ -1,0 +1,223 @@
+"""The undo log: what an update changes, as it was before, kept until the update commits and put back if it fails.
+
+Kernels log each fact that they touch. What changes as a whole is kept here: the flags of a relation of which most
+changes, the records of one that is derived again, that goes or that becomes a closure, and what relations know of
+themselves. The same entries tell what the update changed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidelog.engine.update.deltas import NOTHING, Delta
+from tidelog.engine.update.pair_sets import ClosurePairs
+from tidelog.engine.update.renewal import renewed_closure, renewed_records
+from tidelog.machine import flags as F
+from tidelog.machine import registers as M
+from tidelog.machine import relation_fields as R
+from tidelog.machine.jit import address
+from tidelog.store.relation import Relation
+from tidelog.store.relation_parts import Cells, Records
+from tidelog.store.store import Store
+from tidelog.store.update_kernels import (
+    changed_facts,
+    commit_log,
+    commit_relation,
+    empty_relation,
+    load_rows,
+    roll_back_log,
+    roll_back_relation,
+)
+
+
+class UndoLog:
+    """What was there before an update in work."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._machine = store.machine
+        self._component_start = 0  # where the entries of the component in work begin
+        self._explicit_counts: dict[Relation, int] = {}
+        self._ranked: dict[Relation, bool] = {}
+        # Relations of which most changes: columns of flags and counters of all records, instead of entries in the log.
+        self._columns: dict[Relation, Cells] = {}
+        # Relations whose records were set aside: these, and how many of them the update began with.
+        self._set_aside: dict[Relation, tuple[Records, int]] = {}
+        # Relations that were closures until this update, and whose records hold explicit facts only.
+        self._former_closures: dict[Relation, ClosurePairs] = {}
+
+    def begin(self) -> None:
+        """What lies in the store now is what was there before."""
+        self._machine[M.LOG_COUNT] = 0
+        table = self._store.relation_table
+        table[:, R.START] = table[:, R.COUNT]
+
+    # --- noting what is about to change -------------------------------------------------------------------------------
+
+    def reserve(self, entries: int) -> None:
+        """Make room for facts that kernels are about to touch."""
+        needed = int(self._machine[M.LOG_COUNT]) + entries
+        if needed > len(self._store.arrays.log):
+            self._store.arrays.grow_log(needed)
+
+    def note_explicit_count(self, relation: Relation) -> None:
+        """The number of a relation's explicit facts is about to change."""
+        self._explicit_counts.setdefault(relation, relation.explicit_count)
+
+    def note_ranked(self, relation: Relation, ranked: bool) -> None:
+        """From now on the ranks of a relation can be trusted, or cannot."""
+        self._ranked.setdefault(relation, relation.ranked)
+        relation.ranked = ranked
+
+    def note_former_closure(self, relation: Relation, pairs: ClosurePairs) -> None:
+        """The facts of a relation were these pairs, of which its records hold the explicit ones only."""
+        self._former_closures[relation] = pairs
+
+    def keep_columns(self, relation: Relation) -> None:
+        """Remember all records of a relation at once: most of them are about to change, and the log, which holds them
+        one by one, would take ten times as much memory.
+        """
+        if relation in self._columns:
+            return
+        before = relation.cells[: int(relation.fields[R.START])]
+        first = relation.flags_column
+        # What the log holds already is put back from there, afterwards.
+        # Column by column: numpy copies short rows one by one.
+        self._columns[relation] = before[:, first : first + (3 if relation.has_counters else 1)].T.copy()
+        before[:, first] |= F.TOUCHED
+
+    def set_aside(self, relation: Relation) -> Records:
+        """Take all records out of a relation, as they were when the update began; takes constant time. The log forgets
+        them, since their numbers mean other facts from now on.
+        """
+        start = int(relation.fields[R.START])
+        records = relation.set_aside()
+        self._set_aside[relation] = records, start
+        log, count = self._store.arrays.log, int(self._machine[M.LOG_COUNT])
+        own = log[:count, 0] == relation.number
+        if own.any():
+            records.restore(log[:count][own])
+            self._component_start = int(np.count_nonzero(~own[: self._component_start]))
+            others = log[:count][~own]
+            log[: len(others)] = others
+            self._machine[M.LOG_COUNT] = len(others)
+        return records
+
+    # --- a component that is materialised again -----------------------------------------------------------------------
+
+    def take_all(self, relation: Relation) -> Cells:
+        """Take all facts of a relation out of I. They keep their numbers; those of the explicit ones."""
+        relation.queues.clear()
+        relation.table.complete()
+        relation.mark_unclean()
+        self.keep_columns(relation)
+        empty_relation(self._machine, relation.number)
+        return _explicit_facts(relation)
+
+    def renew(self, relation: Relation, share: float) -> Cells:
+        """The same by setting all records aside, see `renewal`. The explicit facts get fresh ones, and there is room
+        for a share of all.
+        """
+        if relation in self._columns:
+            return self.take_all(relation)
+        relation.queues.clear()
+        # As they are now: the records that are set aside are as of before the update.
+        rows = np.ascontiguousarray(relation.rows(_explicit_facts(relation)))
+        former = self.set_aside(relation)
+        relation.table.expect(len(former.keys), former.count, share)
+        relation.reserve(len(rows))
+        load_rows(self._machine, relation.number, address(rows), len(rows), F.EXPLICIT)
+        relation.explicit_count = len(rows)
+        return np.arange(len(rows), dtype=np.int32)
+
+    # --- what changed -------------------------------------------------------------------------------------------------
+
+    def is_new(self, relation: Relation) -> bool:
+        """Whether all facts of a relation came with this update."""
+        if relation.closure is None:
+            if relation in self._former_closures:
+                return len(self._former_closures[relation]) == 0
+            if relation in self._set_aside:
+                return self._set_aside[relation][1] == 0
+        return relation.is_new()
+
+    def delta(self, relation: Relation) -> Delta | None:
+        """What the component in work has changed in one of its relations."""
+        if relation in self._set_aside:
+            if relation in self._former_closures:
+                return renewed_closure(self._store, relation, self._former_closures[relation])
+            return renewed_records(self._store, relation, self._set_aside[relation][0])
+        if relation in self._columns:
+            places = relation.cells[: relation.count, relation.flags_column] & (F.IN | F.OLD)
+            removed, added = (np.flatnonzero(places == place).astype(np.int32) for place in (F.OLD, F.IN))
+            return Delta.of_facts(relation, removed, added)
+        entries = int(self._machine[M.LOG_COUNT]) - self._component_start
+        start = int(relation.fields[R.START])
+        appended = relation.count - start
+        if entries == 0:
+            if appended == 0:
+                return None
+            if relation.clean:
+                return Delta.of_new_records(relation, start, relation.count)
+        return self._logged_delta(relation, entries, start, appended)
+
+    def _logged_delta(self, relation: Relation, entries: int, start: int, appended: int) -> Delta:
+        removed = np.empty(entries, np.int32)
+        added = np.empty(entries + appended, np.int32)
+        counts = np.zeros(2, np.int64)
+        at = address(removed), address(added), address(counts)
+        changed_facts(self._machine, relation.number, self._component_start, start, *at)
+        return Delta.of_facts(relation, removed[: counts[0]], added[: counts[1]])
+
+    def end_component(self) -> None:
+        """What is logged from now on belongs to the next component."""
+        self._component_start = int(self._machine[M.LOG_COUNT])
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        for relation in self._columns:
+            relation.fields[R.START] = 0
+        changed = dict.fromkeys((*self._columns, *self._grown()))
+        commit_log(self._machine)
+        for relation in changed:
+            commit_relation(self._machine, relation.number)
+            relation.queues.release()
+
+    def roll_back(self) -> None:
+        for relation, (records, start) in self._set_aside.items():
+            relation.take_back(records)
+            relation.fields[R.START] = start
+        for relation, columns in self._columns.items():
+            first = relation.flags_column
+            relation.cells[: columns.shape[1], first : first + len(columns)] = columns.T
+        roll_back_log(self._machine)
+        for relation, count in self._explicit_counts.items():
+            relation.explicit_count = count
+        for relation, ranked in self._ranked.items():
+            relation.ranked = ranked
+        for relation in self._grown():
+            relation.note_dead(relation.count - int(relation.fields[R.START]))
+            roll_back_relation(self._machine, relation.number)
+        for relation in self._store.relations:
+            relation.queues.clear()
+
+    def let_go(self) -> None:
+        """It is over: free the memory of what is kept here at once. A transaction and its parts refer to each other, so
+        that Python would find out late that nobody needs them.
+        """
+        for kept in (self._columns, self._set_aside, self._former_closures):
+            kept.clear()
+
+    def _grown(self) -> list[Relation]:
+        table = self._store.relation_table
+        (grown,) = (table[:, R.COUNT] != table[:, R.START]).nonzero()
+        memos = self._store.memo_functions
+        return [self._store.relations[number] for number in grown if number not in memos]
+
+
+def _explicit_facts(relation: Relation) -> Cells:
+    if not relation.explicit_count:
+        return NOTHING
+    flags = relation.cells[: relation.count, relation.flags_column]
+    return np.flatnonzero(flags & F.EXPLICIT).astype(np.int32)

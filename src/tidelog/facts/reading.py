@@ -1,0 +1,146 @@
+"""Reading the facts of an engine: by predicate, one by one, by queries, and by the names that they use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tidelog.engine.engine import Engine
+from tidelog.engine.queries import run_query
+from tidelog.engine.reclaiming import PassingTerms
+from tidelog.engine.transaction.explicit import explicit_rows
+from tidelog.errors import DataError
+from tidelog.facts.results import Answers, Encoded, FactTable
+from tidelog.language.checks import check_arities
+from tidelog.language.syntax import Query
+from tidelog.program.catalogue import Catalogue, NamesInUse, name_of
+from tidelog.store.relation import Relation
+from tidelog.store.relation_parts import Cells
+from tidelog.values import Row
+
+
+class Reader:
+    """Reads facts of predicates, whose names are resolved. The caller has the lock of the knowledge base."""
+
+    def __init__(self, engine: Engine, catalogue: Catalogue) -> None:
+        self._engine = engine
+        self._catalogue = catalogue
+
+    # --- predicates ---
+
+    def predicates(self) -> list[str]:
+        """Every predicate that has facts or that a rule mentions, as it is displayed."""
+        with_facts = (name for name, relation in self._engine.store.named().items() if len(relation))
+        return self._displayed({*with_facts, *self._engine.graph.predicates})
+
+    def explicit_predicates(self) -> list[str]:
+        """Every predicate that has explicit facts, as it is displayed."""
+        return self._displayed({name for name in self._engine.store.named() if self.count(name, explicit=True)})
+
+    def _displayed(self, names: set[str]) -> list[str]:
+        return sorted(self._catalogue.display(name) for name in names if not name.startswith("#"))
+
+    # --- facts ---
+
+    def _relation(self, predicate: str, explicit: bool) -> Relation | None:
+        return self._engine.explicit_relation(predicate) if explicit else self._engine.store.find(predicate)
+
+    def rows(self, predicate: str, explicit: bool = False, most: int | None = None) -> Encoded:
+        """The facts of a predicate, or the first of them."""
+        return Encoded(self._cells(predicate, explicit, most), self._engine.store.terms.table)
+
+    def _cells(self, predicate: str, explicit: bool, most: int | None) -> Cells:
+        relation = self._relation(predicate, explicit)
+        if relation is None:
+            return np.empty((0, self._catalogue.arities.get(predicate, 0)), np.int32)
+        if most is not None and relation.closure is not None and not explicit:
+            # A closure may have far more pairs than anybody wants to see.
+            pairs = next(iter(relation.closure.pairs(most)), None)
+            return np.empty((0, 2), np.int32) if pairs is None else np.stack(pairs, axis=1)
+        return (explicit_rows(relation) if explicit else relation.rows())[:most]
+
+    def count(self, predicate: str, explicit: bool = False) -> int:
+        """How many facts a predicate has."""
+        relation = self._relation(predicate, explicit)
+        if relation is None:
+            return 0
+        return relation.explicit_count if explicit else len(relation)
+
+    def holds(self, predicate: str, row: Row, explicit: bool = False) -> bool:
+        """Whether a predicate has a fact."""
+        with self.terms_for_a_question():
+            try:
+                cells = self.cells_of(predicate, row)
+            except DataError:
+                return False
+            return cells is not None and self._engine.holds(predicate, cells, explicit)
+
+    def cells_of(self, predicate: str, row: Row) -> Cells | None:
+        """The terms of a fact; None if the predicate is not known with that many arguments."""
+        if self._catalogue.arities.get(predicate) != len(row):
+            return None
+        return self._engine.store.terms.encode_values(row) if row else np.empty(0, np.int32)
+
+    def terms_for_a_question(self) -> PassingTerms:
+        """A context for a question: the terms that it names or computes are needed for its answer only."""
+        return PassingTerms(self._engine, for_a_question=True)
+
+    # --- queries ---
+
+    def answers(self, query: Query) -> tuple[Answers, int]:
+        """The answers of a query, and how many matches failed because an expression had no value."""
+        check_arities([query], self._catalogue.arities, self._catalogue.prefixes)
+        names, cells, errors = run_query(self._engine, query)
+        return Answers(names, Encoded(cells, self._engine.store.terms.table)), errors
+
+
+class Facts(FactTable):
+    """The facts of a predicate as they are now: a view that follows the knowledge base."""
+
+    def __init__(self, lock: AbstractContextManager[Any], reader: Reader, predicate: str, explicit: bool) -> None:
+        self._lock = lock
+        self._reader = reader
+        self._predicate = predicate
+        self._explicit = explicit
+
+    def _encoded(self) -> Encoded:
+        with self._lock:
+            return self._reader.rows(self._predicate, self._explicit)
+
+    def _first_encoded(self, most: int) -> Encoded:
+        with self._lock:
+            return self._reader.rows(self._predicate, self._explicit, most)
+
+    def __len__(self) -> int:
+        with self._lock:
+            return self._reader.count(self._predicate, self._explicit)
+
+    def __contains__(self, row: object) -> bool:
+        if not isinstance(row, tuple | list):
+            return False
+        with self._lock:
+            return self._reader.holds(self._predicate, tuple(row), self._explicit)
+
+
+def names_in_use(engine: Engine) -> NamesInUse:
+    """The names that facts and rules use, for the check of prefixes that are declared late."""
+    with_facts = (name for name, relation in engine.store.named().items() if len(relation))
+    predicates = (*engine.graph.predicates, *with_facts)
+    return NamesInUse(predicates, engine.graph.rules.values(), partial(_names_in_facts, engine))
+
+
+def _names_in_facts(engine: Engine, start: str) -> Iterator[str]:
+    """The names of constants that begin so and that facts hold now: the dictionary may hold others, too."""
+    terms = engine.store.terms
+    candidates = terms.table.names_from(start, len(terms))
+    if not candidates.size:
+        return
+    for relation in engine.store.named().values():
+        if relation.closure is None:  # the pairs of a closure follow from another relation, its base
+            rows = relation.rows()
+            for term in rows[np.isin(rows, candidates)]:
+                yield name_of(terms.table.decode(int(term)))

@@ -1,0 +1,231 @@
+"""A program with its facts: engine, catalogue and lock together, and how an update passes through them.
+
+Whatever is wrong with an update is found before the engine sees it: texts are parsed, rules checked and facts encoded
+first. Whatever may still fail comes before the engine commits, and the journal comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidelog.engine.engine import Engine
+from tidelog.engine.reclaiming import PassingTerms
+from tidelog.engine.transaction.observer import Observer
+from tidelog.engine.update.outcome import Outcome, Request
+from tidelog.engine.update.runner import Limits
+from tidelog.errors import ArityError, BrokenError, CrossProductWarning, warn
+from tidelog.facts.arguments import check_limits, checked_commit, checked_facts, checked_text
+from tidelog.facts.encoding import check_arities_of, check_arity, encode_columns, encode_rows
+from tidelog.facts.loading import Deadline, LoadedRows
+from tidelog.facts.reading import names_in_use
+from tidelog.facts.results import Change, FactSet
+from tidelog.formats.batch import FactBatch
+from tidelog.formats.display import counted
+from tidelog.language import parse_rules, render
+from tidelog.language.checks import MOST_ARGUMENTS, foreign_functions, too_many_arguments
+from tidelog.language.syntax import Program, Rule
+from tidelog.program.catalogue import Catalogue, RuleUpdate
+from tidelog.program.normal_form import unjoined_atoms
+from tidelog.runtime.knowledge_lock import KnowledgeLock
+from tidelog.runtime.signals import interruptible
+from tidelog.storage.journal_record import Record
+from tidelog.store.relation_parts import Cells
+
+if TYPE_CHECKING:
+    from tidelog.storage.home import Home
+
+FactsByPredicate = Mapping[str, Any]
+
+NO_PROGRAM = Program()
+
+
+class Knowledge:
+    """What a knowledge base consists of. `home` is the folder whose journal records each update, if there is one."""
+
+    def __init__(self, maintenance: str, modules: bool, max_facts: int | None, timeout: float | None) -> None:
+        check_limits(max_facts, timeout)
+        self.maintenance = maintenance
+        self.modules = modules
+        self.functions: dict[str, Callable[..., Any]] = {}
+        self.engine = Engine(maintenance, Limits(max_facts, timeout), self.functions, modules)
+        self.catalogue = Catalogue()
+        self.lock = KnowledgeLock(self.engine.store.readers)
+        self.errors = 0  # matches that failed because an expression had no value
+        self.commit_info: Mapping[str, str] = {}
+        self.home: Home | None = None
+
+    # --- updates ------------------------------------------------------------------------------------------------------
+
+    def update(
+        self,
+        add: FactsByPredicate | None = None,
+        delete: FactsByPredicate | None = None,
+        add_rules: str = "",
+        remove_rules: str = "",
+        commit: Mapping[str, str] | None = None,
+    ) -> Change:
+        """Apply one update: deletions before additions, all or nothing."""
+        with self.lock.working(), self.terms_if_it_succeeds():
+            self.engine.reclaim_terms()  # Here, too: updates that fail may get no further.
+            added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
+            text, removing = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
+            program = interruptible(self._parse_added, text) if text else NO_PROGRAM
+            catalogue, before = self.catalogue, self.catalogue.prefixes
+            catalogue.declare(program.prefixes)
+            try:
+                removed = parse_rules(removing, catalogue.prefixes) if removing else ()
+                return self._update(added, deleted, program.rules, removed, checked_commit(commit))
+            except BaseException:
+                catalogue.prefixes = before
+                raise
+
+    def update_encoded(self, request: Request, commit: Mapping[str, str] | None = None) -> Change:
+        """The same for facts that are already encoded."""
+        with self.lock.working():
+            update = RuleUpdate(dict(self.catalogue.arities))
+            check_arities_of((request.add, request.delete), update.arities)
+            return self.apply(request, update, checked_commit(commit))
+
+    def add_program(self, program: Program) -> None:
+        """Add the facts and rules of a text, and its prefixes."""
+        self.catalogue.declare(program.prefixes)
+        with self.lock.working():
+            self._update(program.rows, {}, program.rules, ())
+
+    def load(self, batches: Iterable[FactBatch]) -> Change:
+        """Add the facts that a reader yields, in one update. Limits hold while they are read."""
+        with self.lock.working(), self.terms_if_it_succeeds():
+            self.engine.reclaim_terms()
+            update = RuleUpdate(dict(self.catalogue.arities))
+            rows = LoadedRows(self.engine)
+            watched = _interruptible(self.lock.watched(batches))
+            for batch in Deadline(self.engine.limits.timeout).watched(watched):
+                predicate = self.catalogue.resolve(batch.predicate)
+                self._check_columns(batch, predicate, update.arities)
+                encoded = encode_columns(self.engine.store.terms, batch.columns)
+                rows.take(predicate, encoded, f"{batch.source} from line {batch.first_line} on")
+            return self.apply(Request(add=rows.all()), update)
+
+    def _check_columns(self, batch: FactBatch, predicate: str, arities: dict[str, int]) -> None:
+        known = arities.setdefault(predicate, len(batch.columns))
+        if known > MOST_ARGUMENTS:
+            raise too_many_arguments(self.catalogue.display(predicate), known)
+        if known != len(batch.columns):
+            raise ArityError(
+                f"{batch.source}, line {batch.first_line}: {counted(len(batch.columns), 'column')}, but "
+                f"`{self.catalogue.display(predicate)}` has {counted(known, 'argument')}"
+            )
+
+    def _parse_added(self, text: str) -> Program:
+        return self.catalogue.parse_added(text, partial(names_in_use, self.engine))
+
+    def _update(
+        self,
+        add: FactsByPredicate,
+        delete: FactsByPredicate,
+        rules: tuple[Rule, ...],
+        removed: tuple[Rule, ...],
+        commit: Mapping[str, str] | None = None,
+    ) -> Change:
+        update = self.catalogue.check(rules, removed, self.functions.keys())
+        for rule in rules:
+            self._warn_of_cross_product(rule)
+        added_rows = self.encode(add, update.arities)
+        deleted_rows = self.encode(delete, update.arities)
+        request = Request(deleted_rows, added_rows, tuple(update.removed), tuple(update.added.values()))
+        return self.apply(request, update, commit)
+
+    def _warn_of_cross_product(self, rule: Rule) -> None:
+        unjoined = unjoined_atoms(rule)
+        if unjoined is not None:
+            prefixes = self.catalogue.prefixes
+            first, second = (render(atom, prefixes) for atom in unjoined)
+            warn(
+                f"`{render(rule, prefixes)}` matches every {first} with every {second}: "
+                "they have no variable in common",
+                CrossProductWarning,
+            )
+
+    def apply(self, request: Request, update: RuleUpdate, commit: Mapping[str, str] | None = None) -> Change:
+        """Let the engine apply an update that has been checked; `update` is what it does to the catalogue."""
+        removed = tuple(map(self.engine.graph.rule, request.remove_rules))
+        first_number = self.engine.graph.next_number
+        changes: list[Change] = []
+
+        def before_commit(outcome: Outcome) -> None:
+            changes.append(self._change(outcome))
+            if self.home is not None:
+                prefixes = self.catalogue.prefixes
+                record = Record(request.add, request.delete, request.add_rules, removed, prefixes, commit or {})
+                self.home.record(record, self.engine.store.terms.table.decode)
+
+        try:
+            outcome = self.engine.update(request, before_commit)
+        except BrokenError as broken:
+            self.lock.refuse(str(broken))
+            raise
+        self.catalogue.commit(update, first_number)
+        self.errors += outcome.errors
+        self.commit_info = commit or self.commit_info
+        return changes[0]
+
+    def _change(self, outcome: Outcome) -> Change:
+        table, display = self.engine.store.terms.table, self.catalogue.display
+        added = {display(predicate): FactSet(table, rows) for predicate, rows in outcome.added.items()}
+        removed = {display(predicate): FactSet(table, rows) for predicate, rows in outcome.removed.items()}
+        return Change(added, removed, outcome.work, outcome.errors)
+
+    @contextmanager
+    def observed(self, observer: Observer | None) -> Iterator[None]:
+        """Let somebody observe the updates within."""
+        self.engine.observer = observer
+        try:
+            yield
+        finally:
+            self.engine.observer = None
+
+    def register(self, name: str, function: Callable[..., Any]) -> None:
+        """Let rules and queries call a function."""
+        with self.lock.working():
+            self.functions[name] = self.lock.guarded(function)
+            self.engine.store.forget_function(name)
+
+    def missing_functions(self) -> list[str]:
+        """The functions that rules call and that nobody has registered."""
+        return sorted(foreign_functions(self.engine.graph.rules.values()) - self.functions.keys())
+
+    # --- facts on their way in ----------------------------------------------------------------------------------------
+
+    def encode(self, facts: FactsByPredicate, arities: dict[str, int]) -> dict[str, Cells]:
+        """Facts as rows of terms by predicate. What is learned about arities is added to `arities`."""
+        encoded: dict[str, Cells] = {}
+        for name, rows in facts.items():
+            if encoded:
+                self.engine.store.terms.between_blocks()
+            predicate, cells = self.catalogue.resolve(name), self._encode_rows(name, rows)
+            if cells is None:
+                continue
+            check_arity(arities, predicate, name, cells)
+            encoded[predicate] = np.concatenate((encoded[predicate], cells)) if predicate in encoded else cells
+        return encoded
+
+    def _encode_rows(self, name: str, rows: Any) -> Cells | None:
+        if isinstance(rows, Iterator) and not hasattr(rows, "__arrow_c_stream__"):
+            rows = interruptible(list, self.lock.watched(rows))  # The iterator may wait for other threads.
+        return encode_rows(self.engine.store.terms, name, rows)
+
+    def terms_if_it_succeeds(self) -> PassingTerms:
+        """A context for an update: if it fails, the next one may give its terms back."""
+        return PassingTerms(self.engine, for_a_question=False)
+
+
+def _interruptible(batches: Iterable[FactBatch]) -> Iterator[FactBatch]:
+    """The batches of a reader. Signals may interrupt it: files can be long."""
+    reader = iter(batches)
+    while (batch := interruptible(next, reader, None)) is not None:
+        yield batch

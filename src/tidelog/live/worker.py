@@ -1,0 +1,280 @@
+"""Working off what `kb.live()` has taken in: one transaction after the other, each in slices.
+
+Between two slices, what has come in is taken in, a transaction that is largely undone by it starts again, and the work
+rests where nobody asks for more.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.facts.encoding import check_arities_of
+from tidelog.facts.results import Change
+from tidelog.live.backlog import Batch, Submission
+from tidelog.live.intake import Intake
+from tidelog.live.knowledge import Knowledge
+from tidelog.live.settlement import Settlement
+from tidelog.live.window import Window
+from tidelog.program.catalogue import RuleUpdate
+from tidelog.runtime.signals import check, comes_from_signal
+
+# Candidates in a slice: mostly less than 0.2 ms.
+SLICE = 5_000
+
+# Seconds within which a thread that waits for the lock gets it.
+TURN = 0.0002
+
+
+class _StartAgain(Exception):
+    """What is in work is to be rolled back: little of it is left."""
+
+
+class Demand:
+    """How much work is asked for. It has a lock of its own: nobody who asks for less has to wait for an update."""
+
+    def __init__(self) -> None:
+        self.units = 0  # that were asked for and are still to be done
+        self.everything = 0  # callers that want everything to be done
+        self.background = 0  # contexts in which a thread works whenever there is work
+        self.finishing = 0  # callers that wait for the transaction in work
+        self._lock = threading.Lock()
+
+    def change(self, everything: int, background: int = 0) -> None:
+        """So many more, or fewer, want everything to be done; so many of them in the background."""
+        with self._lock:
+            self.everything += everything
+            self.background += background
+
+    def spend(self) -> None:
+        """A unit of work is done."""
+        self.units = max(0, self.units - 1)
+
+    def allows_more(self) -> bool:
+        return self.units > 0 or self.everything > 0 or self.finishing > 0
+
+
+class Worker:
+    """The thread that works: one in the background, or the one that wants the work done. While an update is in work,
+    it observes the engine.
+    """
+
+    streams = False
+
+    def __init__(self, knowledge: Knowledge, intake: Intake, settlement: Settlement) -> None:
+        self._knowledge = knowledge
+        self._lock = knowledge.lock
+        self._intake = intake
+        self._settlement = settlement
+        self.demand = Demand()
+        self.thread: threading.Thread | None = None
+        self._process = os.getpid()  # the process that the thread belongs to
+        self._role = threading.Lock()  # for who works
+        self._awake = threading.Event()
+        self._transactions = 0
+        self._problem: BaseException | None = None  # met while an update was taken in; raised where it can be
+
+    @property
+    def pending(self) -> int:
+        return self._intake.submitted - self._settlement.settled
+
+    # --- who works ---
+
+    def call(self) -> None:
+        """See that somebody works. The caller has the bare lock."""
+        self._lock.condition.notify_all()
+        self.wake()
+        self._start()
+
+    def wake(self) -> None:
+        """There is something new to look at."""
+        self._awake.set()
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name="tidelog-live", daemon=True)
+        if self.becomes(thread):
+            try:
+                thread.start()
+            except BaseException:  # There can be no more threads.
+                self.thread = None
+                raise
+
+    def becomes(self, thread: threading.Thread) -> bool:
+        """Let a thread be the one that works, unless another is. A forked child has none of its parent's threads."""
+        with self._role:
+            if self.thread is not None and self._process == os.getpid():
+                return False
+            self.thread, self._process = thread, os.getpid()
+            return True
+
+    def _run(self) -> None:
+        """Work in the background. If that fails, nothing can be done with the knowledge base any more, and those who
+        wait are told.
+        """
+        try:
+            self._work()
+        except BaseException as problem:
+            with self._lock.condition:
+                self.thread = None
+                self._intake.clear()
+                self._settlement.refuse_all(self._intake.submitted, problem)
+                self._lock.condition.notify_all()
+
+    def _work(self) -> None:
+        demand = self.demand
+        while True:
+            self._awake.clear()
+            with self._lock.condition:
+                busy = self.pending > 0 and (demand.units > 0 or demand.everything > 0)
+                if self.pending == 0 and demand.units > 0:
+                    # Those who asked for them may look only when more has been submitted.
+                    demand.units = 0
+                    self._lock.condition.notify_all()
+                if not busy and not demand.background:
+                    self.thread = None
+                    return
+            if busy:
+                self.give_way()
+                self._work_on_next()
+            else:
+                self._awake.wait()
+
+    def work_here(self, target: int) -> None:
+        """Work in the calling thread until an update is settled. That takes less time than to wake another thread."""
+        demand = self.demand
+        try:
+            while self._settlement.settled < target:
+                check()
+                self.give_way()
+                self._work_on_next()
+        finally:
+            self.thread = None
+            if demand.background or demand.units > 0 or demand.everything > 1:
+                self._start()
+
+    def give_way(self) -> None:
+        """Between two transactions, let those use the knowledge base who wait for it."""
+        if self._lock.waiting:
+            time.sleep(TURN)
+
+    # --- one transaction ---
+
+    def _work_on_next(self) -> None:
+        intake = self._intake
+        with self._lock.reserved():
+            intake.take_in()
+            if not intake.waiting:
+                return
+            intake.in_work = intake.waiting.popleft()
+            self._lock.begin(self._finish)
+            try:
+                self._complete(intake.in_work)
+            except _StartAgain:
+                self._begin_again()
+            except BaseException as problem:  # A registered function may even raise SystemExit.
+                self._fall_back(intake.in_work, problem)
+            finally:
+                intake.in_work = None
+                self._transactions += 1
+                self.demand.spend()
+                self._lock.end()
+                self._lock.condition.notify_all()
+
+    def _complete(self, work: Batch | Submission) -> None:
+        with self._knowledge.observed(self):
+            change = self._apply(work)
+        self._settlement.note(work.last, change)
+
+    def _apply(self, work: Batch | Submission) -> Change | None:
+        if isinstance(work, Submission):
+            return self._knowledge.update(**work.update)
+        with self._lock.working():
+            return self._apply_batch(work)
+
+    def _apply_batch(self, work: Batch) -> Change | None:
+        engine = self._knowledge.engine
+        engine.reclaim_terms()  # Here, too: updates that undo each other get no further.
+        # The arities that the batch was taken in with may come from updates that have been refused since.
+        update = RuleUpdate(dict(self._knowledge.catalogue.arities))
+        check_arities_of((facts for part in work.parts for facts in (part.delete, part.add)), update.arities)
+        with self.window:
+            request = work.request(engine)
+        if not request.add and not request.delete:
+            return None
+        return self._knowledge.apply(request, update)
+
+    def _begin_again(self) -> None:
+        """Put what was in work back before what has come in since, as one batch."""
+        work, later = self._intake.in_work, self._intake.waiting.popleft()
+        assert isinstance(work, Batch)
+        assert isinstance(later, Batch)
+        work.merge(later)
+        self._intake.waiting.appendleft(work)
+
+    def _fall_back(self, work: Batch | Submission, problem: BaseException) -> None:
+        """Find the update that is to blame: applied one at a time, only that one fails. If a signal handler raised, as
+        after Ctrl-C, none is to blame.
+        """
+        if comes_from_signal(problem):
+            self._intake.waiting.appendleft(work)
+            raise problem
+        if isinstance(work, Batch) and len(work.parts) > 1:
+            self._intake.waiting.extendleft(reversed(work.split()))
+            return
+        self._settlement.refuse(work.last, problem)
+        self._settlement.note(work.last, None)
+
+    def _finish(self) -> None:
+        """Wait until the transaction in work is done, however much work is asked for."""
+        with self._lock.bare():
+            done = self._transactions
+            self.demand.finishing += 1
+            self._lock.condition.notify_all()
+            try:
+                self._lock.wait_for(lambda: self._transactions > done or self._intake.in_work is None)
+            finally:
+                self.demand.finishing -= 1
+
+    # --- between two slices: the observer of the engine ---
+
+    @property
+    def budget(self) -> int:
+        return SLICE
+
+    @property
+    def window(self) -> Window:
+        return self._intake.window
+
+    def observe(self, transaction: Transaction) -> None:
+        """Take in what came, start again where that is better, and rest where nobody asked for more."""
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
+        intake = self._intake
+        if isinstance(intake.in_work, Batch) and (intake.incoming or intake.news):
+            with self.window.using_terms():
+                intake.take_in()
+            self._start_again_if_undone(intake.in_work)
+        self.demand.spend()
+        if not self.demand.allows_more():
+            self._lock.condition.notify_all()
+            self._lock.wait_for(self.demand.allows_more)
+
+    def _start_again_if_undone(self, work: Batch) -> None:
+        """Compare what is in work with what was taken in since the last time."""
+        if self._intake.news:
+            self._intake.news = False
+            later = self._intake.waiting[0] if self._intake.waiting else None
+            if isinstance(later, Batch) and work.is_undone_by(later):
+                raise _StartAgain
+
+    def between_pieces(self) -> None:
+        """Take in what came, in the middle of what cannot be left half done. A problem is raised afterwards."""
+        if self._intake.incoming and isinstance(self._intake.in_work, Batch) and self._problem is None:
+            try:
+                with self.window.using_terms():
+                    self._intake.take_in()
+            except BaseException as problem:
+                self._problem = problem

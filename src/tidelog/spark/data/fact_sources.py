@@ -1,0 +1,233 @@
+"""Where facts come from: text files, Parquet, any Spark table or DataFrame; each becomes records.
+
+Columns of Spark types become values by column expressions. A row with a null, or with a value that does not fit the
+type given for its column, becomes a record with a reason. Parquet files are checked before they are read, so that a
+truncated file is reported by its name and does not end the run.
+"""
+
+from __future__ import annotations
+
+import glob
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from tidelog.errors import DataError
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR
+from tidelog.spark.data.dictionary import VALUE_TYPE
+from tidelog.spark.data.fact_records import ARROW_RECORD, RECORD_TYPE, records_of_files, rejected
+from tidelog.spark.data.text_sources import KIND_OF_TYPE, PATTERN_OF_TYPE, TEXT_FORMATS, TYPES, TextSource, read_text
+from tidelog.spark.data.wide_frames import union_all
+
+FORMATS = (*TEXT_FORMATS, "parquet", "table")
+
+# The driver checks so many files itself; more are checked by a job.
+FEW_FILES = 100
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files by a pattern, a table by its name, or a DataFrame, and how to read them."""
+
+    path: str = ""
+    predicate: str | None = None
+    format: str | None = None
+    header: bool = False
+    columns: tuple[str | int, ...] | None = None
+    types: tuple[str, ...] | None = None
+    frame: DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        unknown = [type_ for type_ in self.types or () if type_ not in TYPES]
+        if unknown:
+            raise DataError(f"source {self.name}: {unknown[0]!r} is no type; use {', '.join(TYPES)}")
+        if self.frame is None and self.kind not in FORMATS:
+            raise DataError(f"source {self.name}: the format {self.kind!r} is not known; use {', '.join(FORMATS)}")
+        if (self.frame is not None or self.kind in ("table", "parquet")) and not self.predicate:
+            raise DataError(f"source {self.name}: say which `predicate` its rows are facts of")
+
+    @property
+    def name(self) -> str:
+        return self.path or f"DataFrame for {self.predicate}"
+
+    @property
+    def kind(self) -> str:
+        return self.format or Path(self.path.removesuffix(".gz")).suffix.removeprefix(".")
+
+    def records(self, spark: SparkSession) -> DataFrame:
+        if self.frame is not None:
+            return self._records_of_frame(self.frame)
+        if self.kind == "table":
+            return self._records_of_frame(spark.table(self.path))
+        paths = self._paths()
+        return self._records_of_parquet(spark, paths) if self.kind == "parquet" else self._records_of_text(spark, paths)
+
+    def _paths(self) -> list[str]:
+        found = sorted(glob.glob(self.path, recursive=True))
+        files = [
+            str(part)
+            for path in map(Path, found)
+            for part in (sorted(path.iterdir()) if path.is_dir() else [path])
+            if not part.name.startswith((".", "_"))
+        ]
+        if not files:
+            raise DataError(f"source {self.name}: no file matches; check the path")
+        return files
+
+    # ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _records_of_text(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+        how = TextSource(self.kind, self.predicate, self.header, self.columns, self.types)
+        return records_of_files(spark, paths, partial(read_text, source=how))
+
+    # ── Parquet and frames ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _records_of_parquet(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+        refused = _refused(spark, paths)
+        bad = set(refused.column("source").to_pylist())
+        good = [path for path in paths if path not in bad]
+        parts = [spark.createDataFrame(refused, RECORD_TYPE)] if bad else []
+        if good:
+            schema = _simple_schema(good[0])
+            frame = (spark.read.schema(schema) if schema else spark.read).parquet(*good)
+            place, row = F.col("_metadata.file_path"), F.col("_metadata.row_index") + 1
+            parts.append(self._records_of_frame(frame, place, row))
+        return union_all(parts)
+
+    def _records_of_frame(self, frame: DataFrame, source: Column | None = None, row: Column | None = None) -> DataFrame:
+        names = self._column_names(frame)
+        types = self.types or ("auto",) * len(names)
+        if len(types) != len(names):
+            raise DataError(f"source {self.name}: {len(names)} columns, but {len(types)} types")
+        fields = {field.name: field.dataType for field in frame.schema.fields}
+        cells = [self._value(name, fields[name], type_) for name, type_ in zip(names, types, strict=True)]
+        place = source if source is not None else F.lit(self.name)
+        values = frame.select(
+            F.array(*(cell.cast(VALUE_TYPE) for cell in cells)).alias("arguments"),
+            F.coalesce(
+                *(self._reason(name, cell, type_) for name, cell, type_ in zip(names, cells, types, strict=True)),
+                F.lit(None),
+            )
+            .cast("string")
+            .alias("reason"),
+            place.alias("source"),
+            (row if row is not None else F.lit(None)).cast("bigint").alias("row"),
+        )
+        fits = F.col("reason").isNull()
+        return values.select(
+            F.when(fits, F.lit(self.predicate)).alias("predicate"),
+            F.when(fits, F.col("arguments")).alias("arguments"),
+            "source",
+            "row",
+            "reason",
+        )
+
+    def _column_names(self, frame: DataFrame) -> list[str]:
+        if self.columns is None:
+            return list(frame.columns)
+        names = [frame.columns[wanted] if isinstance(wanted, int) else wanted for wanted in self.columns]
+        missing = [name for name in names if name not in frame.columns]
+        if missing:
+            raise DataError(
+                f"source {self.name}: no column is named {missing[0]}; there are {', '.join(frame.columns)}"
+            )
+        return names
+
+    def _reason(self, name: str, cell: Column, type_: str) -> Column:
+        column = F.col(f"`{name}`")
+        return F.when(column.isNull(), F.lit(f"column {name}: a missing value; facts have no nulls")).when(
+            cell.isNull(), F.concat(F.lit(f"column {name}: "), column.cast("string"), F.lit(f" is no {type_}"))
+        )
+
+    def _value(self, name: str, spark_type: T.DataType, type_: str) -> Column:
+        """The value of a column, null if it does not fit."""
+        column = F.col(f"`{name}`")
+        if type_ == "auto":
+            return _struct(column, self._kind(name, spark_type))
+        if isinstance(spark_type, T.StringType):
+            return _from_text(column, type_)
+        if type_ == "int" and isinstance(spark_type, T.FractionalType):
+            whole = column.try_cast("bigint")
+            return _struct(F.when(whole == column, whole), INT)
+        kind = KIND_OF_TYPE[type_]
+        return _struct(column.try_cast(_SPARK_TYPES[kind]), kind)
+
+    def _kind(self, name: str, spark_type: T.DataType) -> int:
+        for kind, fitting in _KINDS_OF_TYPES:
+            if isinstance(spark_type, fitting):
+                return kind
+        raise DataError(
+            f"source {self.name}, column {name}: facts cannot hold values of type {spark_type.simpleString()}; "
+            "cast the column, or leave it out with `columns`"
+        )
+
+
+_SPARK_TYPES = {STR: "string", INT: "bigint", FLOAT: "double", BOOL: "boolean", IRI_KIND: "string"}
+_SPARK_TYPES_OF_ARROW = {
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+}
+_KINDS_OF_TYPES: tuple[tuple[int, tuple[type[T.DataType], ...]], ...] = (
+    (STR, (T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType)),
+    (INT, (T.IntegralType,)),
+    (FLOAT, (T.FractionalType,)),
+    (BOOL, (T.BooleanType,)),
+)
+_FIELD_OF_KIND = {STR: "text", IRI_KIND: "text", INT: "integer", BOOL: "integer", FLOAT: "number"}
+
+
+def _struct(column: Column, kind: int) -> Column:
+    """Values of one kind from a column of plain values; null stays null."""
+    cells = {"text": F.lit(""), "integer": F.lit(0).cast("bigint"), "number": F.lit(0.0)}
+    field = _FIELD_OF_KIND[kind]
+    cells[field] = column.cast({"text": "string", "integer": "bigint", "number": "double"}[field])
+    if kind == FLOAT:
+        cells[field] = cells[field] + F.lit(0.0)
+    fields = (F.lit(kind).cast("tinyint").alias("kind"), *(cell.alias(name) for name, cell in cells.items()))
+    return F.when(column.isNotNull(), F.struct(*fields))
+
+
+def _from_text(column: Column, type_: str) -> Column:
+    """Text as a type, by the same patterns as in files."""
+    kind = KIND_OF_TYPE[type_]
+    if type_ not in PATTERN_OF_TYPE:
+        return _struct(F.regexp_replace(column, r"^<(.*)>$", "$1") if kind == IRI_KIND else column, kind)
+    fits = column.rlike(f"^(?:{PATTERN_OF_TYPE[type_]})$")
+    value = column.try_cast(_SPARK_TYPES[kind])
+    if kind == FLOAT:  # a number that is too large is not an infinity
+        fits &= (F.abs(value) != F.lit(math.inf)) | column.endswith("inf")
+    return _struct(F.when(fits, value), kind)
+
+
+def _refused(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
+    """A record for each Parquet file that cannot be read; for a few files, without a job."""
+    if len(paths) > FEW_FILES:
+        return records_of_files(spark, paths, _unreadable).toArrow().cast(ARROW_RECORD)
+    return pa.Table.from_batches([record for path in paths for record in _unreadable(path)], ARROW_RECORD)
+
+
+def _simple_schema(path: str) -> str | None:
+    """The schema of a Parquet file whose columns have plain types; for any other file Spark has to run a job."""
+    types = {field.name: _SPARK_TYPES_OF_ARROW.get(field.type) for field in pq.read_schema(path)}
+    known = [f"`{name}` {type_}" for name, type_ in types.items() if type_ and "`" not in name]
+    return ", ".join(known) if known and len(known) == len(types) else None
+
+
+def _unreadable(path: str) -> Iterator[pa.RecordBatch]:
+    try:
+        pq.read_metadata(path)
+    except (OSError, pa.ArrowException) as error:
+        yield rejected(path, [None], [f"{path}: not a readable Parquet file ({error}); write it again"])

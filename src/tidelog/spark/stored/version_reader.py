@@ -1,0 +1,103 @@
+"""One version of a materialisation, decoded: its facts, and what the update that made it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from tidelog.errors import StorageError
+from tidelog.formats.updates import Facts
+from tidelog.program.catalogue import Catalogue
+from tidelog.spark.data.dictionary import Dictionary
+from tidelog.spark.data.driver_files import read_together
+from tidelog.spark.data.part_files import native_columns
+from tidelog.spark.data.term_lookup import Ids, values_of_ids
+from tidelog.spark.stored.layers import CAME, WENT, Snapshot
+from tidelog.spark.stored.spark_change import Collected, Decoded, SparkChange
+from tidelog.spark.stored.version_history import Version
+
+
+class VersionReader:
+    """The facts of one version; the catalogue has the names of predicates as programs write them."""
+
+    def __init__(self, spark: SparkSession, folder: Path, version: Version, catalogue: Catalogue) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._version = version
+        self._catalogue = catalogue
+        self.snapshot = Snapshot(spark, folder, version.stored)
+
+    def dictionary(self) -> Dictionary:
+        """The dictionary of the version, for an update to extend."""
+        parts = [str(self._folder / path) for path in self._version.terms]
+        return Dictionary(
+            self._spark, str(self._folder / "terms"), parts, self._version.terms_count, self._version.floats
+        )
+
+    @property
+    def predicates(self) -> list[str]:
+        return sorted(map(self._catalogue.display, self._version.stored))
+
+    def count(self, predicate: str) -> int:
+        return self.snapshot.count(self._catalogue.resolve(predicate))
+
+    def facts(self, predicate: str, test: str = "true") -> DataFrame:
+        """The facts of a predicate whose state fits a test, with decoded terms in columns `c0`, `c1`, …"""
+        name = self._catalogue.resolve(predicate)
+        if name not in self._version.stored:
+            raise StorageError(f"there is no predicate `{predicate}`; there are {', '.join(self.predicates)}")
+        return self._native(name, self.snapshot.rows([name]).where(test))
+
+    def _native(self, name: str, rows: DataFrame) -> DataFrame:
+        """Rows of ids as terms in columns of native types."""
+        arity = self._version.stored[name].arity
+        if arity:
+            columns = {f"c{number}": f"a{number}" for number in range(arity)}
+            rows = self.dictionary().with_values(rows, columns).select(*columns.values())
+        return native_columns(rows, arity)
+
+    # ── what changed ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def change(self) -> SparkChange:
+        """What the update that made the version did, as frames."""
+        display = self._catalogue.display
+        come = {display(name): changed.come for name, changed in self._version.changed.items() if changed.come}
+        gone = {display(name): changed.gone for name, changed in self._version.changed.items() if changed.gone}
+        added, removed = Decoded(come, partial(self._changed, CAME)), Decoded(gone, partial(self._changed, WENT))
+        return SparkChange(self._version.number, added, removed, come, gone, self._version.work)
+
+    def _changed(self, which: str, predicate: str) -> DataFrame:
+        name = self._catalogue.resolve(predicate)
+        return self._native(name, self.snapshot.changed(name, self._version.changed[name].path, which))
+
+    def collected(self) -> Collected:
+        """The same with the facts on the driver, without a job."""
+        came: dict[str, list[Ids]] = {}
+        went: dict[str, list[Ids]] = {}
+        for name, changed in self._version.changed.items():
+            table = read_together(sorted((self._folder / changed.path).glob("*.parquet")))
+            came[name] = _facts(table, self._version.stored[name].arity, "h", "h0")
+            went[name] = _facts(table, self._version.stored[name].arity, "h0", "h")
+        wanted = {id_ for side in (came, went) for facts in side.values() for fact in facts for id_ in fact}
+        values = values_of_ids([str(self._folder / part) for part in self._version.terms], wanted)
+
+        def decoded(facts: Mapping[str, list[Ids]]) -> Facts:
+            return {
+                self._catalogue.display(name): [tuple(values[id_] for id_ in ids) for ids in found]
+                for name, found in facts.items()
+                if found
+            }
+
+        return Collected(decoded(came), decoded(went), self._version.work)
+
+
+def _facts(table: pa.Table, arity: int, has: str, lacks: str) -> list[Ids]:
+    """The facts of the rows that have one flag and lack another."""
+    flags = table.column(has).to_numpy() & ~table.column(lacks).to_numpy()
+    chosen = table.filter(pa.array(flags))
+    columns = [chosen.column(f"c{place}").to_pylist() for place in range(arity)]
+    return list(zip(*columns, strict=True)) if arity else [()] * chosen.num_rows
