@@ -91,6 +91,7 @@ FREE = _cell()  # component numbers that can be handed out again
 FREE_LIST = _array(NODE_ARRAYS)
 COMPONENT = _array(NODE_ARRAYS)  # of a node
 PLACE = _array(NODE_ARRAYS)  # position of a node in the list of its component
+PARENT = _array(NODE_ARRAYS)  # union-find over components; between kernels each is its own parent
 
 # --- the log of the current change ------------------------------------------------------------------------------------
 MOVED = _cell()

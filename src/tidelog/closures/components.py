@@ -92,7 +92,7 @@ def detach(m: Longs, nodes: int, begin: int, end: int) -> int:
 @inlined
 def room_for(m: Longs, component: int, size: int) -> int:
     """How much of the pool the list of a component takes if it has to hold so many members."""
-    return 0 if A.limit_of(m, C.MEMBERS, component) >= size else size + (size >> 1)
+    return 0 if A.limit_of(m, C.MEMBERS, component) >= size else size + (size >> 2)
 
 
 @device
@@ -213,20 +213,66 @@ def sweep(m: Longs, suspects: int, count: int) -> None:
 # --- connected components: edges come ---------------------------------------------------------------------------------
 
 
+@device
+def root(m: Longs, component: int) -> int:
+    """The representative of a component's group; halves the path to it."""
+    parent = A.get(m, C.PARENT, component)
+    while parent != component:
+        parent = A.get(m, C.PARENT, parent)
+        A.put(m, C.PARENT, component, parent)
+        component = parent
+        parent = A.get(m, C.PARENT, component)
+    return component
+
+
+@device
+def group(m: Longs, source: int, target: int, count: int) -> int:
+    """Unite the components that edges connect. STACK lists those that are not representatives; returns their number."""
+    joined = 0
+    for i in range(count):
+        a = root(m, A.get(m, C.COMPONENT, load_i32(source + 4 * i)))
+        b = root(m, A.get(m, C.COMPONENT, load_i32(target + 4 * i)))
+        if a != b:
+            A.put(m, C.PARENT, b, a)
+            A.put(m, C.STACK, joined, b)
+            joined += 1
+    return joined
+
+
+@device
+def measure(m: Longs, joined: int) -> int:
+    """Put the size of each group in NUMBER and its largest component in LOW. Returns the room that all of them need."""
+    for i in range(joined):
+        top = root(m, A.get(m, C.STACK, i))
+        A.put(m, C.NUMBER, top, A.size_of(m, C.MEMBERS, top))
+        A.put(m, C.LOW, top, top)
+    for i in range(joined):
+        component = A.get(m, C.STACK, i)
+        top, size = root(m, component), A.size_of(m, C.MEMBERS, component)
+        A.put(m, C.NUMBER, top, A.get(m, C.NUMBER, top) + size)
+        if size > A.size_of(m, C.MEMBERS, A.get(m, C.LOW, top)):
+            A.put(m, C.LOW, top, component)
+    room = 0
+    for i in range(joined):
+        top = root(m, A.get(m, C.STACK, i))
+        if A.get(m, C.NUMBER, top) > 0:  # the group's first turn; the sign says that it has been counted
+            room += room_for(m, A.get(m, C.LOW, top), A.get(m, C.NUMBER, top))
+            A.put(m, C.NUMBER, top, -A.get(m, C.NUMBER, top))
+    return room
+
+
 @entry_point
 def join(m: Longs, source: int, target: int, count: int, begin: int) -> int:
-    """Merge the components that edges connect: the larger one takes in the smaller one."""
+    """Merge the components that edges connect, all at once: the largest of each group takes in the others."""
     m[C.STATUS] = C.DONE
-    for i in range(begin, count):
-        a = A.get(m, C.COMPONENT, load_i32(source + 4 * i))
-        b = A.get(m, C.COMPONENT, load_i32(target + 4 * i))
-        if a == b:
-            continue
-        if A.size_of(m, C.MEMBERS, a) < A.size_of(m, C.MEMBERS, b):
-            a, b = b, a
-        size = A.size_of(m, C.MEMBERS, a) + A.size_of(m, C.MEMBERS, b)
-        if A.lacks_room(m, C.MEMBERS, room_for(m, a, size)):
-            return i
-        widen_list(m, a, size)
-        absorb(m, a, b)
-    return count
+    joined = group(m, source, target, count)
+    if not A.lacks_room(m, C.MEMBERS, measure(m, joined)):
+        for i in range(joined):
+            component = A.get(m, C.STACK, i)
+            top = root(m, component)
+            largest = A.get(m, C.LOW, top)
+            widen_list(m, largest, -A.get(m, C.NUMBER, top))
+            absorb(m, largest, component if component != largest else top)
+    for i in range(joined):
+        A.put(m, C.PARENT, A.get(m, C.STACK, i), A.get(m, C.STACK, i))
+    return begin

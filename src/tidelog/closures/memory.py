@@ -84,6 +84,7 @@ class Memory:
         fresh: dict[int, Array] = {
             register: np.full(capacity, form.unused, form.kind) for register, form in forms.items()
         }
+        fresh[C.PARENT] = np.arange(capacity, dtype=np.int32)
         for pool in C.LIST_POOLS + (C.ROW_POOLS if directed else ()):
             fresh[pool + C.POOL_TABLE] = np.zeros((capacity, 3), np.int32)
         if directed:

@@ -133,7 +133,7 @@ def add_edge(m: Longs, x: int, y: int) -> bool:
     count, nodes = 0, 0
     if cyclic:
         count, nodes = between(m, a, b)
-        if A.lacks_room(m, C.MEMBERS, nodes + (nodes >> 1)) or not save(m, b):
+        if A.lacks_room(m, C.MEMBERS, nodes + (nodes >> 2)) or not save(m, b):
             return False
     if not widen_all(m, C.BACKWARD, C.FORWARD, b, a, x) or not widen_all(m, C.FORWARD, C.BACKWARD, a, b, y):
         return False
