@@ -27,6 +27,7 @@ LAYERS = (
     ("runtime",),
     ("language",),
     ("program",),
+    ("papers",),
     ("formats",),
     ("machine",),
     ("closures",),

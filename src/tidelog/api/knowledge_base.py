@@ -33,7 +33,8 @@ class KnowledgeBase:
     """Facts, rules and everything that follows from them, kept true through updates.
 
     `rules_text` may hold facts and rules. `maintenance` chooses the algorithm, `modules=False` turns the closure
-    modules off, `max_facts` and `timeout` (in seconds) bound each update.
+    modules off, `max_facts` and `timeout` (in seconds) bound each update. With `trace="paper"`, each change has a
+    `trace` of the paper's own procedure, with its sets and exact counts: slow, for comparing algorithms.
     """
 
     def __init__(
@@ -43,8 +44,9 @@ class KnowledgeBase:
         modules: bool = True,
         max_facts: int | None = None,
         timeout: float | None = None,
+        trace: str | None = None,
     ) -> None:
-        self._knowledge = Knowledge(maintenance, modules, max_facts, timeout)
+        self._knowledge = Knowledge(maintenance, modules, max_facts, timeout, trace)
         self._engine = self._knowledge.engine
         self._catalogue = self._knowledge.catalogue
         self._lock = self._knowledge.lock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from tidelog.engine.propagation.match_sets import HOLDING
 from tidelog.engine.update.match_rows import matches
 from tidelog.language.syntax import Atom, Negation, Query, Rule, Variable, variables
 from tidelog.machine import registers as M
-from tidelog.program.normal_form import normalise
+from tidelog.program.normal_form import NormalRule, normalise
 from tidelog.program.plan import ALL, make_plan
 from tidelog.store.relation_parts import Cells
 
@@ -38,11 +39,25 @@ def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells, int]:
     query without variables has one empty answer if it holds.
     """
     found = answer_variables(query)
-    rule = normalise(Rule(Atom("#query", found), query.body))
+    rows, errors = _matches(engine, normalise(Rule(Atom("#query", found), query.body)))
+    return answer_names(found), np.unique(rows, axis=0) if found else rows[:1], errors
+
+
+def rule_matches(engine: Engine, rule: NormalRule) -> tuple[tuple[Variable, ...], Cells]:
+    """Every instance of a rule that holds: its variables, without those that occur only in negated atoms, and their
+    terms in each instance.
+    """
+    matched = [variable for atom in rule.positives for variable in variables(atom)]
+    found = tuple(dict.fromkeys(matched + [definition.variable for definition in rule.definitions]))
+    rows, _ = _matches(engine, replace(rule, head=Atom("#instance", found)))
+    return found, rows
+
+
+def _matches(engine: Engine, rule: NormalRule) -> tuple[Cells, int]:
+    """The head of each match of a rule, and how many matches failed."""
     plan = make_plan(rule, ALL, (), engine.store.estimate)
     runner = engine.runner()
     with engine.store.borrowed():
         offset = engine.store.assemble(plan, None, rule.head.arguments, 0)
-        rows = matches(runner, HOLDING, offset, len(found))
-    errors = int(runner.machine[M.ERRORS])
-    return answer_names(found), np.unique(rows, axis=0) if found else rows[:1], errors
+        rows = matches(runner, HOLDING, offset, rule.head.arity)
+    return rows, int(runner.machine[M.ERRORS])

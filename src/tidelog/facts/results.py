@@ -17,6 +17,7 @@ import pyarrow as pa
 from tidelog.engine.update.rows import Rows
 from tidelog.formats.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
 from tidelog.language.literals import render_value
+from tidelog.papers.trace import Trace
 from tidelog.store.relation_parts import Cells
 from tidelog.store.term_table import TermTable
 from tidelog.values import Row, Value, identity
@@ -232,6 +233,7 @@ class Change:
     removed: Mapping[str, FactSet] = field(default_factory=dict)
     work: Mapping[str, int] = field(default_factory=dict)
     errors: int = 0
+    trace: Trace | None = None
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)

@@ -22,13 +22,16 @@ from tidelog.errors import ArityError, BrokenError, CrossProductWarning, warn
 from tidelog.facts.arguments import check_limits, checked_commit, checked_facts, checked_text
 from tidelog.facts.encoding import check_arities_of, check_arity, encode_columns, encode_rows
 from tidelog.facts.loading import Deadline, LoadedRows
+from tidelog.facts.paper_trace import PaperTracer, check_trace
 from tidelog.facts.reading import names_in_use
 from tidelog.facts.results import Change, FactSet
+from tidelog.facts.rule_instances import State
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.display import counted
 from tidelog.language import parse_rules, render
 from tidelog.language.checks import MOST_ARGUMENTS, foreign_functions, too_many_arguments
 from tidelog.language.syntax import Program, Rule
+from tidelog.papers.trace import Trace
 from tidelog.program.catalogue import Catalogue, RuleUpdate
 from tidelog.program.normal_form import unjoined_atoms
 from tidelog.runtime.knowledge_lock import KnowledgeLock
@@ -47,12 +50,16 @@ NO_PROGRAM = Program()
 class Knowledge:
     """What a knowledge base consists of. `home` is the folder whose journal records each update, if there is one."""
 
-    def __init__(self, maintenance: str, modules: bool, max_facts: int | None, timeout: float | None) -> None:
+    def __init__(
+        self, maintenance: str, modules: bool, max_facts: int | None, timeout: float | None, trace: str | None = None
+    ) -> None:
         check_limits(max_facts, timeout)
+        check_trace(trace, maintenance)
         self.maintenance = maintenance
         self.modules = modules
         self.functions: dict[str, Callable[..., Any]] = {}
         self.engine = Engine(maintenance, Limits(max_facts, timeout), self.functions, modules)
+        self.tracer = None if trace is None else PaperTracer(self.engine, maintenance)
         self.catalogue = Catalogue()
         self.lock = KnowledgeLock(self.engine.store.readers)
         self.errors = 0  # matches that failed because an expression had no value
@@ -155,10 +162,12 @@ class Knowledge:
         """Let the engine apply an update that has been checked; `update` is what it does to the catalogue."""
         removed = tuple(map(self.engine.graph.rule, request.remove_rules))
         first_number = self.engine.graph.next_number
+        before = None if self.tracer is None else self.tracer.begin()
         changes: list[Change] = []
 
         def before_commit(outcome: Outcome) -> None:
-            changes.append(self._change(outcome))
+            trace = None if before is None else self._trace(before)
+            changes.append(self._change(outcome, trace))
             if self.home is not None:
                 prefixes = self.catalogue.prefixes
                 record = Record(request.add, request.delete, request.add_rules, removed, prefixes, commit or {})
@@ -174,11 +183,18 @@ class Knowledge:
         self.commit_info = commit or self.commit_info
         return changes[0]
 
-    def _change(self, outcome: Outcome) -> Change:
+    def _trace(self, before: State) -> Trace:
+        assert self.tracer is not None
+        observer = self.engine.observer
+        streams = observer is not None and observer.streams
+        return self.tracer.end(before, streams, {} if observer is None else observer.ahead())
+
+    def _change(self, outcome: Outcome, trace: Trace | None) -> Change:
         table, display = self.engine.store.terms.table, self.catalogue.display
         added = {display(predicate): FactSet(table, rows) for predicate, rows in outcome.added.items()}
         removed = {display(predicate): FactSet(table, rows) for predicate, rows in outcome.removed.items()}
-        return Change(added, removed, outcome.work, outcome.errors)
+        work = outcome.work if trace is None else dict.fromkeys(outcome.work, 0) | trace.work
+        return Change(added, removed, work, outcome.errors, trace)
 
     @contextmanager
     def observed(self, observer: Observer | None) -> Iterator[None]:

@@ -35,6 +35,9 @@ class LookAhead:
         self._ready: Request | None = None
         self._terms: TermTable | None = None  # that `_ready` is encoded by
 
+    def ahead(self) -> EncodedFacts:
+        return {} if self._ready is None else self._ready.delete
+
     def observe(self, transaction: Transaction) -> None:
         if self._seen is not None:
             return

@@ -11,6 +11,7 @@ import threading
 import time
 
 from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.outcome import EncodedFacts
 from tidelog.facts.encoding import check_arities_of
 from tidelog.facts.results import Change
 from tidelog.live.backlog import Batch, Submission
@@ -246,6 +247,9 @@ class Worker:
     @property
     def window(self) -> Window:
         return self._intake.window
+
+    def ahead(self) -> EncodedFacts:
+        return {}
 
     def observe(self, transaction: Transaction) -> None:
         """Take in what came, start again where that is better, and rest where nobody asked for more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from tidelog.engine.update.outcome import EncodedFacts
 from tidelog.engine.update.window import Window
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ class Observer(Protocol):
     @property
     def window(self) -> Window:
         """Open while an update is in work, except around what needs the terms."""
+
+    def ahead(self) -> EncodedFacts:
+        """What the next update of a stream deletes, as far as it has been seen."""
 
     def observe(self, transaction: Transaction) -> None:
         """May mark facts or wait, and raise to have the update rolled back. Must not run a kernel that has state."""
