@@ -24,7 +24,7 @@ from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine.growth import pieces
 from tidelog.machine.jit import address
-from tidelog.program.plan import ALL, Pivot, Start
+from tidelog.program.plan import ALL, Start
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.update_kernels import add_explicit, remove_explicit, set_facts
@@ -180,27 +180,21 @@ class Task:
         whole = set() if deleted else self._wholly_new()
         jobs = [Job(rule.offset(ALL), self.counters.of(False, deleted)) for rule in whole if rule.number not in added]
         moved = [
-            (deltas[name], rule, pivot, deleted == (pivot.start is Start.POSITIVE))
+            (name, rule, pivot, deleted == (pivot.start is Start.POSITIVE))
             for name, pivots in node.readers.items()
             if name in deltas
             for rule, pivot in pivots
             if not (rule in whole or rule.number in added or self._is_idle(rule) or rule.number in announced)
         ]
         # Listing changes takes time in proportion to them; but a recursion looks at what was there before in any case.
-        if node.recursive_rules or any(
-            delta.removed_count if gone else delta.added_count for delta, _, _, gone in moved
-        ):
-            for delta, rule, pivot, gone in moved:
-                facts = delta.removed if gone else delta.added
+        counts = (deltas[name].removed_count if gone else deltas[name].added_count for name, _, _, gone in moved)
+        if node.recursive_rules or any(counts):
+            for name, rule, pivot, gone in moved:
+                facts = deltas[name].removed if gone else deltas[name].added
                 if len(facts):
-                    jobs.append(self._job(rule, pivot, facts, self.counters.of(rule.recursive, deleted)))
+                    counter, negative = self.counters.of(rule.recursive, deleted), pivot.start is Start.NEGATIVE
+                    jobs.append(Job(rule.offset(pivot), counter, facts, self.store.relation(name, 0).number, negative))
         return jobs
-
-    def _job(self, rule: CompiledRule, pivot: Pivot, facts: Cells, counter: int) -> Job:
-        negative = pivot.start is Start.NEGATIVE
-        atom = (rule.normal.negatives if negative else rule.normal.positives)[pivot.position]
-        relation = self.store.relation(atom.predicate, atom.arity)
-        return Job(rule.offset(pivot), counter, facts, relation.number, negative)
 
     def _is_idle(self, rule: CompiledRule) -> bool:
         """Whether some relation of the rule's own component is still empty: then rounds find all of its instances."""
