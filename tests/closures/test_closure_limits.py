@@ -13,7 +13,6 @@ import pytest
 import tidelog
 from tidelog import LimitError
 from tidelog.closures import closed_graph
-from tidelog.engine.modules import closure_node as closures
 from tidelog.engine.update import pair_sets
 from tidelog.engine.update.runner import Limits
 from tidelog.machine.jit import JIT_DISABLED
@@ -34,8 +33,7 @@ def chain(first: int, last: int) -> Pairs:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(closed_graph, "SLICE", 50)
-    for module in (pair_sets, closures):
-        monkeypatch.setattr(module, "PIECE", 20)
+    monkeypatch.setattr(pair_sets, "PIECE", 20)
 
 
 LENGTH = 100 if JIT_DISABLED else 1000

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-import tidelog.engine.transaction.jobs
+import tidelog.engine.transaction.task
 import tidelog.facts.encoding
 import tidelog.live.backlog
 import tidelog.live.worker
@@ -590,7 +590,7 @@ def test_a_window_that_is_shut_lets_nothing_in() -> None:
 )
 def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, left = 0, []
-    run_rounds = tidelog.engine.transaction.jobs.run_rounds
+    run_rounds = tidelog.engine.transaction.task.run_rounds
 
     def submit_and_run(*arguments: object) -> int:
         nonlocal calls
@@ -604,7 +604,7 @@ def test_an_update_is_taken_in_while_a_kernel_runs(rules: str, beside: bool, mon
 
     kb = KnowledgeBase(rules, modules=False)
     live = kb.live()
-    monkeypatch.setattr(tidelog.engine.transaction.jobs, "run_rounds", submit_and_run)
+    monkeypatch.setattr(tidelog.engine.transaction.task, "run_rounds", submit_and_run)
     live.submit(add=chain(5))
     live.settle()
     live.settle()

@@ -214,7 +214,7 @@ def _audit_modules(engine: Engine, may_be_opened: bool) -> None:
     for core in engine.cores.each():
         component = engine.graph.component(core.module.predicate)
         assert core.module in recognise_cores(component, engine.graph.rules)
-        assert core.rules == engine.cores._rules(engine.graph, core.module)
+        assert core.rules == engine.cores._rules(core.module)
         fresh = type(core)(engine.store, core.module, core.rules)
         fresh.closure.apply(([], []), fresh.base.edges(core.base.rows()))
         for (name, view), (_, shown) in zip(fresh.views(), core.views(), strict=True):

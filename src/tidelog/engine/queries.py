@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidelog.engine.engine import Engine
 from tidelog.engine.propagation.match_sets import HOLDING
 from tidelog.engine.update.match_rows import matches
 from tidelog.language.syntax import Atom, Negation, Query, Rule, Variable, variables
@@ -14,9 +14,6 @@ from tidelog.machine import registers as M
 from tidelog.program.normal_form import normalise
 from tidelog.program.plan import ALL, make_plan
 from tidelog.store.relation_parts import Cells
-
-if TYPE_CHECKING:
-    from tidelog.engine.engine import Engine
 
 
 def answer_variables(query: Query) -> tuple[Variable, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from tidelog.engine.engine import Engine
 from tidelog.engine.queries import run_query
 from tidelog.engine.reclaiming import PassingTerms
-from tidelog.engine.transaction.explicit import explicit_rows
+from tidelog.engine.transaction.task import explicit_rows
 from tidelog.errors import DataError
 from tidelog.facts.results import Answers, Encoded, FactTable
 from tidelog.language.checks import check_arities

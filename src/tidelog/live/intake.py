@@ -35,7 +35,7 @@ class Intake:
         self.news = False  # whether anything was taken in since the work was last compared with it
         self.window = Window(self._can_take_in_beside, self._take_in_beside)
         self._read_early: dict[int, Part] = {}  # incoming updates, read while one before them was
-        knowledge.engine.reclaiming.add_holder(self)
+        knowledge.engine.reclaiming.add_holder(self.held_rows)
         Terms.load_kernels()  # No submission is to wait for them.
 
     def append(self, update: UpdateMapping) -> int:

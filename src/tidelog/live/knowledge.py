@@ -15,7 +15,7 @@ import numpy as np
 
 from tidelog.engine.engine import Engine
 from tidelog.engine.reclaiming import PassingTerms
-from tidelog.engine.transaction.observer import Observer
+from tidelog.engine.transaction.transaction import Observer
 from tidelog.engine.update.outcome import Outcome, Request
 from tidelog.engine.update.runner import Limits
 from tidelog.errors import ArityError, BrokenError, CrossProductWarning, warn

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidelog.engine.transaction.observer import Observer
-from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.transaction.transaction import Observer, Transaction
 from tidelog.engine.update.outcome import EncodedFacts, Request
 from tidelog.engine.update.runner import BUDGET
 from tidelog.engine.update.window import CLOSED
