@@ -21,9 +21,9 @@ from tidelog.language.parser import parse_rules
 from tidelog.language.syntax import Constant, Rule
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.spark.data.dictionary import Dictionary, Fields, fields_of, value_of
-from tidelog.spark.data.driver_files import read_together
 from tidelog.spark.data.fact_records import ARROW_RECORD, record_batch
 from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of, key_of
+from tidelog.spark.data.wide_frames import read_together
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
 from tidelog.spark.plan.schedule import constants_of
 from tidelog.spark.small.small_update import Outcome, SmallUpdate, carry_out
@@ -38,7 +38,7 @@ class Folder:
 
     def __init__(self, root: Path, rules: Iterable[Rule], arities: Mapping[str, int], uncounted: set[str]) -> None:
         self._root = root
-        self._columns = ColumnCache(most=1_000)  # Room for a few columns only: others are read again and again.
+        self._columns = ColumnCache(most=1_000)  # Room for a few columns only, so that others are read again and again.
         self._graph = RuleGraph(rules)
         self.stored = {
             name: Stored(number, arity, counted=name not in uncounted)

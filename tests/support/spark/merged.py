@@ -1,4 +1,4 @@
-"""Several programs as one: Spark costs its latency per job, so tests evaluate many programs in the same jobs.
+"""Several programs as one: every job on Spark has its latency, so tests evaluate many programs in the same jobs.
 
 Each program's predicates get names of their own, and the results are taken apart again.
 """

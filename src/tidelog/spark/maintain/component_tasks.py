@@ -45,7 +45,7 @@ class Block:
         start = self._start()
         known = self._known(start)
         if not self.by_ids:
-            solution = solve_by_values(program, work.dictionary, work.staging.stage, start, known)
+            solution = solve_by_values(program, work.dictionary, work.staging.cut, start, known)
             return None if solution is None else (solution.gone, solution.come)
         solved = work.staging.cut(solve_by_ids(program, work.ids, start, known))
         if not solved.where("p < 0").isEmpty():

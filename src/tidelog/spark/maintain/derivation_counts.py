@@ -19,9 +19,8 @@ from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.spark.data.wide_frames import keys, padded, union_all, widened
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.plan.head_frames import encoded
 from tidelog.spark.plan.rule_changes import Roles, RuleChanges, bound_group, grouping, guarded, predicates_of
-from tidelog.spark.plan.rule_frames import Head
+from tidelog.spark.plan.rule_frames import Head, encoded
 from tidelog.spark.plan.schedule import in_jobs
 
 # Derivations gained, derivations lost, and facts that are only to be looked at.
@@ -162,7 +161,7 @@ class Counting:
         return sums if at_once else list(map(self._work.staging.cut, sums))
 
     def _summed(self, contributions: Sequence[Contribution], columns: Sequence[str]) -> DataFrame:
-        rows = encoded(contributions, self._work.staging.stage, self._work.dictionary)
+        rows = encoded(contributions, self._work.staging.cut, self._work.dictionary)
         rows = self._work.noted(rows, "insertion", f"p % {_KINDS} = {UP}")
         rows = self._work.noted(rows, "deletion", f"p % {_KINDS} = {DOWN}")
         kind = F.col("p") % _KINDS

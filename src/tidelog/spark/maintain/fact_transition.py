@@ -16,11 +16,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidelog.program.normal_form import NormalRule
-from tidelog.spark.data.driver_files import write_part
-from tidelog.spark.data.wide_frames import keys, union_all, widened
+from tidelog.spark.data.wide_frames import RowCounts, keys, union_all, widened, write_part
 from tidelog.spark.maintain.staging import Staging
 from tidelog.spark.plan.role_sets import Phases
-from tidelog.spark.stored.layers import CAME, WENT, Layer, RowCounts, Snapshot, Stored, write_rows
+from tidelog.spark.stored.layers import CAME, WENT, Layer, Snapshot, Stored, write_rows
 from tidelog.spark.stored.version_history import Changed
 
 # Up to this many facts are read as a whole by each job that needs some of them. If there are more, the rows that look

@@ -14,12 +14,11 @@ from tidelog.errors import ArityError, DataError
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.tables import columns_of
 from tidelog.language import resolve_predicate
-from tidelog.spark.data.dictionary import NOT_A_TERM
-from tidelog.spark.data.fact_encoding import MANY_VALUES, encoded_records
+from tidelog.spark.data.fact_parts import MANY_VALUES, encoded_records
 from tidelog.spark.data.fact_records import ARROW_RECORD, RECORD_TYPE, record_batch
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.data.term_lookup import FEW_VALUES, GIVE, TAKE, Encoded, encode_few
-from tidelog.spark.data.wide_frames import union_all
+from tidelog.spark.data.wide_frames import NOT_A_TERM, union_all
 from tidelog.spark.maintain.update_work import Work
 
 Given = Mapping[str, Any]

@@ -1,7 +1,7 @@
 """An update of facts and rules, taken through the components that it reaches, in the order of their dependencies.
 
 The driver settles what it can by lookups: usually all of a small update. Of the rest, predicates without rules come
-first: only their explicit facts change. Then come the components, a *wave* at a time as in `materialiser.py`; those
+first: only their explicit facts change. Then come the components, a *wave* at a time as in `spark_engine.py`; those
 whose input did not change are skipped. Small ones go to one task together (`component_tasks.py`). The others count
 (`derivation_counts.py`); recursive ones then go through their closure (`touched_closures.py`) or the general algorithms
 (`recursion.py`).

@@ -33,12 +33,10 @@ from tidelog.spark.maintain.version_names import names_in_version
 from tidelog.spark.options import OnProgress, Options
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
 from tidelog.spark.plan.schedule import constants_of
-from tidelog.spark.stored.compaction import compacted
 from tidelog.spark.stored.keyed_files import ColumnCache
-from tidelog.spark.stored.layers import Stored
-from tidelog.spark.stored.spark_change import Collected, SparkChange
+from tidelog.spark.stored.layers import Stored, compacted
 from tidelog.spark.stored.version_history import History, Version
-from tidelog.spark.stored.version_reader import VersionReader
+from tidelog.spark.stored.version_reader import Collected, SparkChange, VersionReader
 from tidelog.storage.folder_lock import FolderLock
 
 RuleTexts = str | Iterable[str]

@@ -25,10 +25,9 @@ from tidelog.spark.data.wide_frames import union_all, widened
 from tidelog.spark.maintain.fact_transition import Difference
 from tidelog.spark.maintain.touched_facts import FRESH, LOST, Pile, Step, Touched
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.plan.head_frames import encoded
 from tidelog.spark.plan.role_sets import Sets
 from tidelog.spark.plan.rule_changes import Roles, RuleChanges, predicates_of
-from tidelog.spark.plan.rule_frames import Head
+from tidelog.spark.plan.rule_frames import Head, encoded
 from tidelog.spark.plan.schedule import in_jobs
 
 # Backward/Forward may check this many facts, or this share of the component, before `auto` abandons it.
@@ -150,7 +149,7 @@ class Recursion:
         if not entries:
             return None
         parts = [
-            self._wide(self._work.noted(encoded(batch, staging.stage, self._work.dictionary), kind)).distinct()
+            self._wide(self._work.noted(encoded(batch, staging.cut, self._work.dictionary), kind)).distinct()
             for batch in in_jobs(entries)
         ]
         return parts[0] if self._were_few and len(parts) == 1 else union_all(list(map(staging.cut, parts)))

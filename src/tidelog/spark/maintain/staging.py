@@ -25,10 +25,6 @@ class Staging:
         frame.write.parquet(path)
         return path
 
-    def stage(self, frame: DataFrame, schema: str) -> DataFrame:
-        """The same rows, written and read back: they are computed once, and their lineage ends."""
-        return self.spark.read.schema(schema).parquet(self.write(frame))
-
     def cut(self, frame: DataFrame) -> DataFrame:
-        """The same, with the schema of the frame itself."""
-        return self.stage(frame, ", ".join(f"{name} {type_}" for name, type_ in frame.dtypes))
+        """The same rows, written and read back: they are computed once, and their lineage ends."""
+        return self.spark.read.schema(frame.schema).parquet(self.write(frame))

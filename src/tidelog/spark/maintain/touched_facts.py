@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidelog.spark.data.wide_frames import union_all, widened
+from tidelog.spark.data.wide_frames import RowCounts, union_all, widened
 from tidelog.spark.maintain.fact_transition import Transition
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.stored.layers import RowCounts
 
 # Held, but now neither explicit nor derived without recursion; the reverse; changed in that respect; explicit.
 LOST, FRESH, MOVED, EXPLICIT = "h0 AND NOT b", "b AND NOT h0", "b != b0", "e"
@@ -78,9 +77,8 @@ class Pile:
         known = self.frame()
         if known is not None:
             new = new.join(known, self._columns, "left_anti")
-        schema = ", ".join(["p int", *(f"{name} bigint" for name in self._columns[1:])])
         counting = RowCounts(new, self._numbers)
-        stored = self._work.staging.stage(counting.rows, schema)
+        stored = self._work.staging.cut(counting.rows)
         step = Step(stored, {name: found["true"] for name, found in counting.get().items()})
         self.adopt(step)
         return step.count > 0

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from tidelog.language.syntax import Atom, Constant
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import Pivot, make_plan
-from tidelog.spark.data.dictionary import Dictionary, observed
+from tidelog.spark.data.dictionary import Dictionary
+from tidelog.spark.data.wide_frames import observed
 from tidelog.spark.maintain.fact_transition import Transition
 from tidelog.spark.maintain.staging import Staging
 from tidelog.spark.options import Options

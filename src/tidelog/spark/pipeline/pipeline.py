@@ -23,7 +23,7 @@ from tidelog.errors import DataError
 from tidelog.facts.arguments import check_function
 from tidelog.formats.folder import file_of_predicate
 from tidelog.language import display_predicate, parse_program, resolve_predicate
-from tidelog.spark.data.fact_encoding import Shapes, shapes_of
+from tidelog.spark.data.fact_parts import Shapes, shapes_of
 from tidelog.spark.data.fact_records import RECORD_TYPE, records_of_atoms
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.data.wide_frames import union_all

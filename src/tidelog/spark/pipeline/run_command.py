@@ -17,7 +17,7 @@ from tidelog.formats.display import rich_table
 from tidelog.formats.folder import fact_files
 from tidelog.language import display_predicate
 from tidelog.language.syntax import Program
-from tidelog.spark.data.fact_encoding import Shapes, shapes_of
+from tidelog.spark.data.fact_parts import Shapes, shapes_of
 from tidelog.spark.data.fact_records import read_whole_file, records_of_atoms, records_of_files
 from tidelog.spark.data.part_files import write_predicate
 from tidelog.spark.materialise.spark_engine import SparkEngine, refuse_bad_records

@@ -18,8 +18,8 @@ from tidelog.formats import Update
 from tidelog.formats.updates import Facts
 from tidelog.spark.maintain.materialisation import Materialisation
 from tidelog.spark.options import Options
-from tidelog.spark.stored.spark_change import Collected
 from tidelog.spark.stored.version_history import History
+from tidelog.spark.stored.version_reader import Collected
 from tidelog.spark.streams.sink import Quarantine, Sink
 from tidelog.spark.streams.stream_batches import Batch, apply_batch
 from tidelog.spark.streams.stream_engine import OnBatch, StreamEngine
