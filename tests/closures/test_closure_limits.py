@@ -1,5 +1,5 @@
-"""Limits and interrupts are looked at while a closure changes: no update goes on for long when it is over, and none
-takes memory for what it may not have.
+"""Limits and interrupts are checked while a closure changes: no update runs on after it was stopped, and none takes
+memory for pairs that it may not have.
 """
 
 from __future__ import annotations

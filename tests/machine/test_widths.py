@@ -1,7 +1,7 @@
-"""What numbers of 32 bits can tell apart: more facts, constants or bytes of a text are refused, with nothing changed.
+"""The limits of 32-bit numbers: more facts, constants or bytes of text are refused, and nothing changes.
 
-The bounds are far beyond what a test can make. Here they are small, and so are the arrays, so that each is met where
-arrays grow. So are the arguments of predicates, of which there are no more than a store may have.
+The real limits are far beyond what a test can reach. Here they are small, and so are the arrays, so that each limit is
+met while arrays grow. The number of arguments of a predicate is limited as well.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _refuses(kb: KnowledgeBase, error: type[Exception], match: str, update: Mapping[str, Any]) -> None:
-    """An update is refused, and then all is as before."""
+    """The update is refused, and everything is as before."""
     before = fingerprint(kb)
     with pytest.raises(error, match=match):
         kb.update(**update)

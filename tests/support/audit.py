@@ -15,7 +15,7 @@ import pytest
 
 from naive import Database, Update, database, derivations, materialise, without_empty
 from tidelog.api.knowledge_base import KnowledgeBase
-from tidelog.closures.readable import ReadableClosure
+from tidelog.closures.closure import ReadableClosure
 from tidelog.engine.engine import Engine
 from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.rules.compiled import AUXILIARY, normal_form

@@ -20,7 +20,7 @@ from tidelog.store.records import RecordArray
 from tidelog.store.relation_parts import Cells, Records
 
 if TYPE_CHECKING:
-    from tidelog.closures.readable import ReadableClosure
+    from tidelog.closures.closure import ReadableClosure
     from tidelog.store.store import Store
 
 # The room that is left to a relation without records: small ones come and go with their rules.

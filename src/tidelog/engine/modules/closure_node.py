@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tidelog.closures.closed_graph import NO_EDGES, Watch, watch_nothing
-from tidelog.closures.closure import Closure
+from tidelog.closures.closure import Closure, ReadableClosure
 from tidelog.closures.directed import DirectedGraph
 from tidelog.closures.edges import Edges
-from tidelog.closures.readable import ReadableClosure
 from tidelog.closures.symmetric import SymmetricGraph
 from tidelog.engine.modules.closure_base import BASE, ClosureBase
 from tidelog.engine.rules.compiled import Node
