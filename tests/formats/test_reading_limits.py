@@ -16,8 +16,8 @@ import pytest
 
 from tidelog import DataError, KnowledgeBase, LimitError
 from tidelog.cli.command_line import main
-from tidelog.facts import loading
-from tidelog.facts.loading import Deadline, LoadedRows, distinct_rows
+from tidelog.facts import encoding
+from tidelog.facts.encoding import LoadedRows, distinct_rows, in_time
 from tidelog.formats import FactBatch, delimited, dlog, parquet, rdf, read_facts, read_file, updates
 from tidelog.formats import byte_files as files
 from tidelog.formats.byte_files import MOST_COLUMNS
@@ -128,7 +128,7 @@ def test_what_is_held_follows_the_limit() -> None:
 @pytest.fixture
 def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look at the clock takes a second."""
-    monkeypatch.setattr(loading, "working_time", count().__next__)
+    monkeypatch.setattr(encoding, "working_time", count().__next__)
 
 
 @pytest.mark.usefixtures("slow_clock")
@@ -175,7 +175,7 @@ def test_a_program_that_loads_such_files_waits_no_longer(tmp_path: Path, form: s
 
 @pytest.mark.usefixtures("slow_clock")
 def test_without_a_limit_time_does_not_matter() -> None:
-    assert list(Deadline(None).watched(range(100))) == list(range(100))
+    assert list(in_time(range(100), None)) == list(range(100))
 
 
 # ── rows without an end ──────────────────────────────────────────────────────────────────────────────────────────────

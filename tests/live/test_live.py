@@ -31,9 +31,8 @@ from tidelog.engine.engine import Engine
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.live.backlog import Batch, Part, Submission
 from tidelog.live.fully_dynamic import Live
-from tidelog.live.intake import Intake
+from tidelog.live.intake import Intake, Window
 from tidelog.live.knowledge import Knowledge
-from tidelog.live.window import Window
 from tidelog.live.worker import Worker
 from tidelog.machine import growth
 from tidelog.store.relation import Relation

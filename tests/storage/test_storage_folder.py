@@ -224,7 +224,7 @@ def test_a_save_that_fails_leaves_a_folder_of_others_as_it_was(tmp_path: Path, m
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("tidelog.storage.parquet_tables.write_table", full)
+    monkeypatch.setattr("tidelog.storage.snapshot_files.write_table", full)
     with pytest.raises(StorageError, match="disk is full"):
         KnowledgeBase(RULES).save(tmp_path)
     assert contents(tmp_path) == before

@@ -33,7 +33,7 @@ from tidelog.closures import closed_graph, directed, history
 from tidelog.engine.algorithms.names import MAINTENANCE
 from tidelog.engine.update.runner import Limits
 from tidelog.facts.results import Change
-from tidelog.live.snapshot import Snapshot
+from tidelog.live.fully_dynamic import Snapshot
 from tidelog.machine.jit import JIT_DISABLED
 
 # A soak goes as far as the oracle can; other runs have half a minute, in which plain Python does not come far.

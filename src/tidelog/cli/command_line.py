@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="tidelog", description="A Datalog engine whose conclusions stay true while facts and rules change."
     )
     parser.add_argument("--version", action=_Version)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for add in (_add_run, _add_stream, _add_explain, _add_graph, _add_shell, _add_pipeline, _add_bench):
         add(commands)
     return parser
@@ -78,12 +78,8 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _add_command(commands: Commands, name: str, function: str, description: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=description, description=description[0].upper() + description[1:] + "."
-    )
-    parser.set_defaults(command=function)
-    return parser
+def _add_command(commands: Commands, name: str, description: str) -> argparse.ArgumentParser:
+    return commands.add_parser(name, help=description, description=description[0].upper() + description[1:] + ".")
 
 
 def _add_program(parser: argparse.ArgumentParser) -> None:
@@ -112,16 +108,12 @@ def _positive(number: type[int] | type[float]) -> Callable[[str], float]:
 
 
 def _add_run(commands: Commands) -> None:
-    parser = _add_command(commands, "run", "run", "materialise a program and print the answers of its queries")
+    parser = _add_command(commands, "run", "materialise a program and print the answers of its queries")
     _add_program(parser)
     _add_engine_options(parser)
     parser.add_argument("--out", metavar="DIR", help="write the facts of every derived predicate to a file here")
-    parser.add_argument(
-        "--format",
-        choices=("csv", "tsv", "parquet", "jsonl", "nt", "dlog"),
-        default="csv",
-        help="of --out (default: csv)",
-    )
+    formats = ("csv", "tsv", "parquet", "jsonl", "nt", "dlog")
+    parser.add_argument("--format", choices=formats, default="csv", help="of --out (default: csv)")
     parser.add_argument("--engine", choices=("memory", "spark"), default="memory", help="default: memory")
     _add_master(parser)
     parser.add_argument("--stats", action="store_true", help="show time, facts and rule applications per rule")
@@ -129,7 +121,7 @@ def _add_run(commands: Commands) -> None:
 
 
 def _add_stream(commands: Commands) -> None:
-    parser = _add_command(commands, "stream", "stream", "maintain a program under a stream of updates")
+    parser = _add_command(commands, "stream", "maintain a program under a stream of updates")
     _add_program(parser)
     parser.add_argument(
         "--updates", metavar="FILE", required=True, help="JSON Lines, a folder of Prolog files, or - for standard input"
@@ -143,14 +135,14 @@ def _add_stream(commands: Commands) -> None:
 
 
 def _add_explain(commands: Commands) -> None:
-    parser = _add_command(commands, "explain", "explain", "prove a fact")
+    parser = _add_command(commands, "explain", "prove a fact")
     _add_program(parser)
     parser.add_argument("fact", metavar="FACT", help="such as 'path(a, c)'")
     _add_engine_options(parser)
 
 
 def _add_graph(commands: Commands) -> None:
-    parser = _add_command(commands, "graph", "graph", "draw the hyper rule dependency graph")
+    parser = _add_command(commands, "graph", "draw the hyper rule dependency graph")
     _add_program(parser)
     parser.add_argument("--format", choices=("dot", "svg", "mermaid"), default="dot", help="default: dot")
     parser.add_argument("--out", metavar="FILE", help="write the drawing here (default: standard output)")
@@ -160,22 +152,21 @@ def _add_graph(commands: Commands) -> None:
 
 
 def _add_shell(commands: Commands) -> None:
-    parser = _add_command(commands, "shell", "shell", "type facts, rules and queries")
+    parser = _add_command(commands, "shell", "type facts, rules and queries")
     parser.add_argument("program", metavar="PROGRAM", nargs="?", help="a file of rules and facts to begin with")
     _add_engine_options(parser)
 
 
 def _add_pipeline(commands: Commands) -> None:
-    parser = _add_command(commands, "pipeline", "pipeline", "the Spark pipeline")
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
-    for name, command, description, subject in (
-        ("run", "pipeline", "read, encode, materialise, maintain and publish as a file says", "the pipeline"),
-        ("stream", "pipeline_stream", "maintain a materialisation under a stream", "the pipeline and its stream"),
-        ("status", "pipeline_status", "show what a stream does: rates, latency, backlog, work", "the stream"),
+    parser = _add_command(commands, "pipeline", "the Spark pipeline")
+    actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
+    for name, description, subject in (
+        ("run", "read, encode, materialise, maintain and publish as a file says", "the pipeline"),
+        ("stream", "maintain a materialisation under a stream", "the pipeline and its stream"),
+        ("status", "show what a stream does: rates, latency, backlog, work", "the stream"),
     ):
         action = actions.add_parser(name, help=description)
         action.add_argument("config", metavar="CONFIG", help=f"the file that describes {subject}")
-        action.set_defaults(command=command)
         if name != "status":
             _add_master(action)
 
@@ -185,6 +176,6 @@ def _add_master(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_bench(commands: Commands) -> None:
-    parser = _add_command(commands, "bench", "bench", "measure a table of a paper, beside the paper's figures")
+    parser = _add_command(commands, "bench", "measure a table of a paper, beside the paper's figures")
     parser.add_argument("name", metavar="NAME", help="the table; `list` shows all")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="options of the table")

@@ -37,9 +37,6 @@ def storage_errors(action: str, where: Path) -> Iterator[None]:
         raise StorageError(f"cannot {action} {where}: {problem}") from problem
 
 
-# --- writing ------------------------------------------------------------------------------------------------------
-
-
 def create_file(path: Path, content: bytes, mode: str = "xb") -> None:
     """Write a file that must not exist yet, unless `mode` says otherwise, and force it to disk."""
     with path.open(mode) as file:
@@ -68,9 +65,6 @@ def replace_file(path: Path, content: bytes) -> None:
     create_file(beside, content, mode="wb")
     beside.replace(path)
     force_folder(path.parent)
-
-
-# --- reading ------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -133,9 +127,6 @@ def checksum(content: bytes) -> str:
 
 def checksum_of(file: BufferedReader) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-# --- descriptors --------------------------------------------------------------------------------------------------
 
 
 class OpenFile:

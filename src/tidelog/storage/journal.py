@@ -96,20 +96,15 @@ def is_journal(path: Path) -> bool:
 class Journal:
     """A journal to append to. The caller holds the folder's lock."""
 
-    def __init__(self, path: Path, file: files.OpenFile, contents: Contents) -> None:
+    def __init__(self, path: Path, contents: Contents) -> None:
+        """Open a journal that has been read, and cut off a torn record."""
         self._path = path
-        self._file = file
         self._count = len(contents.payloads)
         self._end = contents.end
         self._broken = ""
-
-    @classmethod
-    def open(cls, path: Path, contents: Contents) -> Journal:
-        """Open a journal that has been read, and cut off a torn record."""
         with files.storage_errors("open", path):
-            journal = cls(path, files.OpenFile(path, files.open_own(path)), contents)
-            journal._cut()
-        return journal
+            self._file = files.OpenFile(path, files.open_own(path))
+            self._cut()
 
     def append(self, payload: bytes) -> None:
         """Add a record and force it to disk. Where that fails, the journal is as before, or refuses further records."""
@@ -122,15 +117,14 @@ class Journal:
         record = encode_record(self._count + 1, payload)
         with files.storage_errors("write", self._path):
             self._check_place()
-        try:
-            self._write(record)
-            os.fsync(self._file.descriptor)
-        except BaseException as problem:
-            self._take_back(problem)
-            if isinstance(problem, OSError):
-                with files.storage_errors("write", self._path):
-                    raise
-            raise
+            try:
+                written = 0
+                while written < len(record):
+                    written += os.pwrite(self._file.descriptor, record[written:], self._end + written)
+                os.fsync(self._file.descriptor)
+            except BaseException as problem:
+                self._take_back(problem)
+                raise
         self._count += 1
         self._end += len(record)
 
@@ -141,11 +135,6 @@ class Journal:
             raise StorageError(
                 f"{self._path} was changed or replaced by somebody else; save elsewhere, or open the folder again"
             )
-
-    def _write(self, record: bytes) -> None:
-        written = 0
-        while written < len(record):
-            written += os.pwrite(self._file.descriptor, record[written:], self._end + written)
 
     def _take_back(self, problem: BaseException) -> None:
         """Cut off what a failed append left. If even that fails, the content of the disk is unknown."""

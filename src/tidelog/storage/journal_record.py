@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tidelog.engine.image import Cells
 from tidelog.language.syntax import Rule
@@ -129,17 +128,7 @@ def _facts(side: Item, numbers: Cells) -> Facts:
 
 
 def _rows(arity: int, count: int, item: Item, numbers: Cells) -> Cells:
-    places = _places(item)
-    if len(places) != arity * count:
-        item.refuse(f"are {len(places)} cells, not {count} rows of {arity}")
-    if places.min(initial=0) < 0 or places.max(initial=-1) >= len(numbers):
-        item.refuse(f"name a constant that is not there: there are {len(numbers)}")
-    # There is one fact without arguments, however often it is given.
-    return numbers[places].reshape(count if arity else min(count, 1), arity)
-
-
-def _places(item: Item) -> npt.NDArray[np.int64]:
-    """A list of whole numbers. There may be millions, so they are not checked one by one."""
+    """Rows from a list of places. There may be millions, so they are not checked one by one."""
     if not isinstance(item.value, list):
         item.refuse("are not a list")
     try:
@@ -148,7 +137,12 @@ def _places(item: Item) -> npt.NDArray[np.int64]:
         item.refuse("are no whole numbers")
     if places.ndim != 1 or places.dtype != np.int64:
         item.refuse("are no whole numbers")
-    return places
+    if len(places) != arity * count:
+        item.refuse(f"are {len(places)} cells, not {count} rows of {arity}")
+    if places.min(initial=0) < 0 or places.max(initial=-1) >= len(numbers):
+        item.refuse(f"name a constant that is not there: there are {len(numbers)}")
+    # There is one fact without arguments, however often it is given.
+    return numbers[places].reshape(count if arity else min(count, 1), arity)
 
 
 def _rules(texts: Item) -> tuple[Rule, ...]:

@@ -19,8 +19,7 @@ from tidelog import Change, KnowledgeBase
 from tidelog.facts.reading import Facts
 from tidelog.facts.results import Answers, FactSet
 from tidelog.formats.batch import FactBatch
-from tidelog.live.fully_dynamic import Live
-from tidelog.live.snapshot import Snapshot
+from tidelog.live.fully_dynamic import Live, Snapshot
 from tidelog.live.streams import AsyncStream, Stream
 
 Operation = Callable[[Scene, int], None]

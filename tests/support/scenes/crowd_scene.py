@@ -18,8 +18,7 @@ from pathlib import Path
 
 from tidelog import Change, KnowledgeBase, TidelogError
 from tidelog.facts.results import Answers
-from tidelog.live.fully_dynamic import Live
-from tidelog.live.snapshot import Snapshot
+from tidelog.live.fully_dynamic import Live, Snapshot
 from tidelog.values import Value
 
 Rows = set[tuple[Value, ...]]
