@@ -21,7 +21,7 @@ from tidelog.facts.results import Change
 from tidelog.language.checks import foreign_functions
 from tidelog.live.knowledge import Knowledge
 from tidelog.storage.home import Home, read_image, save_image
-from tidelog.storage.journal_record import from_json
+from tidelog.storage.journal import from_json
 
 OnReplay = Callable[[Mapping[str, str], Change], None]
 

@@ -257,17 +257,17 @@ def _net(terms: Terms, changes: list[Change]) -> Change:
     arities: dict[str, int] = {}
     work: Counter[str] = Counter()
     for change in changes:
-        for facts, appeared in ((change.removed, False), (change.added, True)):
-            for name, rows in facts.items():
-                cells = encode_rows(terms, name, rows)  # The numbers may stand for other terms by now.
-                if cells is None:
-                    continue
-                arities[name] = cells.shape[1]
-                known = net.setdefault(name, {})
-                for row in map(tuple, cells.tolist()):
-                    # A fact appears and vanishes in turn: an opposite sign cancels.
-                    if known.pop(row, appeared) is appeared:
-                        known[row] = appeared
+        signed = ((False, change.removed), (True, change.added))
+        for appeared, name, rows in ((sign, *item) for sign, half in signed for item in half.items()):
+            cells = encode_rows(terms, name, rows)  # The numbers may stand for other terms by now.
+            if cells is None:
+                continue
+            arities[name] = cells.shape[1]
+            known = net.setdefault(name, {})
+            for row in map(tuple, cells.tolist()):
+                # A fact appears and vanishes in turn: an opposite sign cancels.
+                if known.pop(row, appeared) is appeared:
+                    known[row] = appeared
         work.update(change.work)
     halves: dict[bool, dict[str, FactSet]] = {True: {}, False: {}}
     for name, signs in net.items():

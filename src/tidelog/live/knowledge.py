@@ -33,7 +33,7 @@ from tidelog.program.catalogue import Catalogue, RuleUpdate
 from tidelog.program.normal_form import unjoined_atoms
 from tidelog.runtime.knowledge_lock import KnowledgeLock
 from tidelog.runtime.signals import interruptible
-from tidelog.storage.journal_record import Record
+from tidelog.storage.journal import Record
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:

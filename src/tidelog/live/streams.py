@@ -88,7 +88,7 @@ class LookAhead:
 
 
 def apply_observed(
-    knowledge: Knowledge, update: UpdateMapping, observer: LookAhead, before: LookAhead | None = None
+    knowledge: Knowledge, update: UpdateMapping, observer: LookAhead, before: LookAhead | None
 ) -> Change:
     """Apply an update with an observer. One that was looked at `before` is not checked and read again."""
     with knowledge.lock.reserved():

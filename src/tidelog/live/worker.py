@@ -164,9 +164,15 @@ class Worker:
             work = intake.in_work = intake.waiting.popleft()
             self._lock.begin(self._finish)
             try:
-                intake.note(work.last, self._apply(work))
+                change = self._apply(work)
+                intake.note(work.last, change)
             except _StartAgain:
-                self._begin_again()
+                # Put what was in work back before what has come in since, as one batch.
+                later = intake.waiting.popleft()
+                assert isinstance(work, Batch)
+                assert isinstance(later, Batch)
+                work.merge(later)
+                intake.waiting.appendleft(work)
             except BaseException as problem:  # A registered function may even raise SystemExit.
                 self._fall_back(work, problem)
             finally:
@@ -194,14 +200,6 @@ class Worker:
         if not request.add and not request.delete:
             return None
         return self._knowledge.apply(request, update)
-
-    def _begin_again(self) -> None:
-        """Put what was in work back before what has come in since, as one batch."""
-        work, later = self._intake.in_work, self._intake.waiting.popleft()
-        assert isinstance(work, Batch)
-        assert isinstance(later, Batch)
-        work.merge(later)
-        self._intake.waiting.appendleft(work)
 
     def _fall_back(self, work: Batch | Submission, problem: BaseException) -> None:
         """Find the update that is to blame: applied one at a time, only that one fails. If a signal handler raised, as

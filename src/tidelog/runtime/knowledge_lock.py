@@ -130,7 +130,8 @@ class KnowledgeLock:
 
     def _acquire_bare(self) -> None:
         if not self.condition.acquire(blocking=False):
-            wait_until(self._acquires, time.monotonic())
+            began = time.monotonic()
+            wait_until(lambda seconds: self._acquires(seconds, began))
 
     def _acquires(self, seconds: float, began: float) -> bool:
         """Wait for the bare lock for some seconds. Raises if a function has been called for too long since `began`."""

@@ -24,9 +24,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, TypeVarTuple
-
-Arguments = TypeVarTuple("Arguments")
+from typing import Any
 
 # Seconds after which the call that deferred a signal has returned.
 MOMENT = 0.002
@@ -219,9 +217,9 @@ def check() -> None:
         _deferral.check()
 
 
-def wait_until(attempt: Callable[[float, *Arguments], bool], *arguments: *Arguments) -> None:
+def wait_until(attempt: Callable[[float], bool]) -> None:
     """Repeat an attempt, which may take the given seconds, until it succeeds. Signals are handled in between."""
-    while not attempt(LOOK_EVERY, *arguments):
+    while not attempt(LOOK_EVERY):
         check()
 
 

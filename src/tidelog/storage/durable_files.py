@@ -91,12 +91,12 @@ def open_regular(path: Path, flags: int) -> int:
     return descriptor
 
 
-def open_own(path: Path, flags: int = os.O_RDWR) -> int:
+def open_own(path: Path) -> int:
     """A descriptor of a file to write to: neither a link to somebody else's file, nor a file with a second name, under
     which it belongs to a copy that must not change.
     """
     try:
-        descriptor = open_regular(path, flags | os.O_NOFOLLOW)
+        descriptor = open_regular(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError as problem:
         if problem.errno == errno.ELOOP:
             raise StorageError(

@@ -26,8 +26,7 @@ from tidelog.storage import folder_lock as locks
 from tidelog.storage.checked_json import Item, to_text
 from tidelog.storage.durable_files import create_file, force_folder, is_own, read_file, storage_errors
 from tidelog.storage.folder_lock import FolderLock
-from tidelog.storage.journal import Contents, Journal, create_journal, is_journal, read_journal
-from tidelog.storage.journal_record import Decode, Record, to_json
+from tidelog.storage.journal import Contents, Decode, Journal, Record, create_journal, is_journal, read_journal, to_json
 from tidelog.storage.snapshot_files import is_snapshot_file, read_snapshot, write_snapshot
 
 CURRENT = "CURRENT"
