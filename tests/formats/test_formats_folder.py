@@ -14,8 +14,6 @@ from tidelog import DataError, Literal
 from tidelog.formats import columns_of, read_facts, write_facts
 from tidelog.formats.folder import file_of_predicate, predicate_of_file
 
-# ---- folders and names
-
 
 @given(st.text(min_size=1, max_size=20).filter(lambda name: name.isprintable()))
 def test_no_name_leads_out_of_the_folder(name: str) -> None:

@@ -14,8 +14,6 @@ from tidelog import DataError
 from tidelog.formats import byte_files as files
 from tidelog.formats import columns_of, delimited, read_file, write_facts
 
-# ---- hostile files
-
 
 @pytest.mark.parametrize(
     ("name", "content", "line", "reason"),

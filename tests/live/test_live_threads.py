@@ -18,8 +18,6 @@ from naive import Update
 from tidelog import KnowledgeBase
 from tidelog.live.backlog import Submission
 
-# --- threads
-
 
 def test_threads_that_submit_and_read_while_one_works() -> None:
     """Each writer has its own edges. A reader sees only whole updates: both edges of a pair, or neither."""

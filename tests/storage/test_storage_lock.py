@@ -16,8 +16,6 @@ from audit import fingerprint
 from tidelog import KnowledgeBase, StorageError
 from tidelog.storage.folder_lock import FolderLock
 
-# The lock
-
 
 def test_a_second_writer_is_kept_out(home: Path) -> None:
     with KnowledgeBase.open(home, journal=True) as kb:

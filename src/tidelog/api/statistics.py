@@ -49,16 +49,18 @@ class RuleStatistics:
 def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> list[RuleStatistics]:
     """One entry for each rule, in the order of the rules."""
     rules, arrays = engine.graph.rules, engine.store.arrays
-    found: dict[int, RuleStatistics] = {}
-    for component in engine.graph.components_in_order():
-        seconds = sum(engine.seconds.get(predicate, 0.0) for predicate in component.predicates)
-        total = sum(_entry(arrays.rule_time, number) for number in component.rules)
-        for number in component.rules:
-            time = _entry(arrays.rule_time, number)
-            share = seconds * time / total if total else seconds / len(component.rules)
-            applications, facts = _entry(arrays.rule_work, number), _facts(engine, component, number)
-            found[number] = RuleStatistics(render(rules[number], prefixes), share, applications, facts)
-    return [found[number] for number in rules]
+    found: list[RuleStatistics] = []
+    totals: dict[Component, tuple[float, int]] = {}  # seconds of a component, and how long all joins of its rules ran
+    for number, rule in rules.items():
+        component = engine.graph.component(rule.head.predicate)
+        if component not in totals:
+            spent = sum(engine.seconds.get(predicate, 0.0) for predicate in component.predicates)
+            totals[component] = spent, sum(_entry(arrays.rule_time, other) for other in component.rules)
+        seconds, total = totals[component]
+        share = seconds * _entry(arrays.rule_time, number) / total if total else seconds / len(component.rules)
+        applications, facts = _entry(arrays.rule_work, number), _facts(engine, component, number)
+        found.append(RuleStatistics(render(rule, prefixes), share, applications, facts))
+    return found
 
 
 def _entry(by_rule: npt.NDArray[np.int64], number: int) -> int:

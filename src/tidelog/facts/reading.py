@@ -100,8 +100,10 @@ class Facts(FactTable):
             return self._reader.count(self._predicate, self._explicit)
 
     def __contains__(self, row: object) -> bool:
+        if not isinstance(row, tuple | list):
+            return False
         with self._lock:
-            return isinstance(row, tuple | list) and self._reader.holds(self._predicate, tuple(row), self._explicit)
+            return self._reader.holds(self._predicate, tuple(row), self._explicit)
 
 
 def names_in_use(engine: Engine) -> NamesInUse:

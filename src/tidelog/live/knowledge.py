@@ -82,8 +82,8 @@ class Knowledge:
             added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
             text, removing = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
             catalogue, before = self.catalogue, self.catalogue.prefixes
-            in_use = partial(names_in_use, self.engine)
-            program = interruptible(catalogue.parse_added, text, in_use) if text else NO_PROGRAM
+            names = partial(names_in_use, self.engine)
+            program = interruptible(catalogue.parse_added, text, names) if text else NO_PROGRAM
             catalogue.declare(program.prefixes)
             try:
                 removed = parse_rules(removing, catalogue.prefixes) if removing else ()
