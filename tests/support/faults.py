@@ -58,7 +58,7 @@ _ALLOCATING_TOO = ("arange", "array", "concatenate", "stack", "flatnonzero", "un
 
 
 class Trigger:
-    """Counts, and raises when its number comes up; once."""
+    """Counts calls, and raises once, when its number comes up."""
 
     def __init__(self, number: int, error: type[BaseException]) -> None:
         self._error = error
@@ -81,7 +81,7 @@ def _triggering(function: Callable[..., Any], trigger: Trigger) -> Callable[...,
 
 @contextmanager
 def faulty_calls(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
-    """The n-th growth or phase of an update fails."""
+    """Let the n-th growth or phase of an update fail."""
     trigger = Trigger(number, error)
     with pytest.MonkeyPatch.context() as patch:
         for owner, name in (*GROWTH, *PHASES):
@@ -91,7 +91,7 @@ def faulty_calls(number: int, error: type[BaseException] = MemoryError) -> Itera
 
 @contextmanager
 def faulty_kernels(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
-    """The n-th call of a kernel fails, before it has done anything."""
+    """Let the n-th call of a kernel fail before it has done anything."""
     trigger = Trigger(number, error)
     original = _EntryPoint.__call__
 
@@ -106,7 +106,7 @@ def faulty_kernels(number: int, error: type[BaseException] = MemoryError) -> Ite
 
 
 class _Numpy:
-    """numpy, whose allocations may fail."""
+    """NumPy whose allocations may fail."""
 
     def __init__(self, trigger: Trigger, names: tuple[str, ...] = _ALLOCATING) -> None:
         for name in names:
@@ -120,7 +120,7 @@ class _Numpy:
 def faulty_memory(
     number: int, error: type[BaseException] = MemoryError, also: tuple[ModuleType, ...] = ()
 ) -> Iterator[Trigger]:
-    """The n-th array that the store asks for is refused, also in some other modules."""
+    """Refuse the n-th array that the store, or some other modules, ask for."""
     trigger = Trigger(number, error)
     modules: tuple[ModuleType, ...] = (
         tidelog.machine.growth,
@@ -141,7 +141,7 @@ def faulty_memory(
 
 @contextmanager
 def faulty_memory_anywhere(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
-    """The n-th array that any module of tidelog asks for is refused."""
+    """Refuse the n-th array that any module of tidelog asks for."""
     trigger = Trigger(number, error)
     faulty = _Numpy(trigger, (*_ALLOCATING, *_ALLOCATING_TOO))
     with pytest.MonkeyPatch.context() as patch:

@@ -1,8 +1,8 @@
 """Kills a child process with `kill -9` at every step of streams, starts another one, and looks at what is in the sink.
 
-Run by `test_stream_engines.py` in a process of its own, as `crash_worker.py` is. Spark is played by `Driver`: it gives
-batches under their numbers, notes a batch as done after it was taken, and gives it again where it did not come to
-that.
+`test_stream_engines.py` runs it in a separate process, like `crash_worker.py`. `Driver` plays the part of Spark:
+it gives batches under their numbers, notes a batch as done after it was taken, and gives it again if it did not get
+that far.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def check_memory(folder: Path, expected: Sequence[set[tuple[str, str]]], where: 
     assert not list((folder / "state" / "inbox").iterdir()), where
 
 
-# The keyed engine: what the keys give is played as well
+# The keyed engine, with the output of the keys simulated as well
 
 
 def rows_of(number: int) -> pa.Table:
@@ -121,7 +121,7 @@ def check_keyed(folder: Path, where: object) -> None:
 def crash_everywhere(
     folder: Path, work: Callable[[Path], None], check: Callable[[Path, object], None], twice: bool
 ) -> int:
-    """Die at each step of a life; let the next one finish, or (`twice`) die as well and the third one finish."""
+    """Die at each step of a run; let the next run finish, or (`twice`) die as well and the third one finish."""
     step = died = 0
     while True:
         place = folder / str(step)
@@ -134,7 +134,7 @@ def crash_everywhere(
         if not killed[0]:
             return died
         died += sum(killed)
-        # Dying after a step is dying before the next one, so every other number will do.
+        # Dying after a step is the same as dying before the next one, so every second number is enough.
         step += 12 if twice else 2
 
 
@@ -148,7 +148,7 @@ def _live(work: Callable[[Path], None], place: Path, step: int | None) -> bool:
 
 
 def main() -> None:
-    warnings.simplefilter("ignore", StorageWarning)  # of torn tails, which crashes leave
+    warnings.simplefilter("ignore", StorageWarning)  # about torn tails, which crashes leave
     expected = truth()
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
