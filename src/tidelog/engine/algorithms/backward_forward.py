@@ -58,7 +58,7 @@ def room_needed(m):
 
 
 @device
-def verdict(m, places, starts):
+def verdict(m, starts, ends):
     """5: what was checked and not proved is disproved; 6: a fact of D that is not proved spreads its deletion."""
     while m[M.PROOF_S] < L.count(m, L.C):
         checked = L.entry(m, L.C, m[M.PROOF_S])
@@ -71,7 +71,7 @@ def verdict(m, places, starts):
         m[M.PROOF_D] += 1
         m[M.PROOF_MODE] = MODE_NEXT
     else:
-        begin_spreading(m, fact, places, starts)
+        begin_spreading(m, fact, starts, ends)
         m[M.PROOF_MODE] = MODE_SPREAD
 
 
@@ -99,7 +99,7 @@ def spread_deletion(m, plans, counters):
 
 
 @entry_point
-def backward_forward_delete(m, places, starts, plans, head_starts, head_ends, head_plans, counters):
+def backward_forward_delete(m, starts, ends, plans, head_starts, head_ends, head_plans, counters):
     """Algorithm 1, B/F–delete: after it, the facts of D that are not in P are those to delete."""
     while True:
         status = room_needed(m)
@@ -115,9 +115,9 @@ def backward_forward_delete(m, places, starts, plans, head_starts, head_ends, he
         elif mode == MODE_CHECK:
             status = check(m, head_starts, head_ends, head_plans, counters)
         elif mode == MODE_SATURATE:
-            status = saturate(m, places, starts, plans)
+            status = saturate(m, starts, ends, plans)
         elif mode == MODE_VERDICT:
-            verdict(m, places, starts)
+            verdict(m, starts, ends)
         else:
             status = spread_deletion(m, plans, counters)
         if status != DONE:
@@ -156,7 +156,7 @@ def delete_by_proofs(
     without = rules.added_numbers
     spreading = node.rounds(counters, deleting=True, without=without)
     keeps_counters = int(counters is not Counters.NONE)
-    arguments = (*spreading.places(), *node.heads(without).arguments(), keeps_counters)
+    arguments = (*spreading.arguments(), *node.heads(without).arguments(), keeps_counters)
     transaction.machine[M.EXPLICIT_FIRST] = any(relation.explicit_count for relation in node.relations)
     transaction.runner.run(backward_forward_delete, *arguments)
     # 11: for each F ∈ D ∖ P do I.delete(F)

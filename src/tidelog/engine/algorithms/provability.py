@@ -30,7 +30,7 @@ from tidelog.engine.propagation.match_sets import (
     IN_FORWARD,
     match_in,
 )
-from tidelog.joins.executor import head_relation, matched_fact, next_match, plan_word, start, write_head
+from tidelog.joins.executor import matched_fact, next_match, plan_word, start, write_head
 from tidelog.machine import flags as F
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
@@ -105,7 +105,7 @@ def prove(m, entry):
 @device
 def derived_head(m, frame):
     """The fact that a match derives, as an entry, or -1 where it is not in I: insertion will see to new facts."""
-    relation = head_relation(m, load_i64(frame))
+    relation = plan_word(m, load_i64(frame), P.HEAD_RELATION)
     write_head(m, frame, m[M.HEADS])
     fact = find(m, relation, m[M.HEADS])
     if fact < 0 or not load_i32(flags_at(relation_row(m, relation), fact)) & F.IN:
@@ -117,13 +117,12 @@ def derived_head(m, frame):
 
 
 @device
-def begin_spreading(m, entry, places, starts):
+def begin_spreading(m, entry, starts, ends):
     """Let a fact be the pivot of the plans of its relation, one after the other."""
     set_flags(m, entry, F.CURRENT)
-    place = load_i32(places + 4 * L.relation_of(entry))
     m[M.PROOF_FACT] = entry
-    m[M.PROOF_PLAN] = load_i32(starts + 4 * place)
-    m[M.PROOF_END] = load_i32(starts + 4 * (place + 1))
+    m[M.PROOF_PLAN] = load_i32(starts + 4 * L.relation_of(entry))
+    m[M.PROOF_END] = load_i32(ends + 4 * L.relation_of(entry))
     m[M.PROOF_JOINING] = 0
 
 
@@ -309,7 +308,7 @@ def check(m, head_starts, head_ends, head_plans, counters):
 
 
 @device
-def saturate(m, places, starts, plans):
+def saturate(m, starts, ends, plans):
     """Algorithm 3: one step; only awaited facts are in P."""
     if m[M.PROOF_FACT] >= 0:
         status = next_consequence(m, IN_FORWARD, plans)
@@ -330,7 +329,7 @@ def saturate(m, places, starts, plans):
         return status
     if m[M.PROOF_P] < L.count(m, L.P):
         # 23–26: let a proved fact spread
-        begin_spreading(m, L.entry(m, L.P, m[M.PROOF_P]), places, starts)
+        begin_spreading(m, L.entry(m, L.P, m[M.PROOF_P]), starts, ends)
         m[M.PROOF_P] += 1
     else:
         m[M.PROOF_MODE] = MODE_CHECK if m[M.PROOF_LEVEL] != 0 else MODE_VERDICT

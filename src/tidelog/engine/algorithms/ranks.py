@@ -31,10 +31,9 @@ from tidelog.engine.algorithms.delete_rederive import (
     find_candidates,
     look_for_instance,
 )
-from tidelog.engine.propagation.batches import waiting
 from tidelog.engine.propagation.derived_heads import LOSE, count_work
 from tidelog.engine.propagation.match_sets import IN_DELETION, IN_SUPPORT, match_in
-from tidelog.engine.propagation.propagate import run_round
+from tidelog.engine.propagation.propagate import run_round, waiting
 from tidelog.engine.rules.compiled import CompiledRule, Node
 from tidelog.engine.rules.policy import Counters
 from tidelog.engine.transaction.transaction import Transaction
@@ -59,7 +58,7 @@ LOOKING, SPREADING = 0, 1
 LOOK_COST, LOSS_COST = 25, 110
 
 # From this rank on, facts are renumbered between two updates. An update that needs more ranks than are left leaves the
-# facts of its component without any (`batches.TOP_RANK`).
+# facts of its component without any (`propagate.TOP_RANK`).
 LAST_RANK = 1 << 30
 
 
@@ -122,7 +121,7 @@ def let_look(m, relations, relation_count, head_starts, head_ends, head_plans):
 
 
 @entry_point
-def overdelete_by_rank(m, relations, relation_count, starts, plans, head_starts, head_ends, head_plans):
+def overdelete_by_rank(m, relations, relation_count, starts, ends, plans, head_starts, head_ends, head_plans):
     """After it, D holds what is overdeleted; every other fact has a derivation from lower ranks."""
     while True:
         if m[M.RANKS_STAGE] == LOOKING:
@@ -132,7 +131,7 @@ def overdelete_by_rank(m, relations, relation_count, starts, plans, head_starts,
                 return status
             m[M.RANKS_STAGE] = SPREADING
         match_in(m, IN_DELETION)
-        status = run_round(m, LOSE, relations, relation_count, starts, plans)
+        status = run_round(m, LOSE, relations, relation_count, starts, ends, plans)
         if status != DONE:
             return status
         m[M.RANKS_STAGE] = LOOKING
@@ -224,5 +223,6 @@ def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> 
 def _overdelete(transaction: Transaction, node: Node, rules: RuleChange, counters: Counters) -> None:
     transaction.lists.clear(L.P)
     table = node.rounds(counters, deleting=True, without=rules.added_numbers)
-    let_candidates_look(transaction.machine, *table.relations())
-    transaction.runner.run(overdelete_by_rank, *table.arguments(), *node.heads(rules.added_numbers).arguments())
+    let_candidates_look(transaction.machine, *node.numbers())
+    heads = node.heads(rules.added_numbers)
+    transaction.runner.run(overdelete_by_rank, *node.numbers(), *table.arguments(), *heads.arguments())

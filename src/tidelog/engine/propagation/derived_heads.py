@@ -5,8 +5,6 @@ the difference between insertion (DR5 and semi-naive evaluation), overdeletion (
 fact) and counting.
 """
 
-from __future__ import annotations
-
 from tidelog.engine.propagation.mark_kernels import mark_fact, noted_places
 from tidelog.engine.rules.policy import NON_RECURSIVE, RECURSIVE
 from tidelog.joins.executor import plan_word
@@ -305,12 +303,10 @@ def absorb(m, action, target, buffered, counter):
             overdelete_head(m, target, row, fact, counter)
         elif action == LOSE:
             lose_head(m, target, row, fact, load_i32(ranks + 4 * position))
-        elif action == COUNT_UP:
-            count_head(m, target, row, fact, counter, 1)
         elif action == RECOUNT:
             move_counter(row, fact, counter, 1)
         else:
-            count_head(m, target, row, fact, counter, -1)
+            count_head(m, target, row, fact, counter, 1 if action == COUNT_UP else -1)
         if marked <= position < unmarked:
             mark_fact(m, target, fact)
             if position == unmarked - 1:

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tidelog.engine.marking.marking import Marking
-from tidelog.engine.propagation.batches import TOP_RANK, queues_to_list, seed
 from tidelog.engine.propagation.derived_heads import COUNT_UP, INSERT, OVERDELETE
 from tidelog.engine.propagation.match_sets import Sets
-from tidelog.engine.propagation.propagate import JOB_FIELDS, run_jobs, run_rounds
+from tidelog.engine.propagation.propagate import JOB_FIELDS, TOP_RANK, queues_to_list, run_jobs, run_rounds, seed
 from tidelog.engine.rules.compiled import CompiledRule, Node
 from tidelog.engine.rules.policy import Counters
 from tidelog.engine.update.deltas import Delta, RuleChange
@@ -88,7 +87,7 @@ class Jobs:
         sets.install(self._machine)
         self._machine[M.RANKING] = action == INSERT and counters is Counters.NON_RECURSIVE
         try:
-            self._runner.run(run_rounds, action, *table.arguments())
+            self._runner.run(run_rounds, action, *node.numbers(), *table.arguments())
         finally:
             self._growth.end_insertion()
 
@@ -104,8 +103,7 @@ class Jobs:
         lists = self._store.lists
         lists.clear(which)
         lists.reserve(which, sum(relation.queues.waiting for relation in node.relations))
-        numbers = np.array([relation.number for relation in node.relations], np.int32)
-        queues_to_list(self._machine, address(numbers), len(numbers), which)
+        queues_to_list(self._machine, *node.numbers(), which)
 
     def seed(self, action: int, relation: Relation, facts: Cells, protect: bool = False) -> None:
         """Let facts wait in their relation's queue."""

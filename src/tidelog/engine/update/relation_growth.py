@@ -93,7 +93,7 @@ class RelationGrowth:
             self._postponed.add(relation)
 
     def postpone_covered(self, plans: Iterable[int]) -> None:
-        """The first facts of a relation need no table where no two of them can be equal: see `distinct_heads`."""
+        """The first facts of a relation need no table where no two of them can be equal: see `short_plans`."""
         if self._needs_tables:
             return
         for plan in plans:
