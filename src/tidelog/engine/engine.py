@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 from tidelog.engine.agenda import Agenda
 from tidelog.engine.algorithms.choice import algorithm_for
@@ -28,9 +29,8 @@ from tidelog.engine.transaction.explicit import apply_explicit
 from tidelog.engine.transaction.observer import Observer
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update import rows as lazy_rows
-from tidelog.engine.update.deltas import Delta, RuleChange
-from tidelog.engine.update.outcome import NO_REQUEST, Outcome, Request
-from tidelog.engine.update.rows import Rows, Unread
+from tidelog.engine.update.deltas import NO_REQUEST, Delta, Outcome, Request, RuleChange
+from tidelog.engine.update.rows import Rows
 from tidelog.engine.update.runner import Limits, Runner
 from tidelog.errors import BrokenError, TidelogError
 from tidelog.machine import flags as F
@@ -70,7 +70,8 @@ class Engine:
         # Time in updates, without compilation, by the first predicate of a component.
         self.seconds: dict[str, float] = {}
         self._marks = Marks(self)
-        self._unread = Unread()  # rows of the last change, which lie in records that the next update may change
+        # Rows of the last change, as far as they are still referred to, in records that the next update may change.
+        self._unread: WeakSet[Rows] = WeakSet()
 
     def restore_rules(self, graph: RuleGraph) -> None:
         """Take the rules of a saved engine; nothing is derived."""
@@ -154,7 +155,8 @@ class Engine:
             self.store.hooks = UpdateHooks(self.observer.between_pieces)
             with self.observer.window:
                 self.store.complete_tables()
-        self._unread.read()
+        for rows in self._unread:
+            rows.read()
         self._unread.clear()
         start_ranks_over(self.store)
         if self.store.code.crowded and self.store.code.make_room(self.nodes.words()):

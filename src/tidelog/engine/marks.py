@@ -9,7 +9,7 @@ from tidelog.engine.marking.copied_marks import CopyTable, is_copy_of
 from tidelog.engine.marking.marking import expect_nothing, renumber_expected
 from tidelog.engine.rules.compiled import CompiledRule
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.outcome import EncodedFacts
+from tidelog.engine.update.deltas import EncodedFacts
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:

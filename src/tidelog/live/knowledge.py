@@ -16,7 +16,7 @@ import numpy as np
 from tidelog.engine.engine import Engine
 from tidelog.engine.reclaiming import PassingTerms
 from tidelog.engine.transaction.observer import Observer
-from tidelog.engine.update.outcome import Outcome, Request
+from tidelog.engine.update.deltas import Outcome, Request
 from tidelog.engine.update.runner import Limits
 from tidelog.errors import ArityError, BrokenError, CrossProductWarning, warn
 from tidelog.facts.arguments import check_limits, checked_commit, checked_facts, checked_text

@@ -7,9 +7,8 @@ from typing import Any
 
 from tidelog.engine.transaction.observer import Observer
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.outcome import EncodedFacts, Request
-from tidelog.engine.update.runner import BUDGET
-from tidelog.engine.update.window import CLOSED
+from tidelog.engine.update.deltas import EncodedFacts, Request
+from tidelog.engine.update.runner import BUDGET, CLOSED
 from tidelog.errors import DataError
 from tidelog.facts.results import Change
 from tidelog.live.knowledge import Knowledge

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from weakref import WeakSet
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from tidelog.engine.update.pair_sets import (
     is_within,
     missing,
 )
-from tidelog.engine.update.rows import Unread
+from tidelog.engine.update.rows import Rows
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.machine import flags as F
@@ -85,7 +86,7 @@ class ClosureNode:
         self.members = self._members()
         self._known_to_programs = sum(not member.relation.name.startswith("#") for member in self.members)
         self.closure = self._empty_closure()
-        self._unread = Unread()
+        self._unread: WeakSet[Rows] = WeakSet()  # those of the last change that are still referred to
         # What the update in work does: whether the closure begins, the pairs of before where it replaces records or
         # another closure, the closure and the base of before where it follows other rules, and whether it has changed.
         self.begins = False
@@ -266,9 +267,7 @@ class ClosureNode:
         change = self.closure.apply(gone, come, self._watch(transaction, 0))
         self._applied = True
         lost, won = (changed(change, appeared, self._store.readers) for appeared in (False, True))
-        self._unread.clear()
-        self._unread.add(lost.rows)
-        self._unread.add(won.rows)
+        self._unread = WeakSet((lost.rows, won.rows))
         check_limits = transaction.runner.check_limits
         return {
             member.relation.name: closure_delta(
@@ -320,7 +319,9 @@ class ClosureNode:
         """List the pairs that an earlier change brought or took, if they may still be read and are few. Many are
         better found again when they are read.
         """
-        self._unread.read(lazy_rows.LAZY_FROM)
+        for rows in self._unread:
+            if rows.count <= lazy_rows.LAZY_FROM:
+                rows.read()
 
     def _refuse_unfit(self, rows: Cells) -> None:
         if self.base.is_unfit(rows):

@@ -9,7 +9,7 @@ from tidelog.engine.algorithms.maintenance import ComponentMaintenance
 from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.transaction.explicit import apply_explicit
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.deltas import Request
 from tidelog.program.graph import RuleGraph
 from tidelog.store.store import Store
 

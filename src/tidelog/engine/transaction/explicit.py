@@ -8,8 +8,7 @@ import numpy as np
 
 from tidelog.engine.rules.compiled import Node
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.deltas import NOTHING, Explicit
-from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.deltas import NOTHING, Explicit, Request
 from tidelog.machine import flags as F
 from tidelog.machine.growth import pieces
 from tidelog.machine.jit import address

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from tidelog.engine.update.window import Window
+from tidelog.engine.update.runner import Window
 
 if TYPE_CHECKING:
     from tidelog.engine.transaction.transaction import Transaction

@@ -1,18 +1,47 @@
-"""What an update asks of one component, in facts and rules, and what it has changed in one relation."""
+"""What an update asks for and what it changes: in all, in one component, and in one relation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tidelog.engine.rules.compiled import CompiledRule
 from tidelog.engine.update.rows import NO_ROWS, Rows, rows_of
+from tidelog.language.syntax import Rule
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 
 NOTHING: Cells = np.empty(0, np.int32)
+
+EncodedFacts = Mapping[str, Cells]
+"""Rows of terms by predicate."""
+
+
+@dataclass(slots=True)
+class Request:
+    """What an update asks for."""
+
+    delete: EncodedFacts = field(default_factory=dict)
+    add: EncodedFacts = field(default_factory=dict)
+    remove_rules: tuple[int, ...] = ()
+    add_rules: tuple[Rule, ...] = ()
+
+
+NO_REQUEST = Request()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an update did: the rows of each predicate that changed, rule applications by kind, and the number of rule
+    instances that failed in an expression.
+    """
+
+    removed: dict[str, Rows]
+    added: dict[str, Rows]
+    work: dict[str, int]
+    errors: int
 
 
 @dataclass(slots=True)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,27 +38,10 @@ _KINDS = (Kind.TRANSITIVE, Kind.SYMMETRIC_TRANSITIVE)
 _DIAGONALS = (Diagonal.NONE, Diagonal.GIVEN, Diagonal.CLOSURE)
 
 
-class Pairs(Protocol):
-    """A set of pairs that can be asked and listed."""
-
-    def __len__(self) -> int: ...
-
-    def contains(self, rows: Cells) -> Mask: ...
-
-    def pieces(self) -> Iterator[Cells]: ...
-
-    @property
-    def order(self) -> int:
-        """Two sets are held in this order, so that two threads never wait for each other."""
-
-    def held(self) -> AbstractContextManager[Pairs]:
-        """The same pairs, for reading after the update, at any time and from any thread."""
-
-
 class StoredPairs:
     """Pairs in rows, each once."""
 
-    order = 0
+    order = 0  # two sets are held in this order, so that two threads never wait for each other
 
     def __init__(self, rows: Cells) -> None:
         self._rows = rows
@@ -77,7 +59,8 @@ class StoredPairs:
         if len(self._rows):
             yield self._rows
 
-    def held(self) -> AbstractContextManager[Pairs]:
+    def held(self) -> AbstractContextManager[StoredPairs]:
+        """The same pairs, for reading after the update, at any time and from any thread."""
         return nullcontext(self)
 
 
@@ -104,9 +87,13 @@ class ClosurePairs:
         return (np.stack(pair, axis=1) for pair in self._view.pairs(PIECE))
 
     @contextmanager
-    def held(self) -> Iterator[Pairs]:
+    def held(self) -> Iterator[ClosurePairs]:
         with self._closure.at(self._moment, check) as closure:
             yield ClosurePairs(closure, self._turned)
+
+
+Pairs = StoredPairs | ClosurePairs
+"""A set of pairs that can be asked and listed."""
 
 
 def packed(rows: Cells) -> npt.NDArray[np.int64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -84,22 +83,3 @@ def rows_of(relation: Relation, facts: Cells) -> Rows:
     if not len(facts):
         return NO_ROWS
     return Rows(len(facts), lambda most: relation.rows(facts[:most]), relation.store.readers, in_records=True)
-
-
-class Unread:
-    """Rows that may not have been read yet, and whose source is about to change."""
-
-    def __init__(self) -> None:
-        self._rows: list[weakref.ref[Rows]] = []
-
-    def add(self, rows: Rows) -> None:
-        self._rows.append(weakref.ref(rows))
-
-    def clear(self) -> None:
-        self._rows.clear()
-
-    def read(self, most: int | None = None) -> None:
-        """Read those that are still referred to, unless they are more than `most`."""
-        for rows in (held() for held in self._rows):
-            if rows is not None and (most is None or rows.count <= most):
-                rows.read()
