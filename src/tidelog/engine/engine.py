@@ -310,7 +310,7 @@ class Engine:
             if not self.store.is_closure(predicate):
                 relation = self.nodes.relation(predicate)
                 relation.note_dead(delta.dead_count)
-                self.reclaiming.note(delta.removed_count * relation.arity)
+                self.reclaiming.note(delta.gone.count * relation.arity)
         self.closures.commit()
         self.cores.commit()
         self.cores.want(transaction.cyclic)

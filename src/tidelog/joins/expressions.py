@@ -150,40 +150,6 @@ def put_float(slot, value):
 
 
 @device
-def integer_product_overflows(left, right):
-    estimate = float(left) * float(right)
-    if -9.1e18 < estimate < 9.1e18:
-        return False
-    if estimate > 9.3e18 or estimate < -9.3e18:
-        return True
-    # This close to the limit, a product beyond it has the wrong sign if it is compiled, and too many bits if not.
-    product = left * right
-    return (product < 0) != (estimate < 0) or not SMALLEST <= product <= LARGEST
-
-
-@device
-def integer_operation(operator, left, right, result):
-    """Store the value of an integer operation; False if it overflows or divides by zero."""
-    if operator == O_ADD:
-        if (right > 0 and left > LARGEST - right) or (right < 0 and left < SMALLEST - right):
-            return False
-        store_i64(result, left + right)
-    elif operator == O_SUBTRACT:
-        if (right < 0 and left > LARGEST + right) or (right > 0 and left < SMALLEST + right):
-            return False
-        store_i64(result, left - right)
-    elif operator == O_MULTIPLY:
-        if integer_product_overflows(left, right):
-            return False
-        store_i64(result, left * right)
-    else:
-        if right == 0:
-            return False
-        store_i64(result, 0 if right == -1 else left % right)
-    return True
-
-
-@device
 def float_operation(operator, left, right):
     """The value of a float operation; NaN if there is none."""
     if operator == O_ADD:
@@ -197,6 +163,28 @@ def float_operation(operator, left, right):
     if operator == O_DIVIDE:
         return left / right
     return left % right
+
+
+@device
+def integer_operation(operator, left, right, result):
+    """Store the value of an integer operation; False if it overflows or divides by zero."""
+    if operator == O_MODULO:
+        if right == 0:
+            return False
+        store_i64(result, 0 if right == -1 else left % right)
+        return True
+    if operator == O_ADD:
+        value = left + right
+    elif operator == O_SUBTRACT:
+        value = left - right
+    else:
+        value = left * right
+    store_i64(result, value)
+    estimate = float_operation(operator, float(left), float(right))
+    if -9.1e18 < estimate < 9.1e18:
+        return True
+    # So close to the limit, a value beyond it has the wrong sign if it is compiled, and too many bits if it is not.
+    return -9.3e18 < estimate < 9.3e18 and (value < 0) == (estimate < 0) and SMALLEST <= value <= LARGEST
 
 
 @device

@@ -115,7 +115,6 @@ AT_BUFFERED = _cell()  # how many heads are buffered
 AT_RELATION = _cell()  # of a round: the position of the relation
 AT_PLAN = _cell()  # of a round: the position of the plan among those of its relation
 AT_TARGET = _cell()  # the relation of the heads
-AT_COUNTER = _cell()  # the counter that they move
 AT_INNER = _cell()  # in a short plan: 2 + the next fact of the last atom, or 0
 AT_SHAPE = _cell()  # the shape in which the heads of a short plan are built; it stays until the plan ends
 AT_MEMBER = _cell()  # the next of the pivots that are spread together

@@ -107,7 +107,7 @@ class AggregateRule:
 
     def _is_large(self, atom: Atom, delta: Delta) -> bool:
         """Whether so much of a relation changed that looking for the touched groups saves nothing."""
-        changed = delta.removed_count + delta.added_count
+        changed = delta.gone.count + delta.come.count
         return changed > LEAST_CHANGE and changed > LARGE_SHARE * len(self._store.relation(atom.predicate, 0))
 
     def _evaluate(self, transaction: Transaction) -> None:

@@ -65,7 +65,7 @@ def losses_of(transaction: Transaction, node: Node, explicit: Explicit) -> list[
     for predicate in node.readers:
         delta = transaction.deltas.get(predicate)
         if delta is not None:
-            losses.append(Loss(delta.removed_count, transaction.store.relation(predicate, 0), False))
+            losses.append(Loss(delta.gone.count, transaction.store.relation(predicate, 0), False))
     return losses
 
 

@@ -309,9 +309,9 @@ class ClosureNode:
     def _count_common(self, transaction: Transaction, former: Pairs, present: Pairs, delta: Delta | None) -> int:
         if self._before is not None:
             module, before = self.module, self._before[1].module
-            if is_within(before, module) and not (delta and delta.removed_count):
+            if is_within(before, module) and not (delta and delta.gone.count):
                 return len(former)
-            if is_within(module, before) and not (delta and delta.added_count):
+            if is_within(module, before) and not (delta and delta.come.count):
                 return len(present)
         return count_common(former, present, transaction.runner.check_limits)
 

@@ -23,7 +23,7 @@ from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of, is_full
-from tidelog.machine.fact_kernels import enqueue, field, flags_at, is_known, record_of, relation_row, set_field, touch
+from tidelog.machine.fact_kernels import field, flags_at, is_known, record_of, relation_row, set_field
 from tidelog.machine.jit import clock, device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL, FULL_LIST, MATCH
 
@@ -57,7 +57,6 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     work = 0
     status = DONE
     m[M.AT_TARGET] = target
-    m[M.AT_COUNTER] = counter
     buffered = m[M.AT_BUFFERED]
     position = m[M.AT_PIVOT]
     joining = m[M.AT_JOINING]
@@ -98,7 +97,7 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     m[M.AT_BUFFERED] = buffered
     m[M.AT_PIVOT] = position
     m[M.AT_JOINING] = joining
-    return H.end_plan(m, action, plan, target_row, known, work, status)
+    return H.end_plan(m, action, plan, counter, known, work, status)
 
 
 @device
@@ -313,13 +312,9 @@ def seed(m, action, relation, facts, count, protect):
         if action == H.INSERT:
             H.insert_head(m, relation, row, fact, NO_COUNTER)
             continue
-        place = flags_at(row, fact)
         waits = F.DELETED if action == H.OVERDELETE else F.PENDING
-        if load_i32(place) & waits or (protect and load_i32(counters_of(row, fact)) > 0):
-            continue
-        touch(m, relation, row, fact)
-        store_i32(place, load_i32(place) | waits)
-        enqueue(row, fact)
+        if not (load_i32(flags_at(row, fact)) & waits or (protect and load_i32(counters_of(row, fact)) > 0)):
+            H.let_wait(m, relation, row, fact, waits)
 
 
 @entry_point

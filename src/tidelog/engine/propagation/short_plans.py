@@ -239,7 +239,6 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
     middle_atom = atom_of(m, middle_words)
     middle_cells, middle_width, middle_flags, middle_link, middle_care, middle_want, middle_index = middle_atom
     m[M.AT_TARGET] = target
-    m[M.AT_COUNTER] = counter
     buffered = m[M.AT_BUFFERED]
     position = m[M.AT_PIVOT]
     # In work: the fact of the middle atom + 2, and the next one of the last atom + 2; 0 before they are looked for.
@@ -366,4 +365,4 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
     m[M.AT_JOINING] = joining
     m[M.AT_INNER] = inner
     m[M.AT_MEMBER] = member
-    return H.end_plan(m, action, plan, target_row, known, work, status)
+    return H.end_plan(m, action, plan, counter, known, work, status)

@@ -135,9 +135,7 @@ class Jobs:
             if rule.number not in announced
         ]
         # Listing changes takes time in proportion to them; but a recursion looks at what was there before in any case.
-        if node.recursive_rules or any(
-            delta.removed_count if gone else delta.added_count for delta, _, _, gone in moved
-        ):
+        if node.recursive_rules or any(delta.gone.count if gone else delta.come.count for delta, _, _, gone in moved):
             for delta, rule, pivot, gone in moved:
                 facts = delta.removed if gone else delta.added
                 if len(facts):

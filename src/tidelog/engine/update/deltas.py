@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tidelog.engine.rules.compiled import CompiledRule
-from tidelog.engine.update.rows import NO_ROWS, Rows, rows_of
+from tidelog.engine.update.rows import Rows, rows_of
 from tidelog.language.syntax import Rule
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
@@ -95,17 +95,6 @@ class Delta:
         """Facts that lie in records of the relation."""
         return cls(rows_of(relation, removed), rows_of(relation, added), None, (removed, added))
 
-    @classmethod
-    def of_new_records(cls, relation: Relation, start: int, stop: int) -> Delta:
-        """New records at the end of the relation, all of them in I."""
-        come = Rows(
-            stop - start,
-            lambda most: relation.cells[start : start + most, : relation.arity].copy(),
-            relation.store.readers,
-            in_records=True,
-        )
-        return cls(NO_ROWS, come, lambda: (NOTHING, np.arange(start, stop, dtype=np.int32)))
-
     @property
     def removed(self) -> Cells:
         return self.listed()[0]
@@ -113,14 +102,6 @@ class Delta:
     @property
     def added(self) -> Cells:
         return self.listed()[1]
-
-    @property
-    def removed_count(self) -> int:
-        return self.gone.count
-
-    @property
-    def added_count(self) -> int:
-        return self.come.count
 
     @property
     def dead_count(self) -> int:

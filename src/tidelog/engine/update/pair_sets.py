@@ -34,7 +34,7 @@ CheckLimits = Callable[[], None]
 """Called now and then in long work; raises to end it."""
 
 PIECE = 1 << 20
-_KINDS = (Kind.TRANSITIVE, Kind.SYMMETRIC_TRANSITIVE)
+# From the fewest pairs to the most.
 _DIAGONALS = (Diagonal.NONE, Diagonal.GIVEN, Diagonal.CLOSURE)
 
 
@@ -199,8 +199,7 @@ def count_common(one: Pairs, other: Pairs, check_limits: CheckLimits) -> int:
 
 def is_within(module: Module, larger: Module) -> bool:
     """Whether one module yields no pair that another does not yield, from the same base."""
-    if module.kind not in _KINDS or larger.kind not in _KINDS:
+    kinds = module.kind, larger.kind
+    if Kind.LINEAR in kinds or kinds == (Kind.SYMMETRIC_TRANSITIVE, Kind.TRANSITIVE):
         return False
-    return _KINDS.index(module.kind) <= _KINDS.index(larger.kind) and _DIAGONALS.index(
-        module.diagonal
-    ) <= _DIAGONALS.index(larger.diagonal)
+    return _DIAGONALS.index(module.diagonal) <= _DIAGONALS.index(larger.diagonal)

@@ -46,13 +46,21 @@ class Rows:
 
     def read(self) -> Cells:
         """All rows."""
-        rows = self._rows
-        return self._read(self.count) if rows is None else rows
+        return self.first(self.count)
 
     def first(self, most: int) -> Cells:
         """At most this many rows, without looking at the others where that is expensive."""
-        rows = self._rows
-        return self._read(min(most, self.count)) if rows is None else rows[:most]
+        if self._rows is not None:
+            return self._rows[:most]
+        # Signals wait, so that no handler can raise while the lock is held: sources let them in between two pieces.
+        with deferred(), self._readers.entered(), self._lock.mutex:
+            if self._rows is None:
+                assert self._source is not None
+                rows = self._source(min(most, self.count))
+                if most < self.count:
+                    return rows
+                self._rows, self._source = rows, None
+            return self._rows[:most]
 
     def turned(self) -> Rows:
         """The same pairs, with their columns swapped."""
@@ -62,17 +70,6 @@ class Rows:
         """Read all rows inside the update that made them, while no other thread knows them."""
         if self._source is not None:
             self._rows, self._source = self._source(self.count), None
-
-    def _read(self, most: int) -> Cells:
-        # Signals wait, so that no handler can raise while the lock is held: sources let them in between two pieces.
-        with deferred(), self._readers.entered(), self._lock.mutex:
-            if self._rows is not None:
-                return self._rows[:most]
-            assert self._source is not None
-            rows = self._source(most)
-            if most == self.count:
-                self._rows, self._source = rows, None
-            return rows
 
 
 NO_ROWS = Rows.of(np.empty((0, 0), np.int32))

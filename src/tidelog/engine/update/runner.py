@@ -123,10 +123,7 @@ class Runner:
         while True:
             budget = self._budget if self._patience is None else max(1, min(self._slice, self._patience))
             self.machine[M.BUDGET] = budget
-            if self.computes and self._window is not CLOSED:
-                with self._window.using_terms():
-                    status = kernel(self.machine, *arguments)
-            else:
+            with self._window.using_terms() if self.computes else CLOSED:
                 status = kernel(self.machine, *arguments)
             used = budget - int(self.machine[M.BUDGET])
             self.candidates += used
@@ -162,21 +159,16 @@ class Runner:
 
     def _serve(self, status: int) -> None:
         """Do what a kernel paused for."""
+        machine, store = self.machine, self._store
         if status in (S.FULL_TERMS, S.NEED_CALLS):
             with self._window.using_terms():
                 if status == S.FULL_TERMS:
-                    self._store.terms.reserve(1)
+                    store.terms.reserve(1)
                 else:
-                    if self.machine[M.REQUEST_COUNT] == 0:
-                        self._store.arrays.grow_requests()
-                    answer_requests(self._store, self._functions)
-        else:
-            self._make_room(status)
-        self.pause()
-
-    def _make_room(self, status: int) -> None:
-        machine, store = self.machine, self._store
-        if status == S.FULL:
+                    if machine[M.REQUEST_COUNT] == 0:
+                        store.arrays.grow_requests()
+                    answer_requests(store, self._functions)
+        elif status == S.FULL:
             self._growth.make_room(store.relations[machine[M.FULL]], int(machine[M.STAGED]))
         elif status == S.FULL_LOG:
             store.arrays.grow_log(int(machine[M.LOG_COUNT] + machine[M.STAGED]))
@@ -188,6 +180,7 @@ class Runner:
             self._growth.expect_long_work()
         elif status == S.NEED_TABLE:
             store.relations[machine[M.FULL]].table.complete()
+        self.pause()
 
     def pause(self) -> None:
         """Check the limits, and give the observer its turn, which does not count as time of the update."""

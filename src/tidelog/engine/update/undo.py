@@ -158,10 +158,7 @@ class UndoLog:
             if appended == 0:
                 return None
             if relation.clean:
-                return Delta.of_new_records(relation, start, relation.count)
-        return self._logged_delta(relation, entries, start, appended)
-
-    def _logged_delta(self, relation: Relation, entries: int, start: int, appended: int) -> Delta:
+                return Delta.of_facts(relation, NOTHING, np.arange(start, relation.count, dtype=np.int32))
         removed = np.empty(entries, np.int32)
         added = np.empty(entries + appended, np.int32)
         counts = np.zeros(2, np.int64)
