@@ -247,7 +247,7 @@ def binary_operation(operator, slot, other):
 
 @device
 def round_to_integer(operator, value, slot):
-    # Compiled, `floor` and `ceil` yield 64-bit integers for any value, NaN too: check it first.
+    # Compiled, all three yield 64-bit integers for any value, NaN too: check it first.
     if not (-TWO_63 <= value < TWO_63):
         return False
     if operator == O_FLOOR:
@@ -255,12 +255,9 @@ def round_to_integer(operator, value, slot):
     elif operator == O_CEIL:
         rounded = math.ceil(value)
     else:
-        below = math.floor(value)
-        rest = value - below
-        odd = below % 2.0 != 0.0
-        rounded = below + 1.0 if rest > 0.5 or (rest == 0.5 and odd) else below
+        rounded = round(value)
     store_i64(slot, K.INTEGER)
-    store_i64(slot + 8, int(rounded))
+    store_i64(slot + 8, rounded)
     return True
 
 
@@ -288,18 +285,11 @@ def unary_operation(operator, slot):
         return round_to_integer(operator, float_of_bits(bits), slot)
     number = as_float(kind, bits)
     if operator == O_SQRT:
-        if not number >= 0.0:
-            return False
-        value = math.sqrt(number)
-    elif operator == O_LOG:
-        if not number > 0.0:
-            return False
-        value = math.log(number)
-    else:
-        if number > 709.782712893384:
-            return False
-        value = math.exp(number)
-    return put_float(slot, value)
+        return number >= 0.0 and put_float(slot, math.sqrt(number))
+    if operator == O_LOG:
+        return number > 0.0 and put_float(slot, math.log(number))
+    # The exponential of a larger number is no float.
+    return number <= 709.782712893384 and put_float(slot, math.exp(number))
 
 
 @device

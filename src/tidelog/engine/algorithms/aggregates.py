@@ -26,7 +26,7 @@ from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start, make_plan
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
-from tidelog.store.update_kernels import load_rows, set_membership
+from tidelog.store.update_kernels import set_membership
 
 FROM_GROUP = Pivot(Start.POSITIVE, 0)
 
@@ -154,9 +154,7 @@ class AggregateRule:
         """Let the relation of touched groups hold these, each once."""
         self._touched.clear()
         for groups in touched:
-            self._touched.reserve(len(groups))
-            groups = np.ascontiguousarray(groups, np.int32)
-            load_rows(self._store.machine, self._touched.number, address(groups), len(groups), F.IN | F.OLD)
+            self._touched.load(groups, F.IN | F.OLD)
 
     def _recounted(self, before: Cells, gone: Cells, come: Cells) -> Cells:
         """What each touched group counted before, less the matches that went, plus those that came."""

@@ -42,12 +42,10 @@ from tidelog.engine.update.rows import Rows
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.machine import flags as F
-from tidelog.machine.jit import address
 from tidelog.program.modules import Diagonal, Kind, Module
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
-from tidelog.store.update_kernels import load_rows
 
 
 class ModuleUnfit(Exception):
@@ -192,20 +190,15 @@ class ClosureNode:
         assert closure is not None
         relation.become_closure(None)
         # Explicit ones first: a row that is there already keeps its flags.
-        self._load(relation, explicit, F.IN | F.OLD | F.EXPLICIT)
+        relation.load(explicit, F.IN | F.OLD | F.EXPLICIT)
         if not explicit_only:
             relation.reserve(len(closure))
             for pair in closure.pairs(PIECE):
-                self._load(relation, np.stack(pair, axis=1), F.IN | F.OLD)
+                relation.load(np.stack(pair, axis=1), F.IN | F.OLD)
                 check_limits()
         relation.explicit_count = len(explicit)
         relation.ranked = False
         relation.settle_start()
-
-    def _load(self, relation: Relation, rows: Cells, flags: int) -> None:
-        rows = np.ascontiguousarray(rows)
-        relation.reserve(len(rows))
-        load_rows(self._store.machine, relation.number, address(rows), len(rows), flags)
 
     def come_back(self) -> None:
         """The closure does not end after all: be the contents of the relations again."""
@@ -241,7 +234,7 @@ class ClosureNode:
     def base_change(self, node: Node) -> RuleChange:
         """How the update in work changes the rules of a component of the base."""
         if self.begins:
-            return RuleChange.of((), node.rules)
+            return RuleChange((), tuple(node.rules))
         return self.base.change_since(None if self._before is None else self._before[1], node)
 
     # --- updates ------------------------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -52,19 +53,16 @@ class Explicit:
     added: dict[int, Cells] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuleChange:
     """Rules of a component that an update removes and adds."""
 
     removed: tuple[CompiledRule, ...] = ()
     added: tuple[CompiledRule, ...] = ()
 
-    added_numbers: frozenset[int] = frozenset()
-
-    @classmethod
-    def of(cls, removed: Iterable[CompiledRule], added: Iterable[CompiledRule]) -> RuleChange:
-        come = tuple(added)
-        return cls(tuple(removed), come, frozenset(rule.number for rule in come))
+    @cached_property
+    def added_numbers(self) -> frozenset[int]:
+        return frozenset(rule.number for rule in self.added)
 
 
 NO_RULE_CHANGE = RuleChange()
@@ -73,6 +71,7 @@ Facts = tuple[Cells, Cells]
 """The numbers of the facts that left a relation, and of those that came into it."""
 
 
+@dataclass(slots=True)
 class Delta:
     """What changed in a relation: the rows that left I, and those that came into it.
 
@@ -80,20 +79,16 @@ class Delta:
     makes records for rows that have none; it is called when the first such component asks.
     """
 
-    __slots__ = ("_facts", "_list_facts", "come", "gone")
-
-    def __init__(
-        self, gone: Rows, come: Rows, list_facts: Callable[[], Facts] | None, facts: Facts | None = None
-    ) -> None:
-        self.gone = gone
-        self.come = come
-        self._list_facts = list_facts
-        self._facts = facts
+    gone: Rows
+    come: Rows
+    list_facts: Callable[[], Facts]
+    _facts: Facts | None = None
 
     @classmethod
     def of_facts(cls, relation: Relation, removed: Cells, added: Cells) -> Delta:
         """Facts that lie in records of the relation."""
-        return cls(rows_of(relation, removed), rows_of(relation, added), None, (removed, added))
+        facts = removed, added
+        return cls(rows_of(relation, removed), rows_of(relation, added), lambda: facts, facts)
 
     @property
     def removed(self) -> Cells:
@@ -113,6 +108,5 @@ class Delta:
 
     def listed(self) -> Facts:
         if self._facts is None:
-            assert self._list_facts is not None
-            self._facts = self._list_facts()
+            self._facts = self.list_facts()
         return self._facts

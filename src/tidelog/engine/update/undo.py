@@ -24,7 +24,6 @@ from tidelog.store.update_kernels import (
     commit_log,
     commit_relation,
     empty_relation,
-    load_rows,
     roll_back_log,
     roll_back_relation,
 )
@@ -122,11 +121,10 @@ class UndoLog:
             return self.take_all(relation)
         relation.queues.clear()
         # As they are now: the records that are set aside are as of before the update.
-        rows = np.ascontiguousarray(relation.rows(_explicit_facts(relation)))
+        rows = relation.rows(_explicit_facts(relation))
         former = self.set_aside(relation)
         relation.table.expect(len(former.keys), former.count, share)
-        relation.reserve(len(rows))
-        load_rows(self._machine, relation.number, address(rows), len(rows), F.EXPLICIT)
+        relation.load(rows, F.EXPLICIT)
         relation.explicit_count = len(rows)
         return np.arange(len(rows), dtype=np.int32)
 
@@ -145,8 +143,8 @@ class UndoLog:
         """What the component in work has changed in one of its relations."""
         if relation in self._set_aside:
             if relation in self._former_closures:
-                return renewed_closure(self._store, relation, self._former_closures[relation])
-            return renewed_records(self._store, relation, self._set_aside[relation][0])
+                return renewed_closure(relation, self._former_closures[relation])
+            return renewed_records(relation, self._set_aside[relation][0])
         if relation in self._columns:
             places = relation.cells[: relation.count, relation.flags_column] & (F.IN | F.OLD)
             removed, added = (np.flatnonzero(places == place).astype(np.int32) for place in (F.OLD, F.IN))
@@ -232,50 +230,41 @@ def _explicit_facts(relation: Relation) -> Cells:
 GONE = -1  # what `find_old` gives for a fact that is no longer there
 
 
-def renewed_records(store: Store, relation: Relation, former: Records) -> Delta:
+def renewed_records(relation: Relation, former: Records) -> Delta:
     """What changed where there were other records."""
     if relation.count == 0:
         gone = Rows(former.count if former.clean else former.count_of(F.OLD), lambda most: former.rows(F.OLD)[:most])
-        return _renewed(store, relation, NOTHING, gone)
-    found = store.find_old(relation, former)
+        return _renewed(relation, NOTHING, gone)
+    found = relation.store.find_old(relation, former)
     lost = int(np.count_nonzero(found == GONE))
     gone = Rows(lost, lambda most: former.cells[np.flatnonzero(found == GONE)[:most], : former.arity])
-    return _renewed(store, relation, found[found >= 0], gone)
+    return _renewed(relation, found[found >= 0], gone)
 
 
-def renewed_closure(store: Store, relation: Relation, former: ClosurePairs) -> Delta:
+def renewed_closure(relation: Relation, former: ClosurePairs) -> Delta:
     """What changed where there was a closure; its pairs need not become records for that."""
     rows = relation.rows()
     kept = np.flatnonzero(former.contains(rows)).astype(np.int32)
-    gone = missing(former, StoredPairs(rows), len(former) - len(kept), store.readers)
-    return _renewed(store, relation, kept, gone.rows)
+    gone = missing(former, StoredPairs(rows), len(former) - len(kept), relation.store.readers)
+    return _renewed(relation, kept, gone.rows)
 
 
-def _renewed(store: Store, relation: Relation, kept: Cells, gone: Rows) -> Delta:
+def _renewed(relation: Relation, kept: Cells, gone: Rows) -> Delta:
     """The change of a relation in which the facts in `kept` were there before."""
-    added = _others(relation.count, kept)
-    delta = Delta(gone, rows_of(relation, added), lambda: (_record_gone(store, relation, kept, gone), added))
+    added = np.delete(np.arange(relation.count, dtype=np.int32), kept)
+    delta = Delta(gone, rows_of(relation, added), lambda: (_record_gone(relation, kept, gone), added))
     if not delta:
         # What did not change is no delta and will not be listed, and yet its records have to say that they are old.
         delta.listed()
     return delta
 
 
-def _others(count: int, kept: Cells) -> Cells:
-    if len(kept) == count:
-        return NOTHING
-    new = np.ones(count, np.bool_)
-    new[kept] = False
-    return np.flatnonzero(new).astype(np.int32)
-
-
-def _record_gone(store: Store, relation: Relation, kept: Cells, gone: Rows) -> Cells:
+def _record_gone(relation: Relation, kept: Cells, gone: Rows) -> Cells:
     """Let the records tell what was there before; the numbers of those that are gone."""
-    rows = np.ascontiguousarray(gone.read())
+    rows = gone.read()
     relation.cells[kept, relation.flags_column] |= F.OLD
     first = relation.count
     if len(rows):
         relation.mark_unclean()
-        relation.reserve(len(rows))
-        load_rows(store.machine, relation.number, address(rows), len(rows), F.OLD)
+        relation.load(rows, F.OLD)
     return np.arange(first, relation.count, dtype=np.int32)
