@@ -64,8 +64,8 @@ class CompiledRule:
 class PlanTable:
     """Plans of a component by relation, as flat arrays for kernels; each plan with one more number."""
 
-    def __init__(self, store: Store, plans: dict[Relation, list[tuple[int, int]]]) -> None:
-        self._starts: Cells = np.zeros(len(store.relations), np.int32)
+    def __init__(self, plans: dict[Relation, list[tuple[int, int]]]) -> None:
+        self._starts: Cells = np.zeros(1 + max(relation.number for relation in plans), np.int32)
         self._ends = self._starts.copy()
         entries: list[tuple[int, int]] = []
         for relation, own in plans.items():
@@ -145,7 +145,7 @@ class Node:
                     for position in rule.own_positions():
                         plan = rule.offset(Pivot(Start.POSITIVE, position))
                         plans[rule.normal.positives[position].predicate].append((plan, counters.of(True, deleting)))
-            self._rounds[key] = PlanTable(self._store, dict(zip(self.relations, plans.values(), strict=True)))
+            self._rounds[key] = PlanTable(dict(zip(self.relations, plans.values(), strict=True)))
         return self._rounds[key]
 
     def heads(self, without: frozenset[int] = frozenset()) -> PlanTable:
@@ -157,7 +157,7 @@ class Node:
             for rule in sorted(self.rules, key=lambda rule: (rule.recursive, len(rule.normal.positives))):
                 if rule.number not in without:
                     plans[rule.head].append((rule.offset(HEAD), len(list(rule.own_positions()))))
-            self._heads[without] = PlanTable(self._store, plans)
+            self._heads[without] = PlanTable(plans)
         return self._heads[without]
 
 
