@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import tidelog.engine.propagation.batches
+import tidelog.engine.propagation.propagate
 import tidelog.engine.transaction.task
 import tidelog.machine.counters
 from audit import audit
@@ -107,7 +107,7 @@ def test_random_streams_where_few_derivations_are_too_many(
 @pytest.mark.plain
 @pytest.mark.parametrize("top", [4, 12])
 def test_random_streams_where_ranks_run_out(top: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (tidelog.engine.propagation.batches, tidelog.engine.transaction.task):
+    for module in (tidelog.engine.propagation.propagate, tidelog.engine.transaction.task):
         monkeypatch.setattr(module, "TOP_RANK", top)
     monkeypatch.setattr(tidelog.engine.algorithms.ranks, "LAST_RANK", top // 2)
     for seed in range(4100, 4106):

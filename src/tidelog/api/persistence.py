@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tidelog.engine.image import MOST_COUNTED, Image
 from tidelog.engine.imaging import image_of_engine, restore_engine
-from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.deltas import Request
 from tidelog.engine.update.runner import Limits
 from tidelog.errors import StorageError, StorageWarning, TidelogError, warn
 from tidelog.facts.arguments import check_folder

@@ -149,9 +149,9 @@ class RuleChanges:
         """The rules that one component loses and gets."""
         if self._impact is None:
             return NO_RULE_CHANGE
-        return RuleChange.of(
-            (rule for relation in node.relations for rule in self._removed_by_head.get(relation, ())),
-            (rule for rule in node.rules if rule.number in self.added),
+        return RuleChange(
+            tuple(rule for relation in node.relations for rule in self._removed_by_head.get(relation, ())),
+            tuple(rule for rule in node.rules if rule.number in self.added),
         )
 
     def unread_heads(self) -> set[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from heapq import heappop, heappush
+from weakref import WeakSet
 
 from tidelog.engine.algorithms.maintenance import ComponentMaintenance
 from tidelog.engine.algorithms.ranks import start_ranks_over
@@ -23,8 +24,8 @@ from tidelog.engine.reclaiming import Reclaiming
 from tidelog.engine.transaction.task import apply_explicit
 from tidelog.engine.transaction.transaction import Observer, Transaction
 from tidelog.engine.update import rows as lazy_rows
-from tidelog.engine.update.outcome import NO_REQUEST, Outcome, Request
-from tidelog.engine.update.rows import Rows, Unread
+from tidelog.engine.update.deltas import NO_REQUEST, Outcome, Request
+from tidelog.engine.update.rows import Rows
 from tidelog.engine.update.runner import Functions, Limits, Runner
 from tidelog.errors import BrokenError, TidelogError
 from tidelog.machine import flags as F
@@ -58,7 +59,8 @@ class Engine:
         # Time in updates, without compilation, by the first predicate of a component.
         self.seconds: dict[str, float] = {}
         self._marks = Marks(self)
-        self._unread = Unread()  # rows of the last change, which lie in records that the next update may change
+        # Rows of the last change, as far as they are still referred to, in records that the next update may change.
+        self._unread: WeakSet[Rows] = WeakSet()
 
     def restore_rules(self, graph: RuleGraph) -> None:
         """Take the rules of a saved engine; nothing is derived."""
@@ -145,7 +147,8 @@ class Engine:
             self.store.hooks = UpdateHooks(self.observer.between_pieces)
             with self.observer.window:
                 self.store.complete_tables()
-        self._unread.read()
+        for rows in self._unread:
+            rows.read()
         self._unread.clear()
         start_ranks_over(self.store)
         if self.store.code.crowded and self.store.code.make_room(self.nodes.words()):
@@ -269,7 +272,7 @@ class Engine:
             if not self.store.is_closure(predicate):
                 relation = self.nodes.relation(predicate)
                 relation.note_dead(delta.dead_count)
-                self.reclaiming.note(delta.removed_count * relation.arity)
+                self.reclaiming.note(delta.gone.count * relation.arity)
         self.closures.commit()
         self.cores.commit()
         self.cores.want(transaction.cyclic)

@@ -28,12 +28,10 @@ from tidelog.language.checks import check_arities, check_rule, foreign_functions
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import term_kinds as K
-from tidelog.machine.jit import address
 from tidelog.program.graph import RuleGraph
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.term_table import TermTable
-from tidelog.store.update_kernels import load_rows
 
 # This many numbers of rules cost no noticeable memory.
 FEW_NUMBERS = 1 << 20
@@ -173,12 +171,11 @@ def _internal_arity(name: str, graph: RuleGraph) -> int | None:
 
 
 def _restore_relation(store: Store, image: RelationImage) -> None:
-    rows = np.ascontiguousarray(image.rows, np.int32)
+    rows = image.rows
     relation = store.relation(image.name, image.arity)
     if image.counters is not None:
         relation.add_counters()
-    relation.reserve(len(rows))
-    load_rows(store.machine, relation.number, address(rows), len(rows), F.IN | F.OLD)
+    relation.load(rows, F.IN | F.OLD)
     if relation.count != len(rows):
         raise StorageError(f"`{image.name}` holds a fact twice")
     records = relation.cells[: len(rows)]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tidelog.engine.marking.copied_marks import share_marks
 from tidelog.engine.rules.compiled import CompiledRule, Node
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.outcome import EncodedFacts
+from tidelog.engine.update.deltas import EncodedFacts
 from tidelog.machine import registers as M
 from tidelog.machine import work_lists as L
 from tidelog.machine.jit import address

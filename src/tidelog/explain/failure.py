@@ -21,12 +21,10 @@ from tidelog.explain.wording import Binding, Wording
 from tidelog.language import display_predicate, render
 from tidelog.language.syntax import Atom, Query, Term, Variable, variables
 from tidelog.machine import flags as F
-from tidelog.machine.jit import address
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import HEAD, Absent, Compare, Define, Match, Plan, Step, Take, make_plan
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
-from tidelog.store.update_kernels import load_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +79,7 @@ class Inquest:
         normal = values_in_place_of_aggregates(aggregate) if aggregate else plain
         plan = make_plan(normal, HEAD, (), self._engine.store.estimate)
         shadow = self._backwards.shadow(normal.head.predicate, normal.head.arity)
-        shadow.reserve(1)
-        load_rows(self._engine.store.machine, shadow.number, address(np.ascontiguousarray(row, np.int32)), 1, F.IN)
+        shadow.load(row.reshape(1, -1), F.IN)
         try:
             with self._engine.store.borrowed():
                 return self._longest(plan, shadow, number, aggregate)

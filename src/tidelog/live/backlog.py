@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.deltas import Request
 from tidelog.facts.encoding import row_keys
 from tidelog.live.update_sources import UpdateMapping
 from tidelog.machine import flags as F

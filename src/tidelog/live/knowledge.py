@@ -17,7 +17,7 @@ from tidelog.engine.engine import Engine
 from tidelog.engine.queries import run_query
 from tidelog.engine.reclaiming import PassingTerms
 from tidelog.engine.transaction.transaction import Observer
-from tidelog.engine.update.outcome import Outcome, Request
+from tidelog.engine.update.deltas import Outcome, Request
 from tidelog.engine.update.runner import Limits
 from tidelog.errors import ArityError, BrokenError, CrossProductWarning, TidelogError, warn
 from tidelog.facts.arguments import check_limits, checked_commit, checked_facts, checked_text

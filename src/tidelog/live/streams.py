@@ -14,9 +14,8 @@ from contextlib import suppress
 from contextvars import copy_context
 
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.outcome import EncodedFacts, Request
-from tidelog.engine.update.runner import BUDGET
-from tidelog.engine.update.window import CLOSED
+from tidelog.engine.update.deltas import EncodedFacts, Request
+from tidelog.engine.update.runner import BUDGET, CLOSED
 from tidelog.facts.results import Change
 from tidelog.live.knowledge import Knowledge
 from tidelog.live.update_sources import KEYS, Source, UpdateMapping, check_update

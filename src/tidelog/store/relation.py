@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidelog.machine import relation_fields as R
+from tidelog.machine.jit import address
 from tidelog.store.fact_table import FactTable
 from tidelog.store.indexes import Index, Indexes
 from tidelog.store.pair_bits import PairBits
 from tidelog.store.queues import Queues
 from tidelog.store.records import RecordArray
 from tidelog.store.relation_parts import Cells, Records
+from tidelog.store.update_kernels import load_rows
 
 if TYPE_CHECKING:
     from tidelog.closures.closure import ReadableClosure
@@ -93,6 +95,12 @@ class Relation(RecordArray):
         self._reserve_records(more, known)
         self.table.reserve(self.count + more)
         self.indexes.reserve(more)
+
+    def load(self, rows: Cells, flags: int) -> None:
+        """Add the rows that are not there yet, with these flags."""
+        self.reserve(len(rows))
+        rows = np.ascontiguousarray(rows, np.int32)
+        load_rows(self.store.machine, self.number, address(rows), len(rows), flags)
 
     def has_room(self, more: int) -> bool:
         """Whether there is room for `more` facts, though maybe not to wait."""

@@ -27,7 +27,6 @@ from tidelog.store.relation import Relation
 from tidelog.store.relation_kernels import find_old, find_rows
 from tidelog.store.relation_parts import Cells, Records, Row
 from tidelog.store.terms import Terms
-from tidelog.store.update_kernels import load_rows
 
 # Initial sizes. Tests make both tiny, so that everything has to grow.
 INITIAL_CAPACITY = 256
@@ -255,8 +254,7 @@ class Store:
 
     def remember(self, memo: Relation, rows: Cells) -> None:
         """Add rows to a memo, permanently."""
-        memo.reserve(len(rows))
-        load_rows(self.machine, memo.number, address(np.ascontiguousarray(rows)), len(rows), F.IN | F.OLD)
+        memo.load(rows, F.IN | F.OLD)
 
     @property
     def nbytes(self) -> int:

@@ -25,7 +25,7 @@ from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start, make_plan
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
-from tidelog.store.update_kernels import load_rows, set_membership
+from tidelog.store.update_kernels import set_membership
 
 FROM_GROUP = Pivot(Start.POSITIVE, 0)
 
@@ -90,7 +90,7 @@ class AggregateRule:
                 relation = self._store.relation(atom.predicate, atom.arity)
                 if has_none and atom in self.normal.positives and transaction.undo.is_new(relation):
                     return True
-                changed = delta.removed_count + delta.added_count
+                changed = delta.gone.count + delta.come.count
                 if changed > LEAST_CHANGE and changed > LARGE_SHARE * len(relation):
                     return True
         return False
@@ -102,8 +102,7 @@ class AggregateRule:
             return
         self._touched.clear()
         for groups in (gone, come):
-            self._touched.reserve(len(groups))
-            load_rows(self._store.machine, self._touched.number, address(groups), len(groups), F.IN | F.OLD)
+            self._touched.load(groups, F.IN | F.OLD)
         before = self._from_touched(transaction, HELD, "old", self._old_values, self._old_values.head.arguments)
         if self._counts_only and not any(atom.predicate in transaction.deltas for atom in self.normal.negatives):
             after = self._recounted(before, gone, come)

@@ -62,7 +62,7 @@ def losses_of(task: Task) -> list[Loss]:
     for predicate in task.node.readers:
         delta = task.transaction.deltas.get(predicate)
         if delta is not None:
-            losses.append(Loss(delta.removed_count, task.store.relation(predicate, 0), False))
+            losses.append(Loss(delta.gone.count, task.store.relation(predicate, 0), False))
     return losses
 
 

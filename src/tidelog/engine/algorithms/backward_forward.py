@@ -29,7 +29,7 @@ from tidelog.engine.propagation.derived_heads import count_work
 from tidelog.engine.propagation.mark_kernels import first_marked_step, mark_fact, uses_marked
 from tidelog.engine.rules.policy import Counters
 from tidelog.engine.transaction.task import Task
-from tidelog.joins.executor import head_relation, matched_fact, next_match, plan_word, start, write_head
+from tidelog.joins.executor import matched_fact, next_match, plan_word, start, write_head
 from tidelog.machine import flags as F
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
@@ -97,7 +97,7 @@ def prove(m, entry):
 @device
 def derived_head(m, frame):
     """The fact that a match derives, as an entry, or -1 where it is not in I: insertion will see to new facts."""
-    relation = head_relation(m, load_i64(frame))
+    relation = plan_word(m, load_i64(frame), P.HEAD_RELATION)
     write_head(m, frame, m[M.HEADS])
     fact = find(m, relation, m[M.HEADS])
     if fact < 0 or not load_i32(flags_at(relation_row(m, relation), fact)) & F.IN:
@@ -109,13 +109,12 @@ def derived_head(m, frame):
 
 
 @device
-def begin_spreading(m, entry, places, starts):
+def begin_spreading(m, entry, starts, ends):
     """Let a fact be the pivot of the plans of its relation, one after the other."""
     set_flags(m, entry, F.CURRENT)
-    place = load_i32(places + 4 * L.relation_of(entry))
     m[M.PROOF_FACT] = entry
-    m[M.PROOF_PLAN] = load_i32(starts + 4 * place)
-    m[M.PROOF_END] = load_i32(starts + 4 * (place + 1))
+    m[M.PROOF_PLAN] = load_i32(starts + 4 * L.relation_of(entry))
+    m[M.PROOF_END] = load_i32(ends + 4 * L.relation_of(entry))
     m[M.PROOF_JOINING] = 0
 
 
@@ -301,7 +300,7 @@ def check(m, head_starts, head_ends, head_plans, counters):
 
 
 @device
-def saturate(m, places, starts, plans):
+def saturate(m, starts, ends, plans):
     """Algorithm 3: one step; only awaited facts are in P."""
     if m[M.PROOF_FACT] >= 0:
         status = next_consequence(m, S.IN_FORWARD, plans)
@@ -322,7 +321,7 @@ def saturate(m, places, starts, plans):
         return status
     if m[M.PROOF_P] < L.count(m, L.P):
         # 23–26: let a proved fact spread
-        begin_spreading(m, L.entry(m, L.P, m[M.PROOF_P]), places, starts)
+        begin_spreading(m, L.entry(m, L.P, m[M.PROOF_P]), starts, ends)
         m[M.PROOF_P] += 1
     else:
         m[M.PROOF_MODE] = MODE_CHECK if m[M.PROOF_LEVEL] != 0 else MODE_VERDICT
@@ -348,7 +347,7 @@ def room_needed(m):
 
 
 @device
-def verdict(m, places, starts):
+def verdict(m, starts, ends):
     """5: what was checked and not proved is disproved; 6: a fact of D that is not proved spreads its deletion."""
     while m[M.PROOF_S] < L.count(m, L.C):
         checked = L.entry(m, L.C, m[M.PROOF_S])
@@ -361,7 +360,7 @@ def verdict(m, places, starts):
         m[M.PROOF_D] += 1
         m[M.PROOF_MODE] = MODE_NEXT
     else:
-        begin_spreading(m, fact, places, starts)
+        begin_spreading(m, fact, starts, ends)
         m[M.PROOF_MODE] = MODE_SPREAD
 
 
@@ -389,7 +388,7 @@ def spread_deletion(m, plans, counters):
 
 
 @entry_point
-def backward_forward_delete(m, places, starts, plans, head_starts, head_ends, head_plans, counters):
+def backward_forward_delete(m, starts, ends, plans, head_starts, head_ends, head_plans, counters):
     """Algorithm 1, B/F–delete: after it, the facts of D that are not in P are those to delete."""
     while True:
         status = room_needed(m)
@@ -405,9 +404,9 @@ def backward_forward_delete(m, places, starts, plans, head_starts, head_ends, he
         elif mode == MODE_CHECK:
             status = check(m, head_starts, head_ends, head_plans, counters)
         elif mode == MODE_SATURATE:
-            status = saturate(m, places, starts, plans)
+            status = saturate(m, starts, ends, plans)
         elif mode == MODE_VERDICT:
-            verdict(m, places, starts)
+            verdict(m, starts, ends)
         else:
             status = spread_deletion(m, plans, counters)
         if status != DONE:
@@ -430,7 +429,7 @@ def _delete_by_proofs(task: Task) -> None:
     task.lists.clear(L.P)
     # What stays has a proof, but perhaps none along which ranks rise; see `engine.algorithms.ranks`.
     task.note_ranked(False)
-    plans = (*task.round_table(deleting=True).places(), *task.node.heads(task.rules.added_numbers).arguments())
+    plans = (*task.round_table(deleting=True).arguments(), *task.node.heads(task.rules.added_numbers).arguments())
     task.machine[M.EXPLICIT_FIRST] = any(relation.explicit_count for relation in task.relations)
     task.runner.run(backward_forward_delete, *plans, int(task.counters is not Counters.NONE))
     # 11: for each F ∈ D ∖ P do I.delete(F)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from tidelog.engine.algorithms.delete_rederive import settle_doubts
 from tidelog.engine.algorithms.ranks import stack_ranks
-from tidelog.engine.propagation.batches import settle_counts
 from tidelog.engine.propagation.derived_heads import COUNT_DOWN, COUNT_UP, RECOUNT
 from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING
+from tidelog.engine.propagation.propagate import settle_counts
 from tidelog.engine.rules.compiled import CompiledRule
 from tidelog.engine.rules.policy import NO_COUNTER, Counters
 from tidelog.engine.transaction.task import Task

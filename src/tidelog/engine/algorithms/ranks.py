@@ -24,10 +24,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from tidelog.engine.algorithms import delete_rederive as dred
-from tidelog.engine.propagation.batches import waiting
 from tidelog.engine.propagation.derived_heads import LOSE, count_work
 from tidelog.engine.propagation.match_sets import IN_DELETION, IN_SUPPORT, match_in
-from tidelog.engine.propagation.propagate import run_round
+from tidelog.engine.propagation.propagate import run_round, waiting
 from tidelog.engine.rules.compiled import CompiledRule
 from tidelog.engine.transaction.task import Task
 from tidelog.machine import flags as F
@@ -50,7 +49,7 @@ LOOKING, SPREADING = 0, 1
 LOOK_COST, LOSS_COST = 25, 110
 
 # From this rank on, facts are renumbered between two updates. An update that needs more ranks than are left leaves the
-# facts of its component without any (`batches.TOP_RANK`).
+# facts of its component without any (`propagate.TOP_RANK`).
 LAST_RANK = 1 << 30
 
 
@@ -111,7 +110,7 @@ def let_look(m, relations, relation_count, head_starts, head_ends, head_plans):
 
 
 @entry_point
-def overdelete_by_rank(m, relations, relation_count, starts, plans, head_starts, head_ends, head_plans):
+def overdelete_by_rank(m, relations, relation_count, starts, ends, plans, head_starts, head_ends, head_plans):
     """After it, D holds what is overdeleted; every other fact has a derivation from lower ranks."""
     while True:
         if m[M.RANKS_STAGE] == LOOKING:
@@ -121,7 +120,7 @@ def overdelete_by_rank(m, relations, relation_count, starts, plans, head_starts,
                 return status
             m[M.RANKS_STAGE] = SPREADING
         match_in(m, IN_DELETION)
-        status = run_round(m, LOSE, relations, relation_count, starts, plans)
+        status = run_round(m, LOSE, relations, relation_count, starts, ends, plans)
         if status != DONE:
             return status
         m[M.RANKS_STAGE] = LOOKING
@@ -186,9 +185,9 @@ def delete_by_ranks(task: Task, most: int) -> None:
             return
         task.lists.clear(L.P)
         table = task.round_table(deleting=True)
-        let_candidates_look(task.machine, *table.relations())
+        let_candidates_look(task.machine, *task.node.numbers())
         heads = task.node.heads(task.rules.added_numbers)
-        task.runner.run(overdelete_by_rank, *table.arguments(), *heads.arguments())
+        task.runner.run(overdelete_by_rank, *task.node.numbers(), *table.arguments(), *heads.arguments())
     # DR3 and DR4, as in Delete/Rederive.
     dred.drop_deleted(task.machine)
     task.lists.move(L.P, L.D)

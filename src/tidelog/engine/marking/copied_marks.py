@@ -7,8 +7,8 @@ with the fact that they come from; here one kernel goes over the marked facts wh
 from __future__ import annotations
 
 from tidelog.engine.propagation.mark_kernels import mark_fact, take_marks
-from tidelog.engine.propagation.short_atoms import short_head
-from tidelog.joins.executor import head_relation, next_match, plan_word, start, write_head
+from tidelog.engine.propagation.short_plans import short_head
+from tidelog.joins.executor import next_match, plan_word, start, write_head
 from tidelog.machine import flags as F
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
@@ -26,7 +26,7 @@ def write_copy(m, plan, relation, fact):
     short = plan_word(m, plan, P.SHORT)
     if short != 0:
         record = record_of(relation_row(m, relation), fact)
-        arity = field(relation_row(m, head_relation(m, plan)), R.ARITY)
+        arity = field(relation_row(m, plan_word(m, plan, P.HEAD_RELATION)), R.ARITY)
         short_head(m[M.CODE] + 4 * (short + P.SHORT_HEAD), arity, record, record, record, m[M.HEADS])
         return MATCH
     frame = m[M.FRAMES]
@@ -49,7 +49,7 @@ def share_mark(m, plan, care, entry):
         status = write_copy(m, plan, relation, fact)
     if status != MATCH:
         return status
-    target = head_relation(m, plan)
+    target = plan_word(m, plan, P.HEAD_RELATION)
     head = find(m, target, m[M.HEADS])
     if head >= 0 and flags_of(m, target, head) & F.IN:
         mark_fact(m, target, head)

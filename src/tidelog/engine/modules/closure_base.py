@@ -98,12 +98,13 @@ class ClosureBase:
         if former is None:
             return NO_RULE_CHANGE
         before, now = former._feeding(), self._feeding()
-        gone = (
+        gone = tuple(
             self._rule(number, rule)
             for number, rule in before.items()
             if number not in now and rule.head.predicate == node.predicates[0]
         )
-        return RuleChange.of(gone, (rule for rule in node.rules if rule.number in now and rule.number not in before))
+        come = tuple(rule for rule in node.rules if rule.number in now and rule.number not in before)
+        return RuleChange(gone, come)
 
     def forget_plans(self) -> None:
         """What the rules of the base read has moved, or their plans have."""

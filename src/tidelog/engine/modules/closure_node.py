@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 
@@ -26,16 +27,14 @@ from tidelog.engine.update import pair_sets
 from tidelog.engine.update import rows as lazy_rows
 from tidelog.engine.update.deltas import Delta, RuleChange
 from tidelog.engine.update.pair_sets import CheckLimits, ClosurePairs, Pairs, StoredPairs
-from tidelog.engine.update.rows import Unread
+from tidelog.engine.update.rows import Rows
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.machine import flags as F
-from tidelog.machine.jit import address
 from tidelog.program.modules import Diagonal, Kind, Module
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
-from tidelog.store.update_kernels import load_rows
 
 
 class ModuleUnfit(Exception):
@@ -68,9 +67,7 @@ class ClosureNode:
         self.relation = self.members[0].relation  # that of the leader
         self._known_to_programs = sum(not member.relation.name.startswith("#") for member in self.members)
         self.closure = self._empty_closure()
-        # Pairs that the last change brought or took. Before the next one they are listed if they may still be read and
-        # are few; many are better found again when they are read.
-        self._unread = Unread()
+        self._unread: WeakSet[Rows] = WeakSet()  # those of the last change that are still referred to
         # What the update in work does: whether the closure begins, the pairs of before where it replaces records or
         # another closure, the closure and the base of before where it follows other rules, and whether it has changed.
         self.begins = False
@@ -164,20 +161,15 @@ class ClosureNode:
         explicit = self.base.explicit_rows(relation.name)
         relation.become_closure(None)
         # Explicit ones first: a row that is there already keeps its flags.
-        self._load(relation, explicit, F.IN | F.OLD | F.EXPLICIT)
+        relation.load(explicit, F.IN | F.OLD | F.EXPLICIT)
         if not explicit_only:
             relation.reserve(len(closure))
             for pair in closure.pairs(pair_sets.PIECE):
-                self._load(relation, np.stack(pair, axis=1), F.IN | F.OLD)
+                relation.load(np.stack(pair, axis=1), F.IN | F.OLD)
                 check_limits()
         relation.explicit_count = len(explicit)
         relation.ranked = False
         relation.settle_start()
-
-    def _load(self, relation: Relation, rows: Cells, flags: int) -> None:
-        rows = np.ascontiguousarray(rows)
-        relation.reserve(len(rows))
-        load_rows(self._store.machine, relation.number, address(rows), len(rows), flags)
 
     def come_back(self) -> None:
         """The closure does not end after all: be the contents of the relations again."""
@@ -213,7 +205,7 @@ class ClosureNode:
     def base_change(self, node: Node) -> RuleChange:
         """How the update in work changes the rules of a component of the base."""
         if self.begins:
-            return RuleChange.of((), node.rules)
+            return RuleChange((), tuple(node.rules))
         return self.base.change_since(None if self._before is None else self._before[1], node)
 
     # --- updates ------------------------------------------------------------------------------------------------------
@@ -231,15 +223,13 @@ class ClosureNode:
 
     def _apply(self, transaction: Transaction, gone: Edges, come: Edges) -> dict[str, Delta]:
         """Take edges out of the closure and into it; how that changed what each relation shows."""
-        self._unread.read(lazy_rows.LAZY_FROM)
+        self._read_unread()
         for member in self.members:
             member.relation.was_empty = len(self.closure) == 0
         change = self.closure.apply(gone, come, self._watch(transaction, 0))
         self._applied = True
         lost, won = (pair_sets.changed(change, appeared, self._store.readers) for appeared in (False, True))
-        self._unread.clear()
-        self._unread.add(lost.rows)
-        self._unread.add(won.rows)
+        self._unread = WeakSet((lost.rows, won.rows))
         check_limits = transaction.runner.check_limits
         return {
             member.relation.name: pair_sets.closure_delta(
@@ -265,7 +255,7 @@ class ClosureNode:
                 records = transaction.undo.set_aside(member.relation)
                 self._former.setdefault(member.relation.name, StoredPairs(records.rows(F.IN)))
         self._refuse_unfit(self.base.rows())
-        self._unread.read(lazy_rows.LAZY_FROM)
+        self._read_unread()
         self.take_over(self._watch(transaction, len(self.relation)))
         deltas, check_limits = {}, transaction.runner.check_limits
         for member in self.members:
@@ -280,11 +270,19 @@ class ClosureNode:
     def _count_common(self, transaction: Transaction, former: Pairs, present: Pairs, delta: Delta | None) -> int:
         if self._before is not None:
             module, before = self.module, self._before[1].module
-            if pair_sets.is_within(before, module) and not (delta and delta.removed_count):
+            if pair_sets.is_within(before, module) and not (delta and delta.gone.count):
                 return len(former)
-            if pair_sets.is_within(module, before) and not (delta and delta.added_count):
+            if pair_sets.is_within(module, before) and not (delta and delta.come.count):
                 return len(present)
         return pair_sets.count_common(former, present, transaction.runner.check_limits)
+
+    def _read_unread(self) -> None:
+        """List the pairs that an earlier change brought or took, if they may still be read and are few. Many are
+        better found again when they are read.
+        """
+        for rows in self._unread:
+            if rows.count <= lazy_rows.LAZY_FROM:
+                rows.read()
 
     def _refuse_unfit(self, rows: Cells) -> None:
         if self.base.is_unfit(rows):

@@ -22,7 +22,7 @@ from tidelog.engine.modules.closure_node import ClosureNode, ModuleUnfit
 from tidelog.engine.rules.compiled import aggregates
 from tidelog.engine.transaction.task import apply_explicit
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.deltas import Request
 from tidelog.engine.update.pair_sets import CheckLimits, ClosurePairs
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule

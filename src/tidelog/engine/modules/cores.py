@@ -28,7 +28,7 @@ from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.modules.closure_registry import Closures, Host, Registry
 from tidelog.engine.rules.compiled import AUXILIARY, CompiledRule, aggregates
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.deltas import Request
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Atom, Rule, Variable
 from tidelog.machine import registers as M

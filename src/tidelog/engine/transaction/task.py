@@ -11,15 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidelog.engine.propagation.batches import TOP_RANK, queues_to_list, seed
 from tidelog.engine.propagation.derived_heads import COUNT_UP, INSERT, OVERDELETE
 from tidelog.engine.propagation.match_sets import Sets
-from tidelog.engine.propagation.propagate import JOB_FIELDS, run_jobs, run_rounds
-from tidelog.engine.rules.compiled import CompiledRule, Node, RoundTable
+from tidelog.engine.propagation.propagate import JOB_FIELDS, TOP_RANK, queues_to_list, run_jobs, run_rounds, seed
+from tidelog.engine.rules.compiled import CompiledRule, Node, PlanTable
 from tidelog.engine.rules.policy import Counters
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.deltas import NOTHING, Explicit, RuleChange
-from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.deltas import NOTHING, Explicit, Request, RuleChange
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine.growth import pieces
@@ -138,11 +136,11 @@ class Task:
         sets.install(self.machine)
         self.machine[M.RANKING] = action == INSERT and self.counters is Counters.NON_RECURSIVE
         try:
-            self.runner.run(run_rounds, action, *table.arguments())
+            self.runner.run(run_rounds, action, *self.node.numbers(), *table.arguments())
         finally:
             self.transaction.growth.end_insertion()
 
-    def round_table(self, deleting: bool) -> RoundTable:
+    def round_table(self, deleting: bool) -> PlanTable:
         """The plans of the recursion; a deletion comes before the rules that the update adds."""
         return self.node.rounds(self.counters, deleting, self.rules.added_numbers if deleting else frozenset())
 
@@ -160,8 +158,7 @@ class Task:
         """Move what waits in the queues of the component's relations to a work list."""
         self.lists.clear(which)
         self.lists.reserve(which, sum(relation.queues.waiting for relation in self.relations))
-        numbers = np.array([relation.number for relation in self.relations], np.int32)
-        queues_to_list(self.machine, address(numbers), len(numbers), which)
+        queues_to_list(self.machine, *self.node.numbers(), which)
 
     def seed(self, action: int, relation: Relation, facts: Cells, protect: bool = False) -> None:
         """Let facts wait in their relation's queue."""
@@ -187,7 +184,7 @@ class Task:
             if not (rule in whole or rule.number in added or self._is_idle(rule) or rule.number in announced)
         ]
         # Listing changes takes time in proportion to them; but a recursion looks at what was there before in any case.
-        counts = (deltas[name].removed_count if gone else deltas[name].added_count for name, _, _, gone in moved)
+        counts = (deltas[name].gone.count if gone else deltas[name].come.count for name, _, _, gone in moved)
         if node.recursive_rules or any(counts):
             for name, rule, pivot, gone in moved:
                 facts = deltas[name].removed if gone else deltas[name].added

@@ -14,9 +14,8 @@ from tidelog.engine.propagation.mark_kernels import forget_marks
 from tidelog.engine.rules.compiled import Node
 from tidelog.engine.update.deltas import Delta
 from tidelog.engine.update.relation_growth import RelationGrowth
-from tidelog.engine.update.runner import Functions, Limits, Runner
+from tidelog.engine.update.runner import CLOSED, Functions, Limits, Runner, Window
 from tidelog.engine.update.undo import UndoLog
-from tidelog.engine.update.window import CLOSED, Window
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
 from tidelog.machine.growth import no_pause
