@@ -53,6 +53,7 @@ class BackwardRules:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._rules: dict[tuple[int, str, tuple[Atom, ...]], BackwardRule] = {}
+        self._plain_forms: dict[int, tuple[NormalRule, NormalRule]] = {}
         self._shadows: dict[str, Relation] = {}
         self._inner: BackwardRules | None = None
         self._generation = 0  # of the code that the plans lie in
@@ -63,6 +64,7 @@ class BackwardRules:
         if self._generation != self.engine.store.code.generation:
             self._generation = self.engine.store.code.generation
             self._rules.clear()
+            self._plain_forms.clear()
         try:
             yield self
         finally:
@@ -152,10 +154,12 @@ class BackwardRules:
 
     def _plain(self, number: int) -> BackwardRule:
         """A rule as it stands."""
-        plain, aggregate = normal_form(self.engine.graph.rule(number), number)
-        if aggregate is None:
-            return self._read(number, plain, plain, plain.positives)
-        return self._read(number, aggregate, with_group_check(aggregate, number), aggregate.positives)
+        if number not in self._plain_forms:
+            plain, aggregate = normal_form(self.engine.graph.rule(number), number)
+            searched = plain if aggregate is None else with_group_check(aggregate, number)
+            self._plain_forms[number] = aggregate or plain, searched
+        rule, searched = self._plain_forms[number]
+        return self._read(number, rule, searched, rule.positives)
 
     # --- closures along paths ---------------------------------------------------------------------------------------
 
