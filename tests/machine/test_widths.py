@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import tidelog.store.indexes
-import tidelog.store.records
 import tidelog.store.relation
 import tidelog.store.store
 import tidelog.store.terms
@@ -33,7 +32,7 @@ def _small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", 32)
     monkeypatch.setattr(tidelog.store.relation, "COMPACT_FROM", 4)
-    monkeypatch.setattr(tidelog.store.records, "MOST_FACTS", FACTS)
+    monkeypatch.setattr(tidelog.store.relation, "MOST_FACTS", FACTS)
     monkeypatch.setattr(tidelog.store.indexes, "MOST_SLOTS", 128)
     monkeypatch.setattr(tidelog.store.terms, "MOST_TERMS", TERMS)
     monkeypatch.setattr(tidelog.store.terms, "MOST_SLOTS", 80)
@@ -93,7 +92,7 @@ def test_as_many_facts_as_there_may_be_are_taken() -> None:
 def test_too_many_groups_are_refused(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kb = KnowledgeBase("degree(X, count(Y)) :- edge(X, Y).", maintenance=maintenance)
     kb.update(add={"edge": CHAIN})
-    monkeypatch.setattr(tidelog.store.records, "MOST_FACTS", 16)
+    monkeypatch.setattr(tidelog.store.relation, "MOST_FACTS", 16)
     _refuses(kb, LimitError, "at most 16", {"add": {"edge": [(number, 0) for number in range(10, 22)]}})
 
 

@@ -14,20 +14,17 @@ import pytest
 import tidelog.machine.growth
 import tidelog.store.fact_table
 import tidelog.store.indexes
-import tidelog.store.kernel_arrays
-import tidelog.store.queues
-import tidelog.store.records
 import tidelog.store.relation
+import tidelog.store.relation_parts
 import tidelog.store.store
 import tidelog.store.terms
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.runner import Runner
 from tidelog.machine.jit import _EntryPoint
 from tidelog.machine.work_lists import WorkLists
-from tidelog.store.kernel_arrays import KernelArrays
-from tidelog.store.queues import Queues
 from tidelog.store.relation import Relation
-from tidelog.store.store import Store
+from tidelog.store.relation_parts import Queues
+from tidelog.store.store import KernelArrays, Store
 from tidelog.store.terms import Terms
 
 GROWTH = [
@@ -126,10 +123,8 @@ def faulty_memory(
         tidelog.machine.growth,
         tidelog.store.fact_table,
         tidelog.store.indexes,
-        tidelog.store.kernel_arrays,
-        tidelog.store.queues,
-        tidelog.store.records,
         tidelog.store.relation,
+        tidelog.store.relation_parts,
         tidelog.store.store,
         tidelog.store.terms,
     )
