@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 
 from tidelog.errors import ParseError, UnknownRuleError
 from tidelog.language import display_predicate, parse_program, parse_rules, render, resolve_predicate
-from tidelog.language.checks import check_arities, check_rule, nodes
-from tidelog.language.identity import rule_key
+from tidelog.language.checks import check_arities, check_rule
 from tidelog.language.names import expand, is_prefixed
 from tidelog.language.parse_messages import Source
-from tidelog.language.syntax import Constant, Program, Rule
+from tidelog.language.syntax import Constant, Program, Rule, nodes, rule_key
 from tidelog.values import IRI, Literal, Value
 
 

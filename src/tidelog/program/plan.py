@@ -31,7 +31,6 @@ Estimate = Callable[[Atom, tuple[int, ...]], float]
 
 _Cost = tuple[bool, float, int]
 
-
 # Looking up a fact is assumed to be this many times cheaper than finding an instance whose head may be known: a guess.
 FACTS_AN_INSTANCE = 4
 # A body with more atoms is long.
@@ -184,13 +183,8 @@ class _Waiting:
 
     def take(self) -> list[int]:
         """The places of those that have stopped waiting, in order; each is returned once."""
-        if not self._ready:
-            return self._ready
         ready, self._ready = sorted(self._ready), []
         return ready
-
-
-_NOTHING_WAITS = _Waiting(())
 
 
 class _Order:
@@ -245,13 +239,9 @@ class _Planner:
         self._positives = dict(enumerate(rule.positives))
         self._order: _Order | None = None
         self._existential = existential = rule.negated_only
-        self._definitions = self._conditions = self._negatives = _NOTHING_WAITS
-        if rule.definitions:
-            self._definitions = _Waiting(variables(definition.expression) for definition in rule.definitions)
-        if rule.conditions:
-            self._conditions = _Waiting(map(variables, rule.conditions))
-        if rule.negatives:
-            self._negatives = _Waiting([v for v in variables(atom) if v not in existential] for atom in rule.negatives)
+        self._definitions = _Waiting(variables(definition.expression) for definition in rule.definitions)
+        self._conditions = _Waiting(map(variables, rule.conditions))
+        self._negatives = _Waiting([v for v in variables(atom) if v not in existential] for atom in rule.negatives)
 
     def plan(self) -> Plan:
         self._begin()
@@ -267,27 +257,24 @@ class _Planner:
         new = set(found) - self._bound
         first = not self._bound
         self._bound |= new
-        if self._rule.computes or self._rule.negatives:
-            for waiting in (self._definitions, self._conditions, self._negatives):
-                waiting.bind(new)
+        for waiting in (self._definitions, self._conditions, self._negatives):
+            waiting.bind(new)
         if self._order is not None and new:
             self._order.bind(new, first)
 
     def _begin(self) -> None:
         match self._pivot.start:
+            case Start.ALL:
+                return
             case Start.POSITIVE:
-                self._take(self._positives.pop(self._pivot.position))
+                atom = self._positives.pop(self._pivot.position)
             case Start.NEGATIVE:
                 # The atom itself is checked again below: the fact only says where to look.
                 atom = self._rule.negatives[self._pivot.position]
-                self._steps.append(Take(atom))
-                self._bind(v for v in variables(atom) if v not in self._existential)
             case Start.HEAD:
-                self._take(Atom(self._rule.head.predicate, self._rule.head.arguments))
-
-    def _take(self, atom: Atom) -> None:
+                atom = Atom(self._rule.head.predicate, self._rule.head.arguments)
         self._steps.append(Take(atom))
-        self._bind(variables(atom))
+        self._bind(variable for variable in variables(atom) if variable not in self._existential)
 
     def _match_next(self) -> None:
         # For few atoms, computing all costs is faster than keeping them in order.
@@ -325,18 +312,13 @@ class _Planner:
         return self._estimates[key]
 
     def _side(self, position: int) -> Side:
-        if self._pivot.start is Start.NEGATIVE:
-            return Side.BEFORE
-        if self._pivot.start is Start.POSITIVE and position < self._pivot.position:
-            return Side.BEFORE
-        return Side.AFTER
+        left = self._pivot.start is Start.POSITIVE and position < self._pivot.position
+        return Side.BEFORE if left or self._pivot.start is Start.NEGATIVE else Side.AFTER
 
     def _negative_side(self, position: int) -> Side:
-        if self._pivot.start is Start.NEGATIVE:
-            if position == self._pivot.position:
-                return Side.PIVOT
-            return Side.BEFORE if position < self._pivot.position else Side.AFTER
-        return Side.AFTER
+        if self._pivot.start is not Start.NEGATIVE or position > self._pivot.position:
+            return Side.AFTER
+        return Side.PIVOT if position == self._pivot.position else Side.BEFORE
 
     def _settle_conditions(self) -> None:
         """Place every definition, comparison and negated atom whose variables are bound by now."""
