@@ -183,8 +183,13 @@ class _Waiting:
 
     def take(self) -> list[int]:
         """The places of those that have stopped waiting, in order; each is returned once."""
+        if not self._ready:
+            return self._ready
         ready, self._ready = sorted(self._ready), []
         return ready
+
+
+_NOTHING_WAITS = _Waiting(())
 
 
 class _Order:
@@ -239,9 +244,13 @@ class _Planner:
         self._positives = dict(enumerate(rule.positives))
         self._order: _Order | None = None
         self._existential = existential = rule.negated_only
-        self._definitions = _Waiting(variables(definition.expression) for definition in rule.definitions)
-        self._conditions = _Waiting(map(variables, rule.conditions))
-        self._negatives = _Waiting([v for v in variables(atom) if v not in existential] for atom in rule.negatives)
+        self._definitions = self._conditions = self._negatives = _NOTHING_WAITS
+        if rule.definitions:
+            self._definitions = _Waiting(variables(definition.expression) for definition in rule.definitions)
+        if rule.conditions:
+            self._conditions = _Waiting(map(variables, rule.conditions))
+        if rule.negatives:
+            self._negatives = _Waiting([v for v in variables(atom) if v not in existential] for atom in rule.negatives)
 
     def plan(self) -> Plan:
         self._begin()
@@ -257,8 +266,9 @@ class _Planner:
         new = set(found) - self._bound
         first = not self._bound
         self._bound |= new
-        for waiting in (self._definitions, self._conditions, self._negatives):
-            waiting.bind(new)
+        if self._rule.computes or self._rule.negatives:
+            for waiting in (self._definitions, self._conditions, self._negatives):
+                waiting.bind(new)
         if self._order is not None and new:
             self._order.bind(new, first)
 
