@@ -22,8 +22,7 @@ from tidelog.formats.byte_files import decode, io_errors
 from tidelog.formats.display import counted, rich_table
 from tidelog.language import display_predicate, parse_program, parse_rules, resolve_predicate
 from tidelog.language.checks import check_arities, check_query, check_rule, foreign_functions, suggest
-from tidelog.language.identity import rule_key
-from tidelog.language.syntax import Atom, Program, Rule
+from tidelog.language.syntax import Atom, Program, Rule, rule_key
 from tidelog.program.graph import RuleGraph
 
 if TYPE_CHECKING:

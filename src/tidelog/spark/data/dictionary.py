@@ -22,8 +22,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR
-from tidelog.formats.constants import literal_text, parse_literal
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, literal_text
+from tidelog.language import parse_literal
 from tidelog.language.syntax import Constant
 from tidelog.spark.data.wide_frames import NOT_A_TERM, observed, write_part
 from tidelog.values import IRI, Literal, Value, canonical

@@ -21,9 +21,7 @@ import pyarrow.csv as pcsv
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR, FactBatch, column_of_kinds, values_of
 from tidelog.formats.byte_files import decode, open_input, read_lines
-from tidelog.formats.cells import CellError, float_cells, type_cells
-from tidelog.formats.constants import FLOAT as FLOAT_PATTERN
-from tidelog.formats.constants import INTEGER as INTEGER_PATTERN
+from tidelog.formats.cells import FLOAT_PATTERN, INTEGER_PATTERN, CellError, float_cells, type_cells
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.display import counted
 from tidelog.formats.folder import SEPARATORS
