@@ -26,8 +26,8 @@ from tidelog.spark.data.fact_records import ARROW_RECORD, record_batch
 from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of, key_of
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
 from tidelog.spark.plan.schedule import constants_of
-from tidelog.spark.small.small_update import Outcome, SmallUpdate, carry_out
-from tidelog.spark.small.touched_facts import Row, rows_table
+from tidelog.spark.small.pending_facts import Row, rows_table
+from tidelog.spark.small.small_update import Outcome, carry_out
 from tidelog.spark.stored.keyed_files import ColumnCache, Files, TooManyFacts
 from tidelog.spark.stored.layers import Layer, Stored
 from tidelog.values import IRI, Literal, Value
@@ -73,19 +73,11 @@ class Folder:
         rules = self._changed(update)
         ruled = {name for component in self._graph.components_in_order() for name in component.predicates}
         plain_ones = [Component((name,), (), ()) for name in self.stored if name not in ruled]
-        small = SmallUpdate(
-            self._root,
-            self._columns,
-            self.stored,
-            self._dictionary,
-            self._ids,
-            rules,
-            [*plain_ones, *self._graph.components_in_order()],
-            most,
-        )
-        outcome = carry_out(small, _records(update))
+        components = [*plain_ones, *self._graph.components_in_order()]
+        files, records = (self._root, self._columns, self.stored), _records(update)
+        outcome = carry_out(*files, self._dictionary, self._ids, rules, components, records, most)
         self._extend(outcome.terms)
-        for component in small.components:
+        for component in components:
             counted = all(self.stored[name].counted for name in component.predicates)
             for name in component.predicates:
                 self._write(name, outcome.rows.get(name, []), counted)

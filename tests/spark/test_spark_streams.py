@@ -34,8 +34,7 @@ from tidelog import DataError, KnowledgeBase, TidelogError
 from tidelog.formats.jsonl import value_to_json
 from tidelog.spark import Materialisation
 from tidelog.spark.pipeline.pipeline_config import read_config
-from tidelog.spark.streams.dealing import numbers_of_shards
-from tidelog.spark.streams.keys import CrossKeyError
+from tidelog.spark.streams.keys import CrossKeyError, numbers_of_shards
 from tidelog.spark.streams.sink import Sink
 from tidelog.spark.streams.stream_run import StreamRun
 from tidelog.spark.streams.update_records import parse_entry

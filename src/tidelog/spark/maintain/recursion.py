@@ -22,9 +22,8 @@ from tidelog.program.graph import Component
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import ALL, HEAD, Pivot, Start
 from tidelog.spark.data.wide_frames import union_all, widened
-from tidelog.spark.maintain.fact_transition import Difference
 from tidelog.spark.maintain.touched_facts import FRESH, LOST, Pile, Step, Touched
-from tidelog.spark.maintain.update_work import Work
+from tidelog.spark.maintain.update_work import Difference, Work
 from tidelog.spark.plan.head_frames import encoded
 from tidelog.spark.plan.role_sets import Sets
 from tidelog.spark.plan.rule_changes import Roles, RuleChanges, predicates_of

@@ -13,9 +13,8 @@ from pyspark.sql import functions as F
 
 from tidelog.program.graph import Component
 from tidelog.program.modules import Kind, Module
-from tidelog.spark.maintain.fact_transition import Difference
 from tidelog.spark.maintain.touched_facts import EXPLICIT, MOVED, Touched
-from tidelog.spark.maintain.update_work import Work
+from tidelog.spark.maintain.update_work import Difference, Work
 from tidelog.spark.materialise.closure_frames import closure_of, symmetric_closure, transitive_closure, with_diagonal
 from tidelog.spark.plan.rule_changes import RuleChanges
 

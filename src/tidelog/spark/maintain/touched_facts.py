@@ -9,8 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidelog.spark.data.wide_frames import union_all, widened
-from tidelog.spark.maintain.fact_transition import Transition
-from tidelog.spark.maintain.update_work import Work
+from tidelog.spark.maintain.update_work import Transition, Work
 from tidelog.spark.stored.layers import RowCounts
 
 # Held, but now neither explicit nor derived without recursion; the reverse; changed in that respect; explicit.

@@ -12,9 +12,8 @@ from tidelog.language.syntax import Atom
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import HEAD
 from tidelog.spark.data.term_lookup import Fact, Ids
-from tidelog.spark.small.matching import facts_of
-from tidelog.spark.small.pending_facts import Choose, InMemory, PendingFacts, by_predicate
-from tidelog.spark.small.touched_facts import Groups, Touched
+from tidelog.spark.small.matching import Facts
+from tidelog.spark.small.pending_facts import Choose, Groups, PendingFacts, Touched, by_predicate
 
 Bodies = dict[Fact, list[frozenset[Fact]]]
 """For each fact the instances that derive it: of each, the facts of its body that need a proof themselves."""
@@ -95,9 +94,9 @@ class Proofs:
             groups = Groups(self._facts, rule)
             heads = groups.heads(groups.deriving(wanted), before=False)
             return [head for head in heads if head[1] in wanted], []
-        sets = self._facts.phases.holding(self._rest, lambda _: InMemory(wanted))
+        sets = self._facts.phases.holding(self._rest, lambda _: Facts(wanted))
         found = self._facts.instances(rule, HEAD, self._component, sets, few=not own)
-        return facts_of(rule.head, found), [facts_of(atom, found) for atom in own]
+        return found.facts(rule.head), [found.facts(atom) for atom in own]
 
     def _by_promise(self) -> list[tuple[NormalRule, list[Atom]]]:
         """The checked rules with the atoms of the component in their bodies, the most promising ones first."""

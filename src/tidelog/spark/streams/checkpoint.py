@@ -30,11 +30,9 @@ class Checkpoint:
         if self._path.exists():
             self._compare(wanted)
             return
-        for output in outputs:
-            if output.batches:
-                raise StorageError(
-                    f"{output.path} holds batches of another stream; name an empty folder, or its checkpoint"
-                )
+        used = [output.path for output in outputs if output.batches]
+        if used:
+            raise StorageError(f"{used[0]} holds batches of another stream; name an empty folder, or its checkpoint")
         with storage_errors("write", self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             replace_file(self._path, json.dumps(wanted).encode())

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from tidelog.formats.jsonl import value_to_json
 from tidelog.formats.order import sorted_rows
 from tidelog.formats.updates import ChangeLike
-from tidelog.spark.streams.update_records import Refused
+from tidelog.spark.streams.update_records import Entry
 from tidelog.storage.durable_files import force, force_folder, storage_errors
 
 _BATCH = re.compile(r"batch=(\d+)")
@@ -127,8 +127,8 @@ class Quarantine(BatchFolder):
     def __init__(self, path: Path) -> None:
         super().__init__(path, "jsonl")
 
-    def write(self, batch: int, refused: Iterable[Refused]) -> None:
-        rows = [{"place": one.entry.place, "record": one.entry.body, "reason": one.reason} for one in refused]
+    def write(self, batch: int, refused: Iterable[Entry]) -> None:
+        rows = [{"place": one.place, "record": one.body, "reason": one.fault} for one in refused]
         lines = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]
         if lines:
             self._write(batch, lambda file: file.writelines(lines))
