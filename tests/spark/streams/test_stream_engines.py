@@ -24,7 +24,6 @@ from tidelog.formats import Update
 from tidelog.language import parse_program
 from tidelog.spark.streams import keyed_engine as keyed
 from tidelog.spark.streams import resident
-from tidelog.spark.streams.checkpoint import Checkpoint
 from tidelog.spark.streams.keys import CrossKeyError, Keys
 from tidelog.spark.streams.memory_engine import MOST_WAITING, MemoryEngine
 from tidelog.spark.streams.metrics import Metrics, Totals, read_view
@@ -32,6 +31,7 @@ from tidelog.spark.streams.mqtt import Spool
 from tidelog.spark.streams.resident import KeyedProgram
 from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, net_facts
 from tidelog.spark.streams.stream_batches import Batch, apply_batch
+from tidelog.spark.streams.stream_run import Checkpoint
 from tidelog.spark.streams.update_records import net, parse_entry
 from tidelog.values import IRI
 

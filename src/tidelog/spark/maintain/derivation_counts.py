@@ -51,7 +51,7 @@ class Counting:
         columns = self._facts.columns(names)
         parts = self._sums(list(self._contributions(components)), names)
         if self._given is not None:
-            numbers = [self._facts.number(name) for name in names]
+            numbers = [self._facts.stored[name].number for name in names]
             given = widened(self._given.where(F.col("p").isin(numbers)), len(columns) - 1)
             parts.append(given.withColumn("dn", F.lit(0).cast("bigint")))
         return self._with_state(_added_up(parts, columns), names) if parts else None
@@ -105,7 +105,7 @@ class Counting:
                 yield self._entry(kind, rule.head.predicate, self._work.heads(rule, pivot, sets, start=count))
 
     def _entry(self, kind: int, name: str, head: Head) -> Contribution:
-        return self._facts.number(name) * _KINDS + kind, self._facts.arity(name), head
+        return self._facts.stored[name].number * _KINDS + kind, self._facts.stored[name].arity, head
 
     def _touched_groups(self, rules: Sequence[NormalRule]) -> list[DataFrame | None]:
         """For each rule, the groups that a change below reaches, by the variables that atoms bind; None for none."""

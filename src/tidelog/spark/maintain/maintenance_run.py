@@ -2,9 +2,8 @@
 
 The driver settles what it can by lookups: usually all of a small update. Of the rest, predicates without rules come
 first: only their explicit facts change. Then come the components, a *wave* at a time as in `materialiser.py`; those
-whose input did not change are skipped. Small ones go to one task together (`component_tasks.py`). The others count
-(`derivation_counts.py`); recursive ones then go through their closure (`touched_closures.py`) or the general algorithms
-(`recursion.py`).
+whose input did not change are skipped. Small ones go to one task together. The others count (`derivation_counts.py`);
+recursive ones then go through their closure (`touched_closures.py`) or the general algorithms (`recursion.py`).
 """
 
 from __future__ import annotations
@@ -16,19 +15,22 @@ from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tidelog.errors import LimitError
 from tidelog.program.graph import Component
 from tidelog.program.normal_form import NormalRule
-from tidelog.spark.maintain.component_tasks import can_use_ids, solve_anew
+from tidelog.spark.data.wide_frames import union_all, widened
 from tidelog.spark.maintain.derivation_counts import Counting
 from tidelog.spark.maintain.given_facts import Records, given_frame
 from tidelog.spark.maintain.recursion import Recursion
 from tidelog.spark.maintain.touched_closures import close_again, maintained_closure
 from tidelog.spark.maintain.touched_facts import Touched
-from tidelog.spark.maintain.update_work import FEW, Work
+from tidelog.spark.maintain.update_work import FEW, Difference, Work
+from tidelog.spark.materialise.embedded_tasks import TaskProgram, solve_by_ids, solve_by_values
 from tidelog.spark.options import OnProgress
 from tidelog.spark.plan.rule_changes import RuleChanges, predicates_of
+from tidelog.spark.plan.rule_frames import needs_values
 from tidelog.spark.plan.schedule import waves_of, within_budget
 from tidelog.spark.small.pending_facts import rows_table
 from tidelog.spark.small.small_update import Outcome, carry_out
@@ -161,8 +163,9 @@ class Maintenance:
         if not any(map(self._is_reached, chosen)):
             return
         started = time.monotonic()
-        by_ids = can_use_ids(self._work, self._rules, chosen)
-        difference = solve_anew(self._work, self._rules, chosen, self._given, by_ids)
+        rules = (self._rules.normal[number] for component in chosen for number in component.rules)
+        by_ids = not any(needs_values(rule, not self._work.dictionary.floats) for rule in rules)
+        difference = self._solve_anew(chosen, by_ids)
         how = f"in one task, {'on ids' if by_ids else 'on values'}"
         if difference is None:
             self._on_progress(f"more than {self._work.options.local_results:,} facts {how}; going on by sets")
@@ -173,6 +176,39 @@ class Maintenance:
         self._facts.settle_differences(touched, [difference], names, counted=False)
         self._done.update(chosen)
         self._tell(names, how, started)
+
+    def _solve_anew(self, components: Sequence[Component], by_ids: bool) -> Difference | None:
+        """What goes and what comes of components; None if it is more than a task should hold.
+
+        A set-at-a-time algorithm costs its jobs, however few the facts. So the embedded engine solves the components
+        anew in one task, which gets the facts that they had before, and tells only what came and what went."""
+        work, facts, outputs = self._work, self._facts, predicates_of(components)
+        read = {name for component in components for name in self._rules.reads(component)}
+        inputs = sorted(name for name in read - set(outputs) if facts.new.count(name))
+        numbers = {name: (facts.stored[name].number, facts.stored[name].arity) for name in (*inputs, *outputs)}
+        columns = facts.columns(numbers)
+
+        def wide(rows: DataFrame) -> DataFrame:
+            return widened(rows, len(columns) - 1).select(*columns)
+
+        # The rules start from their inputs, and from what is explicit of the outputs after the update.
+        start = wide(facts.old.rows(outputs).where("e"))
+        if self._given is not None:
+            own = self._given.where(F.col("p").isin([facts.stored[name].number for name in outputs]))
+            start = start.join(wide(own), columns, "left_anti").unionByName(wide(own.where("give")))
+        if inputs:
+            start = union_all([wide(facts.new.rows(inputs)), start])
+        before = [name for name in outputs if facts.old.count(name)]
+        known = wide(facts.old.rows(before)) if before else start.where("false")
+        rules = [self._rules.graph.rule(number) for component in components for number in component.rules]
+        program = TaskProgram(rules, outputs, numbers, work.functions, work.options.local_results)
+        if not by_ids:
+            solution = solve_by_values(program, work.dictionary, work.staging.stage, start, known)
+            return None if solution is None else (solution.gone, solution.come)
+        solved = work.staging.cut(solve_by_ids(program, work.ids, start, known))
+        if not solved.where("p < 0").isEmpty():
+            return None
+        return solved.where("NOT came").drop("came"), solved.where("came").drop("came")
 
     def _worth_a_task(self, component: Component) -> int:
         """How many facts a component may read in any case, whatever the others in the same task read.
@@ -219,8 +255,8 @@ class Maintenance:
         self._tell(names, "recursive" if general else "closure", started)
 
     def _tell(self, names: Sequence[str], how: str, started: float) -> None:
-        come = sum(map(self._facts.count_come, names))
-        gone = sum(map(self._facts.count_gone, names))
+        come = sum(map(self._facts.phases.count_come, names))
+        gone = sum(map(self._facts.phases.count_gone, names))
         shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
         self._on_progress(f"{shown}, {how}: {come:,} facts came, {gone:,} went, {time.monotonic() - started:.1f} s")
         limit, seconds = self._work.options.max_facts, self._work.options.timeout

@@ -37,7 +37,7 @@ def maintained_closure(work: Work, rules: RuleChanges, component: Component, tou
 
 def close_again(work: Work, module: Module, touched: Touched, whole: bool) -> Difference:
     """The pairs that go and those that come; if rules changed, of the `whole` closure."""
-    name, number = module.predicate, work.facts.number(module.predicate)
+    name, number = module.predicate, work.facts.stored[module.predicate].number
     if not whole and not touched.count(MOVED, name):
         return None, None
     whole = whole or not work.facts.old.count(name)

@@ -91,25 +91,13 @@ class Transition:
             either=cache(self._either),
             come=cache(partial(self._touched, CAME)),
             gone=cache(partial(self._touched, WENT)),
-            count_come=self.count_come,
-            count_gone=self.count_gone,
+            count_come=lambda name: self.changed[name].come if name in self.changed else 0,
+            count_gone=lambda name: self.changed[name].gone if name in self.changed else 0,
         )
-
-    def number(self, name: str) -> int:
-        return self.stored[name].number
-
-    def arity(self, name: str) -> int:
-        return self.stored[name].arity
 
     def columns(self, names: Iterable[str]) -> list[str]:
         """The columns of a frame that has rows of all these predicates."""
         return ["p", *keys(self.old.width(names))]
-
-    def count_come(self, name: str) -> int:
-        return self.changed[name].come if name in self.changed else 0
-
-    def count_gone(self, name: str) -> int:
-        return self.changed[name].gone if name in self.changed else 0
 
     def were_few(self, names: Iterable[str]) -> bool:
         return sum(map(self.old.count, names)) <= FEW
@@ -121,13 +109,13 @@ class Transition:
 
     def _unchanged(self, name: str) -> DataFrame:
         before = self.old.facts(name)
-        if not self.count_gone(name):
+        if not self.phases.count_gone(name):
             return before
         return before.join(self.phases.gone(name), self.stored[name].columns, "left_anti")
 
     def _either(self, name: str) -> DataFrame:
         before = self.old.facts(name)
-        return before.unionByName(self.phases.come(name)) if self.count_come(name) else before
+        return before.unionByName(self.phases.come(name)) if self.phases.count_come(name) else before
 
     def _touched(self, which: str, name: str) -> DataFrame:
         return self.old.changed(name, self.changed[name].path, which)
@@ -143,7 +131,7 @@ class Transition:
         rows = touched.where("h OR h0").select(
             "p", F.col("p").alias("q"), *columns, "e0", "h0", "e", F.col("n").cast("bigint").alias("n"), "h"
         )
-        numbers = {name: self.number(name) for name in names}
+        numbers = {name: self.stored[name].number for name in names}
         counting = RowCounts(rows, numbers, ("true", CAME, WENT, _GIVEN, _TAKEN))
         counting.rows.write.partitionBy("p").parquet(str(path))
         for name, found in counting.get().items():
@@ -173,7 +161,7 @@ class Transition:
         """The same for the few touched facts of predicates that the driver has, a table each."""
         folder = self._staging.next_path("facts")
         for name, table in tables.items():
-            path = folder / f"p={self.number(name)}"
+            path = folder / f"p={self.stored[name].number}"
             write_part(path, table)
             e0, h0, e, h = (table.column(flag).to_numpy() for flag in ("e0", "h0", "e", "h"))
             masks = {"true": h | h0, CAME: h & ~h0, WENT: h0 & ~h, _GIVEN: e & ~e0, _TAKEN: e0 & ~e}

@@ -7,6 +7,7 @@ data set of their own, with file, row and reason; above a limit they stop the ru
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 import time
@@ -46,9 +47,8 @@ class Stage:
     rows: int
     seconds: float
 
-    @property
-    def rows_per_second(self) -> float:
-        return self.rows / self.seconds if self.seconds else 0.0
+    def __str__(self) -> str:
+        return f"{self.name}: {self.rows:,} rows, {self.seconds:.1f} s"
 
 
 @dataclass
@@ -64,10 +64,7 @@ class Report:
     failed_rule_instances: int = 0
 
     def lines(self) -> list[str]:
-        found = [
-            f"{stage.name}: {stage.rows:,} rows, {stage.seconds:.1f} s, {stage.rows_per_second:,.0f} rows/s"
-            for stage in self.stages
-        ]
+        found = [f"{stage}, {stage.rows / (stage.seconds or math.inf):,.0f} rows/s" for stage in self.stages]
         found += [f"quarantined: {count:,} rows: {reason}" for reason, count in self.quarantined.items()]
         if self.failed_rule_instances:
             found.append(f"{self.failed_rule_instances:,} rule instances had no value and were left out")
@@ -162,7 +159,7 @@ class Pipeline:
         yield stage
         stage.seconds = time.monotonic() - started
         report.stages.append(stage)
-        self._on_progress(f"{name}: {stage.rows:,} rows, {stage.seconds:.1f} s")
+        self._on_progress(str(stage))
 
     def _read(self, engine: SparkEngine, path: str, report: Report) -> tuple[DataFrame, Shapes]:
         """All records, in one set of files, with a reason for each one of a wrong length; the shapes of the others."""

@@ -81,14 +81,13 @@ class Versions:
         parts = [str(self.folder / path) for path in current.terms]
         return Dictionary(spark, str(self.folder / "terms"), parts, current.terms_count, current.floats)
 
-    def publish(self, number: int, folder: Path, predicates: dict[str, dict[str, Any]], terms: Dictionary) -> Manifest:
+    def publish(self, number: int, folder: Path, predicates: dict[str, dict[str, Any]], terms: Dictionary) -> None:
         """Make a version the current one, in one step."""
         parts = [str(Path(part).relative_to(self.folder)) for part in terms.parts]
         place = str(folder.relative_to(self.folder))
         manifest = Manifest(number, place, predicates, parts, terms.size, terms.floats)
         text = json.dumps({"format": _FORMAT} | vars(manifest), indent=1, ensure_ascii=False)
         replace_file(self.folder / MANIFEST, text.encode())
-        return manifest
 
     def path(self, predicate: str) -> str:
         """The data set of a predicate in the current version."""

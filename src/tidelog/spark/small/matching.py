@@ -119,13 +119,15 @@ class Matches:
         if self._values.by_identity and is_plain(comparison):
             self._keep(self.values([comparison.left]), self.values([comparison.right]), comparison.operator == "=")
             return
-        verdicts = self._values.holds(comparison, self.values(list(dict.fromkeys(variables(comparison)))))
+        used = list(dict.fromkeys(variables(comparison)))
+        verdicts = self._values.holds(comparison, used, self.values(used))
         self._rows = [row for row, holds in zip(self._rows, verdicts, strict=True) if holds]
 
     def _define(self, variable: Variable, expression: Expression, binds: bool) -> None:
         """Bind a variable to the value of an expression, or keep the matches in which it is that constant already."""
         if isinstance(expression, Call):
-            found = self._values.computed(expression, self.values(list(dict.fromkeys(variables(expression)))))
+            used = list(dict.fromkeys(variables(expression)))
+            found = self._values.computed(expression, used, self.values(used))
             self._rows = [row for row, id_ in zip(self._rows, found, strict=True) if id_ is not None]
             values: list[Ids] = [(id_,) for id_ in found if id_ is not None]
         else:

@@ -109,31 +109,31 @@ class Row:
     h: bool
 
 
+@dataclass(frozen=True)
 class Touched:
-    """The facts that may have changed, with the state that everything but checked rules gives them."""
+    """The facts that may have changed, with the state that everything but checked rules gives them.
 
-    def __init__(
-        self,
-        facts: PendingFacts,
-        give: frozenset[Fact],
-        take: frozenset[Fact],
-        gained: Mapping[Fact, int],
-        counted: bool,
-    ) -> None:
-        self._facts = facts
-        self._give, self._take = give, take
-        self._gained = gained
-        self._counted = counted
-        self.facts = set(gained) | give | take
+    The update gives and takes explicit facts; rules let facts gain derivations, which are kept if they are `counted`.
+    """
+
+    pending: PendingFacts
+    give: frozenset[Fact]
+    take: frozenset[Fact]
+    gained: Mapping[Fact, int]
+    counted: bool
+
+    @cached_property
+    def facts(self) -> set[Fact]:
+        return set(self.gained) | self.give | self.take
 
     def explicit(self, fact: Fact) -> bool:
-        before = self._facts.before(fact)
-        return fact in self._give or (before is not None and before.explicit and fact not in self._take)
+        before = self.pending.before(fact)
+        return fact in self.give or (before is not None and before.explicit and fact not in self.take)
 
     def derivations(self, fact: Fact) -> int:
-        before = self._facts.before(fact)
-        known = before.derivations if before and self._counted else 0
-        return known + self._gained.get(fact, 0)
+        before = self.pending.before(fact)
+        known = before.derivations if before and self.counted else 0
+        return known + self.gained.get(fact, 0)
 
     def protected(self, fact: Fact) -> bool:
         """Whether a fact needs no proof by checked rules."""
@@ -141,10 +141,10 @@ class Touched:
 
     def row(self, fact: Fact, holds: bool) -> Row | None:
         """The row of a fact in the next layer; None if it is as it was."""
-        before = self._facts.before(fact)
+        before = self.pending.before(fact)
         was_explicit, held = bool(before and before.explicit), before is not None
         explicit = self.explicit(fact)
-        is_same = (was_explicit, held) == (explicit, holds) and not self._gained.get(fact, 0)
+        is_same = (was_explicit, held) == (explicit, holds) and not self.gained.get(fact, 0)
         if is_same or not (held or holds):
             return None
         return Row(fact[1], was_explicit, held, explicit, self.derivations(fact), holds)

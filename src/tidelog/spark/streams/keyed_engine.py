@@ -237,8 +237,7 @@ def _brought_in(shard: int, state: Any, program: KeyedProgram, number: int, resi
         return list(changed_facts(resident.bring_in(shard, resident.first_facts(shard))))
     before, token, facts = state.get
     if before == number:
-        if not resident.holds(shard, token):
-            resident.catch_up(shard, ShardFacts.of_state(facts))
+        resident.catch_up(shard, token, facts)
         return []
     gone = changed_facts(program.resident(before).bring_in(shard, ShardFacts.of_state(facts)))
     come = changed_facts(resident.bring_in(shard, ShardFacts.of_state(facts)))

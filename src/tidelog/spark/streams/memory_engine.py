@@ -102,27 +102,28 @@ class MemoryEngine(StreamEngine):
         self._arrivals: Queue[Batch | None] = Queue()
         self._room = threading.Semaphore(MOST_WAITING)
         self._failure: BaseException | None = None
-        self._replayed: tuple[list[Note], list[Change]] = [], []
 
     def start(self) -> None:
         if not (self._home / "CURRENT").exists():
             self._begin().save(self._home)
-        self.kb = KnowledgeBase.open(self._home, journal=True, on_replay=self._remember)
-        self._resume()
+        notes: list[Note] = []
+        changes: list[Change] = []
+
+        def remember(note: Note, change: Change) -> None:
+            """Keep what the journal holds of the last batch."""
+            if notes and notes[-1]["batch"] != note["batch"]:
+                notes.clear()
+                changes.clear()
+            notes.append(note)
+            changes.append(change)
+
+        self.kb = KnowledgeBase.open(self._home, journal=True, on_replay=remember)
+        self._resume(notes, changes)
         self._worker = threading.Thread(target=self._work, name="tidelog stream", daemon=True)
         self._worker.start()
 
-    def _remember(self, note: Note, change: Change) -> None:
-        notes, changes = self._replayed
-        if notes and notes[-1]["batch"] != note["batch"]:
-            notes.clear()
-            changes.clear()
-        notes.append(note)
-        changes.append(change)
-
-    def _resume(self) -> None:
+    def _resume(self, notes: Sequence[Note], changes: Sequence[Change]) -> None:
         """Queue the batches in the inbox; the first one may be half done."""
-        notes, changes = self._replayed
         self.last = int(self.kb.commit_info.get("batch", -1))
         for number in self._inbox.batches:
             batch = Batch(number, self._inbox.get(number), self._parse)
@@ -134,7 +135,6 @@ class MemoryEngine(StreamEngine):
                 self._room.acquire(blocking=False)
                 self._arrivals.put(batch)
             self.last = max(self.last, number)
-        self._replayed = [], []
 
     def take(self, number: int, entries: Sequence[Entry]) -> None:
         """Take a batch in, unless it came before, once there is room for it; it is safe when this returns."""

@@ -232,14 +232,6 @@ def topic_of(message: Any) -> str:
         return "<a topic that is not UTF-8>"
 
 
-class Range(InputPartition):  # type: ignore[misc]
-    """The messages after `start`, up to `end`."""
-
-    def __init__(self, start: int, end: int) -> None:
-        self.start = start
-        self.end = end
-
-
 class MqttSource(DataSource):  # type: ignore[misc]
     """The source `mqtt`."""
 
@@ -285,11 +277,13 @@ class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
         most = getattr(limit, "max_rows", None)
         return {"number": last if start is None or most is None else min(last, start["number"] + most)}
 
-    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[Range]:
-        return [Range(start["number"], end["number"])] if start["number"] < end["number"] else []
+    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[InputPartition]:
+        """The messages after `start`, up to `end`."""
+        both = start["number"], end["number"]
+        return [InputPartition(both)] if both[0] < both[1] else []
 
-    def read(self, partition: Range) -> Iterator[tuple[int, str, str | None, bytes | None]]:
-        for number, topic, payload in self._spool.read(partition.start, partition.end):
+    def read(self, partition: InputPartition) -> Iterator[tuple[int, str, str | None, bytes | None]]:
+        for number, topic, payload in self._spool.read(*partition.value):
             yield (number, topic, payload, None) if isinstance(payload, str) else (number, topic, None, payload)
 
     def commit(self, end: Mapping[str, int]) -> None:

@@ -167,10 +167,6 @@ class Resident:
         self._known.clear()
         return kb
 
-    def holds(self, shard: int, token: str) -> bool:
-        """Whether the facts of a shard are here, in the state of this token."""
-        return shard in self._known and self._known[shard][0] == token
-
     def first_facts(self, shard: int) -> ShardFacts:
         """The facts of a shard without any records so far: those that the program has for its keys."""
         facts = ShardFacts()
@@ -188,14 +184,15 @@ class Resident:
         self._known[shard] = ("", facts)
         return change
 
-    def catch_up(self, shard: int, facts: ShardFacts) -> None:
-        """Hold these facts of a shard, which may have been here before with other facts."""
+    def catch_up(self, shard: int, token: str, state: str) -> None:
+        """Hold the facts of a shard as they are in the state of a token, whatever is here of them."""
         known = self._known.get(shard)
         if known is None:
-            self.bring_in(shard, facts)
-            return
-        self._kb.update(delete=known[1].without(facts), add=facts.without(known[1]))
-        self._known[shard] = ("", facts)
+            self.bring_in(shard, ShardFacts.of_state(state))
+        elif known[0] != token:
+            facts = ShardFacts.of_state(state)
+            self._kb.update(delete=known[1].without(facts), add=facts.without(known[1]))
+            self._known[shard] = ("", facts)
 
     def apply(self, shard: int, batch: Batch) -> tuple[str, ShardFacts]:
         """Apply a batch to the facts of a shard, which are here; returns the new token and the new facts."""

@@ -104,11 +104,8 @@ class Sink(BatchFolder):
     def write_table(self, batch: int, facts: pa.Table) -> None:
         """The same for facts in columns."""
         if facts.num_rows:
-            self._write(batch, partial(_put_table if self._format == "parquet" else _put_lines, facts))
-
-
-def _put_table(facts: pa.Table, file: BinaryIO) -> None:
-    pq.write_table(facts.cast(_SCHEMA), file)
+            put = partial(pq.write_table, facts.cast(_SCHEMA))
+            self._write(batch, put if self._format == "parquet" else partial(_put_lines, facts))
 
 
 def _put_lines(facts: pa.Table, file: BinaryIO) -> None:

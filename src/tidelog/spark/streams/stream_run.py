@@ -7,11 +7,13 @@ kill -9, the next start continues where it was.
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -19,25 +21,63 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tidelog.api.knowledge_base import KnowledgeBase
-from tidelog.errors import DataError, TidelogError
+from tidelog.errors import DataError, StorageError, TidelogError
 from tidelog.spark.maintain.materialisation import Materialisation
 from tidelog.spark.pipeline.pipeline_config import AVAILABLE_NOW, PipelineConfig, read_config
 from tidelog.spark.session import open_session
 from tidelog.spark.stored.version_history import History
-from tidelog.spark.streams.checkpoint import Checkpoint
 from tidelog.spark.streams.intake import facts_of_sources, open_intake, parser
 from tidelog.spark.streams.keyed_engine import KeyedEngine
 from tidelog.spark.streams.keys import numbers_of_shards
 from tidelog.spark.streams.memory_engine import MemoryEngine
 from tidelog.spark.streams.metrics import Metrics, Totals, View, read_view
 from tidelog.spark.streams.resident import KeyedProgram
-from tidelog.spark.streams.sink import Quarantine, Sink
+from tidelog.spark.streams.sink import BatchFolder, Quarantine, Sink
 from tidelog.spark.streams.stream_batches import StreamEngine
 from tidelog.spark.streams.version_engine import VersionEngine
+from tidelog.storage.durable_files import checksum, replace_file, storage_errors
 
+_FORMAT = 2
 _POLL_SECONDS = 0.2
 
 OnView = Callable[[View], None]
+
+
+class Checkpoint:
+    """The folder with all that a restart of a stream needs: which stream it is, Spark's own checkpoint, the state of
+    the engine, and the latest metrics. They belong together: remove all of them, or none.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.spark = folder / "spark"
+        self.engine = folder / "engine"
+        self.metrics = folder / "metrics.json"
+
+    def begin(self, program: str, engine: str, *outputs: BatchFolder, shards: int | None = None) -> None:
+        """Begin a stream here, or make sure that it is the same one as before; `shards`: of keys, if it has any."""
+        wanted = {"format": _FORMAT, "program": checksum(program.encode()), "engine": engine, "shards": shards}
+        path = self.folder / "stream.json"
+        if not path.exists():
+            used = [output.path for output in outputs if output.batches]
+            if used:
+                raise StorageError(
+                    f"{used[0]} holds batches of another stream; name an empty folder, or its checkpoint"
+                )
+            with storage_errors("write", self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                replace_file(path, json.dumps(wanted).encode())
+            return
+        with storage_errors("read", path):
+            found = json.loads(path.read_bytes())
+        for what, advice in (
+            ("format", "it is of another version of tidelog"),
+            ("engine", f"its engine is {found.get('engine')}"),
+            ("shards", f"it has {found.get('shards')} shards"),
+            ("program", "its program was another one: put that back and send the change of rules through the stream"),
+        ):
+            if found.get(what) != wanted[what]:
+                raise StorageError(f"{self.folder} is the checkpoint of another stream: {advice}; or name a new folder")
 
 
 class StreamRun:
