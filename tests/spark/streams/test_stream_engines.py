@@ -150,7 +150,7 @@ def test_what_is_refused_leaves_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_streams(seed: int, tmp_path: Path) -> None:
-    """Facts and rules, as single records or whole updates, a restart in the middle: as the embedded engine has it."""
+    """Facts and rules, as single records or whole updates, with restarts, against a knowledge base."""
     case, stream = soak(seed, EVERYTHING, length=8)
     rules = "\n".join(map(str, case.state.rules))
     truth = KnowledgeBase(rules)
@@ -348,7 +348,7 @@ def test_an_update_is_split_by_key() -> None:
 
 
 class State:
-    """A state of Spark's, for a key."""
+    """The state that Spark keeps for a shard."""
 
     def __init__(self) -> None:
         self._value: tuple[Any, ...] | None = None
@@ -403,7 +403,7 @@ def test_keys_with_random_programs(seed: int, tmp_path: Path) -> None:
 
 
 def test_a_batch_goes_on_after_its_notes() -> None:
-    """What one life noted is all that the next one needs."""
+    """The notes of one run are all that the next one needs."""
     bodies = [
         record("add", "edge", 1, 2),
         record("add", "edge", 9),

@@ -1,4 +1,4 @@
-"""What comes into streams from outside: the spool of MQTT, its options, bytes that are no text, records with rules."""
+"""The input of streams: the spool of MQTT, its options, bytes that are not text, records with rules."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_topic_that_is_no_text_does_not_stop_the_listener() -> None:
 
 
 def run_memory(folder: Path, records: list[Entry], parse: Any = parse_entry) -> list[dict[str, str]]:
-    """Work a batch off in an engine; what stands in quarantine then."""
+    """Apply a batch in an engine; returns what is in quarantine afterwards."""
     sink, quarantine = Sink(folder / "sink", "jsonl"), Quarantine(folder / "refused")
     engine = MemoryEngine(folder / "state", lambda: KnowledgeBase("q(X) :- p(X)."), sink, quarantine, parse)
     engine.start()
@@ -256,7 +256,7 @@ def test_options_that_make_no_sense(options: dict[str, str | None], reason: str)
 
 
 def test_certificates_reach_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are found beside the configuration, and mean TLS on its own port."""
+    """They are looked up next to the configuration, and imply TLS on its own port."""
     for name in ("ca.pem", "client.pem", "client.key"):
         (tmp_path / name).touch()
     files = 'caFile = "ca.pem", certFile = "client.pem", keyFile = "client.key", keyPassword = "k"'
@@ -273,7 +273,7 @@ def test_certificates_reach_the_client(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def told_to_paho(options: MqttOptions, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Any, ...]]:
-    """What a listener asks of its client; nobody is connected to."""
+    """What a listener asks of its client, which connects to nobody."""
     client = pytest.importorskip("paho.mqtt.client")
     calls: dict[str, tuple[Any, ...]] = {}
     for name in ("tls_set", "username_pw_set", "connect"):
@@ -342,7 +342,7 @@ def test_a_password_in_plain_text_is_warned_about(host: str, tls: str, warned: b
 
 
 def test_nobody_splits_files_where_texts_have_other_line_ends() -> None:
-    """`str.splitlines` ends lines at ten characters that texts may hold."""
+    """`str.splitlines` ends lines at ten characters that may occur in texts."""
     root = Path(keyed.__file__).parents[2]
     files = [path for part in ("formats", "spark", "storage") for path in (root / part).rglob("*.py")]
     assert files

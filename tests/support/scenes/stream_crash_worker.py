@@ -1,8 +1,7 @@
 """Kills a child process with `kill -9` at every step of streams, starts another one, and looks at what is in the sink.
 
-Run by `test_stream_engines.py` in a process of its own, as `crash_worker.py` is. Spark is played by `Driver`: it gives
-batches under their numbers, notes a batch as done after it was taken, and gives it again where it did not come to
-that.
+Run by `test_stream_engines.py` in a process of its own, as `crash_worker.py` is. `Driver` stands in for Spark: it hands
+over batches by number, notes a batch as done once it was taken, and otherwise hands it over again.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def check_memory(folder: Path, expected: Sequence[set[tuple[str, str]]], where: 
     assert not list((folder / "state" / "inbox").iterdir()), where
 
 
-# The keyed engine: what the keys give is played as well
+# The keyed engine, with the output of the keys simulated
 
 
 def rows_of(number: int) -> pa.Table:
@@ -122,7 +121,7 @@ def check_keyed(folder: Path, where: object) -> None:
 def crash_everywhere(
     folder: Path, work: Callable[[Path], None], check: Callable[[Path, object], None], twice: bool
 ) -> int:
-    """Die at each step of a life; let the next one finish, or (`twice`) die as well and the third one finish."""
+    """Die at each step of a run; let the next run finish, or (`twice`) die as well and the third one finish."""
     step = died = 0
     while True:
         place = folder / str(step)

@@ -28,7 +28,7 @@ def die(*_: Any) -> None:
 
 
 def before(owner: Any, name: str) -> None:
-    """Die in place of the first call with the batch."""
+    """Die instead of making the first call with the batch."""
     function = getattr(owner, name)
 
     def call(self: Any, number: int, *arguments: Any) -> Any:
