@@ -25,7 +25,7 @@ from tidelog.spark.streams import keyed_engine as keyed
 from tidelog.spark.streams.intake import parser
 from tidelog.spark.streams.keys import Keys
 from tidelog.spark.streams.memory_engine import Inbox, MemoryEngine
-from tidelog.spark.streams.mqtt import Listener, MqttOptions, MqttReader, Spool, Tls, payload_of, read_options, topic_of
+from tidelog.spark.streams.mqtt import Listener, MqttOptions, MqttReader, Spool, payload_of, read_options, topic_of
 from tidelog.spark.streams.resident import ShardFacts
 from tidelog.spark.streams.sink import Quarantine, Sink
 from tidelog.spark.streams.update_records import Entry, entry_of, parse_entry
@@ -263,11 +263,12 @@ def test_certificates_reach_the_client(tmp_path: Path, monkeypatch: pytest.Monke
     required = 'host = "127.0.0.1", topics = "a, b/#", client = "c", spool = "spool", username = "u", password = "p"'
     source = config_of(tmp_path, f'format = "mqtt"\noptions = {{ {required}, {files} }}').source
     options = read_options(source.options)
-    assert options.tls == Tls(*(str(tmp_path / name) for name in ("ca.pem", "client.pem", "client.key")), "k")
+    expected = [*(str(tmp_path / name) for name in ("ca.pem", "client.pem", "client.key")), "k"]
+    assert options.tls == dict(zip(("ca_certs", "certfile", "keyfile", "keyfile_password"), expected, strict=True))
     assert options.port == 8883
     assert read_options(REQUIRED).port == 1883
     calls = told_to_paho(options, monkeypatch)
-    assert calls["tls_set"] == (options.tls.ca_file, options.tls.cert_file, options.tls.key_file, "k")
+    assert calls["tls_set"] == tuple(expected)
     assert calls["username_pw_set"] == ("u", "p")
     assert calls["connect"] == ("127.0.0.1", 8883)
 

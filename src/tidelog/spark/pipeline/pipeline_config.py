@@ -32,10 +32,7 @@ _STREAM = {
     *("source", "sink"),
 }
 _STREAM_SOURCE = {"format", "path", "options", "schema", "value", "order"}
-_BOOLEANS = {
-    **dict.fromkeys(("true", "1", "yes", "on"), True),
-    **dict.fromkeys(("false", "0", "no", "off"), False),
-}
+_BOOLEANS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,9 @@ Payload = str | bytes  # bytes that are no UTF-8 stay bytes
 _PART = re.compile(r"([0-9]{1,18})-([0-9]{1,18})\.jsonl")
 _PATIENCE = 10.0
 
-# Any of these asks for TLS.
+# Any of these asks for TLS. The names are ours, and those of paho.
 _FILES = FILE_OPTIONS["mqtt"]
+_TLS = {"cafile": "ca_certs", "certfile": "certfile", "keyfile": "keyfile", "keypassword": "keyfile_password"}
 
 _PLAIN_PORT, _TLS_PORT = 1883, 8883
 _NEEDED = ("host", "topics", "client", "spool")
@@ -46,18 +47,11 @@ _KNOWN = {*_NEEDED, *_FILES, *_OTHERS}
 
 
 @dataclass(frozen=True)
-class Tls:
-    """How the connection is secured: authorities to trust (None: those of the system), and the client's identity."""
-
-    ca_file: str | None
-    cert_file: str | None
-    key_file: str | None
-    key_password: str | None
-
-
-@dataclass(frozen=True)
 class MqttOptions:
-    """The options, with their types and defaults."""
+    """The options, with their types and defaults.
+
+    `tls` says how the connection is secured, as paho takes it: authorities to trust (None: those of the system), and
+    the client's identity."""
 
     host: str
     port: int
@@ -66,7 +60,7 @@ class MqttOptions:
     qos: int
     username: str | None
     password: str | None
-    tls: Tls | None
+    tls: Mapping[str, str | None] | None
     spool: Path
     most_per_batch: int | None
 
@@ -108,8 +102,8 @@ def read_options(given: Mapping[str, str]) -> MqttOptions:
     )
 
 
-def _tls(options: Mapping[str, str]) -> Tls | None:
-    secured = [name for name in (*_FILES, "keypassword") if name in options]
+def _tls(options: Mapping[str, str]) -> dict[str, str | None] | None:
+    secured = [name for name in _TLS if name in options]
     if not boolean("the source mqtt", "tls", options.get("tls", bool(secured))):
         if secured:
             raise DataError(f"the source mqtt: `{secured[0]}` is of no use without TLS; write tls = true, or drop it")
@@ -119,7 +113,7 @@ def _tls(options: Mapping[str, str]) -> Tls | None:
     for name in _FILES:
         if name in options and not Path(options[name]).is_file():
             raise DataError(f"the source mqtt: `{name}` is {options[name]}, which is no file; check the path")
-    return Tls(*(options.get(name) for name in (*_FILES, "keypassword")))
+    return {theirs: options.get(name) for name, theirs in _TLS.items()}
 
 
 def _number(options: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
@@ -316,9 +310,9 @@ class Listener:
         client.on_connect = self._subscribe
         if options.username is not None:
             client.username_pw_set(options.username, options.password)
-        if (tls := options.tls) is not None:
+        if options.tls is not None:
             try:
-                client.tls_set(tls.ca_file, tls.cert_file, tls.key_file, keyfile_password=tls.key_password)
+                client.tls_set(**options.tls)
             except (OSError, ValueError) as problem:  # `ssl.SSLError` is an OSError
                 raise DataError(f"the source mqtt: the certificates cannot be used: {problem}") from None
 

@@ -32,7 +32,9 @@ OnBatch = Callable[[int, Totals], None]
 
 @dataclass
 class Batch:
-    """Records that came together. `changes` are those of its pieces so far, `done` counts the records behind them."""
+    """Records that came together. `changes` are those of its pieces so far, `done` counts the records behind them.
+
+    `left_out` has the reasons of records that were refused, by place; `untold` those that no note has named yet."""
 
     number: int
     entries: Sequence[Entry]
@@ -40,8 +42,8 @@ class Batch:
     done: int = 0
     changes: list[Any] = field(default_factory=list)
     work: dict[str, int] = field(default_factory=dict)
-    _refused: dict[int, str] = field(default_factory=dict)
-    _untold: list[int] = field(default_factory=list)
+    left_out: dict[int, str] = field(default_factory=dict)
+    untold: dict[int, str] = field(default_factory=dict)
 
     @property
     def is_done(self) -> bool:
@@ -50,14 +52,14 @@ class Batch:
     @property
     def refused(self) -> list[Entry]:
         """The records that were left out, in order."""
-        reasons = {**self._read[1], **self._refused}
+        reasons = {**self._read[1], **self.left_out}
         return [replace(self.entries[place], fault=reasons[place]) for place in sorted(reasons)]
 
     def resume(self, notes: Sequence[Note], changes: Sequence[Any]) -> None:
         """Continue after what an earlier run committed."""
         for note in notes:
             self.done = int(note["done"])
-            self._refused.update((place, reason) for place, reason in json.loads(note.get("refused", "[]")))
+            self.left_out.update((place, reason) for place, reason in json.loads(note.get("refused", "[]")))
         self.changes.extend(changes)
 
     def pieces(self) -> Iterator[Piece]:
@@ -87,16 +89,11 @@ class Batch:
                     reasons[place] = str(problem)
         return parsed, reasons
 
-    def leave_out(self, place: int, reason: str) -> None:
-        self._refused[place] = reason
-        self._untold.append(place)
-
     def note(self, done: int) -> dict[str, str]:
         """The note that is committed with a piece."""
         note = {"batch": str(self.number), "done": str(done)}
-        if self._untold:
-            told = [[place, self._refused[place]] for place in self._untold]
-            note["refused"] = json.dumps(told, ensure_ascii=False)
+        if self.untold:
+            note["refused"] = json.dumps(list(self.untold.items()), ensure_ascii=False)
         return note
 
     def committed(self, done: int, change: Any) -> None:
@@ -104,7 +101,7 @@ class Batch:
         self.changes.append(change)
         for kind, count in change.work.items():
             self.work[kind] = self.work.get(kind, 0) + count
-        self._untold.clear()
+        self.untold.clear()
 
 
 class Piece:
@@ -127,7 +124,7 @@ class Piece:
             raise problem
         places = list(self._updates)
         if len(places) == 1:
-            self.batch.leave_out(places[0], str(problem))
+            self.batch.left_out[places[0]] = self.batch.untold[places[0]] = str(problem)
             return [Piece(self.batch, self.end, {})]
         middle = len(places) // 2
         halves = (places[:middle], places[middle - 1] + 1), (places[middle:], self.end)
