@@ -120,8 +120,13 @@ def find_java() -> None:
         raise TidelogError(
             "Spark needs Java, and there is none; install it with: pip install 'tidelog[spark]', or set JAVA_HOME"
         ) from None
-    wrapper = Path(tempfile.mkdtemp(prefix="tidelog-java-")) / "bin" / "java"
+    os.environ["JAVA_HOME"] = str(_wrapped_java(Path(JAVA)))
+
+
+def _wrapped_java(java: Path) -> Path:
+    home = Path(tempfile.mkdtemp(prefix="tidelog-java-"))
+    wrapper = home / "bin" / "java"
     wrapper.parent.mkdir()
-    wrapper.write_text(_WRAPPER.format(java=JAVA))
+    wrapper.write_text(_WRAPPER.format(java=java))
     wrapper.chmod(0o755)
-    os.environ["JAVA_HOME"] = str(wrapper.parents[1])
+    return home
