@@ -46,7 +46,7 @@ def test_ids_are_dense_and_stay(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["parquet", "jsonl", "dlog"])
 def test_facts_of_all_kinds_are_read_back_from_files(spark: SparkSession, tmp_path: Path, format: str) -> None:
-    """Those of one column, in which no kind has the type of the column to itself."""
+    """Those of one column, in which several kinds share the type of the column."""
     values = [*VALUES, -math.inf, -(2**63), 2**53 + 1, Literal("chat", language="fr")]
     facts = values_frame(spark, values).select(F.col("value").alias("a0"))
     path = write_predicate(facts, 1, "p", str(tmp_path), format)

@@ -191,7 +191,7 @@ def test_values_are_looked_up_as_well(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_a_prefix_that_is_in_use_undeclared_cannot_be_declared(spark: SparkSession, tmp_path: Path) -> None:
-    """As in the embedded engine: whether a predicate, a rule, a constant or a datatype has it, while it is there."""
+    """As in the embedded engine: a name is in use while a predicate, a rule, a constant or a datatype has it."""
     program = 'ex:p(1). q(ex:a, 2). q("1"^^ex:t, 2). r(X) :- ex:p(X), X != ex:b. s(<http://ex:8080/x>).'
     made = Materialisation.create(spark, str(tmp_path), program)
     declared = "t(X) :- s(X).\n@prefix ex: <http://e/> . u(X) :- s(X)."

@@ -127,6 +127,12 @@ class KnowledgeBase:
             return self._knowledge.errors
 
     @property
+    def constants(self) -> int:
+        """How many constants have room here; those of facts that are gone keep theirs."""
+        with self._lock:
+            return len(self._engine.store.terms)
+
+    @property
     def rules(self) -> list[ListedRule]:
         """The rules of the program as text, each with the `facts` it derived and the `seconds` it took so far."""
         return list(map(ListedRule.of, self.rule_statistics()))

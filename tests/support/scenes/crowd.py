@@ -237,10 +237,13 @@ def _reduce(scene: Scene, thread: int) -> None:
     scene.kb.__reduce__()
 
 
-@operation(*(f"KnowledgeBase.{name}" for name in ("prefixes", "errors", "commit_info", "missing_functions")))
+@operation(
+    *(f"KnowledgeBase.{name}" for name in ("prefixes", "errors", "constants", "commit_info", "missing_functions"))
+)
 def _small(scene: Scene, thread: int) -> None:
     kb = scene.kb
     assert (kb.prefixes, kb.errors, kb.commit_info, kb.missing_functions) == ({}, 0, {}, [])
+    assert kb.constants > 0
 
 
 def _add_shown(kind: str, things: Callable[[Scene], Iterable[Any]]) -> None:

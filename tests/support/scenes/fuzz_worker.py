@@ -286,7 +286,7 @@ def take_updates(choose: random.Random, _: Path) -> None:
 
 def take_spool(choose: random.Random, folder: Path) -> None:
     """Parts of a spool, their names too, a batch in the inbox, and the records in both."""
-    from tidelog.spark.streams.inbox import Inbox
+    from tidelog.spark.streams.memory_engine import Inbox
     from tidelog.spark.streams.mqtt import Spool
     from tidelog.spark.streams.update_records import entry_of, parse_entry
 

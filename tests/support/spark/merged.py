@@ -31,7 +31,7 @@ class Part:
 
 
 class Merged:
-    """The programs under one roof."""
+    """Several programs as one."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self.parts = list(parts)
