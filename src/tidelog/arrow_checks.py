@@ -38,13 +38,8 @@ def _check_contents(array: pa.Array) -> None:
         _check_places(array.indices, len(array.dictionary))
     elif pa.types.is_union(type_):
         _check_union(array)
-    elif _has_validity(array) or not _is_plain(array):
+    elif array.buffers()[0] is not None or not _is_plain(array):  # A bitmap of nulls may give a wrong number of them.
         array.validate(full=True)
-
-
-def _has_validity(array: pa.Array) -> bool:
-    """Whether the array has a validity bitmap, whose number of nulls may be wrong."""
-    return array.buffers()[0] is not None
 
 
 def _is_plain(texts: pa.Array) -> bool:

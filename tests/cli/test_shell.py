@@ -132,7 +132,7 @@ def test_leaving(shell: Shell) -> None:
         ("edge(a, b).  % done", True),
         ("edge(a, b", False),
         ("path(X, Y) :-", False),
-        ('edge("a.', True),  # strings end on their line: better told now than later
+        ('edge("a.', True),  # strings end on their line: better to say so now than later
         ('edge("a. b.", c)', False),
         (":reach(X, Y) :-", False),
         (":reach(a, b).", True),
@@ -142,7 +142,7 @@ def test_leaving(shell: Shell) -> None:
         ("q(Y) :- n(X), Y = X % 2", False),
         ("q(Y) :- n(X), % not done.", False),
         ("PREFIX ex: <http://e.org/>", True),
-        ("edge(a b", True),  # more cannot mend it
+        ("edge(a b", True),  # more input cannot mend it
     ],
 )
 def test_when_a_statement_is_complete(text: str, complete: bool) -> None:

@@ -1,5 +1,5 @@
-"""Limits and interrupts are looked at while a closure changes: no update goes on for long when it is over, and none
-takes memory for what it may not have.
+"""Limits and interrupts are checked while a closure changes: no update runs on after it was stopped, and none takes
+memory for pairs that it may not have.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import pytest
 import tidelog
 from tidelog import LimitError
 from tidelog.closures import closed_graph
-from tidelog.engine.modules import closure_node as closures
 from tidelog.engine.update import pair_sets
 from tidelog.engine.update.runner import Limits
 from tidelog.machine.jit import JIT_DISABLED
@@ -34,8 +33,7 @@ def chain(first: int, last: int) -> Pairs:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(closed_graph, "SLICE", 50)
-    for module in (pair_sets, closures):
-        monkeypatch.setattr(module, "PIECE", 20)
+    monkeypatch.setattr(pair_sets, "PIECE", 20)
 
 
 LENGTH = 100 if JIT_DISABLED else 1000

@@ -1,5 +1,5 @@
-"""Changes that somebody holds while updates go on: they cost the updates nothing, and tell the truth whenever and from
-wherever they are read.
+"""Changes that are held while updates go on: they cost the updates nothing, and are right whenever and wherever they
+are read.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tidelog
 from tidelog import TidelogError
+from tidelog.closures import closure as closures
 from tidelog.closures import history
 from tidelog.closures.closure import Closure
 from tidelog.closures.directed import DirectedGraph
@@ -44,7 +44,7 @@ STEPS = 12 if JIT_DISABLED else 40
 
 @pytest.fixture(autouse=True)
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever can stay virtual does."""
+    """Pairs stay virtual wherever they can."""
     monkeypatch.setattr(lazy_rows, "LAZY_FROM", -1)
 
 
@@ -110,7 +110,7 @@ def test_held_changes_are_exact_in_any_order(program: str, rules: bool) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_changes_are_exact_in_another_thread(program: str) -> None:
-    """While updates are in work, some of which fail, everything that has been told is read again and again."""
+    """Earlier changes are read again and again while updates run, some of which fail."""
     kb = tidelog.KnowledgeBase(PROGRAMS[program])
     held: list[tuple[Change, Facts, Facts]] = []
     problems: list[BaseException] = []
@@ -169,7 +169,7 @@ def test_the_next_update_lists_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(change.removed.get("p", ())) for change in held[:3]] == [0, 0, left * right]
     assert listed == []
     assert repr(held[0].added["p"]).endswith("…}")
-    # Whoever wants to see a few does not pay for all, even of a past.
+    # Reading a few pairs does not cost as much as reading all, even of the past.
     assert sum(listed) < 20 * length
     assert set(held[1].added["p"]) == {(node, length + 1) for node in range(length + 1)}
 
@@ -199,7 +199,7 @@ def test_a_past_that_nobody_holds_is_gone() -> None:
     for step in range(5):
         change = kb.update(add={"p": [(step, step + 100)]})
         assert (step, step + 100) in change.added["p"]
-        # By now nobody has the change before this one.
+        # Nobody holds the previous change any more.
         former = node.closure._history._before
         assert former is not None
         assert former() is None
@@ -213,7 +213,7 @@ def test_too_little_memory_for_a_change_leaves_it_to_be_read_later(monkeypatch: 
     def fail(*_: Any) -> Any:
         raise MemoryError
 
-    for owner, name in ((Closure, "changed_pairs"), (Closure, "_reload"), (history.Past, "base")):
+    for owner, name in ((Closure, "changed_pairs"), (Closure, "_reload"), (closures, "base_before")):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, fail)
             with pytest.raises(MemoryError):
@@ -241,15 +241,15 @@ def test_a_change_is_readable_where_the_closure_could_not_be_put_back(monkeypatc
         patch.setattr(Closure, "_reload", fail_for)
         with pytest.raises(MemoryError):
             closure.apply(([1], [2]), ([3], [4]))
-    assert sorted(map(tuple, np.stack(change.added(), axis=1).tolist())) == [(1, 2), (1, 3), (2, 3)]
+    assert sorted(map(tuple, change.rows(True, 3).tolist())) == [(1, 2), (1, 3), (2, 3)]
 
 
 def test_a_closure_cannot_be_read_halfway(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = DirectedGraph()
     closure = Closure(graph)
     change = closure.apply(([], []), ([1, 2], [2, 3]))
-    graph.pause = change.added
+    graph.pause = lambda: change.rows(True, 3)
     with pytest.raises(TidelogError, match="within the update"):
         closure.apply(([], []), ([3], [4]))
     graph.pause = lambda: None
-    assert len(change.added()[0]) == 3
+    assert len(change.rows(True, 3)) == 3

@@ -22,7 +22,7 @@ from faults import Trigger, faulty_calls, faulty_kernels, faulty_memory, faulty_
 from generate import EVERYTHING, Features, soak
 from naive import State, Update, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, ParseError, StratificationError, TidelogError
-from tidelog.engine.algorithms.choice import Algorithm
+from tidelog.engine.marking.marking import Marking
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.live.knowledge import Knowledge
 from tidelog.runtime.knowledge_lock import IN_WORK
@@ -42,7 +42,7 @@ EDGES = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("e", "e")]
 
 @pytest.fixture(autouse=True)
 def _tiny_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays so small that every one of them grows."""
+    """Arrays so small that each of them has to grow."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", 64)
     monkeypatch.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 2)
@@ -63,7 +63,7 @@ EXAMPLE_UPDATE: dict[str, Any] = {
 
 
 def numbers(total: int, most: int) -> Iterator[int]:
-    """Up to `most` numbers from 1 to `total`, the first ones all and the rest evenly spread."""
+    """Up to `most` numbers from 1 to `total`, all of the first ones, and the rest evenly spread."""
     step = max(1, -(-total // most))
     return iter(sorted({*range(1, min(total, most // 4) + 1), *range(1, total + 1, step)}))
 
@@ -130,7 +130,7 @@ def fingerprint_after(maintenance: str, modules: bool) -> dict[str, Any]:
 @pytest.mark.parametrize("maintenance", ALGORITHMS)
 @pytest.mark.parametrize("features", [EVERYTHING])
 def test_faults_one_after_the_other_in_random_streams(maintenance: str, features: Features) -> None:
-    """The same knowledge base takes many faults, then the update, then the next one."""
+    """The same knowledge base survives many faults, and then takes the update and the next one."""
     for seed in range(2):
         case, stream = soak(seed, features, length=3)
         kb, state = knowledge_base(case.state, maintenance), case.state
@@ -365,14 +365,14 @@ def test_a_function_cannot_use_the_knowledge_base_that_calls_it(use: Callable[[K
 
 
 def test_counters_that_come_with_a_failed_update_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log of an earlier update has left other words where they are put back from."""
+    """The log of an earlier update left other values in the place that they are restored from."""
     kb = KnowledgeBase("s(X, Y) :- s(Y, X).", maintenance="dred-counting", modules=False)
     kb.update(add={"s": [(1, 5)]})
     kb.update(delete={"s": [(1, 5)]})
     kb.update(add={"p": [(1, 3)]})
     update: dict[str, Any] = {"delete": {"p": [(1, 3)]}, "add_rules": "p(X, Z) :- p(X, Y), p(Y, Z)."}
     with monkeypatch.context() as patch:
-        patch.setattr(Algorithm, "maintain", _fail)
+        patch.setattr(Marking, "pass_on", _fail)
         with pytest.raises(RuntimeError):
             kb.update(**update)
     audit(kb)
@@ -382,7 +382,7 @@ def test_counters_that_come_with_a_failed_update_are_zero(monkeypatch: pytest.Mo
 
 
 def test_bits_of_an_update_that_fails_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would say that facts which have been taken back are known."""
+    """Otherwise they would report facts that were rolled back as known."""
     rules = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
     kb = KnowledgeBase(rules, maintenance="recompute", modules=False)
     edges = [(number, number + 1) for number in range(20)]
@@ -409,7 +409,7 @@ def _fail(*_: object) -> None:
 
 
 def test_an_update_that_fails_leaves_what_earlier_changes_say() -> None:
-    """The pairs of a closure are listed when somebody looks, also after another update has failed in between."""
+    """The pairs of a closure are listed when they are read, even if another update has failed in between."""
     kb = KnowledgeBase("path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z).", max_facts=20)
     change = kb.update(add={"edge": [(1, 2), (2, 3)]})
     with pytest.raises(LimitError):

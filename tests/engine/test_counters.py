@@ -1,11 +1,11 @@
-"""Derivation counters that are full: facts with more derivations than a counter can hold are kept as true as others."""
+"""Derivation counters that are full: facts with more derivations than a counter can hold stay correct."""
 
 from __future__ import annotations
 
 import pytest
 
-import tidelog.engine.propagation.batches
-import tidelog.engine.transaction.jobs
+import tidelog.engine.propagation.propagate
+import tidelog.engine.transaction.task
 import tidelog.machine.counters
 from audit import audit
 from engine_util import ALGORITHMS, check_stream
@@ -29,7 +29,7 @@ def _hit(kb: KnowledgeBase) -> Relation:
 
 
 def _crowded(rules: str, maintenance: str) -> KnowledgeBase:
-    """A knowledge base in which the derivations of `hit(1)` fill its counter, all but the last few of them feigned."""
+    """A knowledge base in which the derivations of `hit(1)` fill its counter, all but the last few simulated."""
     kb = KnowledgeBase(rules, maintenance=maintenance)
     kb.update(add={"p": [(1,)], "r": [(1,), (2,), (3,)], "e": CYCLE})
     relation = _hit(kb)
@@ -107,7 +107,7 @@ def test_random_streams_where_few_derivations_are_too_many(
 @pytest.mark.plain
 @pytest.mark.parametrize("top", [4, 12])
 def test_random_streams_where_ranks_run_out(top: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (tidelog.engine.propagation.batches, tidelog.engine.transaction.jobs):
+    for module in (tidelog.engine.propagation.propagate, tidelog.engine.transaction.task):
         monkeypatch.setattr(module, "TOP_RANK", top)
     monkeypatch.setattr(tidelog.engine.algorithms.ranks, "LAST_RANK", top // 2)
     for seed in range(4100, 4106):

@@ -1,4 +1,4 @@
-"""Rules that come and go for ever leave nothing behind: their plans, relations and indexes are used again."""
+"""Rules that come and go forever leave nothing behind: their plans, relations and indexes are reused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_relations_and_indexes_of_aggregates_are_used_again() -> None:
 
 @pytest.mark.parametrize("around", ["", "q(X, Y) :- p(X, Y), g(X). p(X, Y) :- q(X, Y), h(Y)."])
 def test_relations_of_closures_are_used_again(around: str) -> None:
-    """Of twins that are joined and parted, in a larger recursion too."""
+    """Of twins that are joined and separated, in a larger recursion too."""
     copy = "p(X, Y) :- s(Y, X)."
     kb = KnowledgeBase(f"p(X, Z) :- p(X, Y), p(Y, Z). s(X, Y) :- p(Y, X). p(X, Y) :- e(X, Y). {around}")
     kb.update(add={"e": [(1, 2), (2, 3)], "s": [(5, 4), (4, 3)]})
@@ -137,7 +137,7 @@ def test_plans_that_are_needed_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_forgotten_plans_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In programs of every kind, with proofs in between, whose plans lie there too."""
+    """In programs of every kind, with proofs in between, whose plans are stored there too."""
     monkeypatch.setattr(tidelog.joins.code, "CROWDED_FROM", 1)
     monkeypatch.setattr(Nodes, "words", lambda self: 0)
     forgotten = 0

@@ -151,7 +151,7 @@ def test_a_removed_rule_reads_what_becomes_a_closure_in_the_same_update(maintena
 
 @every_algorithm
 def test_the_base_of_a_closure_reads_what_becomes_a_closure_and_back(maintenance: str) -> None:
-    """Facts that lie elsewhere from now on are found by all that reads them."""
+    """Whatever reads facts that have moved still finds them."""
     step = "q(X, Z) :- q(X, Y), q(Y, Z)."
     kb = KnowledgeBase("p(X, Z) :- p(X, Y), p(Y, Z). p(X, Z) :- q(X, Y), q(Y, Z).", maintenance=maintenance)
     kb.update(add={"q": [(number, number + 1) for number in range(4)]})
@@ -170,7 +170,7 @@ def test_the_base_of_a_closure_reads_what_becomes_a_closure_and_back(maintenance
 
 @every_algorithm
 def test_a_recursive_rule_goes_while_a_closure_below_changes(maintenance: str) -> None:
-    """Counters that are counted anew see the closure as it was before the update."""
+    """Recounting sees the closure as it was before the update."""
     kb = KnowledgeBase(
         "q(X, Z) :- q(X, Y), q(Y, Z). p(X, Y) :- q(X, Y). p(X, Y) :- p(Y, X). p(X, Y) :- f(Y, X). p(X, X) :- p(X, _).",
         maintenance=maintenance,
@@ -213,7 +213,7 @@ CLOSURES = (
 
 @every_algorithm
 def test_one_closure_takes_the_place_of_any_other(maintenance: str) -> None:
-    """In one update, whether or not they have the same base; and what comes from them follows."""
+    """In one update, with the same base or not; whatever is derived from them follows."""
     edges = {"e": [(5, 5), (1, 2), (2, 1), (3, 4), (4, 6)]}
     readers = "p(X, Y) :- e(X, Y). back(X) :- p(X, X). n(X, count(Y)) :- p(X, Y). far(Y) :- e(Y, _), not p(1, Y)."
     for first, second in permutations(CLOSURES, 2):
@@ -247,7 +247,7 @@ AROUND_CLOSURES = parse_rules(
 )
 
 
-# The same with predicates that are one closure in two directions, and under a third name; what joins and parts them.
+# The same with predicates that are one closure in two directions, and under a third name; what joins and splits them.
 AROUND_TWINS = parse_rules(
     """
     p(X, Y) :- q(Y, X).                    q(X, Y) :- p(Y, X).                       p(X, Z) :- p(X, Y), p(Y, Z).
@@ -264,7 +264,7 @@ AROUND_TWINS = parse_rules(
 
 
 def around(possible: Sequence[Rule], seed: int, length: int = 6, least: int = 2) -> tuple[State, list[Update]]:
-    """A program of some of these rules, at least so many, and updates in which facts and rules come and go."""
+    """A program of at least `least` of these rules, and updates in which facts and rules come and go."""
     dice = random.Random(seed)
     values = [0, 1, 2, 3, 4] if seed % 3 else [0, 1, 2, 1.0, 2.5]
 
@@ -342,8 +342,8 @@ def test_a_closure_that_finds_no_memory_for_another_stays(monkeypatch: pytest.Mo
 
 @every_algorithm
 def test_what_is_derived_again_is_followed_fact_by_fact(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most of `path` goes with a rule, so that it is materialised again; what reads it has much besides, and follows
-    the change; the change can be read after later updates.
+    """Most of `path` goes with a rule, so that it is materialised again. What reads it has many other facts, and
+    follows the change, which can be read after later updates.
     """
     rules = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z), X != 3. back(Y, X) :- path(X, Y), X < 9."
     readers = "near(X, Y) :- path(X, Y), Y < X + 3. near(X, Y) :- plenty(X, Y). alone(X) :- node(X), not path(X, 20)."
@@ -394,7 +394,7 @@ def test_a_closure_that_loses_a_rule_tells_which_pairs_went(maintenance: str) ->
 
 @every_algorithm
 def test_the_last_rule_of_a_predicate_goes(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all of its facts; they can be read off the change whenever one looks, and are back if the update fails."""
+    """With all of its facts. They can be read from the change at any time, and are back if the update fails."""
     leaf = "leaf(X) :- p(X, _)."
     kb = KnowledgeBase(f"{leaf} given(X) :- p(X, _). read(X) :- p(X, _). r(X) :- read(X).", maintenance=maintenance)
     kb.update(add={"p": [(number, number) for number in range(9)], "given": [(1,), (20,)]})
@@ -448,7 +448,7 @@ def test_a_refused_rule_leaves_everything_as_it_was(maintenance: str) -> None:
 
 @every_algorithm
 def test_random_rule_updates(maintenance: str) -> None:
-    """After each update, graph, modules, plans, counters and ranks are those that the rules have, made afresh."""
+    """After each update, graph, modules, plans, counters and ranks equal those built afresh from the rules."""
     for seed in range(500, 515):
         case, stream = soak(seed, EVERYTHING, length=4)
         check_stream(case.state, stream, maintenance, also=audit, modules=seed % 2 == 0)
@@ -497,7 +497,7 @@ def test_a_closure_ends_with_a_reader_that_comes_before_it_now(maintenance: str,
 
 
 def test_a_mirror_that_compares_keeps_numbers_of_one_value_apart() -> None:
-    """`1.0 != 1` does not hold: such a pair has no mirror image, also when a rule that gave it one goes."""
+    """`1.0 != 1` does not hold: such a pair has no mirror image, even when a rule that gave it one goes."""
     compares, plain = "r(X, Y) :- r(Y, X), X != Y.", "r(X, Y) :- r(Y, X)."
     every = {"(1, 1)", "(1, 1.0)", "(1.0, 1)", "(1.0, 1.0)"}
     kb = KnowledgeBase(compares + "r(X, Z) :- r(X, Y), r(Y, Z). r(1.0, 1). r(a, b).")

@@ -92,7 +92,7 @@ CLOSURES = [
 ]
 FEEDS = [
     "near(X, Y) :- edge(X, Y).",
-    # Derived pairs of several heights; and those of another closure.
+    # Derived pairs of several heights, and pairs of another closure.
     "near(X, Y) :- far(X, Y, 0). far(X, Y, N - 1) :- far(X, Y, N), N > 0.",
     "near(X, Y) :- way(X, Y). way(X, Z) :- way(X, Y), way(Y, Z). way(X, Y) :- edge(X, Y), not far(X, Y, 0).",
 ]
@@ -162,7 +162,7 @@ def test_no_proof_of_a_large_closure_is_circular(symmetric: bool, monkeypatch: p
 
 
 def count_proofs(goal: Fact, checker: Checker) -> int:
-    """By definition: the ways to choose, for the goal and all that is used, how it comes about, without a circle."""
+    """By definition: the ways to choose, for the goal and all that is used, how it is derived, without cycles."""
     count = 0
     waiting: list[dict[Fact, frozenset[Fact]]] = [{}]
     while waiting:
@@ -410,7 +410,7 @@ def test_questions_leave_no_plans_behind() -> None:
         kb.why_not("path(a, a)")
         kb.explain("path(a, b)")
         kb.query("path(X, Y), not edge(Y, X)")
-        used.append(code._used)
+        used.append(code.size)
     assert used[1] == used[2]
 
 

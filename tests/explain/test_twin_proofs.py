@@ -24,7 +24,7 @@ broader_t(X, Y) :- broader(X, Y).
 narrower_t(X, Y) :- narrower(X, Y).
 narrower(X, Y) :- broader(Y, X).
 """
-# Who copies whom: both ways along a line, and round a circle.
+# Which predicate copies which: both ways along a line, and around a cycle.
 COPIES = [
     [("p", "q"), ("q", "p")],
     [("p", "q"), ("q", "p"), ("q", "r"), ("r", "q")],
@@ -34,7 +34,7 @@ COPIES = [
 FEEDS = [
     "{0}(X, Y) :- edge(X, Y).",
     "{0}(X, Y) :- edge(Y, X), not few(X).",
-    # Derived pairs of several heights; and those of another closure.
+    # Derived pairs of several heights, and pairs of another closure.
     "{0}(X, Y) :- far(X, Y, 0). far(X, Y, N - 1) :- far(X, Y, N), N > 0.",
     "{0}(X, Y) :- way(X, Y). way(X, Z) :- way(X, Y), way(Y, Z). way(X, Y) :- edge(X, Y), few(X).",
 ]

@@ -1,4 +1,4 @@
-"""What Python programs may pass in: all else is refused with an error of tidelog, and nothing is half applied."""
+"""What Python programs may pass in: anything else is refused with an error of tidelog, and nothing is half applied."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_values_of_subclasses_are_what_they_stand_for(table: bool) -> None:
 
 
 def test_a_knowledge_base_is_not_copied() -> None:
-    """The copy would have the same arrays, and rules and names of its own."""
+    """The copy would share the arrays, but have its own rules and names."""
     for copies in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TidelogError, match="cannot be copied or pickled; `save` it"):
             copies(KnowledgeBase("p(1)."))

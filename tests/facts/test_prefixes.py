@@ -1,4 +1,4 @@
-"""Prefixes that come after names with them: refused, whether a fact, a rule or a constant holds such a name."""
+"""Prefixes declared after names that use them: refused, whether a fact, a rule or a constant has such a name."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_numpy_arrays_are_rows() -> None:
 @pytest.mark.parametrize("order", "<>")
 def test_numpy_texts_keep_nul(order: str) -> None:
     rows = [["a\0b", ""], ["\0", "\0\0c"]]
-    # NumPy pads its texts with NUL, and so forgets those at the end.
+    # NumPy pads texts with NUL, so it loses those at the end.
     assert rows_of(np.array(rows, f"{order}U4")) == [("a\0b", ""), ("", "\0\0c")]
     assert rows_of(np.zeros((1, 2), "U0")) == [("", "")]
 
@@ -151,11 +151,11 @@ def test_unions_of_unknown_children_are_refused() -> None:
     assert rows_of(pa.table({"x": mixed[0]})) == [(1,), ("a",)]
 
 
-# ── arrays that are not what they say ────────────────────────────────────────────────────────────────────────────────
+# ── arrays that are not what they claim ───────────────────────────────────────────────────────────────────────────────
 
 
 def texts(data: bytes, offsets: list[int], wide: bool = False) -> pa.Array:
-    """An array of strings of which nothing has been checked but the sizes of its buffers."""
+    """An array of strings of which only the sizes of the buffers have been checked."""
     type_, width = (pa.large_string(), np.int64) if wide else (pa.string(), np.int32)
     buffers = [None, pa.py_buffer(np.array(offsets, width).tobytes()), pa.py_buffer(data)]
     return pa.Array.from_buffers(type_, len(offsets) - 1, buffers)
@@ -212,7 +212,7 @@ UNSOUND = {
 @pytest.mark.plain
 @pytest.mark.parametrize("array", UNSOUND.values(), ids=UNSOUND)
 def test_arrays_that_are_not_what_they_say_are_refused(array: Any) -> None:
-    """By the front door as a table, and by the dictionary itself; nothing of them is kept."""
+    """Through the front door as a table, and through the dictionary itself; neither keeps anything."""
     kb = KnowledgeBase("p(a).")
     table = pa.Table.from_arrays([array], names=["x"])
     batch = FactBatch("p", [array], "somewhere", 1)

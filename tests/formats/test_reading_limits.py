@@ -16,8 +16,8 @@ import pytest
 
 from tidelog import DataError, KnowledgeBase, LimitError
 from tidelog.cli.command_line import main
-from tidelog.facts import loading
-from tidelog.facts.loading import Deadline, LoadedRows, distinct_rows
+from tidelog.facts import encoding
+from tidelog.facts.encoding import LoadedRows, distinct_rows, in_time
 from tidelog.formats import FactBatch, delimited, dlog, parquet, rdf, read_facts, read_file, updates
 from tidelog.formats import byte_files as files
 from tidelog.formats.byte_files import MOST_COLUMNS
@@ -36,7 +36,7 @@ FORMS = [f"{name}{zipped}" for name in LINES for zipped in ("", ".gz")]
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are read in blocks of some hundred rows."""
+    """Read files in blocks of a few hundred rows."""
     for module, name in ((delimited, "BLOCK_BYTES"), (files, "SMALL_BLOCK_BYTES"), (dlog, "SMALL_BLOCK_BYTES")):
         monkeypatch.setattr(module, name, 4096)
     monkeypatch.setattr(rdf, "_TRIPLES_AT_ONCE", 300)
@@ -87,7 +87,7 @@ def test_exactly_as_many_as_are_allowed(tmp_path: Path) -> None:
         kb = KnowledgeBase(max_facts=limit)
         if limit == 50:
             kb.load(read_file(path))
-            kb.load(read_file(path))  # what is there already is no further fact
+            kb.load(read_file(path))  # what is already there is not a new fact
             assert len(kb) == 50
         else:
             with pytest.raises(LimitError):
@@ -113,7 +113,7 @@ def test_rows_are_told_apart(arity: int) -> None:
 
 
 def test_what_is_held_follows_the_limit() -> None:
-    """However many rows come: at most so many different ones, as many that wait to be counted, and the last batch."""
+    """However many rows come, no more are held than the limit, as many again uncounted, and the last batch."""
     kb = KnowledgeBase(max_facts=1000)
     rows = LoadedRows(kb._engine)
     for number in range(300):
@@ -127,8 +127,8 @@ def test_what_is_held_follows_the_limit() -> None:
 
 @pytest.fixture
 def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look at the clock takes a second."""
-    monkeypatch.setattr(loading, "working_time", count().__next__)
+    """Let a second pass with each look at the clock."""
+    monkeypatch.setattr(encoding, "working_time", count().__next__)
 
 
 @pytest.mark.usefixtures("slow_clock")
@@ -175,14 +175,14 @@ def test_a_program_that_loads_such_files_waits_no_longer(tmp_path: Path, form: s
 
 @pytest.mark.usefixtures("slow_clock")
 def test_without_a_limit_time_does_not_matter() -> None:
-    assert list(Deadline(None).watched(range(100))) == list(range(100))
+    assert list(in_time(range(100), None)) == list(range(100))
 
 
 # ── rows without an end ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Endless(io.RawIOBase):
-    """A file of one line that never ends; who reads too much of it fails."""
+    """A file of one line that never ends; reading too much of it fails."""
 
     def __init__(self, begin: bytes, piece: bytes) -> None:
         self._begin, self._piece, self._read = begin, piece, 0
@@ -269,7 +269,7 @@ def test_lines_come_whole_whatever_the_blocks() -> None:
 
 
 def test_long_strings_of_a_dictionary_are_not_spelt_out(tmp_path: Path) -> None:
-    """A hundred thousand rows of a string of a megabyte: a hundred gigabytes, in a file of some kilobytes."""
+    """A hundred thousand rows with a string of one megabyte: a hundred gigabytes, in a file of a few kilobytes."""
     rows = 100_000
     column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array(["b" * (1 << 20)]))
     pq.write_table(pa.table({"a": column}), tmp_path / "p.parquet", store_schema=False)

@@ -19,7 +19,7 @@ TURNING = f"wide({', '.join((*VARIABLES[1:], VARIABLES[0]))}) :- wide({', '.join
 
 
 def _rules(patterns: int) -> str:
-    """A rule for each of so many sets of columns that `wide` is looked up by; every fifth one negates it."""
+    """One rule for each set of columns by which `wide` is looked up; every fifth rule negates it."""
     subsets = (columns for size in range(1, ARITY) for columns in combinations(range(ARITY), size))
     rules = [TURNING]
     for number, columns in enumerate(islice(subsets, patterns)):

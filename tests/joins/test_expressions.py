@@ -57,7 +57,7 @@ def edges() -> KnowledgeBase:
 
 @pytest.fixture(scope="module")
 def integers() -> list[int]:
-    """Integers of all sizes, most of them beside powers of two."""
+    """Integers of all sizes, most of them close to powers of two."""
     choose = random.Random(53)
     sizes = [choose.randrange(64) for _ in range(2000)]
     made = [choose.choice((-1, 1)) * (choose.getrandbits(size) or 2**size) + choose.randrange(-2, 3) for size in sizes]
@@ -89,7 +89,7 @@ def test_comparisons_at_the_edges(edges: KnowledgeBase, operator: str) -> None:
 
 
 def test_quotients_of_integers_are_rounded_once(integers: list[int]) -> None:
-    """As Python divides integers; to make floats of them first would round three times."""
+    """As Python divides integers. Converting them to floats first would round three times."""
     kb = KnowledgeBase()
     kb.update(add={"pair": [*zip(integers[::2], integers[1::2], strict=True)]})
     wrong = [(x, y, z) for x, y, z in kb.query("pair(X, Y), Z = X / Y").rows() if z != x / y]

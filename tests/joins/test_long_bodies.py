@@ -1,5 +1,5 @@
-"""Rules with long bodies: their plans are the same as if every atom were weighed at every step, cost little, and an
-update that makes many of them can be stopped between two.
+"""Rules with long bodies: their plans are cheap to make and the same as if every atom were weighed at every
+step, and an update that makes many plans can be stopped between two of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LENGTH = 60
 
 
 def random_rule(choose: random.Random) -> NormalRule:
-    """With all that a body can hold, in any order."""
+    """A rule whose body has everything that a body can hold, in any order."""
     names = [f"V{number}" for number in range(choose.randrange(1, 7))]
 
     def atom() -> str:

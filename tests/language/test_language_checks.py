@@ -16,8 +16,7 @@ from tidelog.language.checks import (
     check_rule,
     suggest,
 )
-from tidelog.language.identity import rule_key
-from tidelog.language.syntax import Rule
+from tidelog.language.syntax import Rule, rule_key
 
 
 def rule(text: str) -> Rule:

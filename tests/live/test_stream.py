@@ -1,4 +1,4 @@
-"""Streams: every source, one update ahead, marks that change work and never results, errors in their place."""
+"""Streams: every source, one update ahead; marks change the work but never the results; errors come in their place."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_an_error_of_the_source_comes_after_the_changes_before_it() -> None:
 
 
 class BrokenRows:
-    """Rows of which only the reading shows that there are none."""
+    """Rows that turn out to be empty only when they are read."""
 
     def __len__(self) -> int:
         return 1
@@ -177,7 +177,7 @@ def test_rows_that_can_be_read_only_once_are_left_to_their_update() -> None:
 
 
 def table_2(size: int = 10, nodes: int = 100) -> list[Mapping[str, object]]:
-    """A stream such as that of the paper's Table 2: 100 edges, then 49 times as many come as go."""
+    """A stream like that of the paper's Table 2: 100 edges, then 49 updates in which as many come as go."""
     dice = random.Random(7)
     present: set[tuple[int, int]] = set()
     stream: list[Mapping[str, object]] = []
@@ -228,7 +228,7 @@ def test_marks_save_deletions_where_paths_change(maintenance: str) -> None:
 
 
 def test_under_dred_what_comes_back_is_derived_again() -> None:
-    """Each update takes back what the one before it did: only what goes is known."""
+    """Each update undoes the one before it: only what it deletes is known in advance."""
     edges = [(number, number + 1) for number in range(10)]
     stream: list[Mapping[str, object]] = [{"add": {"edge": edges}}]
     stream += [{"delete": {"edge": edges[:5]}}, {"add": {"edge": edges[:5]}}] * 3
@@ -278,7 +278,7 @@ def test_what_marks_announced_is_not_derived_again() -> None:
 
 
 def test_marks_outlive_the_compaction_of_a_relation() -> None:
-    """The update that marks also deletes so much that facts get other numbers."""
+    """The update that marks also deletes so much that facts are renumbered."""
     edges = [(number, number + 1) for number in range(4000)]
     kb = KnowledgeBase(RENAMING, maintenance="backward-forward")
     kb.update(add={"edge": edges})
@@ -325,7 +325,7 @@ def test_marks_of_a_failed_update_are_gone() -> None:
 
 @pytest.fixture
 def _tiny_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays so small that every one of them grows."""
+    """Make arrays so small that every one of them has to grow."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", 64)
     monkeypatch.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 2)
@@ -359,7 +359,7 @@ def test_marks_never_change_results(maintenance: str, features: Features) -> Non
 @pytest.mark.usefixtures("_tiny_arrays")
 @pytest.mark.parametrize("maintenance", ALGORITHMS)
 def test_marks_never_change_results_where_updates_are_taken_back(maintenance: str) -> None:
-    """After each update of facts the one that undoes it: marks of both signs, on facts that come and go."""
+    """Each update of facts is followed by the one that undoes it: marks of both signs, on facts that come and go."""
     for seed in range(5100, 5130):
         case, stream = soak(seed, EVERYTHING, length=5)
         state = case.state

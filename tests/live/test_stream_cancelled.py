@@ -1,4 +1,4 @@
-"""Asynchronous streams whose reader is cancelled: no update and no change is lost, wherever it happens."""
+"""Asynchronous streams whose reader is cancelled: no update and no change is lost, wherever that happens."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ EXPECTED = [str(change) for change in KnowledgeBase(RULES).stream(UPDATES)]
 
 
 class Broken(Exception):
-    """What a source may raise."""
+    """An error that a source raises."""
 
 
 class Items:
-    """A source that goes on after what it raises, and gives way so many times before each update."""
+    """A source that continues after raising, and yields to the loop a given number of times before each update."""
 
     def __init__(self, items: list[Any], pauses: int = 2) -> None:
         self._items = iter(items)
@@ -53,7 +53,7 @@ async def generated(items: list[Any]) -> AsyncIterator[Any]:
 
 
 async def told(stream: AsyncIterator[Change], ticks: int | None) -> str | None:
-    """The next change or error as a text, asked for by a task that is cancelled after some turns of the loop."""
+    """The next change or error as a text, requested by a task that is cancelled after some turns of the loop."""
     task = asyncio.ensure_future(anext(stream))
     if ticks is not None:
         for _ in range(ticks):
@@ -68,7 +68,7 @@ async def told(stream: AsyncIterator[Change], ticks: int | None) -> str | None:
 
 
 async def cancelled_everywhere(stream: AsyncIterator[Change], ticks: int) -> list[str]:
-    """All that comes of a stream of which every change is asked for twice, first by somebody who does not wait."""
+    """Everything that a stream yields if each change is requested twice, first by a task that does not wait."""
     found: list[str] = []
     while True:
         try:
@@ -124,7 +124,7 @@ class Gate:
 
 
 async def cancelled_in_work(stream: AsyncIterator[Change], gate: Gate) -> None:
-    """Ask for a change, and go away while its update is in work."""
+    """Ask for a change, and leave while its update is in work."""
     task = asyncio.ensure_future(anext(stream))
     while not gate.reached.is_set():
         await asyncio.sleep(0)

@@ -1,6 +1,4 @@
-"""Memory for large arrays: they grow where they are, leave their rooms to others, and fall back on numpy's where they
-must.
-"""
+"""Memory for large arrays: they grow in place, leave their rooms to others, and fall back on NumPy's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: what becomes of kernels where it cannot be written."""
+"""The cache of compiled kernels, and what happens if it cannot be written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def successor(number):  # type: ignore[no-untyped-def]
 
 @contextmanager
 def _no_room_in_files() -> Iterator[None]:
-    """Files can be made, and nothing fits into them."""
+    """Files can be created, but nothing can be written to them."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:

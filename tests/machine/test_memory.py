@@ -1,4 +1,4 @@
-"""What facts take in memory: the room of records, tables and indexes, and that queues are given back."""
+"""How much memory facts take: records, tables and indexes; and queues are given back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_pair_with_two_indexes_takes_at_most_forty_bytes() -> None:
     relation = kb._engine.store.relation("edge", 2)
     assert len(relation.indexes) == 2
     assert len(relation) == len(table)
-    # What does not grow with the facts is beside the point.
+    # What does not grow with the facts does not matter here.
     assert relation.nbytes <= 40 * len(table) + 40_000
 
 
@@ -47,7 +47,7 @@ def test_a_fact_that_comes_and_goes_does_not_have_the_others_counted(monkeypatch
     kb = KnowledgeBase("known(X) :- seen(X).")
     facts = [(number,) for number in range(2 * COMPACT_FROM)]
     kb.update(add={"seen": facts})
-    # Half of the records are dead, which is just not enough to close the gaps.
+    # Half of the records are dead: just too few for the gaps to be closed.
     kb.update(delete={"seen": facts[:COMPACT_FROM]})
     counted = []
     monkeypatch.setattr(Relation, "__len__", lambda relation: counted.append(relation.name) or COMPACT_FROM)
@@ -94,7 +94,7 @@ def test_what_an_update_set_aside_is_free_when_it_is_over() -> None:
     chain = [(number, number + 1) for number in range(300)]
     kb.update(add={"edge": chain})
     former = weakref.ref(kb._engine.store.relation("path", 2).cells)
-    gc.disable()  # Nobody has to look for it.
+    gc.disable()  # The array must go without a collection.
     try:
         kb.update(delete={"edge": chain})
         assert former() is None

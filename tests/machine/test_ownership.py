@@ -18,9 +18,12 @@ import pytest
 
 from places import ROOT
 from tidelog import KnowledgeBase
+from tidelog.closures import closure_registers as C
+from tidelog.closures.directed import DirectedGraph
 from tidelog.machine import array_memory as rooms
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
+from tidelog.machine import work_lists as L
 from tidelog.machine.bits import or_words, unite_words
 from tidelog.machine.growth import grown, stretch
 from tidelog.machine.jit import (
@@ -216,6 +219,20 @@ def test_a_plan_of_a_relation_that_is_not_there_is_met_in_an_update() -> None:
     words[words == kb._engine.store.relation("other", 1).number] = 1 << 20
     with pytest.raises(MemoryFault):
         kb.update(add={"given": [(3,)]})
+
+
+@pytest.mark.skipif(not JIT_DISABLED, reason="the numbers of registers are checked in plain Python only")
+def test_a_negative_register_is_met_in_a_kernel() -> None:
+    with pytest.raises(MemoryFault, match="reads register -3"):
+        L.entry(KnowledgeBase("")._engine.store.machine, -3, 0)
+
+
+@checked
+def test_a_wrong_register_of_a_closure_is_met() -> None:
+    graph = DirectedGraph()
+    for register in (-1, C.SIZE):
+        with pytest.raises(MemoryFault):
+            fetch(8, graph.memory.at + 8 * register)
 
 
 def test_negative_numbers_are_no_registers() -> None:

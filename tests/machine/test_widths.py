@@ -1,7 +1,7 @@
-"""What numbers of 32 bits can tell apart: more facts, constants or bytes of a text are refused, with nothing changed.
+"""The limits of 32-bit numbers: more facts, constants or bytes of text are refused, and nothing changes.
 
-The bounds are far beyond what a test can make. Here they are small, and so are the arrays, so that each is met where
-arrays grow. So are the arguments of predicates, of which there are no more than a store may have.
+The real limits are far beyond what a test can reach. Here they are small, and so are the arrays, so that each limit is
+met while arrays grow. The number of arguments of a predicate is limited as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import tidelog.store.indexes
-import tidelog.store.records
 import tidelog.store.relation
 import tidelog.store.store
 import tidelog.store.terms
@@ -33,7 +32,7 @@ def _small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", 32)
     monkeypatch.setattr(tidelog.store.relation, "COMPACT_FROM", 4)
-    monkeypatch.setattr(tidelog.store.records, "MOST_FACTS", FACTS)
+    monkeypatch.setattr(tidelog.store.relation, "MOST_FACTS", FACTS)
     monkeypatch.setattr(tidelog.store.indexes, "MOST_SLOTS", 128)
     monkeypatch.setattr(tidelog.store.terms, "MOST_TERMS", TERMS)
     monkeypatch.setattr(tidelog.store.terms, "MOST_SLOTS", 80)
@@ -41,7 +40,7 @@ def _small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _refuses(kb: KnowledgeBase, error: type[Exception], match: str, update: Mapping[str, Any]) -> None:
-    """An update is refused, and then all is as before."""
+    """The update is refused, and everything is as before."""
     before = fingerprint(kb)
     with pytest.raises(error, match=match):
         kb.update(**update)
@@ -93,7 +92,7 @@ def test_as_many_facts_as_there_may_be_are_taken() -> None:
 def test_too_many_groups_are_refused(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kb = KnowledgeBase("degree(X, count(Y)) :- edge(X, Y).", maintenance=maintenance)
     kb.update(add={"edge": CHAIN})
-    monkeypatch.setattr(tidelog.store.records, "MOST_FACTS", 16)
+    monkeypatch.setattr(tidelog.store.relation, "MOST_FACTS", 16)
     _refuses(kb, LimitError, "at most 16", {"add": {"edge": [(number, 0) for number in range(10, 22)]}})
 
 

@@ -1,4 +1,4 @@
-"""Work lists: each has registers of its own, and what Python and kernels see of one is the same."""
+"""Work lists: each has its own registers, and Python and kernels see the same entries."""
 
 from __future__ import annotations
 

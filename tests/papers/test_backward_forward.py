@@ -67,7 +67,8 @@ def test_table_1_delete_rederive_overdeletes_all_but_one() -> None:
     spread = [str(each.instance.head) for each in trace.applications if each.kind == "deletion"]
     # From (E1): (I4), (I3) and (I5); from (I3): (I2); from (I2): (I1). The others follow from overdeleted facts, too.
     assert set(spread[:3]) == {I3, I4, I5}
-    assert I2 in spread and I1 in spread
+    assert I2 in spread
+    assert I1 in spread
     assert letters_rederived(trace) == {I1, I2, I3, I4, I5}
 
 

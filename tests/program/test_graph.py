@@ -59,7 +59,7 @@ def test_figure_3a_hyper_nodes_and_edges() -> None:
 
 def test_figure_3b_rule_8_joins_hyper_node_2() -> None:
     graph = RuleGraph(rules(FIGURE_1))
-    impact = graph.add(rules(RULE_8))
+    impact = graph.update(rules(RULE_8))
     assert impact.added == (R8,)
     assert impact.merged == {HN2: (HN2,)}
     assert impact.direct == {HN2}
@@ -70,7 +70,7 @@ def test_figure_3b_rule_8_joins_hyper_node_2() -> None:
 
 def test_figure_3c_rule_4_splits_hyper_node_2() -> None:
     graph = RuleGraph(rules(FIGURE_1 + RULE_8))
-    impact = graph.remove([R4])
+    impact = graph.update(remove=[R4])
     assert impact.split == {HN2: (R2, R3, R8)}
     # Its pieces, and those that read from what was one hyper-node.
     assert impact.direct == {R2, R3, R8, HN3, HN4}
@@ -81,7 +81,7 @@ def test_figure_3c_rule_4_splits_hyper_node_2() -> None:
 
 def test_hyper_nodes_that_go_as_a_whole_need_no_reasoning() -> None:
     graph = RuleGraph(rules(FIGURE_1))
-    impact = graph.remove([R5, R6, R7])
+    impact = graph.update(remove=[R5, R6, R7])
     assert impact.vanished == (HN3, HN4)
     assert impact.direct == frozenset()
     assert graph.execution_plan(impact.direct) == []
@@ -101,7 +101,7 @@ def test_figure_5_a_hyper_node_that_holds_together_is_alone_in_its_impact() -> N
             d(X, Y) :- b(Y, X).
         """)
     )
-    impact = graph.remove([7])
+    impact = graph.update(remove=[7])
     assert impact.split == {2: (2,)}
     assert impact.direct == {2}
     assert [node.id for node in graph.execution_plan(impact.direct)] == [2, 5]
@@ -176,23 +176,23 @@ def test_components_in_order_of_what_was_touched() -> None:
 
 def test_an_impact_tells_which_rules_became_recursive() -> None:
     graph = RuleGraph(rules("b(X) :- a(X). c(X) :- b(X)."))
-    impact = graph.add(rules("b(X) :- c(X)."))
+    impact = graph.update(rules("b(X) :- c(X)."))
     assert impact.now_recursive == {2}
-    assert graph.remove([3]).no_longer_recursive == {2}
+    assert graph.update(remove=[3]).no_longer_recursive == {2}
 
 
 def test_predicates_that_no_rule_mentions_any_more_are_forgotten() -> None:
     graph = RuleGraph(rules("b(X) :- a(X). c(X) :- b(X)."))
-    graph.remove([1])
+    graph.update(remove=[1])
     assert sorted(graph.predicates) == ["b", "c"]
 
 
 def test_numbers_are_never_used_twice() -> None:
     graph = RuleGraph(rules("b(X) :- a(X)."))
-    graph.remove([1])
-    assert graph.add(rules("b(X) :- a(X).")).added == (2,)
+    graph.update(remove=[1])
+    assert graph.update(rules("b(X) :- a(X).")).added == (2,)
     with pytest.raises(UnknownRuleError, match="no rule number 1"):
-        graph.remove([1])
+        graph.update(remove=[1])
 
 
 # ── stratification ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -201,7 +201,7 @@ def test_numbers_are_never_used_twice() -> None:
 def test_negation_through_recursion_is_told_rule_by_rule() -> None:
     graph = RuleGraph(rules("q(X) :- r(X). r(X) :- p(X)."))
     with pytest.raises(StratificationError) as caught:
-        graph.add(rules("p(X) :- n(X), not q(X)."))
+        graph.update(rules("p(X) :- n(X), not q(X)."))
     assert str(caught.value) == (
         "negation through recursion: p depends on its own negation.\n"
         "The cycle, rule by rule:\n"
@@ -226,7 +226,7 @@ def test_a_refused_update_gives_back_what_it_removed() -> None:
         graph.update(add=rules("p0(X, Y) :- p5(X, Y)."), remove=[R3])
     assert (graph.hyper_nodes, hyper_edges(graph), graph.components_in_order()) == before
     assert list(graph.rules) == list(range(1, 9))
-    assert graph.add(rules("s(X) :- p7(X, Y).")).added == (9,)
+    assert graph.update(rules("s(X) :- p7(X, Y).")).added == (9,)
 
 
 # ── any sequence of updates ──────────────────────────────────────────────────────────────────────────────────────
@@ -403,7 +403,7 @@ def test_long_chains_do_not_need_the_python_stack() -> None:
     random.Random(1).shuffle(chain)
     graph = RuleGraph(chain)
     assert len(graph.hyper_nodes) == 5000
-    graph.add([Rule(Atom("p0", (X,)), (Atom("p5000", (X,)),))])
+    graph.update([Rule(Atom("p0", (X,)), (Atom("p5000", (X,)),))])
     assert [len(node.rules) for node in graph.hyper_nodes] == [5001]
-    graph.remove([5001])
+    graph.update(remove=[5001])
     assert len(graph.hyper_nodes) == 5000

@@ -1,4 +1,4 @@
-"""Signals whose handlers raise, at every line of what a knowledge base does: it is done or it is not, never half."""
+"""Signals whose handlers raise at any line of what a knowledge base does: it is done or not done, never half done."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UPDATE: dict[str, Any] = {
 }
 FACTS_ONLY = {key: UPDATE[key] for key in ("add", "delete")}
 
-# How many of the lines are tried in each case; a soak shares its time among about so many cases.
+# How many of the lines are tried in each case; a soak divides its time among about this many cases.
 TRIED = 20
 CASES = 70
 
@@ -148,7 +148,7 @@ STREAMED: list[dict[str, Any]] = [
 
 
 class Given(Iterator[Any]):
-    """Updates that are given one by one."""
+    """Updates that come one by one."""
 
     def __init__(self, updates: list[dict[str, Any]]) -> None:
         self._updates = iter(updates)
@@ -249,7 +249,7 @@ def test_a_late_signal_does_not_kill_a_program_that_has_given_its_handler_up() -
 
 
 def test_other_threads_do_not_make_the_main_one_interruptible() -> None:
-    """A function that another thread calls may be interrupted; what the main thread does meanwhile may not."""
+    """A function that another thread calls can be interrupted; what the main thread does meanwhile cannot."""
     inside, over = threading.Event(), threading.Event()
 
     def wait() -> None:

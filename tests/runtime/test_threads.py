@@ -44,7 +44,7 @@ def test_close_waits_for_an_update_in_another_thread(tmp_path: Path) -> None:
     thread.start()
     assert begun.wait(60)
     kb.close()
-    # Whatever gets the descriptor of the journal now is nobody else's business.
+    # Whatever gets the journal's descriptor now must be left alone.
     other = (tmp_path / "unrelated").open("w+b")
     thread.join()
     other.seek(0)
@@ -110,11 +110,11 @@ def test_prefixes_of_an_update_in_work_are_not_seen() -> None:
     thread.join()
 
 
-# Code that comes in between
+# Code that runs in between
 
 
 def _asking(kb: KnowledgeBase, told: list[object]) -> Callable[..., None]:
-    """Asks the knowledge base, and notes how many answers there were, or that it was refused."""
+    """Query the knowledge base, and note how many answers there were, or that it was refused."""
 
     def ask(*_: object) -> None:
         try:
@@ -146,7 +146,7 @@ def test_a_handler_may_ask_another_knowledge_base_while_a_program_is_parsed() ->
 
 
 def test_a_handler_is_refused_where_the_next_update_waits_for_what_it_interrupts() -> None:
-    """The main thread lists changes, for which the updates of another thread wait. No waiting for each other."""
+    """The main thread lists changes, and the updates of another thread wait for that. Neither waits forever."""
     size = 1_500
     kb, told = KnowledgeBase("q(1). path(X, Y) :- e(X, Y). path(X, Z) :- path(X, Y), path(Y, Z)."), list[object]()
     middle = {"e": [(size // 2, size // 2 + 1)]}
@@ -171,7 +171,7 @@ def test_a_handler_is_refused_where_the_next_update_waits_for_what_it_interrupts
 
 
 def test_two_threads_read_what_rules_brought_and_took() -> None:
-    """A closure in the place of another one: both halves of its change are found in both closures."""
+    """One closure replaces another: both halves of the change have to be found in both closures."""
     rules = ("p(X, Z) :- p(X, Y), p(Y, Z).", "p(Y, X) :- p(X, Y).")
     kb = KnowledgeBase("p(X, Y) :- e(X, Y). " + rules[0])
     kb.update(add={"e": [(number, number + 1) for number in range(300)]})
@@ -275,7 +275,7 @@ def test_who_leaves_a_context_does_not_wait_for_the_update_in_work() -> None:
 
 
 def _in_child(act: Callable[[], int]) -> int:
-    """What a forked child finds, a number up to 100; -1 where it does not come to an end."""
+    """What a forked child finds, a number up to 100; -1 if it does not finish."""
     child = os.fork()
     if child == 0:
         try:
@@ -318,7 +318,7 @@ def test_a_child_that_is_forked_while_another_thread_works_is_refused() -> None:
 
 
 def test_a_child_that_another_thread_forks_gets_its_signals() -> None:
-    """The main thread defers signals while it works; in the child it is not there to end that."""
+    """The main thread defers signals while it works, and does not exist in the child to end that."""
     kb, found = KnowledgeBase("q(1)."), list[int]()
 
     def strike() -> int:

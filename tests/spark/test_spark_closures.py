@@ -34,7 +34,7 @@ def test_every_form_of_closure(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_closures_by_doubling(spark: SparkSession, tmp_path: Path) -> None:
-    """A path with cycles of all kinds on it: large and small, nested, one that hangs on another; and one with none."""
+    """A path with all kinds of cycles on it: large, small, nested, attached to each other; and one without any."""
     path = {(node, node + 1) for node in range(100, 117)}
     turns = {(103, 102), (105, 105), (114, 106), (111, 110), (115, 116), (116, 115), (117, 116)}
     parts = [part_of("linear", path | turns | CYCLES), part_of("inverse", {pair for pair in path if pair[0] < 111})]
@@ -49,7 +49,7 @@ def part_of(name: str, pairs: set[tuple[int, int]]) -> Part:
 
 
 def check(spark: SparkSession, folder: Path, parts: list[Part], options: Options) -> list[str]:
-    """How the closures were computed, none of them by rounds, each of them right."""
+    """How the closures were computed: none of them by rounds, and all of them correctly."""
     engine, results = Merged(parts).run(spark, folder, options)
     for part, found in zip(parts, results, strict=True):
         assert found == part.expected(), part.name

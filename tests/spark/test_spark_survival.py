@@ -14,7 +14,7 @@ from survivor import LENGTH
 
 
 def pairs(length: int) -> dict[str, int]:
-    """What the program yields for a chain of so many edges."""
+    """What the program derives from a chain of this many edges."""
     return {"edge": length, "path": length * (length + 1) // 2, "odd": length + (length - 1) + (length - 2)}
 
 

@@ -1,4 +1,4 @@
-"""The dictionary: dense ids that stay, whichever way they are given."""
+"""Constants: ids that are dense and never change, constants in files, and arithmetic on them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_ids_are_dense_and_stay(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["parquet", "jsonl", "dlog"])
 def test_facts_of_all_kinds_are_read_back_from_files(spark: SparkSession, tmp_path: Path, format: str) -> None:
-    """Those of one column, in which no kind has the type of the column to itself."""
+    """Those of one column, in which several kinds share the type of the column."""
     values = [*VALUES, -math.inf, -(2**63), 2**53 + 1, Literal("chat", language="fr")]
     facts = values_frame(spark, values).select(F.col("value").alias("a0"))
     path = write_predicate(facts, 1, "p", str(tmp_path), format)
@@ -55,7 +55,7 @@ def test_facts_of_all_kinds_are_read_back_from_files(spark: SparkSession, tmp_pa
 
 
 def test_a_function_may_return_whatever_a_fact_can_hold() -> None:
-    """As in the embedded engine, which does the small updates."""
+    """As in the embedded engine, which carries out small updates."""
     same = _row_function(lambda value: value)
     for value in VALUES:
         assert repr(same(fields_of(value))) == repr(fields_of(value))
@@ -64,7 +64,7 @@ def test_a_function_may_return_whatever_a_fact_can_hold() -> None:
 
 
 def test_quotients_of_integers_are_rounded_once(spark: SparkSession) -> None:
-    """As Python divides integers, whatever their size."""
+    """The way Python divides integers of any size."""
     sizes = (*(0, 1, 3, 7, 10**18 + 9, 2**63 - 1), *(2**power + step for power in (31, 53, 54, 62) for step in (-1, 1)))
     integers = [*sizes, *(-size for size in sizes), -(2**63)]
     pairs = spark.createDataFrame([(x, y) for x in integers for y in integers], "x bigint, y bigint")

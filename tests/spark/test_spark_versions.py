@@ -1,4 +1,4 @@
-"""Versions of a materialisation: commits, readers, what an update that fails leaves, compaction, vacuum."""
+"""Versions of a materialisation: commits, readers, failed updates, compaction, vacuum."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import ArityError, ParseError, StorageError, StratificationError, UnknownRuleError
 from tidelog.spark import Materialisation, Options
-from tidelog.spark.stored import compaction
-from tidelog.spark.stored.compaction import FEW_ROWS, MOST_LAYERS
+from tidelog.spark.stored import layers
+from tidelog.spark.stored.layers import FEW_ROWS, MOST_LAYERS
 from tidelog.spark.stored.version_history import MANIFEST, History
 from tidelog.storage.folder_lock import FolderLock
 from tidelog.values import IRI, Literal
@@ -33,7 +33,7 @@ def rows(frame: DataFrame) -> set[tuple[object, ...]]:
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Materialisation:
-    """Three versions: two edges, then a third from a DataFrame, then a rule for another one."""
+    """Three versions: two edges; a third edge, from a DataFrame; changes of facts and rules."""
     folder = tmp_path_factory.mktemp("made")
     first = Materialisation.create(spark, str(folder), RULES, {"edge": [("b", "c")]})
     first.update(add={"edge": spark.createDataFrame([("c", "d")], "x string, y string")}, commit={"batch": "17"})
@@ -129,7 +129,7 @@ def test_an_update_that_dies_leaves_the_version_before(
         with pytest.raises(KeyboardInterrupt):
             made.update(add={"edge": [("dead", "end")]})
     assert not (folder / "data" / "00000004").exists()
-    # Even with files of a version that was never committed in its place, the next update makes that version.
+    # The next update makes this version, even if files of one that was never committed are in its place.
     (folder / "data" / "00000004").mkdir()
     (folder / "data" / "00000004" / "left").write_text("over")
     again = Materialisation.open(spark, str(folder))
@@ -145,8 +145,8 @@ def test_an_update_that_dies_leaves_the_version_before(
 def test_layers_are_merged_compacted_and_vacuumed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_rows: int
 ) -> None:
-    monkeypatch.setattr(compaction, "FEW_ROWS", few_rows)
-    monkeypatch.setattr(compaction, "LARGE_SHARE", 10)
+    monkeypatch.setattr(layers, "FEW_ROWS", few_rows)
+    monkeypatch.setattr(layers, "LARGE_SHARE", 10)
     made = Materialisation.create(spark, str(tmp_path), "", {"p": [(number,) for number in range(20)]})
     for number in range(MOST_LAYERS + 1):
         made.update(add={"p": [(100 + number,)]}, delete={"p": [(number,), (100 + number - 1,)]})
@@ -168,7 +168,7 @@ def test_layers_are_merged_compacted_and_vacuumed(
 
 
 def test_values_are_looked_up_as_well(spark: SparkSession, tmp_path: Path) -> None:
-    """Aggregates, arithmetic, order and a registered function in a small update: no job at all."""
+    """A small update with aggregates, arithmetic, comparisons and a registered function runs no job at all."""
     rules = """
     middle(F, median(T)) :- temp(F, _, T).
     odd(F, X, D) :- temp(F, X, T), middle(F, M), D = twice(abs(T - M)), D > 5.
@@ -191,7 +191,7 @@ def test_values_are_looked_up_as_well(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_a_prefix_that_is_in_use_undeclared_cannot_be_declared(spark: SparkSession, tmp_path: Path) -> None:
-    """As in the embedded engine: whether a predicate, a rule, a constant or a datatype has it, while it is there."""
+    """As in the embedded engine: a name is in use while a predicate, a rule, a constant or a datatype has it."""
     program = 'ex:p(1). q(ex:a, 2). q("1"^^ex:t, 2). r(X) :- ex:p(X), X != ex:b. s(<http://ex:8080/x>).'
     made = Materialisation.create(spark, str(tmp_path), program)
     declared = "t(X) :- s(X).\n@prefix ex: <http://e/> . u(X) :- s(X)."

@@ -47,7 +47,7 @@ def check(spark: SparkSession, folder: Path, chosen: Sequence[Course], by: Seque
 
 
 def a_length() -> int:
-    """Of histories by jobs, which take their time."""
+    """Histories by jobs, which are slow."""
     return 4 if soak_seconds() else 1
 
 
@@ -56,7 +56,7 @@ def by_lookups(spark: SparkSession, folder: Path, seed: int) -> None:
 
 
 def by_tasks(spark: SparkSession, folder: Path, seed: int) -> None:
-    """They do not count derivations; lookups and sets then go on without counters, or count first."""
+    """Tasks do not count derivations; lookups and sets then work without counters, or count first."""
     by = [IN_TASKS, BY_LOOKUPS, IN_TASKS, BY_SETS, BY_LOOKUPS]
     check(spark, folder, [make_course(seed + number, a_length()) for number in range(2)], by)
 
@@ -67,7 +67,7 @@ def by_sets(spark: SparkSession, folder: Path, seed: int) -> None:
 
 
 def by_publishing(spark: SparkSession, folder: Path, seed: int) -> None:
-    """Rules derive nothing else from what is published. Without what they derive, it is what was explicit."""
+    """Rules derive nothing new from what is published. Without the derived facts, it is what was explicit."""
     course = make_course(seed)
     state, facts = course.states[course.end], course.facts[course.end]
     kb = published(spark, folder, state)
@@ -94,7 +94,7 @@ def published(spark: SparkSession, folder: Path, state: State) -> KnowledgeBase:
     return kb
 
 
-# Each with the seed that it takes where nobody asks for a soak.
+# Each with its seed, unless a soak is asked for.
 WAYS: dict[str, tuple[Callable[[SparkSession, Path, int], None], int]] = {
     "lookups": (by_lookups, 0),
     "tasks": (by_tasks, 20),
@@ -119,7 +119,7 @@ def test_every_way_over_spark_ends_in_the_same_state(spark: SparkSession, tmp_pa
 
 @pytest.mark.skipif(not soak_seconds(), reason="not in a soak")
 def test_more_courses_over_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """The ways come round. A seed is that of the first of up to a hundred courses."""
+    """The ways are taken in turn. A seed is that of the first of up to a hundred courses."""
     for seed in seeds((), "ways on Spark, in hundreds"):
         go(spark, tmp_path, seed * 100, list(WAYS)[seed % len(WAYS)])
 

@@ -34,7 +34,7 @@ LEVELS = (
         "{p}_same(X, Y) :- {p}(X, Y).",
         "{p}(X, Y) :- {p}_same(X, Y).",
     ),
-    # A closure that is a part of a recursion only.
+    # A closure that is only part of a recursion.
     ("{p}(X, Y) :- {below}(X, Y).", "{p}(X, Z) :- {p}(X, Y), {p}(Y, Z).", "{p}(Y, X) :- {p}(X, Y), one(X), one(Y)."),
 )
 READERS = (
@@ -50,7 +50,7 @@ def stacked(dice: random.Random) -> str:
     rules: list[str] = []
     below = "e"
     for depth in range(dice.randint(2, 4)):
-        # Names sort in another order than the levels lie.
+        # The names sort in a different order than the levels.
         name = f"{dice.choice('abcxyz')}{depth}"
         rules += [rule.format(p=name, below=below) for rule in dice.choice(LEVELS)]
         below = name

@@ -32,7 +32,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes | str | None]:
-    """All files and what they hold, links and where they lead to, and folders."""
+    """All files with their contents, links with their targets, and folders."""
     found: dict[str, bytes | str | None] = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
@@ -40,11 +40,11 @@ def contents(folder: Path) -> dict[str, bytes | str | None]:
     return found
 
 
-# Files of others
+# Other people's files
 
 
 def foreign_files(folder: Path) -> dict[str, bytes | str | None]:
-    """Files, folders and links that are named as ours are, or nearly so."""
+    """Files, folders and links whose names are ours, or nearly ours."""
     for name in (
         *("snapshot-2024/photos/beach.jpg", "snapshot-2024/manifest.json", "snapshot-1/notes.txt", "snapshot-7"),
         *("journal-7.log", "journal-1.log", "journal-2.log/entry", "CURRENT.new", "relation-0.parquet", "LOCK.txt"),
@@ -131,7 +131,7 @@ def test_nothing_is_written_through_a_link(home: Path, tmp_path: Path, name: str
 
 @pytest.mark.parametrize("name", ["LOCK", "journal-1.log"])
 def test_nothing_is_written_to_a_file_with_two_names(home: Path, tmp_path: Path, name: str) -> None:
-    """As in a copy of hard links, which is to stay as it is."""
+    """As in a copy made of hard links, which must not change."""
     os.link(home / name, tmp_path / "copy")
     before = contents(tmp_path)
     with pytest.raises(StorageError, match=rf"{name} is a hard link"):
@@ -166,7 +166,7 @@ def test_the_last_generation_is_followed_by_the_first(home: Path) -> None:
 def test_a_file_that_is_larger_than_the_memory(home: Path, name: str) -> None:
     os.truncate(home / name, 1 << 42)
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (1 << 41, limits[1]))  # some machines promise any memory
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 41, limits[1]))  # some machines promise any amount of memory
     try:
         with pytest.raises(StorageError, match=f"{name}: there is not enough memory"):
             KnowledgeBase.open(home)
@@ -224,7 +224,7 @@ def test_a_save_that_fails_leaves_a_folder_of_others_as_it_was(tmp_path: Path, m
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("tidelog.storage.parquet_tables.write_table", full)
+    monkeypatch.setattr("tidelog.storage.snapshot_files.write_table", full)
     with pytest.raises(StorageError, match="disk is full"):
         KnowledgeBase(RULES).save(tmp_path)
     assert contents(tmp_path) == before
@@ -244,7 +244,7 @@ def run_alone(name: str, home: Path) -> None:
 
 
 def run_child(work: Callable[[], Any]) -> str:
-    """What a forked child has to say of its work."""
+    """What a forked child reports about its work."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -269,7 +269,7 @@ def let_a_child_try(home: Path) -> None:
     with KnowledgeBase.open(home, journal=True) as kb:
         said = run_child(lambda: kb.update(add={"edge": [("child", "x")]}))
         assert f"is open in process {os.getpid()}, and this is a child of it" in said
-        # It reads, and closes what it has: the lock stays with its parent.
+        # It reads, and closes what it has open: the lock stays with its parent.
         assert run_child(lambda: (("a", "c") in kb.facts("path"), kb.close())) == "(True, None)"
         with pytest.raises(StorageError, match=f"in use by process {os.getpid()} on .*, which is this one; close"):
             KnowledgeBase.open(home)
@@ -300,7 +300,7 @@ def test_a_forked_child_does_not_keep_the_lock_of_a_parent_that_died(home: Path)
 
 
 def test_a_holder_that_has_ended_is_said_to_have(home: Path) -> None:
-    """Somebody may still have its descriptor: a process that was not forked by Python."""
+    """A process that was not forked by Python may still hold its descriptor."""
     lock = FolderLock.for_writing(home)
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     pid = int(gone.stdout)
@@ -314,7 +314,7 @@ def test_a_knowledge_base_that_nobody_has_is_closed(home: Path) -> None:
     kb = KnowledgeBase.open(home, journal=True)
     kb.update(add={"edge": [("c", "d")]})
     change = kb.update(add={"edge": [("d", "e")]})
-    assert kb.explain("path(a, e)") is not None  # proofs know their knowledge base
+    assert kb.explain("path(a, e)") is not None  # proofs refer to their knowledge base
     facts = kb.facts("path")
     with pytest.raises(StorageError, match="in use"):
         KnowledgeBase.open(home)
@@ -348,7 +348,7 @@ def test_a_closed_journal_writes_nowhere(home: Path, tmp_path: Path) -> None:
         assert file.read() == b""
 
 
-# Files that are changed under the hands of who has them open
+# Files that change while somebody has them open
 
 
 def replace(path: Path) -> None:
@@ -358,7 +358,7 @@ def replace(path: Path) -> None:
 
 
 def restore_another(home: Path) -> None:
-    """As a backup is put back: everything but the lock."""
+    """As when a backup is restored: everything but the lock."""
     other = home.with_name("other")
     for edge in ("x", "y"):
         KnowledgeBase(f"{RULES} edge({edge}, z).").save(other)
@@ -428,7 +428,7 @@ def test_a_store_that_cannot_be_written_to_is_read(home: Path, lock: bool, monke
 
 
 def test_reading_makes_no_lock_and_finds_one_that_came(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a lock nobody is kept out: a writer that comes while a reader is at work is noticed."""
+    """Without a lock nobody is kept out, but a writer that arrives while a reader is at work is noticed."""
     (home / "LOCK").unlink()
     KnowledgeBase.open(home)
     assert not (home / "LOCK").exists()

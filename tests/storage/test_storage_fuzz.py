@@ -22,7 +22,7 @@ CASES = 100
 def test_changed_stores_are_refused_or_behave() -> None:
     seconds = soak_seconds()
     first = random.randrange(10**9) if seconds else 0
-    # Without the compiler all is slow.
+    # Without the compiler everything is slow.
     cases = CASES // 5 if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" else CASES
     command = [sys.executable, worker("storage_fuzz.py"), str(first)]
     command.append(f"{seconds}s" if seconds else str(cases))
@@ -31,6 +31,6 @@ def test_changed_stores_are_refused_or_behave() -> None:
     assert result.returncode == 0, f"seed {last}, exit code {result.returncode}: {result.stderr}"
     counts = re.fullmatch(r"refused (\d+), opened (\d+)", last)
     assert counts is not None
-    # Both happen, or nothing has been tried.
+    # Both must have happened, or nothing was tested.
     assert min(map(int, counts.groups())) > len(seeds) // 20
     tell("changed stores", len(seeds))

@@ -1,4 +1,4 @@
-"""Single lies in a store whose checksums are right, each refused with the file and what is wrong with it."""
+"""Single forgeries in a store with valid checksums: each is refused, with the file and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def rewrite(home: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 def put(*places: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
-    """A change of what stands at a place."""
+    """Change the value at a place."""
 
     def change(manifest: dict[str, Any]) -> None:
         inside: Any = manifest
@@ -121,7 +121,7 @@ LIES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("closures", value=["path", "same", "#core path"]), "core"),
     (put("pairs", "path", value=8), "do not have as many pairs"),
     (put("options", "modules", value=False), "by its rules it is none"),
-    # All else
+    # Everything else
     (put("options", "maintenance", value="magic"), "unknown maintenance"),
     (put("options", "rules_text", value="p(a)."), "has an unknown field"),
     (put("options", "max_facts", value=-1), "max_facts"),
@@ -175,7 +175,7 @@ def file_of(home: Path, name: str) -> str:
 
 
 def with_values(column: str, *values: Any, kind: pa.DataType | None = None) -> Callable[[pa.Table], pa.Table]:
-    """The first rows of a column have other values."""
+    """Give the first rows of a column other values."""
 
     def change(table: pa.Table) -> pa.Table:
         changed = [*values, *table[column].to_pylist()[len(values) :]]
@@ -339,7 +339,7 @@ def test_a_fact_without_arguments_that_is_said_to_be_many(home: Path) -> None:
 
 
 def test_numbers_of_rules_that_leave_much_out(tmp_path: Path) -> None:
-    """There is memory for every number: once a great many are used up, they are given anew."""
+    """Every number costs memory: once a great many are used up, numbering starts afresh."""
     rules = RULES + "of(X, Y) :- has(Y, X). has(X, Y) :- of(Y, X). of(X, Z) :- of(X, Y), of(Y, Z)."
     kb = KnowledgeBase()
     kb._engine.graph._next = 2**21

@@ -25,7 +25,7 @@ PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Terms are given back whenever a single one may be unused."""
+    """Free terms as soon as a single one may be unused."""
     monkeypatch.setattr(tidelog.engine.reclaiming, "WORTH_FROM", 1)
     monkeypatch.setattr(tidelog.engine.reclaiming, "WORTH_PER_TERM", 0)
     monkeypatch.setattr(tidelog.engine.reclaiming, "WORTH_PER_CELL", 0)
@@ -36,7 +36,7 @@ def terms_in_use(kb: KnowledgeBase) -> int:
     return len(kb._engine.store.terms) - kb._engine.store.terms.free - 1
 
 
-# Reading beside writing
+# Reading while the dictionary grows
 
 
 @pytest.mark.parametrize("form", ["to_arrow", "to_pandas", "to_polars", "rows"])
@@ -205,7 +205,7 @@ def test_what_was_read_before_stays_what_it_was() -> None:
     assert set(change.added["path"]) == set(gone.removed["path"]) == set(snapshot.facts("path")) == expected
     assert {row["X"] for row in answers} == {"b", IRI("http://c")}
     assert answers[0]["X"] in ("b", IRI("http://c"))
-    # Facts of a former table are facts all the same.
+    # Facts read from an older table are still facts.
     kb.update(add={"edge": change.added["edge"]})
     assert {row for row in kb.facts("path") if isinstance(row[0], str)} == expected
 

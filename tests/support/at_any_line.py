@@ -20,7 +20,7 @@ from typing import Any
 import tidelog
 
 PACKAGE = str(Path(tidelog.__file__).parent)
-# Where a lock could be lost between being taken and being known to be.
+# Where a lock could be lost between being taken and being known to be taken.
 ALSO = ("contextlib.py", "threading.py")
 
 
@@ -29,7 +29,7 @@ class Struck(Exception):
 
 
 class Lines:
-    """Counts lines, and strikes at a chosen one."""
+    """Counts lines, and sends the signal at a chosen one."""
 
     def __init__(self, strike_at: int, strike: Callable[[], None]) -> None:
         self.count = 0

@@ -15,7 +15,7 @@ import pytest
 
 from naive import Database, Update, database, derivations, materialise, without_empty
 from tidelog.api.knowledge_base import KnowledgeBase
-from tidelog.closures.readable import ReadableClosure
+from tidelog.closures.closure import ReadableClosure
 from tidelog.engine.engine import Engine
 from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.rules.compiled import AUXILIARY, normal_form
@@ -184,7 +184,7 @@ def _audit_graph(graph: RuleGraph) -> None:
 
 
 def _audit_modules(engine: Engine, may_be_opened: bool) -> None:
-    """The closures are those that the rules have, over the rules that they have, with the pairs of their bases."""
+    """The closures are those that the rules define, with the right rules and the pairs of their bases."""
     closures = engine.closures
     for predicate in engine.graph.predicates:
         component = engine.graph.component(predicate)
@@ -214,7 +214,7 @@ def _audit_modules(engine: Engine, may_be_opened: bool) -> None:
     for core in engine.cores.each():
         component = engine.graph.component(core.module.predicate)
         assert core.module in recognise_cores(component, engine.graph.rules)
-        assert core.rules == engine.cores._rules(engine.graph, core.module)
+        assert core.rules == engine.cores._rules(core.module)
         fresh = type(core)(engine.store, core.module, core.rules)
         fresh.closure.apply(([], []), fresh.base.edges(core.base.rows()))
         for (name, view), (_, shown) in zip(fresh.views(), core.views(), strict=True):
@@ -227,7 +227,7 @@ def _pairs(closure: ReadableClosure) -> list[tuple[int, int]]:
 
 
 def _audit_plans(engine: Engine) -> None:
-    """What has been compiled is, but for the order of joins, what would be compiled now."""
+    """Except for the order of joins, what was compiled is what would be compiled now."""
     for number, compiled in engine.nodes._rules.items():
         rule = engine.graph.rule(number)
         component = engine.graph.component(rule.head.predicate)
@@ -279,7 +279,7 @@ def _audit_facts(kb: KnowledgeBase) -> None:
 
 
 def _audit_counters(kb: KnowledgeBase) -> None:
-    """Counters are what counting all derivations by the definition gives."""
+    """Counters are what counting all derivations by definition gives."""
     engine = kb._engine
     facts = all_facts(kb)
     expected: dict[str, Counter[tuple[tuple[Constant, ...], int]]] = {}
@@ -301,17 +301,17 @@ def _audit_counters(kb: KnowledgeBase) -> None:
             wanted = expected.get(relation.name, Counter())
             for row, counts in _counts(engine, relation).items():
                 assert _agrees(counts[0], wanted[row, 0]), (relation.name, row, counts)
-                # Of a recursive counter that is full nothing is known.
+                # A recursive counter that is full says nothing.
                 assert counts[1] in (wanted[row, 1], counting.FULL_COUNT), (relation.name, row, counts)
 
 
 def _agrees(count: int, derivations: int) -> bool:
-    """A counter that is full has seen that many derivations once, and knows that there is one."""
+    """A full counter has once seen that many derivations, and knows that there is one."""
     return derivations > 0 if count == counting.FULL_COUNT else count == derivations
 
 
 def _audit_bases(kb: KnowledgeBase, closure: ClosureNode, facts: Database) -> None:
-    """A base holds what is given, each pair with the number of its derivations where these are counted."""
+    """A base holds what is given, each pair with its number of derivations if these are counted."""
     engine = kb._engine
     for base in closure.base.nodes:
         (predicate,), (relation,) = base.predicates, base.relations
@@ -354,7 +354,7 @@ def _audit_ranks(kb: KnowledgeBase) -> None:
             continue
         ranks = {(r.name, row): rank for r in relations for row, (rank, _) in _ranks(engine, r).items()}
         needy = {(r.name, row) for r in relations for row, (_, needs) in _ranks(engine, r).items() if needs}
-        # A rule that has come out of a recursion is counted only when its component is next in work.
+        # A rule that has left a recursion is counted only when its component is next in work.
         for number in [number for number in component.rules if engine.maintenance.counted.get(number) == NO_COUNTER]:
             for derivation in derivations(engine.graph.rule(number), facts, kb._knowledge.functions):
                 if derivation is not None and derivation.head in needy:
@@ -375,7 +375,7 @@ def _ranks(engine: Engine, relation: Relation) -> dict[tuple[Constant, ...], tup
 
 
 def _keeps_ranks(engine: Engine, relation: Relation) -> bool:
-    """Whether ranks lie where the recursive counter would: the derivations of recursive rules are not counted."""
+    """Whether ranks take the place of the recursive counter: derivations by recursive rules are not counted."""
     rules = engine.graph.producers(relation.name)
     return relation.has_counters and any(engine.maintenance.counted.get(number) == NO_COUNTER for number in rules)
 

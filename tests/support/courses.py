@@ -42,7 +42,7 @@ X, Y, Z = Variable("X"), Variable("Y"), Variable("Z")
 
 
 def mirror(value: Value) -> Value:
-    """A text backwards; what is no text fails."""
+    """A text backwards; fails for anything else."""
     return value[::-1]  # type: ignore[index]
 
 
@@ -60,7 +60,7 @@ FUNCTIONS: dict[str, Callable[[Value], Value]] = {"mirror": mirror, "echo": echo
 
 
 class CourseMaker(RuleMaker):
-    """Rules with more of what is kept in a form of its own."""
+    """Makes more rules of the kinds that are stored in special forms."""
 
     wide: Sequence[Predicate] = ()
 
@@ -82,7 +82,7 @@ class CourseMaker(RuleMaker):
         return [self._presented(rule) for rule in rules]
 
     def _lower(self, head: Predicate) -> Predicate:
-        """A predicate of pairs below, mostly one that is close: closures stand on closures."""
+        """A predicate of pairs from below, usually a close one, so that closures stand on closures."""
         lower = sorted((p for p in self.predicates if p.arity == 2 and p.level < head.level), key=lambda p: -p.level)
         return self.source.pick(lower[:2]) if self.source.chance(75) else self.source.pick(lower)
 
@@ -170,12 +170,12 @@ class CourseMaker(RuleMaker):
 
 
 def _filled(some: Sequence[Variable], arity: int) -> tuple[Variable, ...]:
-    """As many arguments as there must be, each its own variable beyond those that are given."""
+    """As many arguments as needed; those beyond the given ones are variables of their own."""
     return tuple(some[number] if number < len(some) else Variable(f"D{number}") for number in range(arity))
 
 
 def make_case(source: Source) -> Case:
-    """A third of the programs are towers: one closure over the other, with little else."""
+    """A third of the programs are towers: one closure over another, with little else."""
     tower = source.chance(33)
     predicates = list(_predicates(source, tower))
     domain = _domain(source)
@@ -286,7 +286,7 @@ def make_course(seed: int, length: int = 4) -> Course:
 
 
 def shrunk(course: Course, fails: Callable[[Course], bool], most: int = 400) -> Course:
-    """A smaller course that still fails, after at most so many trials."""
+    """A smaller course that still fails, found in at most this many trials."""
     trials = 0
     smaller = True
     while smaller:
@@ -302,7 +302,7 @@ def shrunk(course: Course, fails: Callable[[Course], bool], most: int = 400) -> 
 
 
 def _smaller(course: Course) -> Iterator[Course]:
-    """Courses with less in them, those with much less first."""
+    """Smaller courses, the much smaller ones first."""
     for number in range(len(course.updates) - 1):
         without = (*course.updates[:number], *course.updates[number + 1 :])
         yield from _valid(course.start, without)
@@ -327,12 +327,12 @@ def _valid(start: State, updates: Sequence[Update]) -> Iterator[Course]:
     try:
         if course.updates and course.states:
             yield course
-    except TidelogError:  # A rule is removed that is not there any more.
+    except TidelogError:  # It removes a rule that is no longer there.
         return
 
 
 def _halves(items: Sequence[object]) -> Iterator[Sequence[object]]:
-    """Larger parts of a list first, and in the end each item alone."""
+    """Parts of a list, larger ones first, and finally each item alone."""
     size = max(1, len(items) // 2)
     while items:
         yield from (items[first : first + size] for first in range(0, len(items), size))

@@ -37,7 +37,7 @@ def check_stream(
     also: Callable[[KnowledgeBase], None] = lambda kb: None,
     **options: object,
 ) -> KnowledgeBase:
-    """Run a stream, holding everything against the oracle after each update, and letting `also` look."""
+    """Run a stream, compare everything with the oracle after each update, and call `also`."""
     kb = knowledge_base(state, maintenance, **options)
     before = without_empty(state.materialise())
     assert materialisation(kb) == before

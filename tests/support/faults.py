@@ -14,20 +14,17 @@ import pytest
 import tidelog.machine.growth
 import tidelog.store.fact_table
 import tidelog.store.indexes
-import tidelog.store.kernel_arrays
-import tidelog.store.queues
-import tidelog.store.records
 import tidelog.store.relation
+import tidelog.store.relation_parts
 import tidelog.store.store
 import tidelog.store.terms
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.runner import Runner
 from tidelog.machine.jit import _EntryPoint
 from tidelog.machine.work_lists import WorkLists
-from tidelog.store.kernel_arrays import KernelArrays
-from tidelog.store.queues import Queues
 from tidelog.store.relation import Relation
-from tidelog.store.store import Store
+from tidelog.store.relation_parts import Queues
+from tidelog.store.store import KernelArrays, Store
 from tidelog.store.terms import Terms
 
 GROWTH = [
@@ -58,7 +55,7 @@ _ALLOCATING_TOO = ("arange", "array", "concatenate", "stack", "flatnonzero", "un
 
 
 class Trigger:
-    """Counts, and raises when its number comes up; once."""
+    """Counts calls, and raises once, when its number comes up."""
 
     def __init__(self, number: int, error: type[BaseException]) -> None:
         self._error = error
@@ -81,7 +78,7 @@ def _triggering(function: Callable[..., Any], trigger: Trigger) -> Callable[...,
 
 @contextmanager
 def faulty_calls(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
-    """The n-th growth or phase of an update fails."""
+    """Let the n-th growth or phase of an update fail."""
     trigger = Trigger(number, error)
     with pytest.MonkeyPatch.context() as patch:
         for owner, name in (*GROWTH, *PHASES):
@@ -91,7 +88,7 @@ def faulty_calls(number: int, error: type[BaseException] = MemoryError) -> Itera
 
 @contextmanager
 def faulty_kernels(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
-    """The n-th call of a kernel fails, before it has done anything."""
+    """Let the n-th call of a kernel fail before it has done anything."""
     trigger = Trigger(number, error)
     original = _EntryPoint.__call__
 
@@ -106,7 +103,7 @@ def faulty_kernels(number: int, error: type[BaseException] = MemoryError) -> Ite
 
 
 class _Numpy:
-    """numpy, whose allocations may fail."""
+    """NumPy whose allocations may fail."""
 
     def __init__(self, trigger: Trigger, names: tuple[str, ...] = _ALLOCATING) -> None:
         for name in names:
@@ -120,16 +117,14 @@ class _Numpy:
 def faulty_memory(
     number: int, error: type[BaseException] = MemoryError, also: tuple[ModuleType, ...] = ()
 ) -> Iterator[Trigger]:
-    """The n-th array that the store asks for is refused, also in some other modules."""
+    """Refuse the n-th array that the store, or some other modules, ask for."""
     trigger = Trigger(number, error)
     modules: tuple[ModuleType, ...] = (
         tidelog.machine.growth,
         tidelog.store.fact_table,
         tidelog.store.indexes,
-        tidelog.store.kernel_arrays,
-        tidelog.store.queues,
-        tidelog.store.records,
         tidelog.store.relation,
+        tidelog.store.relation_parts,
         tidelog.store.store,
         tidelog.store.terms,
     )
@@ -141,7 +136,7 @@ def faulty_memory(
 
 @contextmanager
 def faulty_memory_anywhere(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
-    """The n-th array that any module of tidelog asks for is refused."""
+    """Refuse the n-th array that any module of tidelog asks for."""
     trigger = Trigger(number, error)
     faulty = _Numpy(trigger, (*_ALLOCATING, *_ALLOCATING_TOO))
     with pytest.MonkeyPatch.context() as patch:

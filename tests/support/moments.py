@@ -62,7 +62,7 @@ class Onlooker:
         assert {fact: count for fact, count in found.items() if count} == wanted, f"the change from {since} to {now}"
 
     def examine(self, kb: KnowledgeBase, number: int) -> None:
-        """Everything else, and what comes next."""
+        """Check everything else, and then the next update."""
         audit(kb, oracle=self._source.chance(40), may_be_opened=True)
         self._look_at_names(kb, number)
         self._ask_for_facts(kb, number)
@@ -81,11 +81,11 @@ class Onlooker:
         assert kb.explicit_predicates == sorted(without_empty(state.explicit))
 
     def _some(self, facts: Iterable[Fact]) -> list[Fact]:
-        """A few of them; those that are not explicit are worth more."""
+        """A few facts, preferably derived ones."""
         return self._source.shuffled(sorted(facts, key=repr))[:MOST_FACTS]
 
     def _missing(self, number: int) -> list[Fact]:
-        """Facts that do not hold now: those of other states, and rows turned round."""
+        """Facts that do not hold now: those of other states, and reversed rows."""
         now = set(_listed(self._course.facts[number]))
         elsewhere = {fact for facts in self._course.facts for fact in _listed(facts)}
         return self._some({(name, turned) for name, row in elsewhere for turned in (row, row[::-1])} - now)

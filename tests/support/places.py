@@ -8,7 +8,7 @@ SUPPORT = Path(__file__).parent
 ROOT = SUPPORT.parent.parent
 FOLDERS = (SUPPORT, SUPPORT / "scenes", SUPPORT / "spark")
 
-# How a script of the tests is run by hand.
+# How to run a test script by hand.
 BY_HAND = f"PYTHONPATH={':'.join(str(folder.relative_to(ROOT)) for folder in FOLDERS)} python"
 
 

@@ -1,4 +1,4 @@
-"""What tests of proofs share: proofs held against the oracle."""
+"""Shared by the tests of proofs: checking proofs against the oracle."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def some(heights: dict[Fact, int], most: int) -> list[Fact]:
 
 
 class Checker:
-    """Holds proofs against the oracle."""
+    """Checks proofs against the oracle."""
 
     def __init__(self, case: Case, functions: Functions = NO_FUNCTIONS) -> None:
         self.explicit = {(name, row) for name, rows in case.state.explicit.items() for row in rows}

@@ -15,7 +15,7 @@ NOTES = Path("soak.log")
 
 
 def soak_seconds() -> float:
-    """For how long to go on; 0 where nobody asks for a soak."""
+    """How long to go on; 0 if there is no soak."""
     return float(os.environ.get("TIDELOG_SOAK") or 0)
 
 

@@ -31,7 +31,7 @@ def entries(*bodies: str) -> list[Entry]:
 
 
 def records_of(update: Mapping[str, Any]) -> list[str]:
-    """An update as single records, in an order that comes to the same."""
+    """An update as single records, in an order with the same effect."""
     found = [record("remove_rules", "", line) for line in update["remove_rules"].splitlines()]
     found += [record("add_rules", "", line) for line in update["add_rules"].splitlines()]
     for op in ("delete", "add"):
@@ -75,7 +75,7 @@ def changes_in(sink: Path) -> dict[int, list[tuple[str, Fact]]]:
 
 
 def replayed(changes: Mapping[int, Iterable[tuple[str, Fact]]], before: Iterable[Fact] = ()) -> set[Fact]:
-    """What holds after all changes; each must be a change: what comes was not there, what goes was."""
+    """What holds after all changes. Each must change something: what comes was not there, what goes was."""
     state = set(before)
     for number in sorted(changes):
         for op, fact in changes[number]:
@@ -85,7 +85,7 @@ def replayed(changes: Mapping[int, Iterable[tuple[str, Fact]]], before: Iterable
 
 
 def refused_in(quarantine: Path) -> list[tuple[int, str]]:
-    """Batch and record of all that was refused."""
+    """The batch and the text of each refused record."""
     return [
         (int(path.parent.name.partition("=")[2]), json.loads(line)["record"])
         for path in sorted(quarantine.glob("batch=*/*"))
@@ -139,7 +139,7 @@ def keyed_stream(seed: int, keys: Sequence[Value], length: int) -> tuple[str, li
 
 
 def soak_updates(seed: int, number: int, length: int) -> list[Update]:
-    """Updates of facts only, other ones for each number."""
+    """Updates of facts only, different ones for each number."""
     case = make_case(Dice(seed))
     return [Update(add=one.add, delete=one.delete) for one in make_stream(Dice(1000 * number + seed), case, length)]
 

@@ -47,7 +47,7 @@ class Setting:
     elsewhere: Callable[[Course, Path], None]
 
     def empty(self, text: str = "") -> KnowledgeBase:
-        """Without facts and rules but those of a text, which call none of our functions."""
+        """Empty, except for the facts and rules of a text that calls none of our functions."""
         kb = KnowledgeBase(text, maintenance=self.maintenance, modules=self.modules)
         for name, function in FUNCTIONS.items():
             kb.register(name, function)
@@ -109,7 +109,7 @@ def in_other_pieces(course: Course, setting: Setting) -> Iterator[Moment]:
 
 
 def rules_in_another_order(course: Course, setting: Setting) -> Iterator[Moment]:
-    """From nothing, a rule or a few facts at a time, with rules and facts that do not stay."""
+    """From nothing, a rule or a few facts at a time, including rules and facts that do not stay."""
     kb, end = setting.empty(), course.states[course.end]
     kept = {normal(rule) for rule in end.rules}
     passing = [rule for rule in course.start.rules if normal(rule) not in kept]
@@ -175,7 +175,7 @@ async def _next(changes: AsyncIterator[Change]) -> Change:
 
 
 def live(course: Course, setting: Setting) -> Iterator[Moment]:
-    """Submitted one after the other, with a few units of work in between, settled now and then."""
+    """Submitted one after another, with a few units of work in between, and settled now and then."""
     kb = setting.begun(course.start)
     yield Moment(kb, 0)
     flux = kb.live()
@@ -188,7 +188,7 @@ def live(course: Course, setting: Setting) -> Iterator[Moment]:
 
 
 def live_in_the_background(course: Course, setting: Setting) -> Iterator[Moment]:
-    """Submitted by several threads while another one works."""
+    """Submitted by several threads while another thread works."""
     kb = setting.begun(course.start)
     yield Moment(kb, 0)
     with kb.live() as flux:

@@ -23,7 +23,7 @@ class Elsewhere:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __call__(self, course: Course, folder: Path) -> None:
-        """Let it open the folder and look; it applies the last update of the course, too."""
+        """Let it open the folder and check it; it also applies the last update of the course."""
         if self._process is None:
             self._process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin is not None
@@ -80,5 +80,5 @@ if __name__ == "__main__":
     faulthandler.enable()
     warnings.simplefilter("ignore")
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # What is printed must not stand among the replies.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # Printed text must not get mixed up with the replies.
     serve(sys.stdin.buffer, out)

@@ -43,7 +43,7 @@ CLINGO = Features(functions=False, values=INTEGERS + STRINGS)
 
 
 def rows(text: str, predicate: str) -> set[tuple[Value, ...]]:
-    """What a program derives for a predicate, for values that Python tells apart."""
+    """What a program derives for a predicate, if Python can tell the values apart."""
     return set(plain(run(text)).get(predicate, []))
 
 
@@ -535,7 +535,7 @@ def test_features_can_be_switched_off(features: Features, absent: set[str]) -> N
 
 
 def test_nothing_uses_the_last_level() -> None:
-    """Its values have no bounds, so a rule that used them might never come to an end."""
+    """Its values are unbounded, so a rule that used them might never end."""
     for seed in range(300):
         for rule in soak(seed)[0].rules:
             assert all(item.predicate != "last" for item in rule.body if isinstance(item, Atom))

@@ -21,7 +21,7 @@ EXAMPLES = examples()
 
 
 def all_facts(example: Example) -> list[Fact]:
-    """The explicit facts in an order that is random and the same every time."""
+    """The explicit facts in a random order that is the same every time."""
     facts = sorted(
         ((name, row) for name, rows in example.facts.items() for row in rows),
         key=lambda fact: (fact[0], row_key(fact[1])),
@@ -48,7 +48,7 @@ def one_by_one(kb: KnowledgeBase, facts: list[Fact]) -> None:
 
 
 def to_and_fro(kb: KnowledgeBase, facts: list[Fact]) -> None:
-    """All facts come, half of them go, then the other half, and all come back in pieces."""
+    """Add all facts, delete one half and then the other, and add everything back in pieces."""
     half = len(facts) // 2
     kb.update(add=batch(facts))
     kb.update(delete=batch(facts[:half]))
@@ -57,7 +57,7 @@ def to_and_fro(kb: KnowledgeBase, facts: list[Fact]) -> None:
 
 
 def rules_last(kb: KnowledgeBase, facts: list[Fact]) -> None:
-    """All rules go when the facts are there, and come back."""
+    """Remove all rules once the facts are there, and add them again."""
     kb.update(add=batch(facts))
     rules = "\n".join(kb.rules)
     kb.update(remove_rules=rules)
@@ -78,7 +78,7 @@ def derived(kb: KnowledgeBase, example: Example) -> Database:
 
 
 def answers_of(kb: KnowledgeBase, example: Example) -> str:
-    """The answers that the queries of an example get, as `tidelog run` prints them."""
+    """The answers to the queries of an example, as `tidelog run` prints them."""
     lines = [
         line
         for query in example.program.queries

@@ -1,9 +1,9 @@
 """Histories of hundreds to hundreds of thousands of facts: what begins at a size is walked at that size.
 
 Arrays that grow and move, rows of many words, forms that change when they are large, tables that double, gaps that are
-closed: a handful of nodes sees none of it. Facts, changes (also those that are read late), answers, failed updates and
-stores are held against sets of bits and sorted keys (`large.py`). `make soak` goes on with fresh seeds, on kernels that
-check each access to memory; `python tests/whole/test_sizes.py KIND SEED` runs a history again.
+closed: a handful of nodes shows none of this. Facts, changes (including those that are read late), answers, failed
+updates and stores are compared with sets of bits and sorted keys (`large.py`). `make soak` continues with fresh seeds,
+on kernels that check each memory access; `python tests/whole/test_sizes.py KIND SEED` runs a history again.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from tidelog.closures import closed_graph, directed, history
 from tidelog.engine.algorithms.names import MAINTENANCE
 from tidelog.engine.update.runner import Limits
 from tidelog.facts.results import Change
-from tidelog.live.snapshot import Snapshot
+from tidelog.live.fully_dynamic import Snapshot
 from tidelog.machine.jit import JIT_DISABLED
 
-# A soak goes as far as the oracle can; other runs have half a minute, in which plain Python does not come far.
+# A soak goes as far as the oracle can; other runs have half a minute, in which plain Python does not get far.
 MOST_NODES = 5_000 if soak_seconds() else 75 if JIT_DISABLED else 1_500
 MOST_ROWS = 300_000 if soak_seconds() else 1_000 if JIT_DISABLED else 40_000
 MOST_UPDATES = 120 if JIT_DISABLED else 10_000
 
 KINDS = [*CLOSURES, "tables"]
 
-# So many rows are compared one by one; of more, their number and a sample.
+# Up to this many rows are compared one by one; beyond that, their number and a sample.
 COMPARED = 400_000
 
-# Forms and pauses of large arrays, for ones that are not quite so large.
+# The forms and pauses of large arrays, already for smaller ones.
 NEARER = [
     (directed, "DENSE_BYTES", (0, 1 << 10, 1 << 14, 1 << 18)),
     (directed, "MANY_EDGES", (1, 100, 1_000)),
@@ -60,7 +60,7 @@ NEARER = [
 
 @contextmanager
 def nearer(dice: Dice) -> Iterator[None]:
-    """Some sizes smaller than they are."""
+    """Lower some of the size limits."""
     with pytest.MonkeyPatch.context() as patch:
         for owner, name, sizes in dice.some(NEARER, dice.pick((0, 30, 60))):
             patch.setattr(owner, name, dice.pick(sizes))
@@ -79,7 +79,7 @@ class History(Protocol):
 
 
 class Words:
-    """The values that stand for the numbers of the oracle: they themselves, or texts, of which some are long."""
+    """The values for the oracle's numbers: the numbers themselves, or texts, some of them long."""
 
     def __init__(self, dice: Dice, count: int, texts: bool) -> None:
         self._texts: list[str] | None = None
@@ -90,7 +90,7 @@ class Words:
             self._numbers = {text: number for number, text in enumerate(self._texts)}
 
     def rows(self, table: Table, dice: Dice) -> Any:
-        """As Python values, or as a table of Arrow."""
+        """As Python values, or as an Arrow table."""
         columns = [self._values(column) for column in table.columns()]
         if len(table) < 50 or dice.chance(20):
             return list(zip(*columns, strict=True))
@@ -120,7 +120,7 @@ class Words:
 
 
 class Held(NamedTuple):
-    """Something that was taken at some time, to be read later, and what it says."""
+    """Something taken at some moment, to be read later, and what it must say."""
 
     taken: Change | Snapshot
     added: Mapping[str, Rows]
@@ -128,7 +128,7 @@ class Held(NamedTuple):
 
 
 class Course:
-    """A knowledge base on its way through a history, and all that is expected of it."""
+    """A knowledge base on its way through a history, and everything that is expected of it."""
 
     def __init__(self, dice: Dice, history: History, kb: KnowledgeBase, words: Words, folder: Path) -> None:
         self._dice, self._history, self._kb, self._words, self._folder = dice, history, kb, words, folder
@@ -277,7 +277,7 @@ class Course:
 
 
 def _minus(left: Derived, right: Derived, name: str) -> Rows:
-    """What only the left side has."""
+    """What is only on the left side."""
     rows, others = left.get(name), right.get(name)
     if rows is None:
         return Table.empty(1)

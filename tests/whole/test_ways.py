@@ -1,6 +1,6 @@
 """Every way to a state ends in the same state: random courses, by every way, against the oracle and so each other.
 
-`make soak` goes on with fresh courses for as long as one likes. What fails is made smaller and printed, and
+`make soak` continues with fresh courses for as long as you like. A failing course is made smaller and printed, and
 `python tests/whole/test_ways.py SEED WAY` runs it again.
 """
 
@@ -35,11 +35,11 @@ from tidelog.engine.algorithms.names import MAINTENANCE
 from ways import WAYS, Setting
 from ways_elsewhere import Elsewhere
 
-# Seeds in a test, and the first ones of all tests; a soak has one test, and seeds of its own.
+# Seeds per test, and the first seed of each test; a soak has one test, with its own seeds.
 A_TEST = 3
 FIRST = [0] if soak_seconds() else range(0, 60, A_TEST)
 
-# Sizes from which other code takes over, so small that it does so for a handful of facts.
+# Sizes from which other code takes over, made so small that a handful of facts is enough.
 TIGHT = [
     (tidelog.explain.backwards, "SEARCHED_PAIRS", 0),
     (tidelog.live.worker, "SLICE", 3),
@@ -61,7 +61,7 @@ TIGHT = [
 
 @contextmanager
 def tight(chosen: Dice) -> Iterator[None]:
-    """Some of the sizes, small."""
+    """Make some of the sizes small."""
     with pytest.MonkeyPatch.context() as patch:
         for owner, name, size in chosen.some(TIGHT, 50):
             patch.setattr(owner, name, size)
@@ -69,7 +69,7 @@ def tight(chosen: Dice) -> Iterator[None]:
 
 
 def run(course: Course, way: str, seed: int, elsewhere: Elsewhere) -> None:
-    """Go a course by one way, and look at every moment of it."""
+    """Take a course by one way, and check every moment of it."""
     source = Dice(seed)
     with tempfile.TemporaryDirectory() as folder, tight(source if source.chance(50) else _ALL_AS_THEY_ARE):
         setting = Setting(source, source.pick(MAINTENANCE), source.chance(70), Path(folder) / "kb", elsewhere)
@@ -91,13 +91,13 @@ _ALL_AS_THEY_ARE = _AsTheyAre(0)
 
 
 def ways_of(seed: int) -> list[str]:
-    """Some of the ways, so that there is time for more courses: each way comes round."""
+    """Some of the ways, so that there is time for more courses; every way gets its turn."""
     names = list(WAYS)
     return [names[(seed + step) % len(names)] for step in range(0, len(names), 3)]
 
 
 def check(course: Course, way: str, seed: int, elsewhere: Elsewhere) -> None:
-    """Go a course by one way; where that fails, say so with a course that is as small as can be."""
+    """Take a course by one way. If that fails, report it with a course that is as small as possible."""
     try:
         run(course, way, seed, elsewhere)
     except Exception as problem:

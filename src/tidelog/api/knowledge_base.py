@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 from tidelog.api.statistics import ListedRule, RuleStatistics, rule_statistics
 from tidelog.errors import TidelogError
 from tidelog.facts.arguments import check_function, checked_text
-from tidelog.facts.reading import Facts, Reader
-from tidelog.facts.results import Answers, Change, FactSet
+from tidelog.facts.reading import Facts
+from tidelog.facts.results import Answers, Change
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.display import MOST_ROWS, counted, html_table, more_text, rich_table
-from tidelog.language import parse_atom, parse_program, parse_query
-from tidelog.language.checks import check_query
-from tidelog.language.syntax import Atom, Constant
+from tidelog.language import parse_program
 from tidelog.live.fully_dynamic import Live
 from tidelog.live.knowledge import FactsByPredicate, Knowledge
-from tidelog.live.streams import AsyncStream, Stream, open_stream
-from tidelog.live.update_sources import Source, UpdateMapping
-from tidelog.runtime.signals import interruptible
+from tidelog.live.streams import AsyncStream, Stream
+from tidelog.live.update_sources import Source, UpdateMapping, source_of
 
 if TYPE_CHECKING:
     from tidelog.explain.explainer import Explainer
@@ -50,7 +47,7 @@ class KnowledgeBase:
         self._engine = self._knowledge.engine
         self._catalogue = self._knowledge.catalogue
         self._lock = self._knowledge.lock
-        self._reader = Reader(self._engine, self._catalogue)
+        self._reader = self._knowledge.reader
         self._made_explainer: Explainer | None = None
         if checked_text(rules_text, "rules_text"):
             self._knowledge.add_program(parse_program(rules_text))
@@ -93,22 +90,13 @@ class KnowledgeBase:
         `updates` is any iterable of mappings such as `update` takes, an asynchronous one (then so is the result), or a
         queue that `None` ends. With `marking`, the next update is looked at while the current one is in work.
         """
-        return open_stream(self._knowledge, updates, marking)
+        if hasattr(updates, "__aiter__"):
+            return AsyncStream(self._knowledge, aiter(updates), marking)
+        return Stream(self._knowledge, source_of(updates), marking)
 
     def live(self, backlog: int | None = None, when_full: str = "wait") -> Live:
         """Take updates in while earlier ones are still in work; see `tidelog.live.fully_dynamic.Live`."""
-        return Live(self._knowledge, self._copy_of, backlog, when_full)
-
-    def _copy_of(
-        self, facts: Mapping[str, FactSet], prefixes: Mapping[str, str], functions: Mapping[str, Callable[..., Any]]
-    ) -> KnowledgeBase:
-        """A knowledge base of facts alone."""
-        copied = type(self)()
-        copied._catalogue.declare(prefixes.items())
-        for name, function in functions.items():
-            copied.register(name, function)
-        copied.update(add={name: rows.to_arrow() for name, rows in facts.items() if len(rows)})
-        return copied
+        return Live(self._knowledge, backlog, when_full)
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
         """Let rules and queries call a Python function by name. It must give the same result for the same arguments."""
@@ -141,6 +129,12 @@ class KnowledgeBase:
             return self._knowledge.errors
 
     @property
+    def constants(self) -> int:
+        """How many constants have room here; those of facts that are gone keep theirs."""
+        with self._lock:
+            return len(self._engine.store.terms)
+
+    @property
     def rules(self) -> list[ListedRule]:
         """The rules of the program as text, each with the `facts` it derived and the `seconds` it took so far."""
         return list(map(ListedRule.of, self.rule_statistics()))
@@ -162,28 +156,10 @@ class KnowledgeBase:
 
     def query(self, text: str) -> Answers:
         """The answers of a query over the materialisation."""
-        with self._lock.working(), self._reader.terms_for_a_question():
-            query = interruptible(parse_query, checked_text(text, "text"), self._catalogue.prefixes)
-            check_query(query, self._knowledge.functions.keys(), self._catalogue.prefixes)
-            answers, errors = self._reader.answers(query)
-            self._knowledge.errors += errors
-            return answers
+        return self._knowledge.query(text)
 
     def __contains__(self, fact: object) -> bool:
-        if not isinstance(fact, str):
-            return False
-        with self._lock:
-            atom = self._fact(fact)
-            return self._reader.holds(atom.predicate, atom.row)
-
-    def _fact(self, text: str) -> Atom:
-        """The fact that a text states."""
-        atom = parse_atom(checked_text(text, "fact"), self._catalogue.prefixes)
-        if not all(isinstance(term, Constant) for term in atom.arguments):
-            raise TidelogError(
-                f"`{text}` is no fact: it has variables or expressions; a query such as `?- {text}.` asks for all"
-            )
-        return atom
+        return isinstance(fact, str) and self._knowledge.holds(fact)
 
     def __len__(self) -> int:
         with self._lock:
@@ -198,14 +174,14 @@ class KnowledgeBase:
     def proofs(self, fact: str, limit: int = 10) -> Iterator[Proof]:
         """The `limit` lowest proofs of a fact, the lowest first."""
         with self._lock.working(), self._reader.terms_for_a_question():
-            atom = self._fact(fact)
+            atom = self._knowledge.fact(fact)
             cells = self._reader.cells_of(atom.predicate, atom.row)
             return iter(() if cells is None else self._explainer().proofs(atom.predicate, cells, limit))
 
     def why_not(self, fact: str) -> str:
         """What a fact that does not hold lacks: the rule that came closest, and the part of its body that failed."""
         with self._lock.working(), self._reader.terms_for_a_question():
-            atom = self._fact(fact)
+            atom = self._knowledge.fact(fact)
             cells = self._reader.cells_of(atom.predicate, atom.row)
             return self._explainer().why_not(atom, cells, self._reader.predicates())
 
@@ -245,12 +221,10 @@ class KnowledgeBase:
 
         with opened(Path(folder), journal) as saved:
             with saved.fitting():
-                kb = cls(**saved.options)
+                kb = cls(**saved.image.options)
             for name, function in (functions or {}).items():
                 kb.register(name, function)
-            saved.restore(kb._knowledge)
-            saved.replay(kb._knowledge, on_replay)
-            saved.hand_over(kb._knowledge)
+            saved.restore(kb._knowledge, on_replay)
         return kb
 
     @property

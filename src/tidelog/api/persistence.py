@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tidelog.engine.image import MOST_COUNTED, Image
 from tidelog.engine.imaging import image_of_engine, restore_engine
-from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.deltas import Request
 from tidelog.engine.update.runner import Limits
-from tidelog.errors import StorageError, TidelogError
+from tidelog.errors import StorageError, StorageWarning, TidelogError, warn
 from tidelog.facts.arguments import check_folder
 from tidelog.facts.encoding import check_arities_of
 from tidelog.facts.results import Change
 from tidelog.language.checks import foreign_functions
 from tidelog.live.knowledge import Knowledge
-from tidelog.storage.home import Home, read_image, save_image, warn_of_functions
-from tidelog.storage.journal_record import Record, from_json
+from tidelog.storage.home import Home, read_image, save_image
+from tidelog.storage.journal import from_json
 
 OnReplay = Callable[[Mapping[str, str], Change], None]
 
@@ -50,6 +50,68 @@ def image_of(knowledge: Knowledge) -> Image:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SavedFolder:
+    """A snapshot, and the updates of the journal since. `home` is the folder if it is open for writing."""
+
+    folder: Path
+    home: Home | None
+    image: Image
+    payloads: list[bytes]
+
+    @contextmanager
+    def fitting(self) -> Iterator[None]:
+        """Each file may be in order, and yet they may not fit together."""
+        try:
+            yield
+        except TidelogError as problem:
+            raise StorageError(
+                f"the files in {self.folder} do not fit together; restore a copy: {problem}"
+            ) from problem
+        except MemoryError as problem:
+            raise StorageError(
+                f"memory is too short for what the files in {self.folder} hold, or say that they do"
+            ) from problem
+
+    def restore(self, knowledge: Knowledge, on_replay: OnReplay | None) -> None:
+        """Fill an empty knowledge base. From then on it records its updates here, if the folder is open for writing."""
+        image, engine = self.image, knowledge.engine
+        with self.fitting():
+            arities = restore_engine(engine, image)
+        knowledge.catalogue.restore(image.prefixes, arities, engine.graph.rules)
+        knowledge.errors = min(image.errors, MOST_COUNTED)
+        knowledge.commit_info = image.commit
+        # The updates of the journal kept within their limits once, so none hold now.
+        limits, engine.limits = engine.limits, Limits()
+        for number, payload in enumerate(self.payloads, start=1):
+            self._replay(knowledge, payload, f"update {number} of the journal in {self.folder}", on_replay)
+        engine.limits = limits
+        if self.home is not None:
+            self.home.prefixes = dict(knowledge.catalogue.prefixes)
+            knowledge.home = self.home
+        missing = ", ".join(f"`{name}`" for name in knowledge.missing_functions())
+        if missing:
+            advice = "pass them to open as `functions`, or register them before the next update"
+            warn(f"rules call {missing}, and functions are not saved: {advice}", StorageWarning)
+
+    def _replay(self, knowledge: Knowledge, payload: bytes, place: str, on_replay: OnReplay | None) -> None:
+        """Apply an update of the journal again."""
+        catalogue = knowledge.catalogue
+        try:
+            record = from_json(payload, knowledge.engine.store.terms.encode_values, Path(place))
+            catalogue.declare(record.prefixes.items())
+            update = catalogue.check(record.add_rules, record.remove_rules, foreign_functions(record.add_rules))
+            check_arities_of((record.add, record.delete), update.arities)
+            request = Request(record.delete, record.add, tuple(update.removed), tuple(update.added.values()))
+            change = knowledge.apply(request, update, record.commit)
+        except StorageError:
+            raise
+        except TidelogError as problem:
+            raise StorageError(f"{place} cannot be applied again: {problem}") from problem
+        if on_replay is not None:
+            on_replay(record.commit, change)
+
+
 @contextmanager
 def opened(folder: Path, journal: bool) -> Iterator[SavedFolder]:
     """A folder to restore a knowledge base from. It is closed again if that fails."""
@@ -61,76 +123,3 @@ def opened(folder: Path, journal: bool) -> Iterator[SavedFolder]:
         if home is not None:
             home.close()
         raise
-
-
-class SavedFolder:
-    """A snapshot, and the updates of the journal since. `home` is the folder if it is open for writing."""
-
-    def __init__(self, folder: Path, home: Home | None, image: Image, payloads: list[bytes]) -> None:
-        self._folder = folder
-        self._home = home
-        self._image = image
-        self._payloads = payloads
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """The arguments that the knowledge base was made with."""
-        return self._image.options
-
-    @contextmanager
-    def fitting(self) -> Iterator[None]:
-        """Each file may be in order, and yet they may not fit together."""
-        try:
-            yield
-        except TidelogError as problem:
-            raise StorageError(
-                f"the files in {self._folder} do not fit together; restore a copy: {problem}"
-            ) from problem
-        except MemoryError as problem:
-            raise StorageError(
-                f"memory is too short for what the files in {self._folder} hold, or say that they do"
-            ) from problem
-
-    def restore(self, knowledge: Knowledge) -> None:
-        """Fill an empty knowledge base with the snapshot."""
-        image = self._image
-        with self.fitting():
-            arities = restore_engine(knowledge.engine, image)
-        knowledge.catalogue.restore(image.prefixes, arities, knowledge.engine.graph.rules)
-        knowledge.errors = min(image.errors, MOST_COUNTED)
-        knowledge.commit_info = image.commit
-
-    def replay(self, knowledge: Knowledge, on_replay: OnReplay | None) -> None:
-        """Apply the updates of the journal again. They kept within their limits once, so none hold now."""
-        engine = knowledge.engine
-        limits, engine.limits = engine.limits, Limits()
-        for number, payload in enumerate(self._payloads, start=1):
-            place = f"update {number} of the journal in {self._folder}"
-            try:
-                record = from_json(payload, engine.store.terms.encode_values, Path(place))
-                change = _apply_again(knowledge, record)
-            except StorageError:
-                raise
-            except TidelogError as problem:
-                raise StorageError(f"{place} cannot be applied again: {problem}") from problem
-            if on_replay is not None:
-                on_replay(record.commit, change)
-        engine.limits = limits
-
-    def hand_over(self, knowledge: Knowledge) -> None:
-        """From now on the knowledge base records its updates here, if the folder is open for writing."""
-        if self._home is not None:
-            self._home.begin(knowledge.catalogue.prefixes)
-            knowledge.home = self._home
-        missing = knowledge.missing_functions()
-        if missing:
-            warn_of_functions(missing)
-
-
-def _apply_again(knowledge: Knowledge, record: Record) -> Change:
-    catalogue = knowledge.catalogue
-    catalogue.declare(record.prefixes.items())
-    update = catalogue.check(record.add_rules, record.remove_rules, foreign_functions(record.add_rules))
-    check_arities_of((record.add, record.delete), update.arities)
-    request = Request(record.delete, record.add, tuple(update.removed), tuple(update.added.values()))
-    return knowledge.apply(request, update, record.commit)

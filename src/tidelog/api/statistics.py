@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.language import render
 from tidelog.program.graph import Component
 
@@ -49,20 +48,18 @@ class RuleStatistics:
 
 def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> list[RuleStatistics]:
     """One entry for each rule, in the order of the rules."""
+    rules, arrays = engine.graph.rules, engine.store.arrays
     found: list[RuleStatistics] = []
-    times: dict[Component, tuple[float, int]] = {}
-    for number, rule in engine.graph.rules.items():
+    totals: dict[Component, tuple[float, int]] = {}  # seconds of a component, and how long all joins of its rules ran
+    for number, rule in rules.items():
         component = engine.graph.component(rule.head.predicate)
-        if component not in times:
-            times[component] = _times(engine, component)
-        found.append(
-            RuleStatistics(
-                render(rule, prefixes),
-                _share(engine, component, number, *times[component]),
-                _entry(engine.store.arrays.rule_work, number),
-                _facts(engine, component, rule.head.predicate, number),
-            )
-        )
+        if component not in totals:
+            spent = sum(engine.seconds.get(predicate, 0.0) for predicate in component.predicates)
+            totals[component] = spent, sum(_entry(arrays.rule_time, other) for other in component.rules)
+        seconds, total = totals[component]
+        share = seconds * _entry(arrays.rule_time, number) / total if total else seconds / len(component.rules)
+        applications, facts = _entry(arrays.rule_work, number), _facts(engine, component, number)
+        found.append(RuleStatistics(render(rule, prefixes), share, applications, facts))
     return found
 
 
@@ -70,26 +67,11 @@ def _entry(by_rule: npt.NDArray[np.int64], number: int) -> int:
     return int(by_rule[number]) if number < len(by_rule) else 0
 
 
-def _times(engine: Engine, component: Component) -> tuple[float, int]:
-    """The seconds of a component, and how long all joins of its rules ran."""
-    seconds = sum(engine.seconds.get(predicate, 0.0) for predicate in component.predicates)
-    return seconds, sum(_entry(engine.store.arrays.rule_time, number) for number in component.rules)
-
-
-def _share(engine: Engine, component: Component, number: int, seconds: float, total: int) -> float:
-    """The part of its component's time that counts for a rule."""
-    return seconds * _entry(engine.store.arrays.rule_time, number) / total if total else seconds / len(component.rules)
-
-
-def _facts(engine: Engine, component: Component, predicate: str, number: int) -> int:
-    closure = engine.closures.get(predicate)
-    if closure is not None and number in closure.module.rules:
-        return _pairs(engine, closure, component, number)
-    return _entry(engine.store.arrays.rule_facts, number)
-
-
-def _pairs(engine: Engine, closure: ClosureNode, component: Component, number: int) -> int:
-    """The pairs that a rule of a closure module stands for: those of the base, or those that recursion adds."""
+def _facts(engine: Engine, component: Component, number: int) -> int:
+    """The facts of a rule. One of a closure module stands for the pairs of the base, or those that recursion adds."""
+    closure = engine.closures.get(engine.graph.rules[number].head.predicate)
+    if closure is None or number not in closure.module.rules:
+        return _entry(engine.store.arrays.rule_facts, number)
     base = engine.store.find(closure.base.predicate)
     given = 0 if base is None else len(base)
     if number not in component.recursive_rules:

@@ -11,17 +11,12 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
 
 from tidelog.cli.terminal import OutputError, checked_output, open_closed_streams
 from tidelog.engine.algorithms.names import MAINTENANCE
 from tidelog.errors import TidelogError
 
-if TYPE_CHECKING:
-    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
-
 SUCCESS, FAILURE, INTERRUPTED = 0, 2, 130
-_COMMANDS = "tidelog.cli.commands"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,12 +24,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_closed_streams()
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
         try:
             with checked_output():
                 options = _parser().parse_args(argv)
-                command: Callable[[argparse.Namespace], int] = getattr(import_module(_COMMANDS), options.command)
-                return command(options)
+                code: int = getattr(import_module("tidelog.cli.commands"), options.command)(options)
+                return code
         except (TidelogError, OutputError) as error:
             return _fail(str(error))
         except KeyboardInterrupt:
@@ -50,18 +45,14 @@ def _fail(message: str) -> int:
     return FAILURE
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"warning: {message}", file=sys.stderr)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tidelog", description="A Datalog engine whose conclusions stay true while facts and rules change."
     )
     parser.add_argument("--version", action=_Version)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_run, _add_stream, _add_explain, _add_graph, _add_shell, _add_pipeline, _add_bench):
-        add(commands)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    for name, (description, add) in _COMMANDS.items():
+        add(commands.add_parser(name, help=description, description=f"{description[0].upper()}{description[1:]}."))
     return parser
 
 
@@ -76,14 +67,6 @@ class _Version(argparse.Action):
 
         print(f"tidelog {version('tidelog')}")
         parser.exit()
-
-
-def _add_command(commands: Commands, name: str, function: str, description: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=description, description=description[0].upper() + description[1:] + "."
-    )
-    parser.set_defaults(command=function)
-    return parser
 
 
 def _add_program(parser: argparse.ArgumentParser) -> None:
@@ -111,25 +94,19 @@ def _positive(number: type[int] | type[float]) -> Callable[[str], float]:
     return convert
 
 
-def _add_run(commands: Commands) -> None:
-    parser = _add_command(commands, "run", "run", "materialise a program and print the answers of its queries")
+def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     _add_engine_options(parser)
     parser.add_argument("--out", metavar="DIR", help="write the facts of every derived predicate to a file here")
-    parser.add_argument(
-        "--format",
-        choices=("csv", "tsv", "parquet", "jsonl", "nt", "dlog"),
-        default="csv",
-        help="of --out (default: csv)",
-    )
+    formats = ("csv", "tsv", "parquet", "jsonl", "nt", "dlog")
+    parser.add_argument("--format", choices=formats, default="csv", help="of --out (default: csv)")
     parser.add_argument("--engine", choices=("memory", "spark"), default="memory", help="default: memory")
     _add_master(parser)
     parser.add_argument("--stats", action="store_true", help="show time, facts and rule applications per rule")
     parser.add_argument("--explain-plan", action="store_true", help="show how each rule is evaluated")
 
 
-def _add_stream(commands: Commands) -> None:
-    parser = _add_command(commands, "stream", "stream", "maintain a program under a stream of updates")
+def _add_stream(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     parser.add_argument(
         "--updates", metavar="FILE", required=True, help="JSON Lines, a folder of Prolog files, or - for standard input"
@@ -142,15 +119,13 @@ def _add_stream(commands: Commands) -> None:
     )
 
 
-def _add_explain(commands: Commands) -> None:
-    parser = _add_command(commands, "explain", "explain", "prove a fact")
+def _add_explain(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     parser.add_argument("fact", metavar="FACT", help="such as 'path(a, c)'")
     _add_engine_options(parser)
 
 
-def _add_graph(commands: Commands) -> None:
-    parser = _add_command(commands, "graph", "graph", "draw the hyper rule dependency graph")
+def _add_graph(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     parser.add_argument("--format", choices=("dot", "svg", "mermaid"), default="dot", help="default: dot")
     parser.add_argument("--out", metavar="FILE", help="write the drawing here (default: standard output)")
@@ -159,23 +134,20 @@ def _add_graph(commands: Commands) -> None:
     parser.add_argument("--if-removed", metavar="FILE", default="", help=f"show what removing {what} would touch")
 
 
-def _add_shell(commands: Commands) -> None:
-    parser = _add_command(commands, "shell", "shell", "type facts, rules and queries")
+def _add_shell(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("program", metavar="PROGRAM", nargs="?", help="a file of rules and facts to begin with")
     _add_engine_options(parser)
 
 
-def _add_pipeline(commands: Commands) -> None:
-    parser = _add_command(commands, "pipeline", "pipeline", "the Spark pipeline")
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
-    for name, command, description, subject in (
-        ("run", "pipeline", "read, encode, materialise, maintain and publish as a file says", "the pipeline"),
-        ("stream", "pipeline_stream", "maintain a materialisation under a stream", "the pipeline and its stream"),
-        ("status", "pipeline_status", "show what a stream does: rates, latency, backlog, work", "the stream"),
+def _add_pipeline(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
+    for name, description, subject in (
+        ("run", "read, encode, materialise, maintain and publish as a file says", "the pipeline"),
+        ("stream", "maintain a materialisation under a stream", "the pipeline and its stream"),
+        ("status", "show what a stream does: rates, latency, backlog, work", "the stream"),
     ):
         action = actions.add_parser(name, help=description)
         action.add_argument("config", metavar="CONFIG", help=f"the file that describes {subject}")
-        action.set_defaults(command=command)
         if name != "status":
             _add_master(action)
 
@@ -184,7 +156,17 @@ def _add_master(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--master", metavar="URL", help="the Spark cluster (default: every core of this machine)")
 
 
-def _add_bench(commands: Commands) -> None:
-    parser = _add_command(commands, "bench", "bench", "measure a table of a paper, beside the paper's figures")
+def _add_bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the table; `list` shows all")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="options of the table")
+
+
+_COMMANDS = {
+    "run": ("materialise a program and print the answers of its queries", _add_run),
+    "stream": ("maintain a program under a stream of updates", _add_stream),
+    "explain": ("prove a fact", _add_explain),
+    "graph": ("draw the hyper rule dependency graph", _add_graph),
+    "shell": ("type facts, rules and queries", _add_shell),
+    "pipeline": ("the Spark pipeline", _add_pipeline),
+    "bench": ("measure a table of a paper, beside the paper's figures", _add_bench),
+}

@@ -6,27 +6,28 @@ import sys
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from queue import Queue
 from typing import IO, TYPE_CHECKING, Any
 
+from tidelog import errors, formats
 from tidelog.cli.console import answer_lines, plan_lines
 from tidelog.cli.terminal import reading, working
-from tidelog.cli.update_feed import Feed
-from tidelog.errors import ArityError, DataError, ParseError, StratificationError, UnknownRuleError, UnsafeRuleError
-from tidelog.formats import change_to_json, open_updates, read_facts, sorted_columns, total_bytes, write_facts
+from tidelog.errors import TidelogError
 from tidelog.formats.byte_files import decode, io_errors
 from tidelog.formats.display import counted, rich_table
 from tidelog.language import display_predicate, parse_program, parse_rules, resolve_predicate
 from tidelog.language.checks import check_arities, check_query, check_rule, foreign_functions, suggest
-from tidelog.language.identity import rule_key
-from tidelog.language.syntax import Atom, Program, Rule
+from tidelog.language.syntax import Atom, Program, Rule, rule_key
 from tidelog.program.graph import RuleGraph
 
 if TYPE_CHECKING:
     from tidelog.api.knowledge_base import KnowledgeBase
+    from tidelog.facts.results import Change
 
 
 def read_program(path: str) -> tuple[str, Program]:
@@ -59,10 +60,10 @@ def _errors_in(source: str) -> Iterator[None]:
     """Begin errors about a program with its file, as those of the parser do."""
     try:
         yield
-    except (ArityError, StratificationError, UnsafeRuleError) as error:
+    except (errors.ArityError, errors.StratificationError, errors.UnsafeRuleError) as error:
         raise type(error)(f"{source}: {error}") from None
-    except ParseError as error:
-        raise ParseError(f"{source}: {error}", error.line, error.column) from None
+    except errors.ParseError as error:
+        raise errors.ParseError(f"{source}: {error}", error.line, error.column) from None
 
 
 def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
@@ -78,8 +79,8 @@ def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
             timeout=options.timeout,
         )
     if options.facts:
-        with reading(options.facts, total_bytes(options.facts)) as on_bytes:
-            kb.load(read_facts(options.facts, options.header, on_bytes))
+        with reading(options.facts, formats.total_bytes(options.facts)) as on_bytes:
+            kb.load(formats.read_facts(options.facts, options.header, on_bytes))
     return kb
 
 
@@ -100,15 +101,17 @@ def _materialised(options: Namespace) -> tuple[KnowledgeBase, Program]:
 def run(options: Namespace) -> int:
     """`tidelog run`"""
     if options.engine == "spark":
-        return _spark("pipeline.run_command", "run_program", options)
+        return _delegate("spark.pipeline.run_command", "run_program", options)
     from tidelog.machine.jit import working_time
 
     started, began = time.perf_counter(), working_time()
     kb, program = _materialised(options)
     seconds, worked = time.perf_counter() - started, working_time() - began
+    prefixes = dict(program.prefixes)
     if options.explain_plan:
-        _print_plans(kb, program)
-    _print_answers(kb, program)
+        _print(plan_lines(RuleGraph(program.rules), lambda name: len(kb.facts(name)), prefixes))
+    for query in program.queries:
+        _print(answer_lines(query, kb.query(str(query)), prefixes))
     if options.out:
         _write_derived(kb, program, options.out, options.format)
     if options.stats:
@@ -129,11 +132,9 @@ def tell_of_errors(errors: int) -> None:
         print(f"note: {failed} failed because an expression had no value, such as a division by zero", file=sys.stderr)
 
 
-def _print_answers(kb: KnowledgeBase, program: Program) -> None:
-    prefixes = dict(program.prefixes)
-    for query in program.queries:
-        for line in answer_lines(query, kb.query(str(query)), prefixes):
-            print(line)
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
 
 
 def _write_derived(kb: KnowledgeBase, program: Program, folder: str, format: str) -> None:
@@ -142,10 +143,10 @@ def _write_derived(kb: KnowledgeBase, program: Program, folder: str, format: str
         for predicate in dict.fromkeys(rule.head.predicate for rule in program.rules):
             facts = kb.facts(predicate)
             columns = [column.chunk(0) for column in facts.to_arrow().columns]
-            batches = [sorted_columns(columns)] if len(facts) else []
+            batches = [formats.sorted_columns(columns)] if len(facts) else []
             # Triples need the IRI itself; other formats get the name as people read it.
             name = predicate if format == "nt" else display_predicate(predicate, prefixes)
-            write_facts(folder, name, batches, format)
+            formats.write_facts(folder, name, batches, format)
 
 
 def _print_statistics(kb: KnowledgeBase, seconds: float, worked: float) -> None:
@@ -160,11 +161,6 @@ def _print_statistics(kb: KnowledgeBase, seconds: float, worked: float) -> None:
     console.print(f"{len(kb):,} facts in {seconds:.3f} s, {seconds - worked:.3f} of them to get the kernels ready")
 
 
-def _print_plans(kb: KnowledgeBase, program: Program) -> None:
-    for line in plan_lines(RuleGraph(program.rules), lambda name: len(kb.facts(name)), dict(program.prefixes)):
-        print(line)
-
-
 # ── stream ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -172,12 +168,69 @@ def stream(options: Namespace) -> int:
     """`tidelog stream`"""
     kb, _ = _materialised(options)
     with _output(options.out) as out:
-        updates = open_updates(options.updates)
-        feed = Feed(updates, go_on=options.on_error == "continue", live=options.updates == "-")
-        for change in feed.changes(kb, marking=not options.no_marking):
-            print(change_to_json(change), file=out, flush=True)
+        updates, go_on = formats.open_updates(options.updates), options.on_error == "continue"
+        for change in _changes(kb, updates, not options.no_marking, go_on, live=options.updates == "-"):
+            print(formats.change_to_json(change), file=out, flush=True)
     tell_of_errors(kb.errors)
     return 0
+
+
+def _changes(
+    kb: KnowledgeBase, updates: Iterable[formats.Unread], marking: bool, go_on: bool, live: bool
+) -> Iterator[Change]:
+    """One change per good update. A bad one turns out when its line is read or when it is applied; either way the error
+    names its place. Without `go_on`, the first error is raised after the changes before it.
+
+    The updates of a file are available: the stream always sees the next one, so its work is the same every time. Those
+    of live input may not be: the stream checks whether the next one has arrived, and does not wait for it.
+    """
+    places: deque[str] = deque()
+    unreadable: list[TidelogError] = []
+
+    def readable() -> Iterator[formats.Update]:
+        lines = iter(updates)
+        while not unreadable:
+            try:
+                unread = next(lines, None)
+                if unread is None:
+                    return
+                update = unread.read()
+            except TidelogError as error:
+                if go_on:
+                    print(f"error: {error}", file=sys.stderr)
+                else:
+                    unreadable.append(error)
+                continue
+            places.append(unread.place)
+            yield update
+
+    stream = kb.stream(readable() if live else _Available(readable()), marking=marking)
+    while True:
+        try:
+            change = next(stream, None)
+        except TidelogError as error:
+            refused = TidelogError(f"{places.popleft()}: {error}")
+            if not go_on:
+                raise refused from None
+            print(f"error: {refused}", file=sys.stderr)
+            continue
+        if change is None:
+            break
+        places.popleft()
+        yield change
+    if unreadable:
+        raise unreadable[0]
+
+
+class _Available(Queue[Any]):
+    """A queue that never waits: its next update is read when it is asked for; None ends it."""
+
+    def __init__(self, updates: Iterator[formats.Update]) -> None:
+        super().__init__()
+        self._updates = updates
+
+    def get(self, block: bool = True, timeout: float | None = None) -> formats.Update | None:
+        return next(self._updates, None)
 
 
 @contextmanager
@@ -252,7 +305,7 @@ def _number(graph: RuleGraph, wanted: Rule) -> int:
     for number, rule in graph.rules.items():
         if rule_key(rule) == key:
             return number
-    raise UnknownRuleError(f"there is no rule `{wanted}` in the program to remove; give it as it stands there")
+    raise errors.UnknownRuleError(f"there is no rule `{wanted}` in the program to remove; give it as it stands there")
 
 
 # ── the rest ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -267,37 +320,29 @@ def shell(options: Namespace) -> int:
 
 
 def pipeline(options: Namespace) -> int:
-    """`tidelog pipeline run`"""
-    return _spark("pipeline.pipeline", "run_pipeline", options.config, options.master)
-
-
-def pipeline_stream(options: Namespace) -> int:
-    """`tidelog pipeline stream`"""
-    return _spark("streams.stream_run", "run_stream", options.config, options.master)
-
-
-def pipeline_status(options: Namespace) -> int:
-    """`tidelog pipeline status`"""
-    return _spark("streams.stream_run", "show_status", options.config)
+    """`tidelog pipeline`"""
+    match options.action:
+        case "run":
+            return _delegate("spark.pipeline.pipeline", "run_pipeline", options.config, options.master)
+        case "stream":
+            return _delegate("spark.streams.stream_run", "run_stream", options.config, options.master)
+    return _delegate("spark.streams.stream_run", "show_status", options.config)
 
 
 def bench(options: Namespace) -> int:
     """`tidelog bench`"""
-    return _delegate("tidelog.bench.command", "run", "bench", options.name, options.arguments)
+    return _delegate("bench.command", "run", options.name, options.arguments)
 
 
-def _spark(module: str, function: str, *arguments: Any) -> int:
-    return _delegate(f"tidelog.spark.{module}", function, "spark", *arguments)
-
-
-def _delegate(module: str, function: str, extra: str, *arguments: Any) -> int:
+def _delegate(module: str, function: str, *arguments: Any) -> int:
     """Call a part of tidelog that needs extra packages, which may not be installed."""
     try:
-        called = getattr(import_module(module), function)
+        called = getattr(import_module(f"tidelog.{module}"), function)
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("tidelog"):
             raise
-        raise DataError(
+        extra = module.partition(".")[0]
+        raise errors.DataError(
             f"this needs the package {error.name}; install it with: pip install 'tidelog[{extra}]'"
         ) from None
     result: int = called(*arguments)

@@ -76,15 +76,14 @@ def _rule_plans(
     pivots = [Pivot(Start.ALL)]
     pivots += [Pivot(Start.POSITIVE, position) for position in range(len(normal.positives))]
     pivots += [Pivot(Start.NEGATIVE, position) for position in range(len(normal.negatives))]
+
+    def estimate(atom: Atom, bound: tuple[int, ...]) -> float:
+        return count(atom.predicate) * 0.1 ** len(bound)  # a tenth of the facts for each bound column
+
     for pivot in pivots:
-        plan = make_plan(normal, pivot, component.predicates, lambda atom, bound: _estimate(atom, bound, count))
+        plan = make_plan(normal, pivot, component.predicates, estimate)
         steps = "; ".join(str(step) for step in plan.steps)
         yield f"    from {_PIVOT_TEXTS[pivot.start]}: {steps}{'  (cross product!)' if plan.crosses else ''}"
-
-
-def _estimate(atom: Atom, bound: tuple[int, ...], count: Callable[[str], int]) -> float:
-    """A tenth of the facts for each bound column."""
-    return count(atom.predicate) * 0.1 ** len(bound)
 
 
 _PIVOT_TEXTS = {Start.ALL: "nothing", Start.POSITIVE: "a new fact", Start.NEGATIVE: "a fact gone"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,15 +59,11 @@ class Shell:
     def __init__(self, kb: KnowledgeBase) -> None:
         self.kb = kb
 
-    @property
-    def prefixes(self) -> Mapping[str, str]:
-        return self.kb.prefixes
-
     def execute(self, text: str) -> Iterator[str]:
         """Execute a statement or a command; raises `TidelogError` where it fails, and `Leave` at the end."""
         command = _COMMAND.fullmatch(text)
         if command is None:
-            yield from self._take(parse_program(text, "<shell>", self.prefixes))
+            yield from self._take(parse_program(text, "<shell>", self.kb.prefixes))
             return
         name, argument = command[1], command[2] or ""
         if name not in _COMMANDS:
@@ -78,22 +74,22 @@ class Shell:
         rules = [f"@prefix {name}: <{namespace}> ." for name, namespace in program.prefixes]
         rules += [str(rule) for rule in program.rules]
         if rules or program.facts:
-            yield from self._changed(self.kb.update(add=_rows(program.facts), add_rules="\n".join(rules)))
+            yield from self._changed(self.kb.update(add=_rows(program), add_rules="\n".join(rules)))
         for query in program.queries:
-            yield from list(answer_lines(query, self.kb.query(str(query)), self.prefixes))[1:]
+            yield from list(answer_lines(query, self.kb.query(str(query)), self.kb.prefixes))[1:]
 
     def _changed(self, change: Change) -> Iterator[str]:
-        yield from change_lines(change.added, change.removed, self.prefixes)
+        yield from change_lines(change.added, change.removed, self.kb.prefixes)
         if change.errors:
             yield f"{counted(change.errors, 'rule instance')} failed because an expression had no value"
 
     def _do_delete(self, text: str) -> Iterator[str]:
-        program = parse_program(_with_dot(text), "<shell>", self.prefixes)
+        program = parse_program(_with_dot(text), "<shell>", self.kb.prefixes)
         if program.rules:
             raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`; rules go with :remove")
         if program.queries or not program.facts:
             raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`")
-        return self._changed(self.kb.update(delete=_rows(program.facts)))
+        return self._changed(self.kb.update(delete=_rows(program)))
 
     def _do_remove(self, text: str) -> Iterator[str]:
         return self._changed(self.kb.remove_rules(_with_dot(text)))
@@ -116,7 +112,7 @@ class Shell:
     def _do_facts(self, argument: str) -> Iterator[str]:
         for predicate in [argument] if argument else sorted(self.kb.predicates):
             for row in sorted_rows(self.kb.facts(predicate)):
-                yield fact_text(predicate, row, self.prefixes) + "."
+                yield fact_text(predicate, row, self.kb.prefixes) + "."
 
     def _do_predicates(self, _: str) -> Iterator[str]:
         for predicate in sorted(self.kb.predicates):
@@ -139,11 +135,9 @@ class Shell:
 _COMMANDS = sorted(name.removeprefix("_do_") for name in vars(Shell) if name.startswith("_do_"))
 
 
-def _rows(facts: Iterable[Atom]) -> dict[str, list[Row]]:
-    rows: dict[str, list[Row]] = {}
-    for atom in facts:
-        rows.setdefault(render(Atom(atom.predicate)).removesuffix("()"), []).append(atom.row)
-    return rows
+def _rows(program: Program) -> dict[str, list[Row]]:
+    """The facts of a program, under names that `update` resolves to their predicates."""
+    return {render(Atom(name)).removesuffix("()"): rows for name, rows in program.rows.items()}
 
 
 def _path(command: str, argument: str, what: str) -> Path:

@@ -34,15 +34,11 @@ def checked_output() -> Iterator[None]:
             yield
             sys.stdout.flush()
         finally:
-            _drop_unwritable(file)
-
-
-def _drop_unwritable(file: TextIO) -> None:
-    """Discard what could not be written, so that the interpreter does not complain when it flushes at exit."""
-    try:
-        file.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+            try:
+                file.flush()
+            except OSError:
+                # Discard what could not be written, so that the interpreter does not complain when it flushes at exit.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
 class _CheckedOutput:

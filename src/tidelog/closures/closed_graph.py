@@ -14,7 +14,7 @@ import numpy as np
 
 from tidelog.closures import base_graph as graph
 from tidelog.closures import closure_registers as C
-from tidelog.closures.differences import CYCLIC, clear_log, list_changed, settle_diagonal
+from tidelog.closures.differences import CYCLIC, GIVEN, clear_log, list_changed, settle_diagonal
 from tidelog.closures.edges import Edges, Ints, as_edges, located
 from tidelog.closures.memory import Memory
 from tidelog.machine.growth import Pause, no_pause
@@ -49,12 +49,14 @@ class ClosedGraph(ABC):
     """
 
     directed: bool
+    implied_diagonal: int  # the rule of `differences` for the pairs (x, x) that the base edges imply
     patience = 1.0  # how much more than a rebuild a change may cost before there is one
 
     def __init__(self, diagonal: Diagonal = "closure", *, capacity: int = 64) -> None:
         self.diagonal: Diagonal = diagonal
         self.memory = Memory(self.directed, capacity)
         self.crowded = False  # most nodes have lost their last edge
+        self.version = 0  # another one after every change
         self.pause: Pause = no_pause  # called between two kernels
         self.watch: Watch = watch_nothing
         self._initial_capacity = capacity
@@ -77,7 +79,7 @@ class ClosedGraph(ABC):
 
     def begin(self) -> None:
         """Begin a change: forget what the last one did."""
-        clear_log(self.memory.m)
+        clear_log(self.memory.at)
         self.memory.m[C.PAUSE_AT] = SLICE
 
     def apply(self, gone: Edges, come: Edges) -> tuple[int, int]:
@@ -102,14 +104,14 @@ class ClosedGraph(ABC):
         self._pairs = 0
         self.crowded = False
         self.apply(NO_EDGES, as_edges(edges))
-        clear_log(self.memory.m)
+        clear_log(self.memory.at)
 
     def _clear(self, nodes: int = 0) -> None:
         """Drop all nodes and edges; the registers stay in their place, and with them the view."""
-        registers = self.memory.m
+        registers, at = self.memory.m, self.memory.at
         self.memory = Memory(self.directed, max(nodes, self._initial_capacity))
         registers[:] = self.memory.m
-        self.memory.m = registers
+        self.memory.m, self.memory.at = registers, at
 
     @abstractmethod
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
@@ -118,10 +120,6 @@ class ClosedGraph(ABC):
     @abstractmethod
     def _compare(self) -> tuple[int, int]:
         """How many pairs of different nodes appeared and vanished in the current change."""
-
-    @abstractmethod
-    def _diagonal_rule(self) -> int:
-        """Which rule of `differences` decides on the diagonal."""
 
     # --- what the last change did -------------------------------------------------------------------------------------
 
@@ -148,12 +146,12 @@ class ClosedGraph(ABC):
     def _changed_nodes(self) -> Ints:
         """The members of all components that may have changed."""
         nodes = np.empty(self.memory[C.NODES] if self.memory[C.TOUCHED] else 0, np.int32)
-        return nodes[: list_changed(self.memory.m, address(nodes))]
+        return nodes[: list_changed(self.memory.at, address(nodes))]
 
     def _settle_diagonal(self, ends: Ints) -> None:
-        rule = self._diagonal_rule()
+        rule = self.implied_diagonal if self.diagonal == "closure" else GIVEN
         checked = np.concatenate([ends, self._changed_nodes()]) if rule == CYCLIC else ends
-        settle_diagonal(self.memory.m, address(checked), len(checked), rule)
+        settle_diagonal(self.memory.at, address(checked), len(checked), rule)
 
     def _flipped(self, appeared: bool) -> Ints:
         """The nodes whose pair with themselves appeared, or vanished."""
@@ -172,7 +170,7 @@ class ClosedGraph(ABC):
         """The base edges, as terms."""
         memory = self.memory
         source, target = np.empty(memory[C.EDGES], np.int32), np.empty(memory[C.EDGES], np.int32)
-        graph.read_edges(memory.m, address(source), address(target))
+        graph.read_edges(memory.at, address(source), address(target))
         loops = memory.entries(C.TERMS, C.NODES)[memory.entries(C.LOOPS, C.NODES) == 1]
         return np.concatenate([source, loops]), np.concatenate([target, loops])
 
@@ -194,14 +192,14 @@ class ClosedGraph(ABC):
         before = self.base_edges()
         source, target = (np.concatenate([self._numbers(old), new]) for old, new in zip(before, edges, strict=True))
         pools = [self.memory.replace_entries(pool, np.empty(len(source), np.int32)) for pool in (C.OUT, C.INTO)]
-        graph.load(self.memory.m, *located((source, target)), *pools)
+        graph.load(self.memory.at, *located((source, target)), *pools)
 
     def _unlink(self, edges: Edges) -> None:
         """Delete base edges, given as nodes."""
         by_source, by_target = (np.argsort(side, kind="stable") for side in edges)
         forth = (edges[0][by_source], edges[1][by_source])
         back = (edges[0][by_target], edges[1][by_target])
-        graph.unlink(self.memory.m, *located(forth), *located(back))
+        graph.unlink(self.memory.at, *located(forth), *located(back))
 
     # --- kernels and their room ---------------------------------------------------------------------------------------
 
@@ -210,7 +208,7 @@ class ClosedGraph(ABC):
         begin = 0
         while True:
             self.pause()
-            begin = kernel(self.memory.m, *arguments, begin)
+            begin = kernel(self.memory.at, *arguments, begin)
             status = self.memory[C.STATUS]
             if status in (C.DONE, C.TOO_MUCH):
                 return begin
@@ -241,11 +239,11 @@ class ClosedGraph(ABC):
         # Nodes keep their numbers when they lose their last edge. Once they are many, the next change leaves them out.
         self.crowded = bool(2 * isolated > nodes)
         memory.grow(2 * memory[C.CAPACITY])
-        graph.rehash(memory.m)
+        graph.rehash(memory.at)
 
     def _enlarge(self, pool: C.Pool, needed: int) -> None:
         """Let a pool of lists take as much again, or what is needed if that is more."""
         live = int(self.memory.sizes(pool).sum())
         room = live + max(live, needed)
         entries = self.memory.replace_entries(pool, np.empty(room, np.int32))
-        graph.compact(self.memory.m, pool, entries, room)
+        graph.compact(self.memory.at, pool, entries, room)

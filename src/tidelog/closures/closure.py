@@ -10,38 +10,76 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from tidelog.closures import read_kernels as kernels
 from tidelog.closures.closed_graph import ClosedGraph, Watch, watch_nothing
-from tidelog.closures.edges import Edges, as_edges, difference, union
-from tidelog.closures.history import ClosureChange, History, Moment, Past
-from tidelog.closures.readable import ReadableClosure
+from tidelog.closures.edges import Edges, EdgesLike, as_edges, located, without_change
+from tidelog.closures.history import ClosureChange, History, Moment, base_before, past_of
 from tidelog.errors import TidelogError
 from tidelog.machine.growth import Pause, no_pause
 from tidelog.machine.jit import address
 from tidelog.runtime.thread_locks import ThreadLock
 
 
+class ReadableClosure:
+    """What every reader can ask of a closure: the pairs of a graph, as they are or each the other way round."""
+
+    def __init__(self, graph: ClosedGraph, turned: bool = False) -> None:
+        self._graph = graph
+        self._turned = turned
+
+    @property
+    def view(self) -> int:
+        """What `read_kernels` reads the closure by."""
+        return self._graph.memory.at + self._turned
+
+    @property
+    def version(self) -> int:
+        """A number that every change replaces."""
+        return self._graph.version
+
+    def __len__(self) -> int:
+        return len(self._graph)
+
+    def contains(self, xs: ArrayLike, ys: ArrayLike) -> NDArray[np.bool_]:
+        """For each pair of terms, whether it is in the closure."""
+        edges = as_edges((xs, ys))
+        answers = np.empty(len(edges[0]), np.bool_)
+        kernels.read_contains(self.view, *located(edges), address(answers))
+        return answers
+
+    def pairs(self, size: int = 1 << 16) -> Iterator[Edges]:
+        """All pairs, in pieces of at most `size`."""
+        version, node, cursor = self.version, 0, 0
+        while node >= 0:
+            if version != self.version:
+                raise RuntimeError("The closure changed while its pairs were read. Read them again.")
+            source, target = np.empty(size, np.int32), np.empty(size, np.int32)
+            node, cursor, count = kernels.read_pairs(self.view, node, cursor, *located((source, target)))
+            if count:
+                yield source[:count], target[:count]
+
+
 class Closure(ReadableClosure):
     """The pairs of a graph under change."""
 
     def __init__(self, graph: ClosedGraph) -> None:
-        self._graph = graph
-        self._version = 0
-        self._history = History(self._version)
+        super().__init__(graph)
+        self._history = History(self.version)
         self._can_undo = False
         # Held by whoever changes the closure, and by whoever reads what an earlier change did.
         self._lock = ThreadLock()
         self._changing = False
 
+    def turned(self) -> ReadableClosure:
+        """The same closure with each pair the other way round."""
+        return ReadableClosure(self._graph, True) if self._graph.directed else self
+
     # --- changing -----------------------------------------------------------------------------------------------------
 
-    def apply(
-        self,
-        deleted: tuple[ArrayLike, ArrayLike],
-        added: tuple[ArrayLike, ArrayLike],
-        watch: Watch = watch_nothing,
-    ) -> ClosureChange:
+    def apply(self, deleted: EdgesLike, added: EdgesLike, watch: Watch = watch_nothing) -> ClosureChange:
         """Delete base edges, then add some; each comes as an array of sources and an array of targets.
 
         Every edge to delete must be a base edge, and no edge to add may be one after the deletions. If anything is
@@ -65,16 +103,16 @@ class Closure(ReadableClosure):
         try:
             if graph.crowded:
                 self._reload(graph.base_edges())
-            self._version += 1
+            graph.version += 1
             graph.begin()
             counts = graph.apply(gone, come)
-            self._history.advance(self._version, gone, come, graph)
+            self._history.advance(graph.version, gone, come, graph)
         except BaseException:
             if before is None:
-                before = difference(union(graph.base_edges(), gone), difference(come, gone))
+                before = without_change(graph.base_edges(), gone, come)
             graph.watch = watch_nothing
             # What earlier changes did can still be told if there is not enough memory to build the closure again.
-            self._history.keep(before)
+            self._history.now.edges = before
             self._changing = False
             self._reload(before)
             raise
@@ -82,7 +120,7 @@ class Closure(ReadableClosure):
 
     def _reload(self, edges: Edges) -> None:
         """Build the closure anew from base edges."""
-        self._version += 1
+        self._graph.version += 1
         self._graph.reload(edges)
 
     def undo(self) -> ClosureChange:
@@ -114,49 +152,14 @@ class Closure(ReadableClosure):
         with self._lock.mutex:
             if self._changing:
                 raise TidelogError("this cannot be read within the update that is in work; read it afterwards")
-            if moment.version == self._version:
+            if moment.version == self.version:
                 yield self
                 return
-            past = Past.of(moment, self._graph)
+            past = past_of(moment, self._graph)
         graph = self._graph.empty_copy()
         graph.watch = lambda _more: look()
         copy = Closure(graph)
-        copy._reload(past.base())
+        copy._reload(base_before(*past))
         if moment.made_by is not None:
             copy.apply(*moment.made_by, graph.watch)
         yield copy
-
-    # --- reading ------------------------------------------------------------------------------------------------------
-
-    @property
-    def view(self) -> int:
-        return address(self._graph.memory.m)
-
-    @property
-    def version(self) -> int:
-        return self._version
-
-    def __len__(self) -> int:
-        return len(self._graph)
-
-    def turned(self) -> ReadableClosure:
-        """The same closure with each pair the other way round."""
-        return _TurnedClosure(self) if self._graph.directed else self
-
-
-class _TurnedClosure(ReadableClosure):
-    """A directed closure, read the other way round."""
-
-    def __init__(self, closure: Closure) -> None:
-        self._closure = closure
-
-    @property
-    def view(self) -> int:
-        return self._closure.view + 1
-
-    @property
-    def version(self) -> int:
-        return self._closure.version
-
-    def __len__(self) -> int:
-        return len(self._closure)

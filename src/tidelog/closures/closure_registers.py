@@ -1,6 +1,6 @@
-"""The registers of a closure: the one array `m` that its kernels get. Everybody imports this file as `C`.
+"""The registers of a closure: one array, whose address `m` its kernels get. Everybody imports this file as `C`.
 
-A register holds a scalar, or the address of an array that `memory` owns. The address of `m` is also the *view* by which
+A register holds a scalar, or the address of an array that `memory` owns. The address `m` is also the *view* by which
 compiled joins read the closure (`read_kernels`).
 
 Nodes are numbered from 0 in the order in which their terms first appear. A node keeps its number, and a component of
@@ -32,14 +32,12 @@ class Form(NamedTuple):
 
     kind: type
     unused: int
+    directed: bool
+    """Only directed closures have the array."""
 
 
-# Arrays with an entry for each node or component, by register. Those of `DIRECTED_…` exist in directed closures only.
 NODE_ARRAYS: dict[Register, Form] = {}
-DIRECTED_ARRAYS: dict[Register, Form] = {}
-# Work space: nothing in it outlives a kernel.
-SCRATCH: list[Register] = []
-DIRECTED_SCRATCH: list[Register] = []
+"""Arrays with an entry for each node or component."""
 
 _numbers = count()
 
@@ -48,15 +46,10 @@ def _cell() -> Register:
     return Register(next(_numbers))
 
 
-def _array(arrays: dict[Register, Form], kind: type = np.int32, unused: int = 0) -> Register:
+def _array(kind: type = np.int32, unused: int = 0, directed: bool = False) -> Register:
     register = _cell()
-    arrays[register] = Form(kind, unused)
+    NODE_ARRAYS[register] = Form(kind, unused, directed)
     return register
-
-
-def _scratch(arrays: list[Register]) -> Register:
-    arrays.append(_cell())
-    return arrays[-1]
 
 
 def _pool(fields: int) -> Pool:
@@ -77,54 +70,55 @@ CAPACITY = _cell()  # nodes that fit
 NODES = _cell()
 SLOTS = _cell()  # address of the hash table: `term << 32 | node`, or -1; at least two slots for each node
 MASK = _cell()  # slots of the hash table, less one
-TERMS = _array(NODE_ARRAYS)
+TERMS = _array()
 
 # --- base edges, and the pairs (x, x) ---------------------------------------------------------------------------------
 EDGES = _cell()  # base edges, except for loops
-LOOPS = _array(NODE_ARRAYS, np.uint8)  # 1: the base holds the edge from the node to itself
-DIAGONAL = _array(NODE_ARRAYS, np.uint8)  # 1: the closure holds the pair of the node with itself
+LOOPS = _array(np.uint8)  # 1: the base holds the edge from the node to itself
+DIAGONAL = _array(np.uint8)  # 1: the closure holds the pair of the node with itself
 REFLEXIVE = _cell()  # pairs (x, x) in the closure
 
 # --- components -------------------------------------------------------------------------------------------------------
 COMPONENTS = _cell()  # component numbers handed out so far, including free ones
 FREE = _cell()  # component numbers that can be handed out again
-FREE_LIST = _array(NODE_ARRAYS)
-COMPONENT = _array(NODE_ARRAYS)  # of a node
-PLACE = _array(NODE_ARRAYS)  # position of a node in the list of its component
-PARENT = _array(NODE_ARRAYS)  # union-find over components; between kernels each is its own parent
+FREE_LIST = _array()
+COMPONENT = _array()  # of a node
+PLACE = _array()  # position of a node in the list of its component
+PARENT = _array()  # union-find over components; between kernels each is its own parent
 
 # --- the log of the current change ------------------------------------------------------------------------------------
 MOVED = _cell()
-MOVED_LIST = _array(NODE_ARRAYS)  # the nodes that the change moved or created
+MOVED_LIST = _array()  # the nodes that the change moved or created
 UNMOVED, CREATED = -1, -2
-FORMER = _array(NODE_ARRAYS, unused=UNMOVED)  # component before the change, UNMOVED or CREATED
+FORMER = _array(unused=UNMOVED)  # component before the change, UNMOVED or CREATED
 TOUCHED = _cell()
-TOUCHED_LIST = _array(NODE_ARRAYS)  # the components that the change touched
+TOUCHED_LIST = _array()  # the components that the change touched
 UNTOUCHED = -1
-FORMER_SIZE = _array(NODE_ARRAYS, unused=UNTOUCHED)  # their sizes before it
+FORMER_SIZE = _array(unused=UNTOUCHED)  # their sizes before it
 FLIPPED = _cell()
-FLIPPED_LIST = _array(NODE_ARRAYS)  # the nodes whose pair with themselves appeared or vanished
+FLIPPED_LIST = _array()  # the nodes whose pair with themselves appeared or vanished
 REBUILT = _cell()  # 1: the change numbered all components anew
 PAIRS = _cell()  # how many more pairs of different nodes there are than before the change; may be negative
 
 # --- searches ---------------------------------------------------------------------------------------------------------
-STAMP = _array(NODE_ARRAYS)  # the token of the last search that came to a node
+STAMP = _array()  # the token of the last search that came to a node
 TOKEN = _cell()  # the last value that a search wrote to STAMP
-NUMBER = _scratch(SCRATCH)
-LOW = _scratch(SCRATCH)
-STACK = _scratch(SCRATCH)
-ORDER = _scratch(SCRATCH)
-BOUNDS = _scratch(SCRATCH)
-OTHER = _scratch(SCRATCH)
-FRAME_NODE = _scratch(DIRECTED_SCRATCH)
-FRAME_EDGE = _scratch(DIRECTED_SCRATCH)
+# Work space: nothing in it outlives a kernel.
+NUMBER = _array()
+LOW = _array()
+STACK = _array()
+ORDER = _array()
+BOUNDS = _array()
+OTHER = _array()
+FRAME_NODE = _array(directed=True)
+FRAME_EDGE = _array(directed=True)
 
 # --- deletions in directed closures: a heap of components whose sets are to be computed again -------------------------
 SCHEDULED = _cell()  # entries of the heap
-HEAP = _array(DIRECTED_ARRAYS)
-HEAP_KEYS = _array(DIRECTED_ARRAYS, np.int64)
-QUEUED = _array(DIRECTED_ARRAYS, np.uint8)  # 1: on the heap
-RANK = _array(DIRECTED_ARRAYS)  # order among the parts of a component that fell apart
+HEAP = _array(directed=True)
+HEAP_KEYS = _array(np.int64, directed=True)
+QUEUED = _array(np.uint8, directed=True)  # 1: on the heap
+RANK = _array(directed=True)  # order among the parts of a component that fell apart
 
 # --- the row under construction ---------------------------------------------------------------------------------------
 ROW = _cell()  # address of its words, all zero between kernels

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from tidelog.closures import access as A
 from tidelog.closures import closure_registers as C
-from tidelog.closures.edges import Longs
 from tidelog.closures.graph_search import find_gap
 from tidelog.machine.jit import device, entry_point, inlined, load_i32
 
 
 @inlined
-def touch(m: Longs, component: int) -> None:
+def touch(m: int, component: int) -> None:
     """Log the size that a component had before the current change."""
     if A.get(m, C.FORMER_SIZE, component) == C.UNTOUCHED:
         A.put(m, C.FORMER_SIZE, component, A.size_of(m, C.MEMBERS, component))
@@ -32,7 +31,7 @@ def touch(m: Longs, component: int) -> None:
 
 
 @inlined
-def log_move(m: Longs, node: int) -> None:
+def log_move(m: int, node: int) -> None:
     """Log the component that a node was in before the current change."""
     if A.get(m, C.FORMER, node) == C.UNMOVED:
         A.put(m, C.FORMER, node, A.get(m, C.COMPONENT, node))
@@ -40,21 +39,21 @@ def log_move(m: Longs, node: int) -> None:
 
 
 @device
-def new_component(m: Longs, limit: int) -> int:
+def new_component(m: int, limit: int) -> int:
     """The number of a new, empty component with a place for its members; the pool has room."""
-    if m[C.FREE] > 0:
-        m[C.FREE] -= 1
-        component = A.get(m, C.FREE_LIST, m[C.FREE])
+    if A.read(m, C.FREE) > 0:
+        A.add(m, C.FREE, -1)
+        component = A.get(m, C.FREE_LIST, A.read(m, C.FREE))
     else:
-        component = m[C.COMPONENTS]
-        m[C.COMPONENTS] += 1
+        component = A.read(m, C.COMPONENTS)
+        A.add(m, C.COMPONENTS, 1)
     A.take_place(m, C.MEMBERS, component, limit)
     touch(m, component)
     return component
 
 
 @inlined
-def add_member(m: Longs, component: int, node: int) -> None:
+def add_member(m: int, component: int, node: int) -> None:
     """Enter a node in the list of a component, which has a place for it."""
     size = A.size_of(m, C.MEMBERS, component)
     A.put_entry(m, C.MEMBERS, A.start_of(m, C.MEMBERS, component) + size, node)
@@ -64,7 +63,7 @@ def add_member(m: Longs, component: int, node: int) -> None:
 
 
 @device
-def found_component(m: Longs, node: int) -> None:
+def found_component(m: int, node: int) -> None:
     """Give a new node a component of its own."""
     add_member(m, new_component(m, 1), node)
     A.put(m, C.FORMER, node, C.CREATED)
@@ -72,7 +71,7 @@ def found_component(m: Longs, node: int) -> None:
 
 
 @device
-def detach(m: Longs, nodes: int, begin: int, end: int) -> int:
+def detach(m: int, nodes: int, begin: int, end: int) -> int:
     """Move those members of a component that an array lists into a new component; the pool has room for it."""
     old = A.get(m, C.COMPONENT, A.get(m, nodes, begin))
     touch(m, old)
@@ -90,13 +89,13 @@ def detach(m: Longs, nodes: int, begin: int, end: int) -> int:
 
 
 @inlined
-def room_for(m: Longs, component: int, size: int) -> int:
+def room_for(m: int, component: int, size: int) -> int:
     """How much of the pool the list of a component takes if it has to hold so many members."""
     return 0 if A.limit_of(m, C.MEMBERS, component) >= size else size + (size >> 2)
 
 
 @device
-def widen_list(m: Longs, component: int, size: int) -> None:
+def widen_list(m: int, component: int, size: int) -> None:
     """Let the list of a component take so many members; the pool has room for them."""
     room = room_for(m, component, size)
     if room > 0:
@@ -104,12 +103,11 @@ def widen_list(m: Longs, component: int, size: int) -> None:
 
 
 @device
-def absorb(m: Longs, component: int, other: int) -> None:
+def absorb(m: int, component: int, other: int) -> None:
     """Move all members of another component into this one, which has places for them, and free the other's number."""
     touch(m, component)
     touch(m, other)
-    start, end = A.span_of(m, C.MEMBERS, other)
-    for i in range(start, end):
+    for i in range(*A.span_of(m, C.MEMBERS, other)):
         node = A.entry(m, C.MEMBERS, i)
         log_move(m, node)
         add_member(m, component, node)
@@ -118,13 +116,13 @@ def absorb(m: Longs, component: int, other: int) -> None:
 
 
 @inlined
-def bound_before(m: Longs, part: int) -> int:
+def bound_before(m: int, part: int) -> int:
     """Where a part begins, of parts that end at BOUNDS."""
     return A.get(m, C.BOUNDS, part - 1) if part > 0 else 0
 
 
 @device
-def largest_part(m: Longs, parts: int) -> int:
+def largest_part(m: int, parts: int) -> int:
     """The largest of parts that end at BOUNDS."""
     best, best_size = 0, 0
     for part in range(parts):
@@ -138,9 +136,12 @@ def largest_part(m: Longs, parts: int) -> int:
 
 
 @entry_point
-def cut(m: Longs, source: int, target: int, count: int, budget: int, begin: int) -> int:
-    """Delete edges one by one, and divide the components that fall apart; stops when the budget is spent."""
-    m[C.STATUS] = C.DONE
+def cut(m: int, source: int, target: int, count: int, budget: int, begin: int) -> int:
+    """Delete edges one by one, and divide the components that fall apart; stops when the budget is spent.
+
+    One by one: a part between two others may go first, and then no other edge would show that those are apart.
+    """
+    A.write(m, C.STATUS, C.DONE)
     for i in range(begin, count):
         x, y = load_i32(source + 4 * i), load_i32(target + 4 * i)
         if x == y:
@@ -148,8 +149,8 @@ def cut(m: Longs, source: int, target: int, count: int, budget: int, begin: int)
             continue
         if A.exceeds(m, budget):
             return i
-        m[C.WORK] += A.size_of(m, C.OUT, x) + A.size_of(m, C.INTO, y)
-        m[C.EDGES] -= A.remove(m, C.OUT, x, y)
+        A.add(m, C.WORK, A.size_of(m, C.OUT, x) + A.size_of(m, C.INTO, y))
+        A.add(m, C.EDGES, -A.remove(m, C.OUT, x, y))
         A.remove(m, C.INTO, y, x)
         side, size = find_gap(m, x, y, True)
         if A.lacks_room(m, C.MEMBERS, size):
@@ -162,7 +163,7 @@ def cut(m: Longs, source: int, target: int, count: int, budget: int, begin: int)
 
 
 @device
-def spread(m: Longs, node: int, tail: int, token: int) -> int:
+def spread(m: int, node: int, tail: int, token: int) -> int:
     """List in ORDER all that is connected with a node; returns where the list ends."""
     head = tail
     A.put(m, C.ORDER, tail, node)
@@ -172,8 +173,7 @@ def spread(m: Longs, node: int, tail: int, token: int) -> int:
         node = A.get(m, C.ORDER, head)
         head += 1
         for pool in (C.OUT, C.INTO):
-            start, end = A.span_of(m, pool, node)
-            for i in range(start, end):
+            for i in range(*A.span_of(m, pool, node)):
                 neighbour = A.entry(m, pool, i)
                 if A.get(m, C.STAMP, neighbour) != token:
                     A.put(m, C.STAMP, neighbour, token)
@@ -183,7 +183,7 @@ def spread(m: Longs, node: int, tail: int, token: int) -> int:
 
 
 @device
-def sweep_component(m: Longs, component: int, token: int) -> None:
+def sweep_component(m: int, component: int, token: int) -> None:
     """Divide one component into its connected parts."""
     start, size = A.start_of(m, C.MEMBERS, component), A.size_of(m, C.MEMBERS, component)
     for i in range(size):
@@ -201,7 +201,7 @@ def sweep_component(m: Longs, component: int, token: int) -> None:
 
 
 @entry_point
-def sweep(m: Longs, suspects: int, count: int) -> None:
+def sweep(m: int, suspects: int, count: int) -> None:
     """Divide the components of the suspects; the pool of members has room for every node."""
     token = A.fresh_tokens(m, 1)
     for i in range(count):
@@ -214,7 +214,7 @@ def sweep(m: Longs, suspects: int, count: int) -> None:
 
 
 @device
-def root(m: Longs, component: int) -> int:
+def root(m: int, component: int) -> int:
     """The representative of a component's group; halves the path to it."""
     parent = A.get(m, C.PARENT, component)
     while parent != component:
@@ -226,7 +226,7 @@ def root(m: Longs, component: int) -> int:
 
 
 @device
-def group(m: Longs, source: int, target: int, count: int) -> int:
+def group(m: int, source: int, target: int, count: int) -> int:
     """Unite the components that edges connect. STACK lists those that are not representatives; returns their number."""
     joined = 0
     for i in range(count):
@@ -240,7 +240,7 @@ def group(m: Longs, source: int, target: int, count: int) -> int:
 
 
 @device
-def measure(m: Longs, joined: int) -> int:
+def measure(m: int, joined: int) -> int:
     """Put the size of each group in NUMBER and its largest component in LOW. Returns the room that all of them need."""
     for i in range(joined):
         top = root(m, A.get(m, C.STACK, i))
@@ -262,9 +262,9 @@ def measure(m: Longs, joined: int) -> int:
 
 
 @entry_point
-def join(m: Longs, source: int, target: int, count: int, begin: int) -> int:
+def join(m: int, source: int, target: int, count: int, begin: int) -> int:
     """Merge the components that edges connect, all at once: the largest of each group takes in the others."""
-    m[C.STATUS] = C.DONE
+    A.write(m, C.STATUS, C.DONE)
     joined = group(m, source, target, count)
     if not A.lacks_room(m, C.MEMBERS, measure(m, joined)):
         for i in range(joined):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from tidelog.closures import access as A
 from tidelog.closures import closure_registers as C
-from tidelog.closures.edges import Longs
 from tidelog.closures.node_sets import count_of, key_at, word_at
 from tidelog.machine.bits import bit_of, first_bit, population
 from tidelog.machine.jit import device, entry_point, inlined, load_i32, store_i32
@@ -18,27 +17,27 @@ GIVEN, LINKED, CYCLIC = 0, 1, 2
 
 
 @entry_point
-def clear_log(m: Longs) -> None:
-    for i in range(m[C.MOVED]):
+def clear_log(m: int) -> None:
+    for i in range(A.read(m, C.MOVED)):
         A.put(m, C.FORMER, A.get(m, C.MOVED_LIST, i), C.UNMOVED)
-    for i in range(m[C.TOUCHED]):
+    for i in range(A.read(m, C.TOUCHED)):
         A.put(m, C.FORMER_SIZE, A.get(m, C.TOUCHED_LIST, i), C.UNTOUCHED)
-        if m[C.DIRECTED] == 1:
+        if A.read(m, C.DIRECTED) == 1:
             A.set_size(m, C.SAVED, A.get(m, C.TOUCHED_LIST, i), 0)
-    if m[C.REBUILT] == 1:
-        for node in range(m[C.NODES]):
+    if A.read(m, C.REBUILT) == 1:
+        for node in range(A.read(m, C.NODES)):
             A.put(m, C.FORMER, node, C.UNMOVED)
     for register in (C.MOVED, C.TOUCHED, C.REBUILT, C.FLIPPED, C.WORK, C.PAIRS, C.SAVED + C.POOL_USED):
-        m[register] = 0
+        A.write(m, register, 0)
 
 
 @entry_point
-def list_changed(m: Longs, nodes: int) -> int:
+def list_changed(m: int, nodes: int) -> int:
     """List the members of all components that may have changed, each component's together; returns their number."""
     count = 0
-    for i in range(m[C.COMPONENTS] if m[C.REBUILT] == 1 else m[C.TOUCHED]):
-        start, end = A.span_of(m, C.MEMBERS, i if m[C.REBUILT] == 1 else A.get(m, C.TOUCHED_LIST, i))
-        for position in range(start, end):
+    for i in range(A.read(m, C.COMPONENTS) if A.read(m, C.REBUILT) == 1 else A.read(m, C.TOUCHED)):
+        component = i if A.read(m, C.REBUILT) == 1 else A.get(m, C.TOUCHED_LIST, i)
+        for position in range(*A.span_of(m, C.MEMBERS, component)):
             store_i32(nodes + 4 * count, A.entry(m, C.MEMBERS, position))
             count += 1
     return count
@@ -47,25 +46,18 @@ def list_changed(m: Longs, nodes: int) -> int:
 # --- the diagonal -----------------------------------------------------------------------------------------------------
 
 
-@inlined
-def on_diagonal(m: Longs, node: int, rule: int) -> bool:
-    if rule == LINKED and A.size_of(m, C.OUT, node) + A.size_of(m, C.INTO, node) > 0:
-        return True
-    if rule == CYCLIC and A.size_of(m, C.MEMBERS, A.get(m, C.COMPONENT, node)) > 1:
-        return True
-    return A.flag(m, C.LOOPS, node) == 1
-
-
 @entry_point
-def settle_diagonal(m: Longs, nodes: int, count: int, rule: int) -> None:
+def settle_diagonal(m: int, nodes: int, count: int, rule: int) -> None:
     """Bring the diagonal up to date for nodes whose edges or components changed."""
     for i in range(count):
         node = load_i32(nodes + 4 * i)
-        now = 1 if on_diagonal(m, node, rule) else 0
+        linked = rule == LINKED and A.size_of(m, C.OUT, node) + A.size_of(m, C.INTO, node) > 0
+        cyclic = rule == CYCLIC and A.size_of(m, C.MEMBERS, A.get(m, C.COMPONENT, node)) > 1
+        now = 1 if linked or cyclic or A.flag(m, C.LOOPS, node) == 1 else 0
         if now != A.flag(m, C.DIAGONAL, node):
             A.put_flag(m, C.DIAGONAL, node, now)
             A.append(m, C.FLIPPED_LIST, C.FLIPPED, node)
-            m[C.REFLEXIVE] += 2 * now - 1
+            A.add(m, C.REFLEXIVE, 2 * now - 1)
 
 
 # --- components -------------------------------------------------------------------------------------------------------
@@ -96,7 +88,7 @@ def emit_cells(
 
 
 @inlined
-def saved_row(m: Longs, node: int) -> int:
+def saved_row(m: int, node: int) -> int:
     """Where the log says what a node reached: a component; CREATED: only itself; UNMOVED: the same as now."""
     former = A.get(m, C.FORMER, node)
     if former == C.CREATED:
@@ -107,7 +99,7 @@ def saved_row(m: Longs, node: int) -> int:
 
 
 @device
-def shared(m: Longs, component: int, row: int) -> int:
+def shared(m: int, component: int, row: int) -> int:
     """How many of the nodes that a component reaches now a row of the log has too."""
     start, i_end = A.span_of(m, C.FORWARD, component)
     i = start
@@ -125,12 +117,12 @@ def shared(m: Longs, component: int, row: int) -> int:
 
 
 @entry_point
-def compare(m: Longs, nodes: int, count: int, begin: int) -> tuple[int, int, int]:
+def compare(m: int, nodes: int, count: int, begin: int) -> tuple[int, int, int]:
     """Count the pairs of different nodes that appeared and that vanished, from one of the changed nodes on.
 
     Stops when it is time to pause; returns where that was, and both numbers.
     """
-    m[C.STATUS] = C.DONE
+    A.write(m, C.STATUS, C.DONE)
     appeared, vanished, common = 0, 0, 0
     last_component, last_row = -1, C.UNMOVED
     for i in range(begin, count):
@@ -143,7 +135,7 @@ def compare(m: Longs, nodes: int, count: int, begin: int) -> tuple[int, int, int
             continue
         if component != last_component or row != last_row:
             last_component, last_row, common = component, row, shared(m, component, row)
-            m[C.WORK] += A.size_of(m, C.FORWARD, component) + A.size_of(m, C.SAVED, row)
+            A.add(m, C.WORK, A.size_of(m, C.FORWARD, component) + A.size_of(m, C.SAVED, row))
         appeared += count_of(m, C.FORWARD, component) - common
         vanished += count_of(m, C.SAVED, row) - common
         if A.is_due(m):
@@ -152,7 +144,7 @@ def compare(m: Longs, nodes: int, count: int, begin: int) -> tuple[int, int, int
 
 
 @device
-def emit_difference(m: Longs, node: int, rows: int, a: int, b: int, source: int, target: int, filled: int) -> int:
+def emit_difference(m: int, node: int, rows: int, a: int, b: int, source: int, target: int, filled: int) -> int:
     """Pair a node with what set `a` has and set `b` of the other kind lacks; if that is CREATED, all but itself."""
     others = C.SAVED if rows == C.FORWARD else C.FORWARD
     term = A.get(m, C.TERMS, node)
@@ -180,7 +172,7 @@ def emit_difference(m: Longs, node: int, rows: int, a: int, b: int, source: int,
 
 @entry_point
 def emit_rows(
-    m: Longs, appeared: bool, nodes: int, count: int, begin: int, source: int, target: int, room: int, filled: int
+    m: int, appeared: bool, nodes: int, count: int, begin: int, source: int, target: int, room: int, filled: int
 ) -> tuple[int, int]:
     """List the pairs of different nodes that appeared, or that vanished, from one of the changed nodes on.
 
@@ -191,10 +183,8 @@ def emit_rows(
         component, row = A.get(m, C.COMPONENT, node), saved_row(m, node)
         if row == C.UNMOVED or (row == C.CREATED and not appeared):
             continue
-        if filled + (count_of(m, C.FORWARD, component) if appeared else count_of(m, C.SAVED, row)) > room:
+        rows, a, b = (C.FORWARD, component, row) if appeared else (C.SAVED, row, component)
+        if filled + count_of(m, rows, a) > room:
             return i, filled
-        if appeared:
-            filled = emit_difference(m, node, C.FORWARD, component, row, source, target, filled)
-        else:
-            filled = emit_difference(m, node, C.SAVED, row, component, source, target, filled)
+        filled = emit_difference(m, node, rows, a, b, source, target, filled)
     return count, filled

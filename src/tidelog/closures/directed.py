@@ -8,7 +8,7 @@ import numpy as np
 
 from tidelog.closures import closure_registers as C
 from tidelog.closures.closed_graph import ClosedGraph, Diagonal, Emitter
-from tidelog.closures.differences import CYCLIC, GIVEN, compare, emit_rows
+from tidelog.closures.differences import CYCLIC, compare, emit_rows
 from tidelog.closures.edges import Edges, located
 from tidelog.closures.memory import check_limit
 from tidelog.closures.node_sets import copy_rows, single_rows
@@ -30,6 +30,7 @@ class DirectedGraph(ClosedGraph):
     """
 
     directed = True
+    implied_diagonal = CYCLIC
 
     def __init__(self, diagonal: Diagonal = "closure", *, capacity: int = 64, layout: Layout = "auto") -> None:
         super().__init__(diagonal, capacity=capacity)
@@ -37,9 +38,6 @@ class DirectedGraph(ClosedGraph):
 
     def empty_copy(self) -> Self:
         return type(self)(self.diagonal, layout=self._layout)
-
-    def _diagonal_rule(self) -> int:
-        return CYCLIC if self.diagonal == "closure" else GIVEN
 
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
         edges = self.memory[C.EDGES]
@@ -49,17 +47,13 @@ class DirectedGraph(ClosedGraph):
             self._rebuild()
             return
         self._add_single_rows(known)
-        budget = int(self.patience * self._rebuilding_cost())
+        # What a rebuild costs, in the unit in which kernels count their work: words and edges looked at.
+        words = self.memory.used(C.FORWARD) + self.memory.used(C.BACKWARD)
+        budget = int(self.patience * (4 * words + 16 * (self.memory[C.NODES] + self.memory[C.EDGES])))
         shrunk = self._finishes(loosen, *located(deleted), budget) and self._finishes(shrink, budget)
         self._link(added)
         if not (shrunk and self._finishes(extend, *located(added), budget)):
             self._rebuild()
-
-    def _rebuilding_cost(self) -> int:
-        """What a rebuild costs, in the unit in which kernels count their work: words and edges looked at."""
-        memory = self.memory
-        words = memory.used(C.FORWARD) + memory.used(C.BACKWARD)
-        return 4 * words + 16 * (memory[C.NODES] + memory[C.EDGES])
 
     def _rebuild(self) -> None:
         """Find all components again, and fill all rows again."""
@@ -76,7 +70,7 @@ class DirectedGraph(ClosedGraph):
     def _condense(self) -> None:
         if self.memory.room(C.MEMBERS) < self.memory[C.NODES]:
             self._enlarge(C.MEMBERS, self.memory[C.NODES])
-        condense(self.memory.m)
+        condense(self.memory.at)
 
     def apply(self, gone: Edges, come: Edges) -> tuple[int, int]:
         if self.is_empty and len(come[0]) > max(MANY_EDGES, FEW_EDGES):
@@ -113,7 +107,7 @@ class DirectedGraph(ClosedGraph):
             room = live + max(live >> 1, needed, new_rows)
         check_limit(room)
         keys, words = np.empty(0 if width else room, np.int32), np.empty(room, np.int64)
-        used = copy_rows(memory.m, rows, address(keys), address(words), width)
+        used = copy_rows(memory.at, rows, address(keys), address(words), width)
         memory.hold_rows(rows, keys, words, width)
         memory.m[rows + C.POOL_USED] = used
         memory.clear_row()
@@ -146,7 +140,7 @@ class DirectedGraph(ClosedGraph):
             narrow = 0 < width < (memory[C.NODES] + 63) >> 6
             if narrow or memory.used(rows) + new * max(1, width) > memory.room(rows):
                 self._lay_out(rows, 0, new)
-        single_rows(memory.m, known)
+        single_rows(memory.at, known)
 
     def _make_room(self, pool: C.Pool, needed: int) -> None:
         if pool == C.SAVED:
@@ -164,10 +158,10 @@ class DirectedGraph(ClosedGraph):
         while begin < len(nodes):
             if begin:
                 self._report_progress()
-            begin, more, less = compare(self.memory.m, address(nodes), len(nodes), begin)
+            begin, more, less = compare(self.memory.at, address(nodes), len(nodes), begin)
             appeared, vanished = appeared + more, vanished + less
         return appeared, vanished
 
     def _emitter(self, appeared: bool) -> Emitter:
         nodes = self._changed_nodes()
-        return lambda *place: emit_rows(self.memory.m, appeared, address(nodes), len(nodes), *place)
+        return lambda *place: emit_rows(self.memory.at, appeared, address(nodes), len(nodes), *place)

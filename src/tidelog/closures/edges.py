@@ -1,4 +1,4 @@
-"""Base edges as two arrays of numbers, sources and targets, and what sets of them have in common."""
+"""Base edges as two arrays of numbers, sources and targets."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from tidelog.machine.jit import address
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Edges = tuple[Ints, Ints]
+EdgesLike = tuple[ArrayLike, ArrayLike]
 
 
-def as_edges(edges: tuple[ArrayLike, ArrayLike]) -> Edges:
+def as_edges(edges: EdgesLike) -> Edges:
     source, target = (np.array(side, np.int32, order="C").reshape(-1) for side in edges)
     if len(source) != len(target):
         raise ValueError(f"Each edge has a source and a target: not {len(source)} sources and {len(target)} targets.")
@@ -33,9 +34,7 @@ def unpacked(packed: Longs) -> Edges:
     return (packed >> 32).astype(np.int32), (packed & 0xFFFFFFFF).astype(np.int32)
 
 
-def union(edges: Edges, others: Edges) -> Edges:
-    return unpacked(np.union1d(packed(edges), packed(others)))
-
-
-def difference(edges: Edges, others: Edges) -> Edges:
-    return unpacked(np.setdiff1d(packed(edges), packed(others)))
+def without_change(edges: Edges, gone: Edges, come: Edges) -> Edges:
+    """The edges from before a change that may be done in part: some edges are gone, and some have come."""
+    before = np.union1d(packed(edges), packed(gone))
+    return unpacked(np.setdiff1d(before, np.setdiff1d(packed(come), packed(gone))))

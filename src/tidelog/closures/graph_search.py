@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tidelog.closures import access as A
 from tidelog.closures import closure_registers as C
-from tidelog.closures.edges import Longs
 from tidelog.machine.jit import device
 
 FINISHED = 2**31 - 1  # above all numbers, so that an edge to a finished component lowers nothing
@@ -12,11 +11,10 @@ NEAR_SIDE, FAR_SIDE = C.ORDER, C.OTHER  # where the search from both ends lists 
 
 
 @device
-def expand(m: Longs, pool: int, node: int, queue: int, tail: int, own: int, others: int) -> int:
+def expand(m: int, pool: int, node: int, queue: int, tail: int, own: int, others: int) -> int:
     """Queue the neighbours of a node inside its component; returns the new tail, or -1 on meeting the other side."""
     label = A.get(m, C.COMPONENT, node)
-    start, end = A.span_of(m, pool, node)
-    for i in range(start, end):
+    for i in range(*A.span_of(m, pool, node)):
         neighbour = A.entry(m, pool, i)
         mark = A.get(m, C.STAMP, neighbour)
         if mark == others:
@@ -29,7 +27,7 @@ def expand(m: Longs, pool: int, node: int, queue: int, tail: int, own: int, othe
 
 
 @device
-def advance(m: Longs, node: int, queue: int, tail: int, own: int, others: int, undirected: bool) -> int:
+def advance(m: int, node: int, queue: int, tail: int, own: int, others: int, undirected: bool) -> int:
     """Take one step on one side: the near side follows edges forwards, the far side backwards, or both do both."""
     near = queue == NEAR_SIDE
     tail = expand(m, C.OUT if near else C.INTO, node, queue, tail, own, others)
@@ -39,7 +37,7 @@ def advance(m: Longs, node: int, queue: int, tail: int, own: int, others: int, u
 
 
 @device
-def find_gap(m: Longs, x: int, y: int, undirected: bool) -> tuple[int, int]:
+def find_gap(m: int, x: int, y: int, undirected: bool) -> tuple[int, int]:
     """Look for a path from x to y inside their component, from both ends; the side that has done less takes the turn.
 
     Returns the list with all nodes of the side that ran dry, and their number, which is 0 if there is a path.
@@ -63,7 +61,7 @@ def find_gap(m: Longs, x: int, y: int, undirected: bool) -> tuple[int, int]:
             far_head += 1
             far_work += 1 + A.size_of(m, C.INTO, node) + (A.size_of(m, C.OUT, node) if undirected else 0)
             far_tail = advance(m, node, FAR_SIDE, far_tail, others, own, undirected)
-    m[C.WORK] += near_work + far_work
+    A.add(m, C.WORK, near_work + far_work)
     if near_tail < 0 or far_tail < 0:
         return NEAR_SIDE, 0
     if near_head == near_tail:
@@ -72,7 +70,7 @@ def find_gap(m: Longs, x: int, y: int, undirected: bool) -> tuple[int, int]:
 
 
 @device
-def unseen_child(m: Longs, node: int, edge: int, label: int) -> tuple[int, int]:
+def unseen_child(m: int, node: int, edge: int, label: int) -> tuple[int, int]:
     """Read edges of a node, from one on, up to an unseen node, and lower LOW. Returns that node, and the next edge."""
     start, size = A.start_of(m, C.OUT, node), A.size_of(m, C.OUT, node)
     low = A.get(m, C.LOW, node)
@@ -92,7 +90,7 @@ def unseen_child(m: Longs, node: int, edge: int, label: int) -> tuple[int, int]:
 
 
 @device
-def emit_component(m: Longs, node: int, top: int, emitted: int) -> tuple[int, int]:
+def emit_component(m: int, node: int, top: int, emitted: int) -> tuple[int, int]:
     """Move the component that ends at a node from the stack to ORDER; returns the new ends of both."""
     member = -1
     while member != node:
@@ -105,7 +103,7 @@ def emit_component(m: Longs, node: int, top: int, emitted: int) -> tuple[int, in
 
 
 @device
-def strong_components(m: Longs, pool: int, begin: int, end: int, label: int) -> int:
+def strong_components(m: int, pool: int, begin: int, end: int, label: int) -> int:
     """Tarjan's algorithm, without recursion, on the nodes that a pool lists, which make up the component `label`.
 
     ORDER then holds the nodes, component by component, so that none reaches a later one; BOUNDS says where each

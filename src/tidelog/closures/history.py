@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,11 +22,12 @@ if TYPE_CHECKING:
     from tidelog.closures.closed_graph import ClosedGraph
     from tidelog.closures.closure import Closure
 
+Step = tuple[Edges, Edges]
+"""The base edges that a change deleted, and those that it added."""
+
 PIECE = 1 << 16
-# What a step takes besides its edges, in edges.
-STEP = 32
-# A past of no more edges than this is never worth a copy of the base.
-SHORT = 1 << 12
+STEP_COST = 32  # what a step takes besides its edges, in edges
+SHORT = 1 << 12  # a past of no more edges than this is never worth a copy of the base
 
 
 class Moment:
@@ -35,9 +35,9 @@ class Moment:
 
     __slots__ = ("__weakref__", "edges", "following", "made_by", "version")
 
-    def __init__(self, version: int, made_by: tuple[Edges, Edges] | None = None) -> None:
+    def __init__(self, version: int, made_by: Step | None = None) -> None:
         self.version = version  # of the closure, as long as this is the present
-        self.made_by = made_by  # the base edges that the change deleted, and those that it added
+        self.made_by = made_by
         self.following: Moment | None = None
         self.edges: Edges | None = None  # all base edges, where they are known
 
@@ -54,7 +54,7 @@ class History:
         """Note a change that is done; the graph is as it left it."""
         former, now = self.now, Moment(version, (gone, come))
         held = self._before is not None and self._before() is not None
-        length = (self._length if held else 0) + len(gone[0]) + len(come[0]) + STEP
+        length = (self._length if held else 0) + len(gone[0]) + len(come[0]) + STEP_COST
         if held and length > max(graph.edge_count, SHORT):
             now.edges = graph.base_edges()
             length = 0
@@ -63,38 +63,30 @@ class History:
             former.following = now
         self.now, self._before, self._length = now, weakref.ref(former), length
 
-    def keep(self, edges: Edges) -> None:
-        """Keep the base edges of the present, which the closure may not be able to tell any more."""
-        self.now.edges = edges
+
+def past_of(moment: Moment, graph: ClosedGraph) -> tuple[Edges, list[Step]]:
+    """The base edges of a later moment, and the steps that led there, in order. The first led to the moment.
+
+    The graph is that of the present.
+    """
+    steps = [] if moment.made_by is None else [moment.made_by]
+    while moment.edges is None and moment.following is not None:
+        moment = moment.following
+        assert moment.made_by is not None
+        steps.append(moment.made_by)
+    return graph.base_edges() if moment.edges is None else moment.edges, steps
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A former state of the base: the edges of a later moment, and the steps that led there, in order."""
-
-    edges: Edges
-    steps: list[tuple[Edges, Edges]]
-
-    @classmethod
-    def of(cls, moment: Moment, graph: ClosedGraph) -> Past:
-        """The base before the change that led to a moment; the graph is that of the present."""
-        steps = [] if moment.made_by is None else [moment.made_by]
-        while moment.edges is None and moment.following is not None:
-            moment = moment.following
-            assert moment.made_by is not None
-            steps.append(moment.made_by)
-        return cls(graph.base_edges() if moment.edges is None else moment.edges, steps)
-
-    def base(self) -> Edges:
-        """The base edges before all of the steps."""
-        if not self.steps:
-            return self.edges
-        sides = [side for step in self.steps for side in step]
-        touched, first = np.unique(np.concatenate([packed(side) for side in sides]), return_index=True)
-        # An edge was there before if and only if the first step that touched it deleted it.
-        deleted = np.repeat(np.arange(len(sides)) % 2 == 0, [len(side[0]) for side in sides])
-        now = packed(self.edges)
-        return unpacked(np.concatenate([now[~np.isin(now, touched)], touched[deleted[first]]]))
+def base_before(edges: Edges, steps: list[Step]) -> Edges:
+    """The base edges before some steps that led to these."""
+    if not steps:
+        return edges
+    sides = [side for step in steps for side in step]
+    touched, first = np.unique(np.concatenate([packed(side) for side in sides]), return_index=True)
+    # An edge was there before if and only if the first step that touched it deleted it.
+    deleted = np.repeat(np.arange(len(sides)) % 2 == 0, [len(side[0]) for side in sides])
+    now = packed(edges)
+    return unpacked(np.concatenate([now[~np.isin(now, touched)], touched[deleted[first]]]))
 
 
 class ClosureChange:
@@ -112,18 +104,6 @@ class ClosureChange:
 
     def count(self, added: bool) -> int:
         return self.added_count if added else self.removed_count
-
-    def added(self) -> Edges:
-        """The pairs that appeared, as terms."""
-        return self._all(True)
-
-    def removed(self) -> Edges:
-        """The pairs that vanished, as terms."""
-        return self._all(False)
-
-    def _all(self, added: bool) -> Edges:
-        pairs = self.rows(added, self.count(added))
-        return pairs[:, 0].copy(), pairs[:, 1].copy()
 
     def rows(self, added: bool, most: int, look: Pause = no_pause) -> Ints:
         """The first pairs that appeared, or that vanished, one in each row. `look` may raise between two pieces."""

@@ -22,10 +22,11 @@ class Memory:
 
     def __init__(self, directed: bool, capacity: int) -> None:
         self.m: Longs = np.zeros(C.SIZE, np.int64)
+        self.at = address(self.m)  # what kernels get
         self.arrays: dict[int, Array] = {}
         self.retired: list[Array] = []
         self.m[C.DIRECTED] = directed
-        self._grow_arrays(capacity)
+        self.grow(capacity)
         for pool in C.LIST_POOLS:
             self.hold(pool + C.LIST_ENTRIES, np.empty(0, np.int32))
         for rows in C.ROW_POOLS:
@@ -62,10 +63,6 @@ class Memory:
         """How many components have members."""
         return int(np.count_nonzero(self.sizes(C.MEMBERS)[: self[C.COMPONENTS]]))
 
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays.values()) + self.m.nbytes
-
     # --- growing ------------------------------------------------------------------------------------------------------
 
     def hold(self, register: int, array: Array) -> None:
@@ -76,13 +73,11 @@ class Memory:
     def grow(self, capacity: int) -> None:
         """Make room for more nodes. The hash table is empty afterwards, and dense rows are as narrow as before."""
         check_limit(capacity)
-        self._grow_arrays(capacity)
-
-    def _grow_arrays(self, capacity: int) -> None:
         directed = bool(self.m[C.DIRECTED])
-        forms = C.NODE_ARRAYS | C.DIRECTED_ARRAYS if directed else C.NODE_ARRAYS
         fresh: dict[int, Array] = {
-            register: np.full(capacity, form.unused, form.kind) for register, form in forms.items()
+            register: np.full(capacity, form.unused, form.kind)
+            for register, form in C.NODE_ARRAYS.items()
+            if directed or not form.directed
         }
         fresh[C.PARENT] = np.arange(capacity, dtype=np.int32)
         for pool in C.LIST_POOLS + (C.ROW_POOLS if directed else ()):
@@ -92,8 +87,6 @@ class Memory:
         for register, array in fresh.items():
             if register in self.arrays:
                 array[: len(self.arrays[register])] = self.arrays[register]
-        for register in C.SCRATCH + (C.DIRECTED_SCRATCH if directed else []):
-            fresh[register] = np.empty(capacity, np.int32)
         slots = 1 << max(3, (2 * capacity - 1).bit_length())
         fresh[C.SLOTS] = np.full(slots, -1, np.int64)
         for register, array in fresh.items():

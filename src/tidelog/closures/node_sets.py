@@ -10,7 +10,6 @@ from __future__ import annotations
 from tidelog.closures import access as A
 from tidelog.closures import closure_registers as C
 from tidelog.closures.components import touch
-from tidelog.closures.edges import Longs
 from tidelog.machine.bits import bit_of, first_bit, or_words, population, unite_words
 from tidelog.machine.jit import device, entry_point, inlined, store_i32, store_i64
 
@@ -18,29 +17,29 @@ from tidelog.machine.jit import device, entry_point, inlined, store_i32, store_i
 
 
 @inlined
-def width_of(m: Longs, rows: int) -> int:
+def width_of(m: int, rows: int) -> int:
     """How many words every row has where rows are dense; 0 where they are sparse."""
-    return m[rows + C.ROW_WIDTH]
+    return A.read(m, rows + C.ROW_WIDTH)
 
 
 @inlined
-def key_at(m: Longs, rows: int, start: int, position: int) -> int:
+def key_at(m: int, rows: int, start: int, position: int) -> int:
     """The key of the word at a position of the row that begins at `start`."""
     return position - start if width_of(m, rows) > 0 else A.get(m, rows + C.ROW_KEYS, position)
 
 
 @inlined
-def word_at(m: Longs, rows: int, position: int) -> int:
+def word_at(m: int, rows: int, position: int) -> int:
     return A.get_long(m, rows + C.ROW_WORDS, position)
 
 
 @inlined
-def set_word(m: Longs, rows: int, position: int, word: int) -> None:
+def set_word(m: int, rows: int, position: int, word: int) -> None:
     A.put_long(m, rows + C.ROW_WORDS, position, word)
 
 
 @inlined
-def put_word(m: Longs, rows: int, position: int, key: int, word: int) -> None:
+def put_word(m: int, rows: int, position: int, key: int, word: int) -> None:
     """Write a word, and its key where rows are sparse."""
     set_word(m, rows, position, word)
     if width_of(m, rows) == 0:
@@ -48,24 +47,24 @@ def put_word(m: Longs, rows: int, position: int, key: int, word: int) -> None:
 
 
 @inlined
-def words_at(m: Longs, rows: int, component: int) -> int:
+def words_at(m: int, rows: int, component: int) -> int:
     """Address of the words of a row."""
-    return m[rows + C.ROW_WORDS] + 8 * A.start_of(m, rows, component)
+    return A.read(m, rows + C.ROW_WORDS) + 8 * A.start_of(m, rows, component)
 
 
 @inlined
-def count_of(m: Longs, rows: int, component: int) -> int:
+def count_of(m: int, rows: int, component: int) -> int:
     """How many nodes a set has."""
     return A.get_long(m, rows + C.ROW_COUNTS, component)
 
 
 @inlined
-def set_count(m: Longs, rows: int, component: int, count: int) -> None:
+def set_count(m: int, rows: int, component: int, count: int) -> None:
     A.put_long(m, rows + C.ROW_COUNTS, component, count)
 
 
 @inlined
-def place_row(m: Longs, rows: int, component: int, size: int, count: int) -> int:
+def place_row(m: int, rows: int, component: int, size: int, count: int) -> int:
     """Make the next words of the pool the row of a component, with so many nodes. Returns where it begins."""
     start = A.take_place(m, rows, component, size)
     A.set_size(m, rows, component, size)
@@ -77,7 +76,7 @@ def place_row(m: Longs, rows: int, component: int, size: int, count: int) -> int
 
 
 @device
-def word_position(m: Longs, rows: int, component: int, key: int) -> int:
+def word_position(m: int, rows: int, component: int, key: int) -> int:
     """Where a row has a word, or -1."""
     start, end = A.span_of(m, rows, component)
     if width_of(m, rows) > 0:
@@ -93,14 +92,14 @@ def word_position(m: Longs, rows: int, component: int, key: int) -> int:
 
 
 @inlined
-def row_has(m: Longs, rows: int, component: int, node: int) -> bool:
+def row_has(m: int, rows: int, component: int, node: int) -> bool:
     """Whether the node is in the set."""
     position = word_position(m, rows, component, node >> 6)
     return position >= 0 and (word_at(m, rows, position) >> (node & 63)) & 1 == 1
 
 
 @device
-def clear_bit(m: Longs, rows: int, component: int, node: int) -> None:
+def clear_bit(m: int, rows: int, component: int, node: int) -> None:
     """Take a node out of a set that has it."""
     position = word_position(m, rows, component, node >> 6)
     set_word(m, rows, position, word_at(m, rows, position) & ~bit_of(node))
@@ -108,7 +107,7 @@ def clear_bit(m: Longs, rows: int, component: int, node: int) -> None:
 
 
 @device
-def single_row(m: Longs, rows: int, component: int, node: int) -> None:
+def single_row(m: int, rows: int, component: int, node: int) -> None:
     """Make the set of one node; the pool has room for it."""
     size = max(1, width_of(m, rows))
     start = place_row(m, rows, component, size, 1)
@@ -118,15 +117,15 @@ def single_row(m: Longs, rows: int, component: int, node: int) -> None:
 
 
 @entry_point
-def single_rows(m: Longs, first: int) -> None:
+def single_rows(m: int, first: int) -> None:
     """Let each node from `first` on reach itself and nothing else; both pools have room."""
-    for node in range(first, m[C.NODES]):
+    for node in range(first, A.read(m, C.NODES)):
         single_row(m, C.FORWARD, A.get(m, C.COMPONENT, node), node)
         single_row(m, C.BACKWARD, A.get(m, C.COMPONENT, node), node)
 
 
 @device
-def copy_row(m: Longs, rows: int, component: int, other: int) -> None:
+def copy_row(m: int, rows: int, component: int, other: int) -> None:
     """Make a set equal to another; the pool has room for it."""
     source, size = A.start_of(m, rows, other), A.size_of(m, rows, other)
     start = place_row(m, rows, component, size, count_of(m, rows, other))
@@ -135,15 +134,15 @@ def copy_row(m: Longs, rows: int, component: int, other: int) -> None:
 
 
 @device
-def unite_sparse(m: Longs, rows: int, component: int, other: int) -> None:
+def unite_sparse(m: int, rows: int, component: int, other: int) -> None:
     """Merge two ordered rows at the end of the pool; copy the result back if it fits, or else leave it there."""
     a, a_end = A.span_of(m, rows, component)
     b, b_end = A.span_of(m, rows, other)
-    begin = m[rows + C.POOL_USED]
+    begin = A.used(m, rows)
     end, count = begin, 0
     while a < a_end or b < b_end:
-        a_key = A.get(m, rows + C.ROW_KEYS, a) if a < a_end else m[C.NODES]
-        b_key = A.get(m, rows + C.ROW_KEYS, b) if b < b_end else m[C.NODES]
+        a_key = A.get(m, rows + C.ROW_KEYS, a) if a < a_end else A.read(m, C.NODES)
+        b_key = A.get(m, rows + C.ROW_KEYS, b) if b < b_end else A.read(m, C.NODES)
         word = 0
         if a_key <= b_key:
             word |= word_at(m, rows, a)
@@ -161,30 +160,30 @@ def unite_sparse(m: Longs, rows: int, component: int, other: int) -> None:
         for i in range(size):
             put_word(m, rows, start + i, A.get(m, rows + C.ROW_KEYS, begin + i), word_at(m, rows, begin + i))
     else:
-        A.take_place(m, rows, component, min(size + (size >> 1), m[rows + C.POOL_ROOM] - begin))
+        A.take_place(m, rows, component, min(size + (size >> 1), A.read(m, rows + C.POOL_ROOM) - begin))
     A.set_size(m, rows, component, size)
     set_count(m, rows, component, count)
 
 
 @device
-def unite(m: Longs, rows: int, component: int, other: int) -> bool:
+def unite(m: int, rows: int, component: int, other: int) -> bool:
     """Add another set to a set; false if the pool is full."""
     width = width_of(m, rows)
     if width > 0:
-        m[C.WORK] += 2 * width
+        A.add(m, C.WORK, 2 * width)
         added = unite_words(words_at(m, rows, component), words_at(m, rows, other), width)
         set_count(m, rows, component, count_of(m, rows, component) + added)
         return True
     size = A.size_of(m, rows, component) + A.size_of(m, rows, other)
     if A.lacks_room(m, rows, size):
         return False
-    m[C.WORK] += 4 * size
+    A.add(m, C.WORK, 4 * size)
     unite_sparse(m, rows, component, other)
     return True
 
 
 @device
-def save(m: Longs, component: int) -> bool:
+def save(m: int, component: int) -> bool:
     """Log what a component reached before the current change; false if the pool of the log is full."""
     touch(m, component)
     if A.get(m, C.FORMER_SIZE, component) == 0 or A.size_of(m, C.SAVED, component) > 0:
@@ -192,7 +191,7 @@ def save(m: Longs, component: int) -> bool:
     start, stop = A.span_of(m, C.FORWARD, component)
     if A.lacks_room(m, C.SAVED, stop - start):
         return False
-    begin = m[C.SAVED + C.POOL_USED]
+    begin = A.used(m, C.SAVED)
     end = begin
     for position in range(start, stop):
         word = word_at(m, C.FORWARD, position)
@@ -200,7 +199,7 @@ def save(m: Longs, component: int) -> bool:
             put_word(m, C.SAVED, end, key_at(m, C.FORWARD, start, position), word)
             end += 1
     place_row(m, C.SAVED, component, end - begin, count_of(m, C.FORWARD, component))
-    m[C.WORK] += stop - start
+    A.add(m, C.WORK, stop - start)
     return True
 
 
@@ -208,18 +207,18 @@ def save(m: Longs, component: int) -> bool:
 
 
 @inlined
-def gather_word(m: Longs, key: int, word: int) -> None:
+def gather_word(m: int, key: int, word: int) -> None:
     """Enter a word, and in the levels above that the word is set."""
     old = A.get_long(m, C.ROW, key)
     if old == 0:
-        m[C.GATHERED] += 1
+        A.add(m, C.GATHERED, 1)
         A.put_long(m, C.SUMMARY, key >> 6, A.get_long(m, C.SUMMARY, key >> 6) | bit_of(key))
         A.put_long(m, C.OUTLINE, key >> 12, A.get_long(m, C.OUTLINE, key >> 12) | bit_of(key >> 6))
     A.put_long(m, C.ROW, key, old | word)
 
 
 @inlined
-def take_word(m: Longs, key: int) -> int:
+def take_word(m: int, key: int) -> int:
     """Take a word out."""
     word = A.get_long(m, C.ROW, key)
     A.put_long(m, C.ROW, key, 0)
@@ -229,11 +228,11 @@ def take_word(m: Longs, key: int) -> int:
 
 
 @device
-def gather_row(m: Longs, rows: int, component: int) -> None:
+def gather_row(m: int, rows: int, component: int) -> None:
     """Enter a whole set."""
     start, end = A.span_of(m, rows, component)
     if width_of(m, rows) > 0:
-        or_words(m[C.ROW], words_at(m, rows, component), end - start)
+        or_words(A.read(m, C.ROW), words_at(m, rows, component), end - start)
         return
     for position in range(start, end):
         if word_at(m, rows, position) != 0:
@@ -241,9 +240,8 @@ def gather_row(m: Longs, rows: int, component: int) -> None:
 
 
 @device
-def gather_members(m: Longs, rows: int, component: int) -> None:
-    start, end = A.span_of(m, C.MEMBERS, component)
-    for i in range(start, end):
+def gather_members(m: int, rows: int, component: int) -> None:
+    for i in range(*A.span_of(m, C.MEMBERS, component)):
         node = A.entry(m, C.MEMBERS, i)
         if width_of(m, rows) > 0:
             A.put_long(m, C.ROW, node >> 6, A.get_long(m, C.ROW, node >> 6) | bit_of(node))
@@ -252,7 +250,7 @@ def gather_members(m: Longs, rows: int, component: int) -> None:
 
 
 @device
-def gather(m: Longs, rows: int, edges: int, component: int) -> None:
+def gather(m: int, rows: int, edges: int, component: int) -> None:
     """Construct the set of a component from its members and the sets of its neighbours.
 
     A neighbour that is already in the set came with its whole own set, so there are fewer unions than edges.
@@ -269,13 +267,13 @@ def gather(m: Longs, rows: int, edges: int, component: int) -> None:
                 neighbour = A.get(m, C.COMPONENT, node)
                 gather_row(m, rows, neighbour)
                 work += A.size_of(m, rows, neighbour)
-    m[C.WORK] += work
+    A.add(m, C.WORK, work)
 
 
 @device
-def store_dense(m: Longs, rows: int, component: int) -> None:
+def store_dense(m: int, rows: int, component: int) -> None:
     count = 0
-    width, start = width_of(m, rows), m[rows + C.POOL_USED]
+    width, start = width_of(m, rows), A.used(m, rows)
     for key in range(width):
         word = A.get_long(m, C.ROW, key)
         A.put_long(m, C.ROW, key, 0)
@@ -285,11 +283,11 @@ def store_dense(m: Longs, rows: int, component: int) -> None:
 
 
 @device
-def store_sparse(m: Longs, rows: int, component: int) -> None:
+def store_sparse(m: int, rows: int, component: int) -> None:
     """Read the words that are set in order, by way of the outline and the summary."""
     count = 0
-    end = m[rows + C.POOL_USED]
-    for high in range((m[C.NODES] >> 18) + 1):
+    end = A.used(m, rows)
+    for high in range((A.read(m, C.NODES) >> 18) + 1):
         middles = A.get_long(m, C.OUTLINE, high)
         A.put_long(m, C.OUTLINE, high, 0)
         while middles != 0:
@@ -305,15 +303,15 @@ def store_sparse(m: Longs, rows: int, component: int) -> None:
                 put_word(m, rows, end, key, word)
                 count += population(word)
                 end += 1
-    place_row(m, rows, component, m[C.GATHERED], count)
-    m[C.GATHERED] = 0
+    place_row(m, rows, component, A.read(m, C.GATHERED), count)
+    A.write(m, C.GATHERED, 0)
 
 
 @device
-def store_gathered(m: Longs, rows: int, component: int) -> bool:
+def store_gathered(m: int, rows: int, component: int) -> bool:
     """Make the row under construction the set of a component; false if the pool is full."""
     dense = width_of(m, rows) > 0
-    if A.lacks_room(m, rows, width_of(m, rows) if dense else m[C.GATHERED]):
+    if A.lacks_room(m, rows, width_of(m, rows) if dense else A.read(m, C.GATHERED)):
         return False
     if dense:
         store_dense(m, rows, component)
@@ -326,10 +324,10 @@ def store_gathered(m: Longs, rows: int, component: int) -> bool:
 
 
 @entry_point
-def copy_rows(m: Longs, rows: int, keys: int, words: int, width: int) -> int:
+def copy_rows(m: int, rows: int, keys: int, words: int, width: int) -> int:
     """Copy all sets, from either form to either form, to new memory that has room; returns how much they take."""
     end = 0
-    for component in range(m[C.COMPONENTS]):
+    for component in range(A.read(m, C.COMPONENTS)):
         start, stop = A.span_of(m, rows, component)
         if start == stop:
             continue
@@ -349,6 +347,5 @@ def copy_rows(m: Longs, rows: int, keys: int, words: int, width: int) -> int:
                 store_i32(keys + 4 * end, key)
                 store_i64(words + 8 * end, word)
                 end += 1
-        A.set_place(m, rows, component, begin, end - begin)
-        A.set_size(m, rows, component, end - begin)
+        A.set_place(m, rows, component, begin, end - begin, end - begin)
     return end

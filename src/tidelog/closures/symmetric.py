@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tidelog.closures import closure_registers as C
 from tidelog.closures.closed_graph import ClosedGraph, Emitter
 from tidelog.closures.components import cut, join, sweep
-from tidelog.closures.differences import GIVEN, LINKED, emit_cells
+from tidelog.closures.differences import LINKED, emit_cells
 from tidelog.closures.edges import Edges, Ints, Longs, located
 from tidelog.machine.jit import address
 
@@ -17,9 +17,7 @@ class SymmetricGraph(ClosedGraph):
     """R(x,y) → R(y,x) and R(x,y), R(y,z) → R(x,z) over the base edges."""
 
     directed = False
-
-    def _diagonal_rule(self) -> int:
-        return LINKED if self.diagonal == "closure" else GIVEN
+    implied_diagonal = LINKED
 
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
         # Searches may cost as much as reading the whole graph once; beyond that a sweep is better.
@@ -36,7 +34,7 @@ class SymmetricGraph(ClosedGraph):
         if memory.used(C.MEMBERS) + memory[C.NODES] > memory.room(C.MEMBERS):
             self._enlarge(C.MEMBERS, memory[C.NODES])
         suspects = np.concatenate(edges)
-        sweep(memory.m, address(suspects), len(suspects))
+        sweep(memory.at, address(suspects), len(suspects))
 
     def _compare(self) -> tuple[int, int]:
         """From the nodes that moved, in cells of equal former and present component, and the sizes of components."""

@@ -1,16 +1,19 @@
-"""The components of a program, compiled when they are first needed and kept for as long as their rules stay."""
+"""The components of a program, compiled when they are first needed and kept for as long as their rules stay; and the
+rules that an update removes and adds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tidelog.engine.algorithms.aggregates import AggregateRule
 from tidelog.engine.modules.closure_registry import Closures
 from tidelog.engine.modules.cores import Cores
 from tidelog.engine.rules.compiled import CompiledRule, Node, normal_form
+from tidelog.engine.update.deltas import NO_RULE_CHANGE, RuleChange
 from tidelog.errors import TidelogError
-from tidelog.language.syntax import Atom
-from tidelog.program.graph import Component, RuleGraph
+from tidelog.language.syntax import body_atoms
+from tidelog.program.graph import Component, Impact, RuleGraph
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 
@@ -34,18 +37,11 @@ class Nodes:
         return found if found is not None else self._store.relation(predicate, self._arity(predicate))
 
     def _arity(self, predicate: str) -> int:
-        for number in self._graph.producers(predicate):
-            return self._graph.rule(number).head.arity
-        for number in self._graph.readers(predicate):
-            for atom in self._atoms(number):
+        for rule in map(self._graph.rule, (*self._graph.producers(predicate), *self._graph.readers(predicate))):
+            for atom in (rule.head, *body_atoms(rule)):
                 if atom.predicate == predicate:
                     return atom.arity
         raise TidelogError(f"nothing is known of `{predicate}`")
-
-    def _atoms(self, number: int) -> tuple[Atom, ...]:
-        plain, aggregate = normal_form(self._graph.rule(number), number)
-        normal = aggregate or plain
-        return (*normal.positives, *normal.negatives)
 
     def rule(self, number: int) -> CompiledRule:
         """A rule, as part of the component that its head is in now."""
@@ -88,8 +84,6 @@ class Nodes:
         self._nodes[component.predicates[0]] = (component, node)
         return node
 
-    # --- forgetting ---------------------------------------------------------------------------------------------------
-
     def forget_rules(self, numbers: Iterable[int]) -> None:
         """These rules are gone."""
         for number in numbers:
@@ -126,7 +120,59 @@ class Nodes:
 
     def clear(self) -> None:
         """Numbers of rules and names of relations will mean something else from now on."""
-        self._rules.clear()
-        self._aggregates.clear()
-        self._nodes.clear()
-        self._own.clear()
+        for known in (self._rules, self._aggregates, self._nodes, self._own):
+            known.clear()
+
+
+class RuleChanges:
+    """What an update did to the rules; nothing, where it has facts alone."""
+
+    def __init__(
+        self,
+        impact: Impact | None = None,
+        removed: Mapping[int, CompiledRule] | None = None,
+        removed_aggregates: Iterable[AggregateRule] = (),
+    ) -> None:
+        self._impact = impact
+        self.added = frozenset(impact.added if impact else ())
+        self.heads = impact.heads if impact else ()  # the predicates that may be derived otherwise now
+        self.removed = removed or {}
+        self.removed_aggregates = tuple(removed_aggregates)
+        self._removed_by_head: dict[Relation, list[CompiledRule]] = {}
+        for rule in self.removed.values():
+            self._removed_by_head.setdefault(rule.head, []).append(rule)
+
+    def __bool__(self) -> bool:
+        return self._impact is not None
+
+    def of_component(self, node: Node) -> RuleChange:
+        """The rules that one component loses and gets."""
+        if self._impact is None:
+            return NO_RULE_CHANGE
+        return RuleChange(
+            tuple(rule for relation in node.relations for rule in self._removed_by_head.get(relation, ())),
+            tuple(rule for rule in node.rules if rule.number in self.added),
+        )
+
+    def unread_heads(self) -> set[str]:
+        """The predicates that lose a rule, and that no other removed rule reads: its component may come first now."""
+        read = ((rule.head.name, atom) for rule in self.removed.values() for atom in body_atoms(rule.normal.source))
+        others = {atom.predicate for head, atom in read if atom.predicate != head}
+        return {rule.head.name for rule in self.removed.values()} - others
+
+    def touched(self, graph: RuleGraph) -> Iterator[str]:
+        """The heads of the rules that went and came."""
+        yield from (rule.head.name for rule in self.removed.values())
+        yield from (graph.rule(number).head.predicate for number in self.added)
+
+    def forget_plans(self) -> None:
+        """What the removed rules read has moved."""
+        for rule in self.removed.values():
+            rule.forget_plans()
+
+    def take_back(self, graph: RuleGraph) -> None:
+        if self._impact is not None:
+            graph.take_back(self._impact, {number: rule.normal.source for number, rule in self.removed.items()})
+
+
+NO_RULE_CHANGES = RuleChanges()

@@ -7,31 +7,26 @@ changed below for the components that read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from heapq import heappop, heappush
+from weakref import WeakSet
 
-from tidelog.engine.agenda import Agenda
-from tidelog.engine.algorithms.choice import algorithm_for
 from tidelog.engine.algorithms.maintenance import ComponentMaintenance
 from tidelog.engine.algorithms.ranks import start_ranks_over
-from tidelog.engine.components import Nodes
+from tidelog.engine.components import NO_RULE_CHANGES, Nodes, RuleChanges
 from tidelog.engine.marks import Marks
 from tidelog.engine.modules.closure_node import ModuleUnfit
 from tidelog.engine.modules.closure_registry import Closures
 from tidelog.engine.modules.cores import Cores
 from tidelog.engine.reclaiming import Reclaiming
-from tidelog.engine.rule_changes import NO_RULE_CHANGES, RuleChanges
-from tidelog.engine.rules.compiled import Node
-from tidelog.engine.transaction.explicit import apply_explicit
-from tidelog.engine.transaction.observer import Observer
-from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.transaction.task import apply_explicit
+from tidelog.engine.transaction.transaction import Observer, Transaction
 from tidelog.engine.update import rows as lazy_rows
-from tidelog.engine.update.deltas import Delta, RuleChange
-from tidelog.engine.update.outcome import NO_REQUEST, Outcome, Request
-from tidelog.engine.update.rows import Rows, Unread
-from tidelog.engine.update.runner import Limits, Runner
+from tidelog.engine.update.deltas import NO_REQUEST, Outcome, Request
+from tidelog.engine.update.rows import Rows
+from tidelog.engine.update.runner import Functions, Limits, Runner
 from tidelog.errors import BrokenError, TidelogError
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
@@ -50,19 +45,13 @@ BROKEN = (
 class Engine:
     """The materialisation of a program. Not for use by several threads at once."""
 
-    def __init__(
-        self,
-        maintenance: str = "auto",
-        limits: Limits | None = None,
-        functions: Mapping[str, Callable[..., Any]] | None = None,
-        modules: bool = True,
-    ) -> None:
+    def __init__(self, maintenance: str, limits: Limits, functions: Functions, modules: bool) -> None:
         self.store = Store()
         self.graph = RuleGraph()
-        self.limits = limits or Limits()
-        self.functions = functions if functions is not None else {}
+        self.limits = limits
+        self.functions = functions
         self.observer: Observer | None = None
-        self.maintenance = ComponentMaintenance(algorithm_for(maintenance))
+        self.maintenance = ComponentMaintenance(maintenance)
         self.closures = Closures(self, enabled=modules)
         self.cores = Cores(self, self.closures, enabled=modules)
         self.nodes = Nodes(self.store, self.graph, self.closures, self.cores)
@@ -70,7 +59,8 @@ class Engine:
         # Time in updates, without compilation, by the first predicate of a component.
         self.seconds: dict[str, float] = {}
         self._marks = Marks(self)
-        self._unread = Unread()  # rows of the last change, which lie in records that the next update may change
+        # Rows of the last change, as far as they are still referred to, in records that the next update may change.
+        self._unread: WeakSet[Rows] = WeakSet()
 
     def restore_rules(self, graph: RuleGraph) -> None:
         """Take the rules of a saved engine; nothing is derived."""
@@ -99,7 +89,7 @@ class Engine:
             try:
                 return self._update(request, before_commit)
             except ModuleUnfit as unfit:
-                self.closures.give_up(unfit.predicate)
+                self.closures.give_up(str(unfit))
                 self.maintenance.counted.commit()
 
     def _begin_cores(self) -> None:
@@ -112,17 +102,20 @@ class Engine:
             except BrokenError:
                 raise
             except (TidelogError, MemoryError):
-                self.cores.want_none()
+                self.cores.wanted.clear()
 
     def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
         began = working_time()
         self._make_ready()
         rules = self._change_rules(request, began)
-        transaction = self._begin(request, rules, began)
+        transaction = Transaction(self.store, self.limits, self.functions, self.rule_text, self.observer, began)
+        if self.observer is not None and not rules and self._marks.can_spread():
+            transaction.marking.begin(set(request.add))
+        self.store.begin_relations()
         try:
             with transaction.window:
                 self._walk(transaction, request, rules)
-                self._marks.finish(transaction)
+                transaction.marking.finish(self._marks.share)
                 outcome = self._outcome(transaction)
             if before_commit is not None:
                 before_commit(outcome)
@@ -136,7 +129,7 @@ class Engine:
                 raise BrokenError(BROKEN) from problem
             self._tidy(self.store.relations)
             raise
-        self._marks.keep(transaction)
+        self._marks.deletions = transaction.marking.marked
         with transaction.window:
             self._commit(transaction, rules)
             self._tidy(map(self.nodes.relation, transaction.deltas))
@@ -154,7 +147,8 @@ class Engine:
             self.store.hooks = UpdateHooks(self.observer.between_pieces)
             with self.observer.window:
                 self.store.complete_tables()
-        self._unread.read()
+        for rows in self._unread:
+            rows.read()
         self._unread.clear()
         start_ranks_over(self.store)
         if self.store.code.crowded and self.store.code.make_room(self.nodes.words()):
@@ -167,9 +161,8 @@ class Engine:
         if not request.remove_rules and not request.add_rules:
             return NO_RULE_CHANGES
         removed = {number: self.nodes.rule(number) for number in request.remove_rules}
-        gone = {number: self.graph.rule(number) for number in removed}
         impact = self.graph.update(request.add_rules, request.remove_rules)
-        rules = RuleChanges(impact, gone, removed, tuple(self.nodes.aggregates_of(removed)))
+        rules = RuleChanges(impact, removed, self.nodes.aggregates_of(removed))
         self._marks.forget()
         try:
             # Kernels count the work of each rule by its number.
@@ -177,7 +170,7 @@ class Engine:
             # Predicates that are derived afresh do not need their former facts as records, unless an observer knows
             # these by their numbers.
             afresh = set() if self.observer is not None else rules.unread_heads()
-            self.closures.leave(self.graph, rules.heads, afresh, partial(self.limits.check_time, began))
+            self.closures.leave(rules.heads, afresh, partial(self.limits.check_time, began))
         except BaseException:
             self._roll_back(rules)
             raise
@@ -185,44 +178,34 @@ class Engine:
         rules.forget_plans()
         return rules
 
-    def _begin(self, request: Request, rules: RuleChanges, began: float) -> Transaction:
-        transaction = Transaction(
-            self.store,
-            self.limits,
-            self.functions,
-            self.rule_text,
-            self.observer,
-            began,
-        )
-        transaction.begin()
-        if self.observer is not None and not rules and self._marks.can_spread():
-            transaction.marking.begin(set(request.add))
-        self.store.begin_relations()
-        return transaction
-
     # --- the walk through the components ------------------------------------------------------------------------------
 
     def _walk(self, transaction: Transaction, request: Request, rules: RuleChanges) -> None:
-        """Take the update through the components, in order."""
+        """Take the update through the components, in topological order. The agenda holds those that it has yet to
+        visit (the plan of ZodiacEdge, Algorithm 4, made while it runs).
+        """
         for predicate, rows in (*request.add.items(), *request.delete.items()):
             self.store.relation(predicate, rows.shape[1])
-        agenda = self._agenda(transaction, request, rules)
+        followers = self._follow_rules(transaction, rules) if rules else self.cores.begin()
+        agenda: list[tuple[int, str]] = []
+        self._push(agenda, (*request.delete, *request.add, *followers))
         while agenda:
             transaction.runner.pause()
-            predicate = agenda.pop()
-            began = working_time()
+            entry = heappop(agenda)
+            while agenda and agenda[0] == entry:
+                heappop(agenda)
+            predicate, began = entry[1], working_time()
             changed = self._maintain_component(transaction, predicate, request, rules)
-            self._push_readers(agenda, transaction, changed)
+            readers = (number for name in changed if name in transaction.deltas for number in self.graph.readers(name))
+            self._push(agenda, {self.graph.rule(number).head.predicate for number in readers}.difference(changed))
             self.seconds[predicate] = self.seconds.get(predicate, 0.0) + working_time() - began
 
-    def _agenda(self, transaction: Transaction, request: Request, rules: RuleChanges) -> Agenda:
-        """The components that the update itself concerns."""
-        agenda = Agenda(self.graph)
-        for predicate in (*request.delete, *request.add):
-            agenda.push(predicate)
-        for predicate in self._follow_rules(transaction, rules) if rules else self.cores.begin():
-            agenda.push(predicate)
-        return agenda
+    def _push(self, agenda: list[tuple[int, str]], predicates: Iterable[str]) -> None:
+        """Let the components of predicates have their turn."""
+        for name in {self.graph.component(predicate).predicates[0] for predicate in predicates}:
+            # A predicate that no rule mentions depends on nothing, and nothing depends on it.
+            known = self.graph.component(name).rules or self.graph.readers(name)
+            heappush(agenda, (self.graph.position(name) if known else -(1 << 62), name))
 
     def _follow_rules(self, transaction: Transaction, rules: RuleChanges) -> Iterator[str]:
         """Let closures, cores and aggregates begin or end with their rules; the predicates that may change."""
@@ -254,29 +237,14 @@ class Engine:
             if core.is_concerned(request, transaction.deltas):
                 self.cores.maintain(transaction, core, request)
         explicit = apply_explicit(transaction, node, request)
-        transaction.marking.went(node, request.delete, self._marks.deletions, self._marks.copies)
+        self._marks.went(transaction, node, request.delete)
         change = rules.of_component(node)
-        self.maintenance.maintain(transaction, node, explicit, change, self._loses_closure(node, change))
+        # Where a closure went with its rules, nothing is known of the derivations that it stood for: they all go.
+        ended = (*self.cores.ended, *(self.closures.ended if change.removed else ()))
+        afresh = any(name in ended for name in node.predicates)
+        self.maintenance.maintain(transaction, node, explicit, change, afresh)
         transaction.collect(node.relations)
         return node.predicates
-
-    def _loses_closure(self, node: Node, change: RuleChange) -> bool:
-        """Whether a component has lost a closure with its rules: nothing is known of the derivations that it stood for,
-        so they go all together.
-        """
-        if change.removed and self.closures.have_ended(node.predicates):
-            return True
-        return self.cores.have_ended(node.predicates)
-
-    def _push_readers(self, agenda: Agenda, transaction: Transaction, predicates: tuple[str, ...]) -> None:
-        """Let the components that read what changed have their turn."""
-        own = set(predicates)
-        for predicate in predicates:
-            if predicate in transaction.deltas:
-                for number in self.graph.readers(predicate):
-                    reader = self.graph.rule(number).head.predicate
-                    if reader not in own:
-                        agenda.push(reader)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -285,22 +253,18 @@ class Engine:
         removed: dict[str, Rows] = {}
         added: dict[str, Rows] = {}
         for predicate, delta in transaction.deltas.items():
-            if not predicate.startswith("#"):
-                self._keep_rows(predicate, delta)
-                if delta.gone.count:
-                    removed[predicate] = delta.gone
-                if delta.come.count:
-                    added[predicate] = delta.come
+            if predicate.startswith("#"):
+                continue
+            for rows, changed in ((delta.gone, removed), (delta.come, added)):
+                if rows.count:
+                    changed[predicate] = rows
+                # Rows that lie in records are copied before these change: when gaps are closed, or in the next update.
+                if rows.in_records:
+                    if rows.count > lazy_rows.LAZY_FROM and self.nodes.relation(predicate).clean:
+                        self._unread.add(rows)
+                    else:
+                        rows.copy_now()
         return Outcome(removed, added, transaction.work(), int(transaction.machine[M.ERRORS]))
-
-    def _keep_rows(self, predicate: str, delta: Delta) -> None:
-        """Copy the rows that lie in records before these change: when gaps are closed, or in the next update."""
-        for rows in (delta.gone, delta.come):
-            if rows.in_records:
-                if rows.count > lazy_rows.LAZY_FROM and self.nodes.relation(predicate).clean:
-                    self._unread.add(rows)
-                else:
-                    rows.copy_now()
 
     def _commit(self, transaction: Transaction, rules: RuleChanges) -> None:
         transaction.commit()
@@ -308,12 +272,12 @@ class Engine:
             if not self.store.is_closure(predicate):
                 relation = self.nodes.relation(predicate)
                 relation.note_dead(delta.dead_count)
-                self.reclaiming.note(delta.removed_count * relation.arity)
+                self.reclaiming.note(delta.gone.count * relation.arity)
         self.closures.commit()
         self.cores.commit()
         self.cores.want(transaction.cyclic)
         self.nodes.forget_rules(rules.removed)
-        self.maintenance.forget_counts(rules.removed)
+        self.maintenance.counted.forget(rules.removed)
         self.maintenance.counted.commit()
 
     def _roll_back(self, rules: RuleChanges) -> None:

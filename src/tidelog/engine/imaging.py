@@ -28,12 +28,10 @@ from tidelog.language.checks import check_arities, check_rule, foreign_functions
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import term_kinds as K
-from tidelog.machine.jit import address
 from tidelog.program.graph import RuleGraph
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.term_table import TermTable
-from tidelog.store.update_kernels import load_rows
 
 # This many numbers of rules cost no noticeable memory.
 FEW_NUMBERS = 1 << 20
@@ -57,53 +55,41 @@ def image_of_engine(
     commit: Mapping[str, str],
 ) -> Image:
     """All that has to be saved: what the engine holds, and what its knowledge base knows besides."""
+    graph, work = engine.graph, engine.store.arrays.rule_work
+    pairs = _pairs_of_closures(engine)
     image = Image(
         options=options,
         prefixes=prefixes,
         arities=arities,
         errors=errors,
-        next_rule=engine.graph.next_number,
-        rules=_rules(engine),
+        next_rule=graph.next_number,
+        rules=tuple(
+            RuleImage(number, rule, engine.maintenance.counted.get(number), int(work[number]))
+            for number, rule in graph.rules.items()
+        ),
         terms=engine.store.terms.to_arrays(),
-        relations=_relations(engine),
-        closures=(*engine.closures.predicates, *engine.cores.names),
-        pairs=_pairs_of_closures(engine),
+        # Neither what serves within an update only, nor closures, which are built from their bases.
+        relations=tuple(
+            _relation(engine, relation)
+            for relation in engine.store.named().values()
+            if not relation.name.startswith("#touched") and relation.closure is None
+        ),
+        closures=tuple(pairs),
+        pairs=pairs,
         commit=commit,
     )
     return _without_unused_terms(image)
 
 
-def _rules(engine: Engine) -> tuple[RuleImage, ...]:
-    work = engine.store.arrays.rule_work
-    return tuple(
-        RuleImage(number, rule, engine.maintenance.counted.get(number), int(work[number]) if number < len(work) else 0)
-        for number, rule in engine.graph.rules.items()
-    )
-
-
-def _relations(engine: Engine) -> tuple[RelationImage, ...]:
-    """Predicates, groups of aggregates and bases of closures; not what serves within an update only, nor a closure,
-    which is built from its base.
-    """
-    return tuple(
-        _relation(relation, _counts_recursion(engine, relation.name))
-        for relation in engine.store.named().values()
-        if not relation.name.startswith("#touched") and relation.closure is None
-    )
-
-
-def _relation(relation: Relation, all_counted: bool) -> RelationImage:
+def _relation(engine: Engine, relation: Relation) -> RelationImage:
     """A relation with its counters; the second is a rank unless derivations of recursive rules are counted there."""
     records = relation.cells[relation.live()]
     explicit = (records[:, relation.flags_column] & F.EXPLICIT) != 0
     counters = records[:, list(relation.counter_columns)] if relation.has_counters else None
-    if counters is not None and not (relation.ranked or all_counted):
+    counted = map(engine.maintenance.counted.get, engine.graph.producers(relation.name))
+    if counters is not None and not relation.ranked and RECURSIVE not in counted:
         counters[:, 1] = 0  # ranks that mean nothing; see `_has_ranks`
     return RelationImage(relation.name, records[:, : relation.arity], explicit, counters)
-
-
-def _counts_recursion(engine: Engine, predicate: str) -> bool:
-    return any(engine.maintenance.counted.get(number) == RECURSIVE for number in engine.graph.producers(predicate))
 
 
 def _pairs_of_closures(engine: Engine) -> dict[str, int]:
@@ -141,7 +127,11 @@ def restore_engine(engine: Engine, image: Image) -> dict[str, int]:
     `TidelogError` where its parts do not fit together, before a kernel sees them.
     """
     image = _with_few_numbers(image)
-    graph = _graph(image)
+    rules = {item.number: item.rule for item in image.rules}
+    for rule in rules.values():
+        check_rule(rule, foreign_functions((rule,)), image.prefixes)
+    graph = RuleGraph.of_numbered(rules, image.next_rule)
+    graph.check_strata()
     arities = check_arities(graph.rules.values(), image.arities, image.prefixes)
     for relation in image.relations:
         _check_relation(relation, graph, image, arities)
@@ -159,15 +149,6 @@ def restore_engine(engine: Engine, image: Image) -> dict[str, int]:
     _restore_closures(engine, image)
     engine.maintenance.counted = CountedRules(_counted(engine, image))
     return arities
-
-
-def _graph(image: Image) -> RuleGraph:
-    rules = {item.number: item.rule for item in image.rules}
-    for rule in rules.values():
-        check_rule(rule, foreign_functions((rule,)), image.prefixes)
-    graph = RuleGraph.of_numbered(rules, image.next_rule)
-    graph.check_strata()
-    return graph
 
 
 def _check_relation(relation: RelationImage, graph: RuleGraph, image: Image, arities: Mapping[str, int]) -> None:
@@ -190,12 +171,11 @@ def _internal_arity(name: str, graph: RuleGraph) -> int | None:
 
 
 def _restore_relation(store: Store, image: RelationImage) -> None:
-    rows = np.ascontiguousarray(image.rows, np.int32)
+    rows = image.rows
     relation = store.relation(image.name, image.arity)
     if image.counters is not None:
         relation.add_counters()
-    relation.reserve(len(rows))
-    load_rows(store.machine, relation.number, address(rows), len(rows), F.IN | F.OLD)
+    relation.load(rows, F.IN | F.OLD)
     if relation.count != len(rows):
         raise StorageError(f"`{image.name}` holds a fact twice")
     records = relation.cells[: len(rows)]
@@ -229,8 +209,7 @@ def _restore_closures(engine: Engine, image: Image) -> None:
     engine.closures.restore(predicates)
     engine.cores.restore(cores)
     bases = {*engine.closures.bases, *engine.cores.bases}
-    saved = {relation.name for relation in image.relations}
-    missing = bases - saved
+    missing = bases.difference(relation.name for relation in image.relations)
     if missing:
         raise StorageError(f"`{min(missing)}`, which a closure starts from, is missing")
     for relation in image.relations:

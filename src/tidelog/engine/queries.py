@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidelog.engine.engine import Engine
 from tidelog.engine.propagation.match_sets import HOLDING
 from tidelog.engine.update.match_rows import matches
 from tidelog.language.syntax import Atom, Negation, Query, Rule, Variable, variables
@@ -15,9 +15,6 @@ from tidelog.machine import registers as M
 from tidelog.program.normal_form import NormalRule, normalise
 from tidelog.program.plan import ALL, make_plan
 from tidelog.store.relation_parts import Cells
-
-if TYPE_CHECKING:
-    from tidelog.engine.engine import Engine
 
 
 def answer_variables(query: Query) -> tuple[Variable, ...]:

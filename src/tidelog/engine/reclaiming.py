@@ -15,9 +15,9 @@ called again if they come back.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +37,7 @@ WORTH_PER_TERM = 0.5
 WORTH_PER_CELL = 0.25
 
 Used = npt.NDArray[np.bool_]
-
-
-class Holder(Protocol):
-    """Has encoded rows that are to be applied later."""
-
-    def held_rows(self) -> Iterable[Cells]: ...
+HeldRows = Callable[[], Iterable[Cells]]
 
 
 class Reclaiming:
@@ -54,19 +49,19 @@ class Reclaiming:
         self._looked = 0  # how many had been noted and created at the last look
         # When terms were last given back: how many had been noted and created, and how many cells there were.
         self._noted_then = self._created_then = self._cells_then = 0
-        self._holders: list[weakref.ref[Holder]] = []
+        self._holders: list[weakref.WeakMethod[HeldRows]] = []
 
-    def add_holder(self, holder: Holder) -> None:
-        """May be called from any thread, at any time."""
-        self._holders.append(weakref.ref(holder))
+    def add_holder(self, held_rows: HeldRows) -> None:
+        """A method that gives encoded rows to be applied later. May be called from any thread, at any time."""
+        self._holders.append(weakref.WeakMethod(held_rows))
 
     def _held(self) -> Iterator[Cells]:
         for found in tuple(self._holders):
-            holder = found()
-            if holder is None:
+            held_rows = found()
+            if held_rows is None:
                 self._holders.remove(found)
             else:
-                yield from holder.held_rows()
+                yield from held_rows()
 
     def note(self, terms: int) -> None:
         """So many more terms may no longer be in use."""
@@ -108,14 +103,10 @@ class Reclaiming:
             memos = [self._store.relations[number] for number in self._store.memo_functions]
             for relation in self._store.relations:
                 if relation not in memos:
-                    _mark(relation, used)
+                    for first, last in pieces(relation.count, no_pause):
+                        used[relation.cells[first:last, : relation.arity]] = True
             _forget_calls(memos, used)
             self._store.terms.keep_only(used)
-
-
-def _mark(relation: Relation, used: Used) -> None:
-    for first, last in pieces(relation.count, no_pause):
-        used[relation.cells[first:last, : relation.arity]] = True
 
 
 def _forget_calls(memos: list[Relation], used: Used) -> None:

@@ -10,7 +10,7 @@ to hold the pairs of all of them, since the rules by which twins copy each other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
@@ -18,20 +18,8 @@ from tidelog.engine.engine import Engine
 from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.rules.compiled import group_predicate, normal_form
 from tidelog.engine.update.runner import Runner
-from tidelog.explain.closure_rules import (
-    base_name,
-    can_copy_first,
-    closed_predicate,
-    copies_twin,
-    is_copy,
-    is_mirror,
-    is_turned,
-    leads_one_way,
-    mirror_among,
-    own_rules,
-    says_nothing,
-)
-from tidelog.language.syntax import Aggregate, Atom, Term, Variable
+from tidelog.explain import closure_rules
+from tidelog.language.syntax import Aggregate, Atom, Variable
 from tidelog.program.modules import Kind
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import HEAD, make_plan
@@ -45,14 +33,13 @@ SEARCHED_PAIRS = 5000
 class BackwardRule:
     """A rule with a plan from its head. `turned` is the premise that a closure's base holds the other way round."""
 
-    number: int
     normal: NormalRule
     premises: tuple[Atom, ...]
     extras: tuple[Variable, ...]
     grouping: bool
     offset: int
     closures: tuple[bool, ...]
-    turned: int | None = None
+    turned: int | None
 
     @property
     def width(self) -> int:
@@ -65,7 +52,8 @@ class BackwardRules:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._rules: dict[tuple[int, str], BackwardRule] = {}
+        self._rules: dict[tuple[int, str, tuple[Atom, ...]], BackwardRule] = {}
+        self._plain_forms: dict[int, tuple[NormalRule, NormalRule]] = {}
         self._shadows: dict[str, Relation] = {}
         self._inner: BackwardRules | None = None
         self._generation = 0  # of the code that the plans lie in
@@ -76,6 +64,7 @@ class BackwardRules:
         if self._generation != self.engine.store.code.generation:
             self._generation = self.engine.store.code.generation
             self._rules.clear()
+            self._plain_forms.clear()
         try:
             yield self
         finally:
@@ -107,9 +96,10 @@ class BackwardRules:
 
     def rules_for(self, predicate: str) -> list[BackwardRule]:
         """All ways in which a fact of a predicate can come about."""
-        over_base = self._closure_over(predicate)
-        if over_base is not None:
-            return list(self._of_base(over_base, closed_predicate(predicate)))
+        closed = closure_rules.closed_predicate(predicate)
+        over_base = self.engine.closures.get(closed)
+        if over_base is not None and over_base.base.is_own and closure_rules.base_name(over_base, closed) == predicate:
+            return list(self._into_base(over_base, closed))
         closure = self.large_closure(predicate)
         if closure is not None:
             return list(self._along_paths(closure, predicate))
@@ -123,9 +113,17 @@ class BackwardRules:
         if closure is None or not closure.base.is_own or len(closure.relation) <= SEARCHED_PAIRS:
             return None
         rules = self.rules_of(closure)
-        if closure.module.twins and (closure.module.kind is not Kind.TRANSITIVE or not can_copy_first(rules)):
+        if closure.module.twins and closure.module.kind is not Kind.TRANSITIVE:
             return None
-        return closure if leads_one_way(rules) else None
+        if closure.module.twins and not closure_rules.can_copy_first(rules):
+            return None
+        return closure if closure_rules.leads_one_way(rules) else None
+
+    def closure(self, predicate: str) -> ClosureNode:
+        """The closure that a predicate is known to be."""
+        closure = self.engine.closures.get(predicate)
+        assert closure is not None
+        return closure
 
     def rules_of(self, closure: ClosureNode) -> list[NormalRule]:
         """The rules that a closure stands for."""
@@ -134,144 +132,107 @@ class BackwardRules:
     def _normal(self, number: int) -> NormalRule:
         return normal_form(self.engine.graph.rule(number), number)[0]
 
-    def _closure_over(self, predicate: str) -> ClosureNode | None:
-        """The closure one of whose bases a predicate is."""
-        closed = closed_predicate(predicate)
-        closure = self.engine.closures.get(closed)
-        return (
-            closure if closure is not None and closure.base.is_own and base_name(closure, closed) == predicate else None
-        )
-
-    # --- rules as they stand ----------------------------------------------------------------------------------------
-
-    def _plain(self, number: int) -> BackwardRule:
-        return self._known(number, "plain", self._make_plain)
-
-    def _make_plain(self, number: int) -> BackwardRule:
-        plain, aggregate = normal_form(self.engine.graph.rule(number), number)
-        if aggregate is None:
-            return self._made(number, plain, plain.positives)
-        searched = with_group_check(aggregate, number)
-        return replace(self._made(number, searched, aggregate.positives, aggregate), grouping=True)
-
-    def _known(self, number: int, variant: str, make: Callable[[int], BackwardRule]) -> BackwardRule:
-        known = self._rules.get((number, variant))
-        if known is None or known.closures != self._closures_among(known.normal):
-            known = self._rules[number, variant] = make(number)
+    def _read(
+        self, number: int, rule: NormalRule, searched: NormalRule, premises: tuple[Atom, ...], turned: int | None = None
+    ) -> BackwardRule:
+        """A rule with a plan from its head, which is taken from the shadow. `searched` is what is matched, and `rule`
+        what it stands for.
+        """
+        store, head = self.engine.store, searched.head
+        key = number, head.predicate, premises
+        # A plan is good for as long as the same predicates are closures.
+        closures = tuple(store.is_closure(atom.predicate) for atom in (*rule.positives, *rule.negatives))
+        known = self._rules.get(key)
+        if known is None or known.closures != closures:
+            extras = tuple(definition.variable for definition in searched.definitions)
+            delivered = (*(term for atom in premises for term in atom.arguments), *extras)
+            plan = make_plan(searched, HEAD, (), store.estimate)
+            offset = store.assemble(plan, self.shadow(head.predicate, head.arity), delivered, number)
+            known = BackwardRule(rule, premises, extras, bool(rule.aggregates), offset, closures, turned)
+            self._rules[key] = known
         return known
 
-    def _closures_among(self, rule: NormalRule) -> tuple[bool, ...]:
-        """Which predicates are closures now: a plan is good for as long as that stays so."""
-        return tuple(self.engine.store.is_closure(atom.predicate) for atom in (*rule.positives, *rule.negatives))
-
-    def _made(
-        self, number: int, searched: NormalRule, premises: tuple[Atom, ...], rule: NormalRule | None = None
-    ) -> BackwardRule:
-        """Plan a rule; `searched` is what is matched, `rule` what it stands for."""
-        rule = rule or searched
-        extras = tuple(definition.variable for definition in searched.definitions)
-        delivered = (*(term for atom in premises for term in atom.arguments), *extras)
-        offset = self._assemble(searched, number, delivered)
-        return BackwardRule(number, rule, premises, extras, False, offset, self._closures_among(rule))
-
-    def _assemble(self, normal: NormalRule, number: int, delivered: tuple[Term, ...]) -> int:
-        """A plan from the head, which is taken from the shadow, to what each match delivers."""
-        store = self.engine.store
-        plan = make_plan(normal, HEAD, (), store.estimate)
-        return store.assemble(plan, self.shadow(normal.head.predicate, normal.head.arity), delivered, number)
+    def _plain(self, number: int) -> BackwardRule:
+        """A rule as it stands."""
+        if number not in self._plain_forms:
+            plain, aggregate = normal_form(self.engine.graph.rule(number), number)
+            searched = plain if aggregate is None else with_group_check(aggregate, number)
+            self._plain_forms[number] = aggregate or plain, searched
+        rule, searched = self._plain_forms[number]
+        return self._read(number, rule, searched, rule.positives)
 
     # --- closures along paths ---------------------------------------------------------------------------------------
 
-    def _of_base(self, closure: ClosureNode, predicate: str) -> Iterator[BackwardRule]:
-        """The rules that derive the pairs of a closure's base."""
-        head = base_name(closure, predicate)
-        for own in own_rules(closure, predicate):
-            yield self._known(own.number, head, lambda number: self._into_base(number, head))
-        for number, rule in self._rules_into(closure, predicate):
-            if copies_twin(rule):
-                yield self._known(number, head, lambda number: self._copy_of_base(closure, number, head))
-
-    def _into_base(self, number: int, head: str) -> BackwardRule:
-        normal = self._normal(number)
-        return self._made(number, replace(normal, head=Atom(head, normal.head.arguments)), normal.positives)
-
-    def _copy_of_base(self, closure: ClosureNode, number: int, head: str) -> BackwardRule:
-        """A rule by which a predicate or its base has what the base of a twin has."""
-        normal = self._normal(number)
-        (copied,) = normal.positives
-        searched = replace(normal, head=Atom(head, normal.head.arguments), positives=(_started_from(closure, copied),))
-        return self._made(number, searched, (_of_own_base(closure, copied),), normal)
-
-    def _rules_into(self, closure: ClosureNode, predicate: str) -> Iterator[tuple[int, NormalRule]]:
+    def _rules_into(self, closure: ClosureNode, predicate: str) -> list[tuple[int, NormalRule]]:
         """The rules of a closure that yield pairs of a predicate from other pairs."""
         numbered = zip(closure.module.rules, self.rules_of(closure), strict=True)
-        return (
-            (number, rule) for number, rule in numbered if rule.head.predicate == predicate and not says_nothing(rule)
-        )
+        into = ((number, rule) for number, rule in numbered if rule.head.predicate == predicate)
+        return [(number, rule) for number, rule in into if not closure_rules.says_nothing(rule)]
+
+    def _into_base(self, closure: ClosureNode, predicate: str) -> Iterator[BackwardRule]:
+        """The rules that derive the pairs of a closure's base."""
+        base = closure_rules.base_name(closure, predicate)
+        for own in closure_rules.own_rules(closure, predicate):
+            rule = self._normal(own.number)
+            searched = replace(rule, head=Atom(base, rule.head.arguments))
+            yield self._read(own.number, searched, searched, rule.positives)
+        for number, rule in self._rules_into(closure, predicate):
+            if closure_rules.copies_twin(rule):
+                yield self._copied(closure, number, rule, base)
+
+    def _copied(self, closure: ClosureNode, number: int, rule: NormalRule, into: str) -> BackwardRule:
+        """A rule by which a predicate or its base has what the base of a twin has."""
+        (copied,) = rule.positives
+        searched = replace(rule, head=Atom(into, rule.head.arguments), positives=(_started_from(closure, copied),))
+        return self._read(number, rule, searched, (_of_own_base(closure, copied),))
 
     def _along_paths(self, closure: ClosureNode, predicate: str) -> Iterator[BackwardRule]:
-        for own in own_rules(closure, predicate):
-            yield self._plain(own.number)
-        rules = list(self._rules_into(closure, predicate))
-        transitive = not all(is_copy(rule) for _, rule in rules)
-        for number, rule in rules:
-            if copies_twin(rule):
-                yield self._copied(closure, number, transitive)
-            else:
-                yield from self._first_steps(closure, number, rule)
+        """The rules of a closure, along paths of its base.
 
-    def _copied(self, closure: ClosureNode, number: int, transitive: bool) -> BackwardRule:
-        """A rule that copies a twin into a predicate. If that is transitive, it copies only from the base of the twin:
-        what is joined both before and after a copy could grow at both ends, so that all pairs would be looked at.
+        A copy of a twin into a predicate that is transitive copies only from the base of the twin: what is joined both
+        before and after a copy could grow at both ends, so that all pairs would be looked at.
         """
-        if not transitive:
-            return self._plain(number)
-        head = self.engine.graph.rule(number).head.predicate
-        variant = f"path {base_name(closure, head)}"
-        return self._known(number, variant, lambda number: self._copy_of_base(closure, number, head))
+        for own in closure_rules.own_rules(closure, predicate):
+            yield self._plain(own.number)
+        rules = self._rules_into(closure, predicate)
+        transitive = not all(closure_rules.is_copy(rule) for _, rule in rules)
+        for number, rule in rules:
+            if not closure_rules.copies_twin(rule):
+                yield self._step(closure, number, rule, turned=False)
+                if closure.module.kind is Kind.SYMMETRIC_TRANSITIVE and not closure_rules.is_mirror(rule):
+                    yield self._step(closure, number, rule, turned=True)
+            elif transitive:
+                yield self._copied(closure, number, rule, predicate)
+            else:
+                yield self._plain(number)
 
-    def _first_steps(self, closure: ClosureNode, number: int, rule: NormalRule) -> Iterator[BackwardRule]:
-        base = base_name(closure, rule.head.predicate)
-        yield self._known(number, f"path {base}", lambda number: self._step(closure, number, turned=False))
-        if closure.module.kind is Kind.SYMMETRIC_TRANSITIVE and not is_mirror(rule):
-            yield self._known(number, f"turned {base}", lambda number: self._step(closure, number, turned=True))
-
-    def _step(self, closure: ClosureNode, number: int, turned: bool) -> BackwardRule:
+    def _step(self, closure: ClosureNode, number: int, rule: NormalRule, turned: bool) -> BackwardRule:
         """A rule of a closure whose first step is a pair of the base, possibly turned round."""
-        normal = self._normal(number)
-        place = _first_step(normal)
-        atom = normal.positives[place]
+        # The atom that leads away from the first argument of the head.
+        place = [rule.head.arguments[0] in atom.arguments for atom in rule.positives].index(True)
+        atom = rule.positives[place]
         first = replace(atom, arguments=atom.arguments[::-1]) if turned else atom
-        premises = list(normal.positives)
+        premises = list(rule.positives)
         premises[place] = _of_own_base(closure, first)
-        searched = replace(normal, positives=(_started_from(closure, first), *normal.positives))
-        made = self._made(number, searched, tuple(premises), normal)
-        return replace(made, turned=place) if turned else made
+        searched = replace(rule, positives=(_started_from(closure, first), *rule.positives))
+        return self._read(number, rule, searched, tuple(premises), place if turned else None)
 
     def turn(self, predicate: str) -> NormalRule:
         """The rule that turns the pairs of a symmetric closure round."""
-        closure = self.engine.closures.get(predicate)
-        assert closure is not None
-        mirror = mirror_among(self.rules_of(closure))
+        mirror = closure_rules.mirror_among(self.rules_of(self.closure(predicate)))
         assert mirror is not None
         return mirror
 
 
 def _of_own_base(closure: ClosureNode, atom: Atom) -> Atom:
     """The atom that asks for a pair of the closure to be one that it starts from."""
-    return Atom(base_name(closure, atom.predicate), atom.arguments)
+    return Atom(closure_rules.base_name(closure, atom.predicate), atom.arguments)
 
 
 def _started_from(closure: ClosureNode, atom: Atom) -> Atom:
     """The same, but of the relation that holds all of these pairs: the base of the leader."""
-    turned = is_turned(closure, atom.predicate)
+    turned = closure_rules.is_turned(closure, atom.predicate)
     return Atom(closure.base.predicate, atom.arguments[::-1] if turned else atom.arguments)
-
-
-def _first_step(normal: NormalRule) -> int:
-    """The atom that leads away from the first argument of the head."""
-    start = normal.head.arguments[0]
-    return next(place for place, atom in enumerate(normal.positives) if start in atom.arguments)
 
 
 def values_in_place_of_aggregates(aggregate: NormalRule) -> NormalRule:

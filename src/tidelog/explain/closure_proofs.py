@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,21 +21,9 @@ import numpy.typing as npt
 
 from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.update.pair_sets import StoredPairs
+from tidelog.explain import closure_rules
 from tidelog.explain.backwards import BackwardRules
-from tidelog.explain.closure_rules import (
-    Pair,
-    PairFact,
-    PairStep,
-    TransitiveRule,
-    base_name,
-    base_rows,
-    best_by_predicate,
-    copy_step,
-    mirror_among,
-    origin,
-    own_rules,
-    shortest_copies,
-)
+from tidelog.explain.closure_rules import Pair, PairFact, PairStep, TransitiveRule
 from tidelog.explain.packing import Packing, Path, Step
 from tidelog.program.modules import Diagonal
 from tidelog.program.normal_form import NormalRule
@@ -58,13 +47,11 @@ class ClosureProofs:
     """Proofs of the pairs of one closure, during one search."""
 
     def __init__(self, backwards: BackwardRules, closure: ClosureNode, measure: Measure) -> None:
-        self._backwards = backwards
         self._closure = closure
-        self._measure = measure
         self._rules = backwards.rules_of(closure)
-        self._transitive = best_by_predicate(self._rules)
-        self._leaves: dict[str, Leaves] = {}
-        self._paths: dict[str, Paths] = {}
+        self._transitive = closure_rules.best_by_predicate(self._rules)
+        self._leaves = cache(lambda predicate: Leaves(backwards, closure, predicate, measure))
+        self._paths = cache(lambda predicate: Paths(self._leaves(predicate), self._transitive[predicate]))
 
     def height(self, fact: PairFact) -> int:
         return self._lowest(fact).height
@@ -75,7 +62,7 @@ class ClosureProofs:
         yield from lowest.source.steps(lowest.first.pair)
         copied = lowest.first
         for rule in reversed(lowest.copies):
-            step = copy_step(rule, copied)
+            step = closure_rules.copy_step(rule, copied)
             yield step
             copied = step.fact
 
@@ -83,45 +70,31 @@ class ClosureProofs:
         return min(self._candidates(fact), key=lambda candidate: candidate.height)
 
     def _candidates(self, fact: PairFact) -> Iterator[_Lowest]:
-        joined = not self._only_given(fact)
+        # A pair that no transitive rule yields can only be a leaf.
+        joined = fact.pair[0] != fact.pair[1] or self._closure.module.diagonal is not Diagonal.GIVEN
         if joined and fact.predicate in self._transitive:
             yield self._joined(fact, ())
             return
-        leaves = self._leaves_of(fact.predicate)
+        leaves = self._leaves(fact.predicate)
         height = leaves.height(fact.pair)
         if height is not None:
             yield _Lowest(height, leaves, fact, ())
         if joined:
-            copies = shortest_copies(fact.predicate, self._rules)
+            copies = closure_rules.shortest_copies(fact.predicate, self._rules)
             for predicate in self._transitive:
                 yield self._joined(fact, copies[predicate])
 
     def _joined(self, fact: PairFact, copies: tuple[NormalRule, ...]) -> _Lowest:
         """The lowest proof among those that join pairs of one predicate, and copy the last of them by these rules."""
-        first = origin(fact, copies)
-        paths = self._paths_of(first.predicate)
+        first = closure_rules.origin(fact, copies)
+        paths = self._paths(first.predicate)
         return _Lowest(paths.height(first.pair) + len(copies), paths, first, copies)
-
-    def _paths_of(self, predicate: str) -> Paths:
-        if predicate not in self._paths:
-            self._paths[predicate] = Paths(predicate, self._leaves_of(predicate), self._transitive[predicate])
-        return self._paths[predicate]
-
-    def _leaves_of(self, predicate: str) -> Leaves:
-        if predicate not in self._leaves:
-            self._leaves[predicate] = Leaves(self._backwards, self._closure, predicate, self._measure)
-        return self._leaves[predicate]
-
-    def _only_given(self, fact: PairFact) -> bool:
-        """Whether the pair can only be a leaf, since no transitive rule yields it."""
-        return fact.pair[0] == fact.pair[1] and self._closure.module.diagonal is Diagonal.GIVEN
 
 
 class Paths:
     """Lowest proofs by the transitive rule of one predicate: a path of leaves, and a tree over it."""
 
-    def __init__(self, predicate: str, leaves: Leaves, transitive: TransitiveRule) -> None:
-        self._predicate = predicate
+    def __init__(self, leaves: Leaves, transitive: TransitiveRule) -> None:
         self._leaves = leaves
         self._transitive = transitive
         self._packings: dict[int, Packing] = {}
@@ -139,24 +112,16 @@ class Paths:
                 yield from self._leaves.steps(_ends(path, first, last, forward))
                 continue
             split = _split(path, first, last)
-            if not ready:
-                waiting.append((first, last, forward, True))
             parts = []
             for end, onward in self._transitive.parts:
                 left = (end == 0) == forward
                 part = (first, split) if left else (split, last)
                 parts.append((*part, onward == forward, False))
-            if not ready:
-                waiting += reversed(parts)
-                continue
-            premises = [_ends(path, *part[:3]) for part in parts]
-            yield self._joined(_ends(path, first, last, forward), path.nodes[split], premises)
-
-    def _joined(self, pair: Pair, between: int, premises: list[Pair]) -> PairStep:
-        rule = self._transitive
-        binding = {rule.between: between, **dict(zip(rule.head, pair, strict=True))}
-        facts = (PairFact(self._predicate, premise) for premise in premises)
-        return PairStep(PairFact(self._predicate, pair), rule.rule, tuple(facts), binding)
+            if ready:
+                premises = [_ends(path, *part[:3]) for part in parts]
+                yield self._transitive.step(_ends(path, first, last, forward), path.nodes[split], premises)
+            else:
+                waiting += [(first, last, forward, True), *reversed(parts)]
 
     def _packing(self, source: int) -> Packing:
         if source not in self._packings:
@@ -190,8 +155,8 @@ class Leaves:
         self._closure = closure
         self._predicate = predicate
         self._measure = measure
-        self._mirror = mirror_among(backwards.rules_of(closure))
-        self._rows = base_rows(closure, predicate)
+        self._mirror = closure_rules.mirror_among(backwards.rules_of(closure))
+        self._rows = closure_rules.base_rows(closure, predicate)
         explicit = StoredPairs(closure.base.explicit_rows(predicate)).contains(self._rows)
         self._heights = np.where(explicit, 0, UNKNOWN if self._are_deep() else 1)
         self._by_first = np.argsort(self._rows[:, 0], kind="stable")
@@ -200,8 +165,8 @@ class Leaves:
 
     def _are_deep(self) -> bool:
         """Whether a pair that is not explicit may come from other facts that are not."""
-        rules = own_rules(self._closure, self._predicate)
-        read = {atom.predicate for rule in rules for atom in rule.normal.positives}
+        own = closure_rules.own_rules(self._closure, self._predicate)
+        read = {atom.predicate for rule in own for atom in rule.normal.positives}
         return bool(self._closure.module.twins) or any(map(self._backwards.engine.graph.producers, read))
 
     # --- proofs of one leaf -------------------------------------------------------------------------------------------
@@ -213,14 +178,13 @@ class Leaves:
         return step and step.forward
 
     def steps(self, pair: Pair) -> Iterator[PairStep]:
-        mirror = self._mirror
         here, turned = self._height_of(pair), self._height_of(pair[::-1])
-        if mirror is None or (here is not None and (turned is None or here <= turned + 1)):
+        if self._mirror is None or (here is not None and (turned is None or here <= turned + 1)):
             yield PairStep(PairFact(self._predicate, pair), None, (), {})
             return
         leaf = PairFact(self._predicate, pair[::-1])
         yield PairStep(leaf, None, (), {})
-        yield copy_step(mirror, leaf)
+        yield closure_rules.copy_step(self._mirror, leaf)
 
     # --- the graph ----------------------------------------------------------------------------------------------------
 
@@ -250,7 +214,7 @@ class Leaves:
         missing = np.flatnonzero((self._heights == UNKNOWN) & wanted)
         if len(missing):
             with self._backwards.inner() as inner:
-                base = base_name(self._closure, self._predicate)
+                base = closure_rules.base_name(self._closure, self._predicate)
                 self._heights[missing] = self._measure(inner, base, self._rows[missing])
 
 

@@ -167,10 +167,11 @@ class TransitiveRule:
         ends = dict(self.parts)
         return Facing((ends[0], ends[1]))
 
-    @property
-    def preference(self) -> tuple[bool, int]:
-        """The least is best: a rule without conditions, which yields every pair; then one that is followed exactly."""
-        return bool(self.rule.conditions), list(Facing).index(self.facing)
+    def step(self, pair: Pair, between: int, premises: Iterable[Pair]) -> PairStep:
+        binding = {self.between: between, **dict(zip(self.head, pair, strict=True))}
+        predicate = self.rule.head.predicate
+        facts = tuple(PairFact(predicate, premise) for premise in premises)
+        return PairStep(PairFact(predicate, pair), self.rule, facts, binding)
 
 
 def transitive_rules(rules: Iterable[NormalRule]) -> list[TransitiveRule]:
@@ -178,9 +179,15 @@ def transitive_rules(rules: Iterable[NormalRule]) -> list[TransitiveRule]:
 
 
 def best_by_predicate(rules: Iterable[NormalRule]) -> dict[str, TransitiveRule]:
-    """Of the transitive rules of each predicate, the one that proofs use."""
-    ordered = sorted(transitive_rules(rules), key=lambda rule: rule.preference, reverse=True)
-    return {rule.rule.head.predicate: rule for rule in ordered}
+    """Of the transitive rules of each predicate, the one that proofs use: one without conditions, which yields every
+    pair; then one that is followed exactly.
+    """
+
+    def preference(each: TransitiveRule) -> tuple[bool, int]:
+        return bool(each.rule.conditions), list(Facing).index(each.facing)
+
+    worst_first = sorted(transitive_rules(rules), key=preference, reverse=True)
+    return {each.rule.head.predicate: each for each in worst_first}
 
 
 def leads_one_way(rules: Iterable[NormalRule]) -> bool:

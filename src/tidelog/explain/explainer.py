@@ -1,18 +1,25 @@
-"""The answers to a knowledge base's questions: proofs of facts that hold, reasons why others do not."""
+"""The answers to a knowledge base's questions: proofs of facts that hold, reasons why others do not.
+
+Several proofs are found in the order of their height by the partition of Lawler ("A procedure for computing the k best
+solutions to discrete optimization problems", 1972). A proof chooses for each of its facts how it comes about. Take the
+lowest proof, and its facts in the order of the drawing: every other proof agrees with it on the facts before some i,
+and differs on fact i. For each i, the lowest of those proofs is found by measuring the same cone again, with the
+choices before i fixed and the one at i forbidden.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from itertools import islice
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count, islice
+from typing import NamedTuple
 
 from tidelog.engine.engine import Engine
-from tidelog.explain.alternatives import choices_of, lowest_first
 from tidelog.explain.backwards import BackwardRules
 from tidelog.explain.failure import Inquest
 from tidelog.explain.proof import Proof
-from tidelog.explain.search import Cone
-from tidelog.explain.wording import Wording
-from tidelog.explain.writing import Writer
+from tidelog.explain.search import Choices, Cone
+from tidelog.explain.writing import Wording, Writer
 from tidelog.language.syntax import Atom
 from tidelog.store.relation_parts import Cells
 
@@ -37,8 +44,13 @@ class Explainer:
             return []
         if limit == 1:
             return [self._lowest(predicate, row)]
-        found, along_paths = self._several(predicate, row, limit)
-        if not along_paths:
+        wording = self._wording()
+        with self._backwards.searching():
+            cone = Cone(self._backwards, predicate, row.reshape(1, -1))
+            cone.find_all()
+            written = (Writer(cone, wording).write(choices) for choices in islice(_lowest_first(cone), TRIED * limit))
+            found = list(islice(filter(_proves_in_one_way, written), limit))
+        if not cone.along_paths:
             return found
         # Not all proofs follow paths of large closures, and the lowest may be one that does not.
         lowest = self._lowest(predicate, row)
@@ -48,16 +60,7 @@ class Explainer:
         with self._backwards.searching():
             cone = Cone(self._backwards, predicate, row.reshape(1, -1))
             cone.find_lowest()
-            return Writer(cone, self._wording(), {}).write(choices_of(cone))
-
-    def _several(self, predicate: str, row: Cells, limit: int) -> tuple[list[Proof], bool]:
-        """The lowest proofs, and whether only those along paths of large closures were looked for."""
-        wording = self._wording()
-        with self._backwards.searching():
-            cone = Cone(self._backwards, predicate, row.reshape(1, -1))
-            cone.find_all()
-            written = (Writer(cone, wording).write(choices) for choices in islice(lowest_first(cone), TRIED * limit))
-            return list(islice(filter(_proves_in_one_way, written), limit)), cone.along_paths
+            return Writer(cone, self._wording(), {}).write(cone.choices())
 
     def why_not(self, fact: Atom, row: Cells | None, predicates: list[str]) -> str:
         """What a fact lacks. `row` is None if its predicate is unknown; `predicates` are the known ones."""
@@ -77,3 +80,36 @@ def _proves_in_one_way(proof: Proof) -> bool:
         if ways.setdefault(step.fact, way) != way:
             return False
     return True
+
+
+class _Part(NamedTuple):
+    """The proofs that make the first `fixed` choices of the lowest among them, and then none of `forbidden`. The lowest
+    part comes first, of equal ones the oldest.
+    """
+
+    height: int
+    number: int
+    choices: Choices
+    fixed: int
+    forbidden: frozenset[int]
+
+
+def _lowest_first(cone: Cone) -> Iterator[Choices]:
+    """The choices of every proof of node 0."""
+    numbers = count()
+    heap = [_Part(cone.measure(), next(numbers), cone.choices(), 0, frozenset())]
+    while heap:
+        part = heapq.heappop(heap)
+        yield part.choices
+        nodes = list(part.choices)
+        for place in range(part.fixed, len(nodes)):
+            node = nodes[place]
+            forbidden = frozenset((part.choices[node],)) | (part.forbidden if place == part.fixed else frozenset())
+            if forbidden >= set(cone.ways(node)):
+                continue
+            disabled = [(other, way) for other in nodes[:place] for way in cone.ways(other)]
+            disabled = [(other, way) for other, way in disabled if way != part.choices[other]]
+            with cone.without([*disabled, *((node, way) for way in forbidden)]):
+                height = cone.measure()
+                if height >= 0:
+                    heapq.heappush(heap, _Part(height, next(numbers), cone.choices(), place, forbidden))

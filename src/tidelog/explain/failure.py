@@ -17,16 +17,14 @@ from tidelog.engine.queries import run_query
 from tidelog.engine.rules.compiled import group_predicate, normal_form
 from tidelog.engine.update.match_rows import matches
 from tidelog.explain.backwards import BackwardRules, values_in_place_of_aggregates
-from tidelog.explain.wording import Binding, Wording
-from tidelog.language import display_predicate, render
-from tidelog.language.syntax import Atom, Query, Term, Variable, variables
+from tidelog.explain.writing import Binding, Wording
+from tidelog.language import display_predicate
+from tidelog.language.syntax import Atom, Query, Variable, variables
 from tidelog.machine import flags as F
-from tidelog.machine.jit import address
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import HEAD, Absent, Compare, Define, Match, Plan, Step, Take, make_plan
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
-from tidelog.store.update_kernels import load_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +35,6 @@ class Attempt:
     matched: tuple[Step, ...]
     left: tuple[Step, ...]
     binding: Binding
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        """The closest attempt has the least rank."""
-        return len(self.left), -len(self.matched)
 
 
 class Inquest:
@@ -64,7 +57,8 @@ class Inquest:
         attempts = [attempt for number in rules if (attempt := self._attempt(number, row)) is not None]
         if not attempts:
             return f"{text} does not hold: it is not explicit, and no rule for `{name}` has a head that fits."
-        return "\n".join(self._lines(text, min(attempts, key=lambda attempt: attempt.rank)))
+        closest = min(attempts, key=lambda attempt: (len(attempt.left), -len(attempt.matched)))
+        return "\n".join(self._lines(text, closest))
 
     def _unknown(self, name: str, arity: int, predicates: list[str]) -> str:
         if name in predicates:
@@ -81,21 +75,17 @@ class Inquest:
         normal = values_in_place_of_aggregates(aggregate) if aggregate else plain
         plan = make_plan(normal, HEAD, (), self._engine.store.estimate)
         shadow = self._backwards.shadow(normal.head.predicate, normal.head.arity)
-        shadow.reserve(1)
-        load_rows(self._engine.store.machine, shadow.number, address(np.ascontiguousarray(row, np.int32)), 1, F.IN)
+        shadow.load(row.reshape(1, -1), F.IN)
+        best: Attempt | None = None
         try:
             with self._engine.store.borrowed():
-                return self._longest(plan, shadow, number, aggregate)
+                for length in range(1, len(plan.steps) + 1):
+                    binding = self._match(plan.steps[:length], plan, shadow, number)
+                    if binding is None:
+                        break
+                    best = Attempt(aggregate or plan.rule, plan.steps[1:length], plan.steps[length:], binding)
         finally:
             self._backwards.forget()
-
-    def _longest(self, plan: Plan, shadow: Relation, number: int, aggregate: NormalRule | None) -> Attempt | None:
-        best: Attempt | None = None
-        for length in range(1, len(plan.steps) + 1):
-            binding = self._match(plan.steps[:length], plan, shadow, number)
-            if binding is None:
-                return best
-            best = Attempt(aggregate or plan.rule, plan.steps[1:length], plan.steps[length:], binding)
         return best
 
     def _match(self, steps: tuple[Step, ...], plan: Plan, shadow: Relation, number: int) -> Binding | None:
@@ -110,7 +100,7 @@ class Inquest:
 
     def _lines(self, text: str, closest: Attempt) -> Iterator[str]:
         yield f"{text} does not hold. The rule that came closest:"
-        yield f"  {render(closest.rule.source, self._wording.prefixes)}"
+        yield f"  {self._wording.text(closest.rule.source)}"
         for step in closest.matched:
             yield f"    ✓ {self._said(step, closest.binding)}"
         if not closest.left:
@@ -145,13 +135,11 @@ class Inquest:
 
     def _witness(self, pattern: Atom) -> str:
         """A fact that matches a negated atom."""
-        unknown: dict[Term, Term] = {
-            term: Variable(f"V{place}") for place, term in enumerate(dict.fromkeys(variables(pattern)))
-        }
-        asked = Atom(pattern.predicate, tuple(unknown.get(term, term) for term in pattern.arguments))
+        named = {variable: Variable(f"V{place}") for place, variable in enumerate(dict.fromkeys(variables(pattern)))}
+        arguments = (named[term] if isinstance(term, Variable) else term for term in pattern.arguments)
+        asked = Atom(pattern.predicate, tuple(arguments))
         _, answers, _ = run_query(self._engine, Query((asked,)))
-        named = [variable for variable in unknown.values() if isinstance(variable, Variable)]
-        binding = dict(zip(named, answers[0].tolist(), strict=True))
+        binding = dict(zip(named.values(), answers[0].tolist(), strict=True))
         return self._wording.text(self._wording.atom(asked, binding))
 
     def _other_value(self, attempt: Attempt) -> str:

@@ -40,11 +40,6 @@ class Facing(Enum):
     AGAINST = (False, False)
 
 
-class Block(NamedTuple):
-    start: int
-    end: int
-
-
 class _Arrival(NamedTuple):
     """A way to reach a node: the places in use, the node, where the last step's block begins, and the node before."""
 
@@ -61,23 +56,20 @@ class Path(NamedTuple):
     starts: list[int]
 
 
-def put(places: int, step: Step, facing: Facing) -> Block:
-    """The leftmost block for a step if so many places are in use."""
-    size = _height(step, facing)
+def put(places: int, step: Step, facing: Facing) -> tuple[int, int]:
+    """Where the leftmost block for a step begins and ends if so many places are in use."""
+    match facing:
+        case Facing.ALONG:
+            size = step.forward
+        case Facing.AGAINST:
+            size = max(step)
+        case Facing.APART | Facing.TOGETHER:
+            size = min(step)
     number = -(-places >> size)
     if facing in (Facing.APART, Facing.TOGETHER) and step.forward != step.backward:
         goes_right = (step.forward < step.backward) == (facing is Facing.APART)
         number += (number & 1) != goes_right
-    return Block(number << size, (number + 1) << size)
-
-
-def _height(step: Step, facing: Facing) -> int:
-    match facing:
-        case Facing.ALONG:
-            return step.forward
-        case Facing.AGAINST:
-            return max(step)
-    return min(step)
+    return number << size, (number + 1) << size
 
 
 class Packing:
@@ -133,8 +125,8 @@ class Packing:
     def _leave(self, node: int, places: int, steps: Iterable[tuple[int, Step]]) -> None:
         for following, step in steps:
             if following not in self._further:
-                block = put(places, step, self._facing)
-                heapq.heappush(self._heap, _Arrival(block.end, following, block.start, node))
+                start, end = put(places, step, self._facing)
+                heapq.heappush(self._heap, _Arrival(end, following, start, node))
 
 
 def _levels(places: int) -> int:

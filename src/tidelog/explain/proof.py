@@ -1,11 +1,25 @@
-"""A proof: a fact, the rule instance that derives it, and proofs of the facts that the instance uses."""
+"""A proof: a fact, the rule instance that derives it, and proofs of the facts that the instance uses. Drawn as a tree:
+
+    path(a, c)                   by path(X, Z) :- edge(X, Y), path(Y, Z).
+    ├── edge(a, b)               explicit
+    └── path(b, c)               by path(X, Y) :- edge(X, Y).
+        └── edge(b, c)           explicit
+
+A derived fact that occurs again is not proved again. A proof deeper than a page is wide is cut: what lies below the cut
+is drawn as a tree of its own further down, so that a proof of any height is drawn in full.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from html import escape
+from itertools import islice
+from typing import Any, NamedTuple
 
-from tidelog.explain.drawing import html, lines, rich_text
+DEEPEST = 20
+MOST_PREMISES = 24
+MOST_LINES_IN_NOTEBOOKS = 400
 
 
 class Proof:
@@ -47,31 +61,114 @@ class Proof:
 
         It is flat, so that a proof of any height can be written as JSON and shared parts are there once.
         """
-        steps = list(self.steps())
-        numbers = {id(proof): number for number, proof in enumerate(steps)}
-        return {
-            "fact": self.fact,
-            "height": self.height,
-            "steps": [
-                {
-                    "fact": proof.fact,
-                    "rule": proof.rule,
-                    "premises": [numbers[id(premise)] for premise in proof.premises],
-                    "conditions": proof.conditions,
-                }
-                for proof in steps
-            ],
-        }
+        numbers = {id(proof): number for number, proof in enumerate(self.steps())}
+        steps = [
+            {
+                "fact": proof.fact,
+                "rule": proof.rule,
+                "premises": [numbers[id(premise)] for premise in proof.premises],
+                "conditions": proof.conditions,
+            }
+            for proof in self.steps()
+        ]
+        return {"fact": self.fact, "height": self.height, "steps": steps}
 
     def __str__(self) -> str:
-        return "\n".join(line.text for line in lines(self))
+        return "\n".join(f"{line.branches}{line.subject}{line.remark}" for line in _Drawing().lines(self))
 
     def __rich__(self) -> Any:
-        return rich_text(self)
+        from rich.text import Text
+
+        text = Text(no_wrap=True, overflow="ignore")
+        for number, line in enumerate(_Drawing().lines(self)):
+            text.append("\n" if number else "")
+            text.append(line.branches, "dim")
+            text.append(line.subject, "bold" if line.remark else "")
+            text.append(line.remark, "dim")
+        return text
 
     def _repr_html_(self) -> str:
-        return html(self)
+        """The drawing for a notebook; only the beginning of a long one."""
+        drawn = [line.html() for line in islice(_Drawing().lines(self), MOST_LINES_IN_NOTEBOOKS + 1)]
+        if len(drawn) > MOST_LINES_IN_NOTEBOOKS:
+            drawn[-1] = "<i>… and so on; <code>print(proof)</code> draws all of it</i>"
+        return '<pre style="line-height: 1.3">' + "\n".join(drawn) + "</pre>"
 
     def __repr__(self) -> str:
         how = "explicit" if self.rule is None else f"height {self.height}"
         return f"<Proof of {self.fact}: {how}>"
+
+
+class _Line(NamedTuple):
+    """A line of the drawing: branches of the tree, a fact or a condition, and a remark."""
+
+    branches: str
+    subject: str
+    remark: str = ""
+
+    def html(self) -> str:
+        if not self.remark:
+            return escape(self.branches + self.subject)
+        remark = f'  <span style="opacity: 0.6">{escape(self.remark.lstrip())}</span>'
+        return f"{escape(self.branches)}<b>{escape(self.subject)}</b>{remark}"
+
+
+class _Item(NamedTuple):
+    """What waits to be drawn: a proof or a line of text, and the branches before it and below it."""
+
+    content: Proof | str
+    branches: str = ""
+    below: str = ""
+    depth: int = 0
+
+    def children(self, proof: Proof) -> list[_Item]:
+        contents: list[Proof | str] = [*proof.premises[:MOST_PREMISES]]
+        hidden = len(proof.premises) - len(contents)
+        if hidden:
+            contents.append(f"… {hidden:,} more facts")
+        contents += proof.conditions
+        items = [_Item(each, f"{self.below}├── ", f"{self.below}│   ", self.depth + 1) for each in contents]
+        if items:
+            items[-1] = items[-1]._replace(branches=f"{self.below}└── ", below=f"{self.below}    ")
+        return items
+
+
+class _Drawing:
+    """What has been drawn so far, and the numbers of the proofs that were cut."""
+
+    def __init__(self) -> None:
+        self._drawn: set[int] = set()
+        self._sections: deque[Proof] = deque()
+        self._numbers: dict[int, int] = {}
+
+    def lines(self, proof: Proof) -> Iterator[_Line]:
+        """The lines of the drawing, from top to bottom."""
+        yield from self._tree(_Item(proof))
+        while self._sections:
+            cut = self._sections.popleft()
+            if id(cut) not in self._drawn:
+                yield _Line("", "")
+                yield from self._tree(_Item(cut, f"[{self._numbers[id(cut)]}] ", "    "))
+
+    def _tree(self, top: _Item) -> Iterator[_Line]:
+        waiting = [top]
+        while waiting:
+            item = waiting.pop()
+            proof, branches = item.content, item.branches
+            if isinstance(proof, str):
+                yield _Line(branches, proof)
+            elif proof.rule is None:
+                yield _Line(branches, proof.fact, "  explicit")
+            elif id(proof) in self._drawn:
+                yield _Line(branches, proof.fact, "  see above")
+            elif item.depth == DEEPEST:
+                if id(proof) not in self._numbers:
+                    self._numbers[id(proof)] = len(self._numbers) + 1
+                    self._sections.append(proof)
+                yield _Line(branches, proof.fact, f"  see [{self._numbers[id(proof)]}] below")
+            else:
+                self._drawn.add(id(proof))
+                # A proof that was cut further up may be drawn here, where there is room for it.
+                label = f"[{self._numbers[id(proof)]}] " if item.depth and id(proof) in self._numbers else ""
+                yield _Line(branches, label + proof.fact, f"  by {proof.rule}")
+                waiting += reversed(item.children(proof))

@@ -9,6 +9,7 @@ find facts in. Pairs of a large closure are not expanded: their heights come fro
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,9 @@ from tidelog.store.relation_parts import Cells
 
 FIRST_CELLS = 1024
 MOST_CELLS = 2**31 - 1  # offsets are numbers of 32 bits
+
+Choices = dict[int, int]
+"""For each node of a proof, in the order of the drawing: the instance that derives it, AS_EXPLICIT or AS_GIVEN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class Cone:
         self._cells: Cells = np.zeros(FIRST_CELLS, np.int32)
         self._row: Cells = np.zeros(16, np.int32)
         self._instances: dict[int, Instance] = {}
-        self.predicates: list[str] = []
+        self._predicates: list[str] = []
         self._places: dict[str, int] = {}
         self._plans: list[BackwardRule] = []
         # Tables that kernels read, from what `_publish` last found in the lists.
@@ -80,15 +84,15 @@ class Cone:
     def _place(self, predicate: str, arity: int) -> int:
         """The place of a predicate in the table. Its plans are made when one of its facts is expanded."""
         if predicate not in self._places:
-            self._places[predicate] = len(self.predicates)
-            self.predicates.append(predicate)
+            self._places[predicate] = len(self._predicates)
+            self._predicates.append(predicate)
             explicit = self._engine.explicit_relation(predicate) or self._engine.store.relation(predicate, arity)
             shadow = self.backwards.shadow(predicate, arity)
             self._predicate_rows.append([explicit.number, shadow.number, E.UNPLANNED, 0])
         return self._places[predicate]
 
     def _add_plans(self, place: int) -> None:
-        closure = self.backwards.large_closure(self.predicates[place])
+        closure = self.backwards.large_closure(self._predicates[place])
         if closure is not None:
             self.along_paths = True
             if not self._registers[E.THOROUGH]:
@@ -96,7 +100,7 @@ class Cone:
                 # Twins share it.
                 self._closed.setdefault(closure, ClosureProofs(self.backwards, closure, heights_of))
                 return
-        rules = self.backwards.rules_for(self.predicates[place])
+        rules = self.backwards.rules_for(self._predicates[place])
         self._predicate_rows[place][E.PREDICATE_FIRST :] = len(self._plans), len(rules)
         for rule in rules:
             counts = [len(rule.premises), len(rule.extras), int(rule.grouping)]
@@ -117,24 +121,27 @@ class Cone:
 
     # --- discovery --------------------------------------------------------------------------------------------------
 
-    def find_lowest(self) -> int:
-        """Discover as much as a lowest proof needs, and measure it. Returns its height, or -1."""
+    def find_lowest(self) -> None:
+        """Discover as much as a lowest proof needs, and measure it."""
         registers = self._registers
         registers[E.DEPTH] = np.iinfo(np.int64).max
         while True:
             registers[E.STOP] = 3 * registers[E.USED] // 2 + FIRST_CELLS
             self._expand()
             height = self.measure()
-            if self.exhausted or 0 <= height <= self._complete_depth() + 1:
-                return height
+            at = int(registers[E.AT_NODE])  # all nodes of lower depth than this one have been expanded
+            if at == registers[E.NODE_COUNT] or 0 <= height <= self._nodes[at, E.NODE_DEPTH] + 1:
+                return
             if height > 0:
                 registers[E.DEPTH] = height - 1
 
-    def find_each(self) -> None:
-        """Discover as much as the lowest proofs of all first nodes need, and measure it."""
+    def find_each(self) -> list[int]:
+        """Discover as much as the lowest proofs of all first nodes need, and measure it. Returns their heights."""
         self._registers[E.DEPTH] = self._registers[E.STOP] = np.iinfo(np.int64).max
         self._expand()
         self.measure()
+        heights: list[int] = self._nodes[: self.goals, E.NODE_HEIGHT].tolist()
+        return heights
 
     def find_all(self) -> None:
         """Discover everything, and measure it."""
@@ -148,17 +155,6 @@ class Cone:
         given = given[np.argsort(heights[given])].astype(np.int32)
         self._registers[E.GIVEN], self._registers[E.GIVEN_COUNT] = address(given), len(given)
         return int(measure(self._registers, self.goals))
-
-    def height(self, node: int) -> int:
-        return int(self._nodes[node, E.NODE_HEIGHT])
-
-    @property
-    def exhausted(self) -> bool:
-        return bool(self._registers[E.AT_NODE] == self._registers[E.NODE_COUNT])
-
-    def _complete_depth(self) -> int:
-        """The depth above which all nodes have been expanded."""
-        return int(self._nodes[self._registers[E.AT_NODE], E.NODE_DEPTH])
 
     def _expand(self) -> None:
         while True:
@@ -185,78 +181,76 @@ class Cone:
             self._nodes = grown(self._nodes, 2 * len(self._nodes) + self._widest())
             self._queue = grown(self._queue, len(self._nodes))
         elif status == E.NEED_INSTANCES:
-            self._grow_instances()
+            size = 2 * len(self._cells) + E.USE_CELLS * self._widest()
+            if size > MOST_CELLS:
+                raise LimitError("there are too many ways to derive this fact to find the lowest proof among them")
+            self._cells = grown(self._cells, size)
         else:
             return status
         self._publish()
         return PAUSED
-
-    def _grow_instances(self) -> None:
-        size = 2 * len(self._cells) + E.USE_CELLS * self._widest()
-        if size > MOST_CELLS:
-            raise LimitError("there are too many ways to derive this fact to find the lowest proof among them")
-        self._cells = grown(self._cells, size)
 
     def _widest(self) -> int:
         return max((rule.width + E.INSTANCE_CELLS for rule in self._plans), default=0)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    def choice(self, node: int) -> int:
-        """The instance at the top of a node's lowest proof, AS_EXPLICIT or AS_GIVEN."""
-        return int(self._nodes[node, E.NODE_CHOICE])
+    def choices(self, goal: int = 0) -> Choices:
+        """What the last measurement chose for a node and for all that its proof uses."""
+        chosen: Choices = {}
+        waiting = [goal]
+        while waiting:
+            node = waiting.pop()
+            if node not in chosen:
+                chosen[node] = int(self._nodes[node, E.NODE_CHOICE])
+                if chosen[node] >= 0:
+                    waiting += reversed(self.instance(chosen[node]).premises)
+        return chosen
 
     def instance(self, offset: int) -> Instance:
         if offset not in self._instances:
-            self._instances[offset] = self._decoded(offset)
+            first = offset + E.INSTANCE_CELLS
+            header = self._cells[offset:first].tolist()
+            rule = self._plans[header[E.INSTANCE_PLAN]]
+            uses = E.USE_CELLS * len(rule.premises)
+            size = uses + len(rule.extras)
+            matches = []
+            for number in range(header[E.INSTANCE_MATCHES]):
+                match = self._cells[first + number * size :][:size].tolist()
+                matches.append((match[: uses : E.USE_CELLS], match[uses:]))
+            self._instances[offset] = Instance(rule, matches)
         return self._instances[offset]
-
-    def _decoded(self, offset: int) -> Instance:
-        first = offset + E.INSTANCE_CELLS
-        header = self._cells[offset:first].tolist()
-        rule = self._plans[header[E.INSTANCE_PLAN]]
-        uses = E.USE_CELLS * len(rule.premises)
-        size = uses + len(rule.extras)
-        matches = []
-        for number in range(header[E.INSTANCE_MATCHES]):
-            match = self._cells[first + number * size :][:size].tolist()
-            matches.append((match[: uses : E.USE_CELLS], match[uses:]))
-        return Instance(rule, matches)
 
     def fact(self, node: int) -> tuple[str, list[int]]:
         """The predicate and the terms of a node."""
-        predicate = self.predicates[self._nodes[node, E.NODE_PREDICATE]]
+        predicate = self._predicates[self._nodes[node, E.NODE_PREDICATE]]
         shadow = self.backwards.shadow(predicate, 0)
         row: list[int] = shadow.cells[self._nodes[node, E.NODE_FACT], : shadow.arity].tolist()
         return predicate, row
 
     def closure_proofs(self, predicate: str) -> ClosureProofs:
         """Proofs of the pairs of a large closure, which are not expanded."""
-        closure = self._engine.closures.get(predicate)
-        assert closure is not None
-        return self._closed[closure]
+        return self._closed[self.backwards.closure(predicate)]
 
-    def is_explicit(self, node: int) -> bool:
-        return bool(self._nodes[node, E.NODE_EXPLICIT])
-
-    def instances(self, node: int) -> Iterator[int]:
-        """All instances that were discovered for a node."""
+    def ways(self, node: int) -> Iterator[int]:
+        """All choices for a node: the instances that were discovered for it, and AS_EXPLICIT."""
+        if self._nodes[node, E.NODE_EXPLICIT]:
+            yield E.AS_EXPLICIT
         offset = int(self._nodes[node, E.NODE_INSTANCES])
         while offset >= 0:
             yield offset
             offset = int(self._cells[offset + E.INSTANCE_NEXT])
 
-    def enable(self, offset: int, enabled: bool) -> None:
-        """Let `measure` use an instance, or not."""
-        self._cells[offset + E.INSTANCE_ENABLED] = enabled
-
-    def enable_leaf(self, node: int, enabled: bool) -> None:
-        """Let `measure` take an explicit node as such, or not."""
-        self._nodes[node, E.NODE_LEAF] = enabled
+    @contextmanager
+    def without(self, choices: list[tuple[int, int]]) -> Iterator[None]:
+        """Let `measure` not make some choices, each with its node."""
+        nodes = [node for node, choice in choices if choice == E.AS_EXPLICIT]
+        instances = [choice + E.INSTANCE_ENABLED for _, choice in choices if choice != E.AS_EXPLICIT]
+        self._nodes[nodes, E.NODE_LEAF] = self._cells[instances] = 0
+        yield
+        self._nodes[nodes, E.NODE_LEAF] = self._cells[instances] = 1
 
 
 def heights_of(backwards: BackwardRules, predicate: str, rows: Cells) -> list[int]:
     """The heights of the lowest proofs of some facts."""
-    cone = Cone(backwards, predicate, rows)
-    cone.find_each()
-    return [cone.height(node) for node in range(len(rows))]
+    return Cone(backwards, predicate, rows).find_each()

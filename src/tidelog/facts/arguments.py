@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,12 +57,9 @@ def check_limits(max_facts: object, timeout: object) -> None:
     """Refuse limits that no update could keep, or that none could break."""
     if max_facts is not None and (type(max_facts) is not int or max_facts < 0):
         raise TidelogError(f"`max_facts` is a whole number from 0 on, or None for no limit, not {max_facts!r}")
-    if timeout is not None and (type(timeout) not in (int, float) or not _is_duration(timeout)):
+    # NaN is not from 0 on, either.
+    if timeout is not None and not (type(timeout) in (int, float) and timeout >= 0):  # type: ignore[operator]
         raise TidelogError(f"`timeout` is a number of seconds from 0 on, or None for no limit, not {timeout!r}")
-
-
-def _is_duration(seconds: Any) -> bool:
-    return not math.isnan(seconds) and seconds >= 0
 
 
 def check_function(name: object, function: object) -> None:

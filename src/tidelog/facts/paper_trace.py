@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.update.outcome import EncodedFacts
+from tidelog.engine.update.deltas import EncodedFacts
 from tidelog.errors import TidelogError
 from tidelog.facts.rule_instances import State, read_facts, read_state
 from tidelog.language.syntax import Rule

@@ -1,4 +1,4 @@
-"""Reading the facts of an engine: by predicate, one by one, by queries, and by the names that they use."""
+"""Reading the facts of an engine: by predicate, one by one, and by the names that they use."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.queries import run_query
 from tidelog.engine.reclaiming import PassingTerms
-from tidelog.engine.transaction.explicit import explicit_rows
+from tidelog.engine.transaction.task import explicit_rows
 from tidelog.errors import DataError
-from tidelog.facts.results import Answers, Encoded, FactTable
-from tidelog.language.checks import check_arities
-from tidelog.language.syntax import Query
+from tidelog.facts.results import Encoded, FactTable
 from tidelog.program.catalogue import Catalogue, NamesInUse, name_of
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
@@ -30,8 +27,6 @@ class Reader:
         self._engine = engine
         self._catalogue = catalogue
 
-    # --- predicates ---
-
     def predicates(self) -> list[str]:
         """Every predicate that has facts or that a rule mentions, as it is displayed."""
         with_facts = (name for name, relation in self._engine.store.named().items() if len(relation))
@@ -44,24 +39,21 @@ class Reader:
     def _displayed(self, names: set[str]) -> list[str]:
         return sorted(self._catalogue.display(name) for name in names if not name.startswith("#"))
 
-    # --- facts ---
-
     def _relation(self, predicate: str, explicit: bool) -> Relation | None:
         return self._engine.explicit_relation(predicate) if explicit else self._engine.store.find(predicate)
 
     def rows(self, predicate: str, explicit: bool = False, most: int | None = None) -> Encoded:
         """The facts of a predicate, or the first of them."""
-        return Encoded(self._cells(predicate, explicit, most), self._engine.store.terms.table)
-
-    def _cells(self, predicate: str, explicit: bool, most: int | None) -> Cells:
         relation = self._relation(predicate, explicit)
         if relation is None:
-            return np.empty((0, self._catalogue.arities.get(predicate, 0)), np.int32)
-        if most is not None and relation.closure is not None and not explicit:
+            cells: Cells = np.empty((0, self._catalogue.arities.get(predicate, 0)), np.int32)
+        elif most is not None and relation.closure is not None and not explicit:
             # A closure may have far more pairs than anybody wants to see.
             pairs = next(iter(relation.closure.pairs(most)), None)
-            return np.empty((0, 2), np.int32) if pairs is None else np.stack(pairs, axis=1)
-        return (explicit_rows(relation) if explicit else relation.rows())[:most]
+            cells = np.empty((0, 2), np.int32) if pairs is None else np.stack(pairs, axis=1)
+        else:
+            cells = (explicit_rows(relation) if explicit else relation.rows())[:most]
+        return Encoded(cells, self._engine.store.terms.table)
 
     def count(self, predicate: str, explicit: bool = False) -> int:
         """How many facts a predicate has."""
@@ -89,14 +81,6 @@ class Reader:
         """A context for a question: the terms that it names or computes are needed for its answer only."""
         return PassingTerms(self._engine, for_a_question=True)
 
-    # --- queries ---
-
-    def answers(self, query: Query) -> tuple[Answers, int]:
-        """The answers of a query, and how many matches failed because an expression had no value."""
-        check_arities([query], self._catalogue.arities, self._catalogue.prefixes)
-        names, cells, errors = run_query(self._engine, query)
-        return Answers(names, Encoded(cells, self._engine.store.terms.table)), errors
-
 
 class Facts(FactTable):
     """The facts of a predicate as they are now: a view that follows the knowledge base."""
@@ -107,11 +91,7 @@ class Facts(FactTable):
         self._predicate = predicate
         self._explicit = explicit
 
-    def _encoded(self) -> Encoded:
-        with self._lock:
-            return self._reader.rows(self._predicate, self._explicit)
-
-    def _first_encoded(self, most: int) -> Encoded:
+    def _encoded(self, most: int | None = None) -> Encoded:
         with self._lock:
             return self._reader.rows(self._predicate, self._explicit, most)
 

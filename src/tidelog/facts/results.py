@@ -46,8 +46,8 @@ class Table(ABC):
     """Rows of term numbers with names for their columns. Terminals and notebooks show the first rows."""
 
     @abstractmethod
-    def _encoded(self) -> Encoded:
-        """All rows."""
+    def _encoded(self, most: int | None = None) -> Encoded:
+        """All rows, or the first ones; the others are not looked at then."""
 
     def _names(self, cells: Cells) -> Sequence[str]:
         """The names of the columns of rows that have just been read: the predicate may be newer than this view."""
@@ -56,20 +56,9 @@ class Table(ABC):
     def __len__(self) -> int:
         return len(self._encoded().cells)
 
-    def _first_encoded(self, most: int) -> Encoded:
-        cells, terms = self._encoded()
-        return Encoded(cells[:most], terms)
-
-    def _first(self, most: int) -> list[Row]:
-        """The first rows; the others are not looked at."""
-        return list(self._first_encoded(most).rows())
-
-    def _values(self) -> Iterator[Row]:
-        return self._encoded().rows()
-
     def _shown(self) -> tuple[str, list[str], list[list[str]], str]:
         """A table of the first rows: title, columns, rows, caption."""
-        encoded = self._first_encoded(MOST_ROWS)
+        encoded = self._encoded(MOST_ROWS)
         first = [[render_value(value) for value in row] for row in encoded.rows()]
         count = len(self)
         title = f"{count:,} {'row' if count == 1 else 'rows'}"
@@ -135,10 +124,10 @@ class FactTable(Table):
     """The facts of one predicate, as tuples."""
 
     def __iter__(self) -> Iterator[Row]:
-        return self._values()
+        return self._encoded().rows()
 
     def __repr__(self) -> str:
-        return _abbreviated(self._first(MOST_IN_REPR), len(self), "{", "}")
+        return f"{{{_listed(map(repr, self._encoded(MOST_IN_REPR).rows()), len(self) > MOST_IN_REPR)}}}"
 
 
 class FactSet(FactTable, Set[Row]):
@@ -149,14 +138,8 @@ class FactSet(FactTable, Set[Row]):
         self._rows = rows
         self._known: frozenset[object] | None = None
 
-    def _encoded(self) -> Encoded:
-        return Encoded(self._rows.read(), self._terms)
-
-    def _is_encoded_by(self, terms: TermTable) -> bool:
-        return self._terms is terms
-
-    def _first_encoded(self, most: int) -> Encoded:
-        return Encoded(self._rows.first(most), self._terms)
+    def _encoded(self, most: int | None = None) -> Encoded:
+        return Encoded(self._rows.read() if most is None else self._rows.first(most), self._terms)
 
     def __len__(self) -> int:
         return self._rows.count
@@ -200,15 +183,15 @@ class Answers(Table, Sequence[dict[str, Value]]):
     def _names(self, cells: Cells) -> Sequence[str]:
         return self._variables
 
-    def _encoded(self) -> Encoded:
-        return self._rows
+    def _encoded(self, most: int | None = None) -> Encoded:
+        return Encoded(self._rows.cells[:most], self._rows.terms)
 
     def rows(self) -> list[Row]:
         """The answers as tuples."""
-        return list(self._values())
+        return list(self._rows.rows())
 
     def __iter__(self) -> Iterator[dict[str, Value]]:
-        return (dict(zip(self._variables, row, strict=True)) for row in self._values())
+        return (dict(zip(self._variables, row, strict=True)) for row in self._rows.rows())
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
@@ -217,12 +200,11 @@ class Answers(Table, Sequence[dict[str, Value]]):
         return dict(zip(self._variables, row, strict=True))
 
     def __repr__(self) -> str:
-        return _abbreviated(self[:MOST_IN_REPR], len(self), "[", "]")
+        return f"[{_listed(map(repr, self[:MOST_IN_REPR]), len(self) > MOST_IN_REPR)}]"
 
 
-def _abbreviated(first: Iterable[object], count: int, opening: str, closing: str) -> str:
-    more = ["…"] if count > MOST_IN_REPR else []
-    return opening + ", ".join([*map(repr, first), *more]) + closing
+def _listed(texts: Iterable[str], more: bool) -> str:
+    return ", ".join([*texts, "…"] if more else texts)
 
 
 @dataclass(frozen=True)
@@ -252,7 +234,8 @@ class Change:
         rows: list[list[str | int]] = []
         for sign, facts in (("+", self.added), ("-", self.removed)):
             for name, changed in facts.items():
-                rows.append([sign, name, len(changed), _examples(changed)])
+                first = map(row_text, changed._encoded(MOST_EXAMPLES).rows())
+                rows.append([sign, name, len(changed), _listed(first, len(changed) > MOST_EXAMPLES)])
         work = ", ".join(f"{kind} {count:,}" for kind, count in self.work.items() if count)
         return "change", ["", "predicate", "facts", "such as"], rows, f"rule applications: {work}" if work else ""
 
@@ -261,8 +244,3 @@ class Change:
 
     def _repr_html_(self) -> str:
         return html_table(*self._shown()) if self else "no change"
-
-
-def _examples(facts: FactSet) -> str:
-    more = ["…"] if len(facts) > MOST_EXAMPLES else []
-    return ", ".join([*map(row_text, facts._first(MOST_EXAMPLES)), *more])

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from tidelog.engine.engine import Engine
 from tidelog.engine.queries import rule_matches
-from tidelog.engine.transaction.explicit import explicit_rows
-from tidelog.engine.update.outcome import EncodedFacts
+from tidelog.engine.transaction.task import explicit_rows
+from tidelog.engine.update.deltas import EncodedFacts
 from tidelog.errors import TidelogError
 from tidelog.language.syntax import Atom, Constant, Rule, Term, Variable
 from tidelog.papers.instances import Fact, Instance

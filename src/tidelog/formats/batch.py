@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidelog import language
 from tidelog.arrow_checks import union_layout
-from tidelog.formats.constants import literal_text, parse_literal
-from tidelog.values import IRI, Literal, Value
+from tidelog.values import IRI, Literal, Value, check_language
 
 STR, INT, FLOAT, BOOL, IRI_KIND, LITERAL = range(6)
 KINDS = ("str", "int", "float", "bool", "iri", "literal")
@@ -53,22 +53,17 @@ class Part(NamedTuple):
 
 def column_of_kinds(kinds: Kinds, values_of_kind: Callable[[int, npt.NDArray[np.bool_] | None], pa.Array]) -> pa.Array:
     """The column whose row i is of kind `kinds[i]`; `values_of_kind(kind, mask)` yields the values where mask holds."""
-    present = np.unique(kinds)
-    if present.size <= 1:
-        kind = int(present[0]) if present.size else STR
-        values = values_of_kind(kind, None)
-        return _union([kind], kinds, [values]) if kind in (IRI_KIND, LITERAL) else values
-    children = [values_of_kind(int(kind), kinds == kind) for kind in present]
-    return _union([int(kind) for kind in present], kinds, children)
-
-
-def _union(present: Sequence[int], kinds: Kinds, children: list[pa.Array]) -> pa.Array:
+    present = np.unique(kinds).tolist() or [STR]
+    if len(present) == 1 and present[0] not in (IRI_KIND, LITERAL):
+        return values_of_kind(present[0], None)
     codes = np.zeros(len(kinds), np.int8)
     offsets = np.zeros(len(kinds), np.int32)
+    children = []
     for code, kind in enumerate(present):
-        rows = np.flatnonzero(kinds == kind)
-        codes[rows] = code
-        offsets[rows] = np.arange(rows.size, dtype=np.int32)
+        mask = kinds == kind
+        codes[mask] = code
+        offsets[mask] = np.arange(np.count_nonzero(mask), dtype=np.int32)
+        children.append(values_of_kind(kind, None if len(present) == 1 else mask))
     names = [KINDS[kind] for kind in present]
     return pa.UnionArray.from_dense(pa.array(codes), pa.array(offsets), children, names)
 
@@ -87,17 +82,19 @@ def parts(column: pa.Array) -> list[Part]:
     return found or [Part(STR, pa.array([], pa.string()), None)]
 
 
+_FITS: Sequence[tuple[int, Callable[[pa.DataType], bool]]] = (
+    (BOOL, pa.types.is_boolean),
+    (INT, pa.types.is_integer),
+    (FLOAT, pa.types.is_floating),
+    (STR, lambda type_: pa.types.is_string(type_) or pa.types.is_large_string(type_)),
+)
+
+
 def native_kind(type_: pa.DataType) -> int:
     """The kind of the constants in an Arrow array that is not a union."""
     if pa.types.is_dictionary(type_):
         return native_kind(type_.value_type)
-    for kind, fits in (
-        (BOOL, pa.types.is_boolean),
-        (INT, pa.types.is_integer),
-        (FLOAT, pa.types.is_floating),
-        (STR, pa.types.is_string),
-        (STR, pa.types.is_large_string),
-    ):
+    for kind, fits in _FITS:
         if fits(type_):
             return kind
     raise TypeError(f"no column of facts: {type_}")
@@ -143,5 +140,11 @@ def _python_values(part: Part) -> list[Value]:
     return [convert(value) for value in values] if convert else values
 
 
-_FROM_ARROW: Mapping[int, Callable[[str], Value]] = {IRI_KIND: IRI, LITERAL: parse_literal}
+def literal_text(literal: Literal) -> str:
+    """An RDF literal with its language or datatype; `^^<>` marks one that has neither, unlike a string."""
+    check_language(literal)
+    return language.literal_text(literal)
+
+
+_FROM_ARROW: Mapping[int, Callable[[str], Value]] = {IRI_KIND: IRI, LITERAL: language.parse_literal}
 TO_ARROW: Mapping[int, Callable[[Any], Any]] = {IRI_KIND: str, LITERAL: literal_text}

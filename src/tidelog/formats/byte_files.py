@@ -113,18 +113,13 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
-            os.chmod(unfinished, 0o666 & ~_umask())
+            os.umask(mask := os.umask(0))
+            os.chmod(unfinished, 0o666 & ~mask)
             os.replace(unfinished, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(unfinished)
             raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def read_lines(stream: Readable, source: str) -> Iterator[tuple[int, list[bytes]]]:

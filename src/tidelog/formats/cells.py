@@ -1,4 +1,7 @@
-"""The type of a cell of text, for CSV and TSV, a whole column at a time.
+"""Constants as text: the type of a cell, for CSV and TSV, a whole column at a time.
+
+Every constant has one text (`"text"`, `42`, `3.5`, `true`, `<http://…>`, `"chat"@fr`), which reads back as the same
+constant. The `literal` child of a column and Parquet columns of mixed kinds hold such texts.
 
 An unquoted cell that reads as an integer, a float, `true` or `false` is one; `<…>` without blanks inside is an IRI in
 the syntax of N-Triples; everything else is a string. Typing is per cell, so a column may mix kinds. The first byte of
@@ -7,6 +10,7 @@ each cell rules most strings out, so that regular expressions see only the other
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Never
 
@@ -17,32 +21,17 @@ import pyarrow.compute as pc
 
 from tidelog.arrow_checks import text_offsets
 from tidelog.errors import DataError
-from tidelog.formats.batch import (
-    BOOL,
-    FLOAT,
-    INT,
-    IRI_KIND,
-    KIND_OF_TYPE,
-    KINDS,
-    LITERAL,
-    STR,
-    Kinds,
-    column_of_kinds,
-    parts,
-)
-from tidelog.formats.constants import FLOAT as FLOAT_PATTERN
-from tidelog.formats.constants import INTEGER as INTEGER_PATTERN
-from tidelog.formats.constants import (
-    IRI_REFERENCE,
-    literal_text,
-    parse_float,
-    parse_integer,
-    parse_iri,
-    parse_literal,
-)
-from tidelog.language.literals import unquote
+from tidelog.formats import batch
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, Kinds
+from tidelog.language.literals import integer, parse_literal, unquote
+from tidelog.language.names import unescape_iri
 from tidelog.values import Literal, Value, canonical
 
+# Both `re` and RE2 read these. A character of IRI_UNSAFE appears in an IRI only as `\uXXXX`.
+INTEGER_PATTERN = r"[+-]?[0-9]+"
+FLOAT_PATTERN = r"(?:[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+|-?inf|nan)"
+IRI_UNSAFE = r'[\x00-\x20<>"{}|^`\\]'
+IRI_REFERENCE = r'<(?:[^\x00-\x20<>"{}|^`\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>'
 TYPED_PATTERNS = (
     (INT, INTEGER_PATTERN),
     (FLOAT, FLOAT_PATTERN),
@@ -50,7 +39,7 @@ TYPED_PATTERNS = (
     (IRI_KIND, IRI_REFERENCE),
 )
 UNKNOWN = -1
-_EMPTY = len(KINDS)  # an empty cell, which is of no kind
+_EMPTY = len(batch.KINDS)  # an empty cell, which is of no kind
 
 _STARTS = np.zeros(256, np.bool_)
 _STARTS[list(b"0123456789+-.tfin<")] = True
@@ -70,10 +59,14 @@ def type_cells(texts: pa.Array, known: Kinds | None = None) -> pa.Array:
     starts, lengths = first_bytes(texts)
     candidates = np.flatnonzero(_STARTS[starts] & (kinds == UNKNOWN))
     kinds[kinds == UNKNOWN] = np.where(lengths == 0, _EMPTY, STR)[kinds == UNKNOWN]
-    _type_candidates(texts, candidates, kinds)
+    for kind, pattern in TYPED_PATTERNS if candidates.size else ():
+        some = texts if candidates.size == len(texts) else texts.take(pa.array(candidates))
+        match = pc.match_substring_regex(some, f"^(?:{pattern})$").to_numpy(zero_copy_only=False)
+        kinds[candidates[match]] = kind
+        candidates = candidates[~match]
     try:
         texts = _with_plain_literals(texts, kinds)
-        return column_of_kinds(
+        return batch.column_of_kinds(
             kinds, lambda kind, mask: _CONVERT[kind](texts if mask is None else texts.filter(pa.array(mask)))
         )
     except (DataError, pa.ArrowInvalid):
@@ -87,7 +80,7 @@ def parse_constants(texts: pa.Array) -> pa.Array:
     string = in_quotes & (lengths > 1) & pc.ends_with(texts, '"').to_numpy(zero_copy_only=False)
     known = np.select([string, in_quotes], [STR, LITERAL], UNKNOWN).astype(np.int8)
     column = type_cells(_unquoted(texts, string), known)
-    for part in parts(column):
+    for part in batch.parts(column):
         rows = np.arange(len(texts)) if part.rows is None else part.rows
         stray = rows[~in_quotes[rows]] if part.kind == STR else rows[:0]
         if stray.size:
@@ -123,16 +116,6 @@ def first_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.
     return np.where(lengths > 0, data[np.minimum(offsets[:-1], data.size - 1)], np.uint8(0)), lengths
 
 
-def _type_candidates(texts: pa.Array, candidates: npt.NDArray[np.int64], kinds: Kinds) -> None:
-    for kind, pattern in TYPED_PATTERNS:
-        if not candidates.size:
-            return
-        some = texts if candidates.size == len(texts) else texts.take(pa.array(candidates))
-        match = pc.match_substring_regex(some, f"^(?:{pattern})$").to_numpy(zero_copy_only=False)
-        kinds[candidates[match]] = kind
-        candidates = candidates[~match]
-
-
 def _with_plain_literals(texts: pa.Array, kinds: Kinds) -> pa.Array:
     """The cells with literals in canonical form; literals that stand for plain values become cells of those."""
     rows = np.flatnonzero(kinds == LITERAL).tolist()
@@ -141,13 +124,13 @@ def _with_plain_literals(texts: pa.Array, kinds: Kinds) -> pa.Array:
     cells = texts.to_pylist()
     values = [canonical(parse_literal(cells[row])) for row in rows]
     for row, value in zip(rows, values, strict=True):
-        kinds[row], cells[row] = KIND_OF_TYPE[type(value)], _cell_text(value)
+        kinds[row], cells[row] = batch.KIND_OF_TYPE[type(value)], _cell_text(value)
     return pa.array(cells, pa.string())
 
 
 def _cell_text(value: Value) -> str:
     if isinstance(value, Literal):
-        return literal_text(value)
+        return batch.literal_text(value)
     return value if isinstance(value, str) else repr(value).lower()
 
 
@@ -160,6 +143,26 @@ def _first_failure(texts: pa.Array, kinds: Kinds) -> CellError:
         except DataError as error:
             return CellError(row, str(error))
     raise AssertionError("a column fails to convert although each of its cells does")
+
+
+def parse_float(text: str) -> float:
+    """A float of 64 bits, `inf`, `-inf` or `nan`."""
+    value = float(text)
+    if math.isinf(value) and not text.endswith("inf"):
+        raise DataError(f"the number {text[:60]} is too large for a float (64 bits); quote it to keep it as a string")
+    return value
+
+
+def parse_integer(text: str) -> int:
+    """An integer of 64 bits."""
+    try:
+        return integer(text)
+    except DataError as error:
+        raise DataError(f"{error}; quote it to keep it as a string") from None
+
+
+def _parse_iri(text: str) -> str:
+    return unescape_iri(text[1:-1])
 
 
 def _refuse(_: object) -> Never:
@@ -185,7 +188,7 @@ def float_cells(cells: pa.Array) -> pa.Array:
 def _iris(cells: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring(cells, "\\")).as_py():
         return pc.utf8_slice_codeunits(cells, 1, -1)
-    return pa.array([parse_iri(text) for text in cells.to_pylist()], pa.string())
+    return pa.array(map(_parse_iri, cells.to_pylist()), pa.string())
 
 
 _CONVERT: Mapping[int, Callable[[pa.Array], pa.Array]] = {
@@ -201,7 +204,7 @@ _CONVERT: Mapping[int, Callable[[pa.Array], pa.Array]] = {
 _CONVERT_ONE: Mapping[int, Callable[[str], object]] = {
     INT: parse_integer,
     FLOAT: parse_float,
-    IRI_KIND: parse_iri,
+    IRI_KIND: _parse_iri,
     LITERAL: parse_literal,
     _EMPTY: _refuse,
 }

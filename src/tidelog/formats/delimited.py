@@ -25,11 +25,13 @@ from tidelog.errors import DataError
 from tidelog.formats.batch import LITERAL, STR, Kinds
 from tidelog.formats.byte_files import BLOCK_BYTES, Readable, check_columns, check_row_length, data_error, decode_lines
 from tidelog.formats.cells import UNKNOWN, CellError, type_cells
-from tidelog.formats.constants import parse_literal
 from tidelog.formats.display import counted
-from tidelog.formats.quotes import quote_layout
-from tidelog.language.literals import quote
+from tidelog.language.literals import parse_literal, quote
 from tidelog.values import LANGUAGE_TAG
+
+_QUOTE, _LINE_END, _RETURN = b'"\n\r'
+Counts = npt.NDArray[np.int32]
+Quoted = npt.NDArray[np.bool_]
 
 NULLARY_ROW = "()"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -140,33 +142,31 @@ class DelimitedReader:
         """The complete rows of a block by Arrow, and where they end."""
         if b"\0" in block or block.count(b"\r") != block.count(b"\r\n"):
             raise _NotPlainError
-        layout = quote_layout(block, self._separator) if b'"' in block else None
-        if layout is None and b'"' in block:
-            raise _NotPlainError
-        end = layout.end if layout else len(block)
+        quoted, end = _quote_layout(block, self._separator) if b'"' in block else (None, len(block))
         first = block[:end].lstrip(b"\r\n").split(b"\n", 1)[0].rstrip(b"\r")
         if not first:
             return None, end
-        arity = layout.quoted.shape[1] if layout else first.count(self._separator.encode()) + 1
+        arity = first.count(self._separator.encode()) + 1 if quoted is None else quoted.shape[1]
         check_columns(arity, self._source, self._line)
         if first == NULLARY_ROW.encode() or self._arity not in (None, arity):
             raise _NotPlainError
         self._arity = arity
-        columns = self._arrow_columns(block[:end], has_quotes=layout is not None)
-        return _Table(columns, layout and _known_kinds(layout.quoted)), end
-
-    def _arrow_columns(self, block: bytes, has_quotes: bool) -> list[pa.Array]:
-        assert self._arity is not None
-        names = [str(number) for number in range(self._arity)]
+        names = [str(number) for number in range(arity)]
         table = pcsv.read_csv(
-            pa.BufferReader(block),
-            read_options=pcsv.ReadOptions(column_names=names, block_size=len(block) + 1),
+            pa.BufferReader(block[:end]),
+            read_options=pcsv.ReadOptions(column_names=names, block_size=end + 1),
             parse_options=pcsv.ParseOptions(
-                delimiter=self._separator, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
+                delimiter=self._separator,
+                quote_char=False if quoted is None else '"',
+                newlines_in_values=quoted is not None,
             ),
             convert_options=pcsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
         )
-        return [pa.concat_arrays(column.chunks) for column in table.columns]
+        columns = [pa.concat_arrays(column.chunks) for column in table.columns]
+        if quoted is None:
+            return _Table(columns), end
+        # Cells in quotes are strings.
+        return _Table(columns, [np.where(column, STR, UNKNOWN).astype(np.int8) for column in quoted.T]), end
 
     def _scan(self, text: str, last: bool) -> tuple[_Table, int, DataError | None]:
         """The complete rows of a text before its first mistake, where they end, and the mistake."""
@@ -226,9 +226,49 @@ class DelimitedReader:
         return data_error(self._source, line, reason)
 
 
-def _known_kinds(quoted: npt.NDArray[np.bool_]) -> list[Kinds]:
-    """The kinds of the cells of each column: those in quotes are strings."""
-    return [np.where(column, STR, UNKNOWN).astype(np.int8) for column in quoted.T]
+def _quote_layout(block: bytes, separator: str) -> tuple[Quoted, int]:
+    """Whether the cell in each row and column of a block is quoted, and where the last complete row ends.
+
+    Arrow reads quoted cells, but does not say which cells were quoted. The parity of the number of quotes from the
+    start of the block tells whether a byte lies inside quotes; separators and line ends outside quotes bound the cells.
+    The parity is right only where every quote opens, closes or doubles: any other block is not plain, and neither is
+    one without a complete row.
+    """
+    data = np.frombuffer(block, np.uint8)
+    is_quote = data == _QUOTE
+    quotes = np.cumsum(is_quote, dtype=np.int32)
+    outside = quotes & 1 == 0
+    bounds = np.flatnonzero(((data == ord(separator)) | (data == _LINE_END)) & outside)
+    complete = np.flatnonzero(data[bounds] == _LINE_END)
+    if not complete.size:
+        raise _NotPlainError
+    bounds = bounds[: complete[-1] + 1]
+    ends_row = data[bounds] == _LINE_END
+    starts = np.concatenate([[0], bounds[:-1] + 1])
+    # A carriage return before the line end belongs to the line end.
+    ends = bounds - ((data[bounds - 1] == _RETURN) & ends_row & (bounds > starts))
+    quoted = is_quote[starts]
+    loose = np.cumsum(outside & ~is_quote, dtype=np.int32)
+    if _within(quotes, starts, ends)[~quoted].any() or _within(loose, starts, ends)[quoted].any():
+        raise _NotPlainError  # a quote inside an unquoted cell, or text around a quoted one
+    blank = (starts == ends) & ends_row & np.concatenate([[True], ends_row[:-1]])
+    return _matrix(quoted[~blank], ends_row[~blank]), int(bounds[-1]) + 1
+
+
+def _within(counted: Counts, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Counts:
+    """How many of the counted bytes lie in each cell."""
+    before = np.concatenate([[0], counted[starts[1:] - 1]])
+    return np.where(ends > starts, counted[ends - 1] - before, 0)
+
+
+def _matrix(quoted: Quoted, ends_row: Quoted) -> Quoted:
+    """The cells as rows and columns."""
+    if not quoted.size:
+        return np.zeros((0, 0), np.bool_)
+    arity = int(np.argmax(ends_row)) + 1
+    if quoted.size % arity or not np.array_equal(np.flatnonzero(ends_row), np.arange(arity - 1, quoted.size, arity)):
+        raise _NotPlainError  # the rows differ in length
+    return quoted.reshape(-1, arity)
 
 
 def _cell_pattern(separator: str) -> re.Pattern[str]:

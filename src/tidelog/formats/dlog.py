@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
@@ -9,18 +10,17 @@ from functools import partial
 from tidelog.errors import DataError, ParseError
 from tidelog.formats.batch import FLOAT, LITERAL, FactBatch
 from tidelog.formats.byte_files import SMALL_BLOCK_BYTES, Readable, check_row_length, data_error, decode, place
-from tidelog.formats.constants import parse_literal
 from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, RowFormat, by_cell, floats
 from tidelog.formats.tables import columns_of_rows
 from tidelog.language import display_predicate, parse_program
-from tidelog.language.literals import render_value
+from tidelog.language.literals import parse_literal, render_value
 from tidelog.language.names import is_prefixed
 from tidelog.language.syntax import Atom, Constant, Program
 from tidelog.values import IRI
 
 _RENDERERS = {
     **CONSTANT_RENDERERS,
-    FLOAT: floats({repr(value): render_value(value) for value in (float("inf"), float("-inf"), float("nan"))}),
+    FLOAT: floats({repr(value): render_value(value) for value in (math.inf, -math.inf, math.nan)}),
     LITERAL: by_cell(lambda text: render_value(parse_literal(text))),
 }
 

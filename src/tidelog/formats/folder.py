@@ -19,7 +19,7 @@ from tidelog.formats import byte_files as files
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.dlog import dlog_lines, read_dlog
-from tidelog.formats.jsonl import JsonLinesReader
+from tidelog.formats.jsonl import read_json_lines
 from tidelog.formats.parquet import read_parquet, write_parquet
 from tidelog.formats.rdf import ntriples, read_rdf
 from tidelog.formats.rendering import Columns, delimited_format, json_format
@@ -71,7 +71,7 @@ def _read_part(path: Path, suffix: str, predicate: str, header: bool, on_bytes: 
 
 def _rows(stream: files.Readable, suffix: str, source: str, header: bool) -> Iterable[tuple[int, list[pa.Array]]]:
     if suffix == ".jsonl":
-        return JsonLinesReader(stream, source)
+        return read_json_lines(stream, source)
     return DelimitedReader(stream, SEPARATORS[suffix], source, header)
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats.byte_files import Readable, check_columns, data_error, decode, place, read_lines
-from tidelog.formats.constants import parse_float
+from tidelog.formats.cells import parse_float
 from tidelog.formats.display import counted
 from tidelog.formats.tables import columns_of_rows
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, XSD, Literal, Value, canonical, double_name, is_unicode
@@ -59,24 +59,20 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_names, parse_float=parse_f
 def value_from_json(value: Any) -> Value:
     """A constant from its JSON form."""
     if isinstance(value, dict):
-        return _value_from_object(value)
+        texts = all(isinstance(text, str) for text in value.values())
+        if texts and value.keys() == {"iri"}:
+            return IRI(value["iri"])
+        if texts and "text" in value and value.keys() <= _LITERAL_KEYS:
+            return canonical(Literal(**value))
+        shapes = '{"iri": "…"} or {"text": "…", "language": "…", "datatype": "…"}'
+        raise DataError(f"an object that is no value; write {shapes}")
     if value is None:
         raise DataError("a null; facts have no nulls: leave the row out, or choose a value")
     if isinstance(value, list):
         raise DataError("an array as a value; a value is a string, a number, true, false or an IRI")
     if type(value) is int and not INTEGER_MIN <= value <= INTEGER_MAX:
         raise DataError("an integer of more than 64 bits; keep it as a string")
-    result: Value = value
-    return result
-
-
-def _value_from_object(value: dict[str, Any]) -> Value:
-    texts = all(isinstance(text, str) for text in value.values())
-    if texts and value.keys() == {"iri"}:
-        return IRI(value["iri"])
-    if texts and "text" in value and value.keys() <= _LITERAL_KEYS:
-        return canonical(Literal(**value))
-    raise DataError('an object that is no value; write {"iri": "…"} or {"text": "…", "language": "…", "datatype": "…"}')
+    return value
 
 
 def value_to_json(value: Value) -> Any:
@@ -97,42 +93,31 @@ def row_from_json(row: Any) -> tuple[Value, ...]:
     return tuple(map(value_from_json, row))
 
 
-class JsonLinesReader:
-    """Iterates over the columns of a file with one array per line, block by block, each with its first line."""
-
-    def __init__(self, stream: Readable, source: str) -> None:
-        self._stream = stream
-        self._source = source
-        self._arity: int | None = None
-
-    def __iter__(self) -> Iterator[tuple[int, list[pa.Array]]]:
-        for first_line, block in read_lines(self._stream, self._source):
-            text = decode(b"\n".join(block), self._source, first_line)
-            rows, lines = self._rows(text.removeprefix("\ufeff") if first_line == 1 else text, first_line)
-            try:
-                columns = columns_of_rows(rows, partial(place, self._source, lines))
-            except TidelogError as error:
-                raise DataError(str(error)) from None
-            if columns is not None:
-                yield first_line, columns
-
-    def _rows(self, text: str, first_line: int) -> tuple[list[tuple[Value, ...]], list[int]]:
+def read_json_lines(stream: Readable, source: str) -> Iterator[tuple[int, list[pa.Array]]]:
+    """The columns of a file with one array per line, block by block, each with its first line."""
+    arity: int | None = None
+    for first_line, block in read_lines(stream, source):
+        text = decode(b"\n".join(block), source, first_line)
         rows, lines = [], []
+        text = text.removeprefix("\ufeff") if first_line == 1 else text
         for line, row_text in enumerate(text.split("\n"), first_line):
             if not row_text or row_text.isspace():
                 continue
             try:
                 row = row_from_json(parse_json(row_text))
             except DataError as error:
-                raise data_error(self._source, line, str(error)) from None
-            if self._arity is None:
-                check_columns(len(row), self._source, line)
-                self._arity = len(row)
-            if len(row) != self._arity:
-                reason = f"{counted(len(row), 'value')} where the rows before have {self._arity}"
-                raise data_error(
-                    self._source, line, f"{reason}; every row of a predicate has the same number of values"
-                )
+                raise data_error(source, line, str(error)) from None
+            if arity is None:
+                check_columns(len(row), source, line)
+                arity = len(row)
+            if len(row) != arity:
+                reason = f"{counted(len(row), 'value')} where the rows before have {arity}"
+                raise data_error(source, line, f"{reason}; every row of a predicate has the same number of values")
             rows.append(row)
             lines.append(line)
-        return rows, lines
+        try:
+            columns = columns_of_rows(rows, partial(place, source, lines))
+        except TidelogError as error:
+            raise DataError(str(error)) from None
+        if columns is not None:
+            yield first_line, columns

@@ -56,24 +56,16 @@ def _longest_texts(path: Path) -> dict[str, int]:
     has none. Only values are used: the statistics of a damaged file crash Arrow.
     """
     with pq.ParquetFile(path) as file:
-        texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+        is_text = (pa.types.is_string, pa.types.is_large_string)
+        texts = [field.name for field in file.schema_arrow if any(check(field.type) for check in is_text)]
     longest = dict.fromkeys(texts, 0)
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         for group in range(file.metadata.num_row_groups if texts else 0):
             for batch in islice(file.iter_batches(1, [group], texts), 1):
                 for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                    longest[name] = max(longest[name], _longest(column))
+                    values = column.dictionary if pa.types.is_dictionary(column.type) else column
+                    longest[name] = max(longest[name], pc.max(pc.binary_length(values)).as_py() or 0)
     return longest
-
-
-def _longest(column: pa.Array) -> int:
-    """The size of the longest value of a column, or of its dictionary."""
-    values = column.dictionary if pa.types.is_dictionary(column.type) else column
-    return pc.max(pc.binary_length(values)).as_py() or 0
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    return pa.types.is_string(type_) or pa.types.is_large_string(type_)
 
 
 def _rows_at_once(metadata: pq.FileMetaData, longest: Iterable[int]) -> int:
@@ -105,7 +97,11 @@ def write_parquet(file: IO[bytes], batches: Iterable[Columns]) -> None:
         return
     arity = len(held[0]) if held else 0
     types = [_native_type([columns[number] for columns in held]) for number in range(arity)]
-    schema = pa.schema([_field(number, type_) for number, type_ in enumerate(types)])
+    constants = {KIND_KEY: CONSTANT_KIND}
+    schema = pa.schema(
+        pa.field(f"c{number}", type_) if type_ else pa.field(f"c{number}", pa.string(), metadata=constants)
+        for number, type_ in enumerate(types)
+    )
     with pq.ParquetWriter(file, schema) as writer:
         for columns in held:
             for piece in slices(columns):
@@ -117,11 +113,6 @@ def _native_type(pieces: Iterable[pa.Array]) -> pa.DataType | None:
     """The Arrow type of a column of one native kind; None for any other."""
     kinds = {part.kind for piece in pieces for part in parts(piece)}
     return ARROW_TYPES[kinds.pop()] if len(kinds) == 1 and max(kinds) < IRI_KIND else None
-
-
-def _field(number: int, type_: pa.DataType | None) -> pa.Field:
-    name = f"c{number}"
-    return pa.field(name, type_) if type_ else pa.field(name, pa.string(), metadata={KIND_KEY: CONSTANT_KIND})
 
 
 def _written(column: pa.Array, type_: pa.DataType | None) -> pa.Array:

@@ -20,10 +20,19 @@ from typing import IO, Any, cast
 import pyoxigraph as ox
 
 from tidelog.errors import DataError
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, FactBatch, parts
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, FactBatch, parts
 from tidelog.formats.byte_files import LONGEST_ROW_BYTES, Readable, data_error
-from tidelog.formats.constants import IRI_UNSAFE
-from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, RowFormat, between, by_cell_where, floats, plain
+from tidelog.formats.cells import IRI_UNSAFE
+from tidelog.formats.rendering import (
+    CONSTANT_RENDERERS,
+    Columns,
+    Renderer,
+    RowFormat,
+    between,
+    by_cell_where,
+    floats,
+    plain,
+)
 from tidelog.formats.tables import columns_of_rows
 from tidelog.language.names import bracketed, resolve_predicate
 from tidelog.values import IRI, XSD, Literal, Value, canonical
@@ -123,14 +132,11 @@ class _Nodes:
             return IRI(node.value)
         if kind is ox.Literal:
             return _literal_value(node)
-        if kind is ox.BlankNode:
-            return self._blank(node.value)
-        raise DataError(f"{node} is a triple, no constant; leave such statements out")
-
-    def _blank(self, label: str) -> IRI:
-        if not _NO_LABEL.fullmatch(label):
-            return IRI(f"_:{self._file}.{label}")
-        return IRI(f"_:{self._file}-{self._unlabelled.setdefault(label, len(self._unlabelled) + 1)}")
+        if kind is not ox.BlankNode:
+            raise DataError(f"{node} is a triple, no constant; leave such statements out")
+        if not _NO_LABEL.fullmatch(node.value):
+            return IRI(f"_:{self._file}.{node.value}")
+        return IRI(f"_:{self._file}-{self._unlabelled.setdefault(node.value, len(self._unlabelled) + 1)}")
 
 
 def _literal_value(node: Any) -> Value:
@@ -154,26 +160,17 @@ def ntriples(predicate: str, batches: Iterable[Columns]) -> Iterator[bytes]:
         yield from formats[len(columns)].lines([columns])
 
 
-def _typed(name: str) -> Any:
-    return between('"', f'"^^<{XSD}{name}>')
-
-
 def _rows(separator: str, closing: str) -> RowFormat:
-    return RowFormat(
-        {
-            STR: CONSTANT_RENDERERS[STR],
-            INT: lambda cells: _typed("integer")(plain(cells)),
-            FLOAT: lambda cells: _typed("double")(floats({"inf": "INF", "-inf": "-INF", "nan": "NaN"})(cells)),
-            BOOL: lambda cells: _typed("boolean")(plain(cells)),
-            IRI_KIND: by_cell_where(
-                rf"{IRI_UNSAFE}|{_LABEL}",
-                lambda iri: iri if re.match(_LABEL, iri) else bracketed(iri),
-                between("<", ">"),
-            ),
-            LITERAL: plain,
-        },
-        opening="",
-        separator=separator,
-        closing=closing,
-        nullary="",
-    )
+    def typed(name: str, render: Renderer = plain) -> Renderer:
+        return lambda cells: between('"', f'"^^<{XSD}{name}>')(render(cells))
+
+    renderers = {
+        **CONSTANT_RENDERERS,
+        INT: typed("integer"),
+        FLOAT: typed("double", floats({"inf": "INF", "-inf": "-INF", "nan": "NaN"})),
+        BOOL: typed("boolean"),
+        IRI_KIND: by_cell_where(
+            rf"{IRI_UNSAFE}|{_LABEL}", lambda iri: iri if re.match(_LABEL, iri) else bracketed(iri), between("<", ">")
+        ),
+    }
+    return RowFormat(renderers, opening="", separator=separator, closing=closing, nullary="")

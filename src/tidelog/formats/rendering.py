@@ -10,26 +10,16 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelog.formats.batch import (
-    BOOL,
-    FLOAT,
-    INT,
-    IRI_KIND,
-    LITERAL,
-    STR,
-    join_parts,
-    parts,
-    slices,
-)
-from tidelog.formats.cells import TYPED_PATTERNS
-from tidelog.formats.constants import IRI_UNSAFE, parse_literal
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, join_parts, parts, slices
+from tidelog.formats.cells import IRI_UNSAFE, TYPED_PATTERNS
 from tidelog.formats.delimited import NULLARY_ROW, literal_cell, quoted_cell
 from tidelog.formats.jsonl import value_to_json
-from tidelog.language.literals import quote
+from tidelog.language.literals import parse_literal, quote
 from tidelog.language.names import bracketed
 
 Columns = Sequence[pa.Array]
@@ -71,15 +61,12 @@ def render(column: pa.Array, renderers: Mapping[int, Renderer]) -> pa.Array:
 
 
 def _join(*pieces: pa.Array | str, separator: str = "") -> pa.Array:
-    wide = [_text(piece) if isinstance(piece, str) else piece.cast(pa.large_string()) for piece in pieces]
-    return pc.binary_join_element_wise(*wide, _text(separator))
+    text = pa.large_string()
+    wide = [pa.scalar(piece, text) if isinstance(piece, str) else piece.cast(text) for piece in pieces]
+    return pc.binary_join_element_wise(*wide, pa.scalar(separator, text))
 
 
-def _text(text: str) -> pa.Scalar:
-    return pa.scalar(text, pa.large_string())
-
-
-def by_cell(function: Callable[[str], str]) -> Renderer:
+def by_cell(function: Callable[[Any], str]) -> Renderer:
     """A renderer that calls a Python function on every cell."""
     return lambda cells: pa.array([function(cell) for cell in cells.to_pylist()], pa.large_string())
 
@@ -104,12 +91,7 @@ def between(opening: str, closing: str) -> Renderer:
 
 def floats(special: Mapping[str, str] = {}) -> Renderer:
     """The shortest text that reads back as the same float; `special` renames `inf`, `-inf` and `nan`."""
-
-    def renderer(cells: pa.Array) -> pa.Array:
-        texts = map(repr, cells.to_pylist())
-        return pa.array([special.get(text, text) for text in texts] if special else list(texts), pa.large_string())
-
-    return renderer
+    return by_cell(lambda value: special.get(text := repr(value), text))
 
 
 def plain(cells: pa.Array) -> pa.Array:
@@ -119,29 +101,21 @@ def plain(cells: pa.Array) -> pa.Array:
 
 def delimited_format(separator: str) -> RowFormat:
     """CSV or TSV. A string is quoted where it would otherwise read as something else or break the row."""
-
     typed = "|".join(f"(?:{pattern})" for _, pattern in TYPED_PATTERNS)
     # U+FEFF at the beginning of a file would read as a byte order mark.
     needs_quotes = rf'^$|^\x{{FEFF}}|[\x00"\r\n{separator}]|^\(\)$|^(?:{typed})$'
     escaped_separator = f"\\u{ord(separator):04X}"
-    return RowFormat(
-        {
-            STR: by_cell_where(needs_quotes, quoted_cell, plain),
-            INT: plain,
-            FLOAT: floats(),
-            BOOL: plain,
-            IRI_KIND: by_cell_where(
-                rf"{IRI_UNSAFE}|{separator}",
-                lambda iri: bracketed(iri).replace(separator, escaped_separator),
-                between("<", ">"),
-            ),
-            LITERAL: by_cell(lambda literal: literal_cell(literal, separator)),
-        },
-        opening="",
-        separator=separator,
-        closing="\n",
-        nullary=NULLARY_ROW + "\n",
-    )
+    renderers = {
+        **CONSTANT_RENDERERS,
+        STR: by_cell_where(needs_quotes, quoted_cell, plain),
+        IRI_KIND: by_cell_where(
+            rf"{IRI_UNSAFE}|{separator}",
+            lambda iri: bracketed(iri).replace(separator, escaped_separator),
+            between("<", ">"),
+        ),
+        LITERAL: by_cell(lambda literal: literal_cell(literal, separator)),
+    }
+    return RowFormat(renderers, opening="", separator=separator, closing="\n", nullary=NULLARY_ROW + "\n")
 
 
 def json_format() -> RowFormat:
@@ -150,20 +124,14 @@ def json_format() -> RowFormat:
     def text(value: object) -> str:
         return json.dumps(value, ensure_ascii=False)
 
-    return RowFormat(
-        {
-            STR: by_cell_where(r'[\x00-\x1f"\\]', text, between('"', '"')),
-            INT: plain,
-            FLOAT: floats({repr(value): text(value_to_json(value)) for value in (math.inf, -math.inf, math.nan)}),
-            BOOL: plain,
-            IRI_KIND: by_cell(lambda iri: text({"iri": iri})),
-            LITERAL: by_cell(lambda syntax: text(value_to_json(parse_literal(syntax)))),
-        },
-        opening="[",
-        separator=", ",
-        closing="]\n",
-        nullary="[]\n",
-    )
+    renderers = {
+        **CONSTANT_RENDERERS,
+        STR: by_cell_where(r'[\x00-\x1f"\\]', text, between('"', '"')),
+        FLOAT: floats({repr(value): text(value_to_json(value)) for value in (math.inf, -math.inf, math.nan)}),
+        IRI_KIND: by_cell(lambda iri: text({"iri": iri})),
+        LITERAL: by_cell(lambda syntax: text(value_to_json(parse_literal(syntax)))),
+    }
+    return RowFormat(renderers, opening="[", separator=", ", closing="]\n", nullary="[]\n")
 
 
 CONSTANT_RENDERERS: Mapping[int, Renderer] = {

@@ -15,17 +15,8 @@ import pyarrow.compute as pc
 
 from tidelog.arrow_checks import check_sound
 from tidelog.errors import ArityError, DataError
-from tidelog.formats.batch import (
-    ARROW_TYPES,
-    KIND_OF_TYPE,
-    KINDS,
-    LITERAL,
-    STR,
-    TO_ARROW,
-    column_of_kinds,
-    native_kind,
-    parts,
-)
+from tidelog.formats import batch
+from tidelog.formats.batch import ARROW_TYPES, KIND_OF_TYPE, KINDS, TO_ARROW
 from tidelog.formats.cells import CellError, parse_constants
 from tidelog.formats.display import counted
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal, Value, canonical
@@ -40,7 +31,7 @@ Where = Callable[[int], str]
 
 def columns_of(rows: Any, predicate: str) -> list[pa.Array] | None:
     """The columns of a table or of an iterable of rows. None: there are no rows; []: the one fact of arity 0."""
-    if _is_pandas(rows):
+    if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "iloc") and hasattr(rows, "columns"):
         return _columns_of_pandas(rows, predicate)
     if hasattr(rows, "__arrow_c_stream__") or isinstance(rows, pa.RecordBatch):
         return columns_of_table(_arrow_table(rows, predicate), predicate)
@@ -55,24 +46,18 @@ def columns_of_rows(rows: Sequence[Any], where: Where) -> list[pa.Array] | None:
     """The columns of tuples or lists."""
     if not rows:
         return None
-    arity = _common_arity(rows, where)
-    return [column_of_values([row[number] for row in rows], where, number) for number in range(arity)]
-
-
-def _common_arity(rows: Sequence[Any], where: Where) -> int:
     if not set(map(type, rows)) <= {tuple, list}:
         for number, row in enumerate(rows):
             if not isinstance(row, tuple | list):
                 raise DataError(f"{where(number)}: {row!r:.60} is no row; give a tuple, such as ({row!r:.60},)")
-    lengths = set(map(len, rows))
-    if len(lengths) > 1:
-        arity = len(rows[0])
+    arity = len(rows[0])
+    if set(map(len, rows)) != {arity}:
         number = next(number for number, row in enumerate(rows) if len(row) != arity)
         raise ArityError(
             f"{where(number)}: {counted(len(rows[number]), 'value')} where the rows before have {arity}; "
             "every row of a predicate has the same number of values"
         )
-    return lengths.pop()
+    return [column_of_values([row[number] for row in rows], where, number) for number in range(arity)]
 
 
 def column_of_values(values: Sequence[Any], where: Where, number: int) -> pa.Array:
@@ -89,7 +74,7 @@ def column_of_values(values: Sequence[Any], where: Where, number: int) -> pa.Arr
         return _one_array(pa.array([convert(value) for value in chosen] if convert else chosen, ARROW_TYPES[kind]))
 
     try:
-        return column_of_kinds(kinds, of_kind)
+        return batch.column_of_kinds(kinds, of_kind)
     except (OverflowError, UnicodeEncodeError, pa.ArrowInvalid, DataError):
         for row, value in enumerate(values):
             _check_value(value, f"{where(row)}, column {number + 1}")
@@ -124,7 +109,7 @@ def _check_value(value: Value, place: str) -> None:
         raise DataError(f"{place}: {texts[0]!r:.60} holds half a surrogate pair, which is no Unicode text") from None
     if isinstance(value, Literal):
         try:
-            TO_ARROW[LITERAL](value)
+            batch.literal_text(value)
         except DataError as error:
             raise DataError(f"{place}: {error}") from None
 
@@ -138,10 +123,6 @@ def _one_array(array: Any) -> pa.Array:
     if pa.types.is_string(array.type) and sum(chunk.nbytes for chunk in array.chunks) >= 1 << 31:
         array = array.cast(pa.large_string())
     return pa.concat_arrays(array.unify_dictionaries().chunks) if array.num_chunks else pa.array([], array.type)
-
-
-def _is_pandas(rows: Any) -> bool:
-    return type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "iloc") and hasattr(rows, "columns")
 
 
 def _columns_of_pandas(frame: Any, predicate: str) -> list[pa.Array] | None:
@@ -216,16 +197,9 @@ def columns_of_table(table: pa.Table, source: str) -> list[pa.Array] | None:
     if names and _kind(table.schema.field(0)) == NULLARY_KIND:
         return []
     return [
-        _restored_table_column(column, field, f"{source}, column {name!r}")
+        _restored_column(column, field, f"{source}, column {name!r}")
         for column, field, name in zip(table.columns, table.schema, names, strict=True)
     ]
-
-
-def _restored_table_column(column: pa.ChunkedArray, field: pa.Field, place: str) -> pa.Array:
-    try:
-        return restored_column(_sound_array(column, place), field, place)
-    except pa.ArrowException as error:  # such as a type for which Arrow has no function
-        raise DataError(f"{place}: values of type {column.type} cannot be read: {error}") from None
 
 
 def _sound_array(array: pa.Array | pa.ChunkedArray, place: str) -> pa.Array:
@@ -242,19 +216,23 @@ def _kind(field: pa.Field) -> bytes | None:
     return (field.metadata or {}).get(KIND_KEY)
 
 
-def restored_column(array: pa.Array, field: pa.Field, place: str) -> pa.Array:
+def _restored_column(values: pa.ChunkedArray, field: pa.Field, place: str) -> pa.Array:
     """A column from an Arrow field: constants as text are parsed, native types checked."""
-    column = fact_column(array, place)
-    if _kind(field) != CONSTANT_KIND:
-        return column
-    if not _is_kind(column.type, STR):
-        raise DataError(f"{place}: constants as text are strings, not {column.type}; write the file again")
+    array = _sound_array(values, place)
     try:
-        return parse_constants(column.cast(pa.string()))
-    except CellError as error:
-        raise DataError(f"{place}, row {error.row + 1}: {error}") from None
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{place}: {error}") from None
+        column = fact_column(array, place)
+        if _kind(field) != CONSTANT_KIND:
+            return column
+        if not _is_kind(column.type, batch.STR):
+            raise DataError(f"{place}: constants as text are strings, not {column.type}; write the file again")
+        try:
+            return parse_constants(column.cast(pa.string()))
+        except CellError as error:
+            raise DataError(f"{place}, row {error.row + 1}: {error}") from None
+        except pa.ArrowInvalid as error:
+            raise DataError(f"{place}: {error}") from None
+    except pa.ArrowException as error:  # such as a type for which Arrow has no function
+        raise DataError(f"{place}: values of type {values.type} cannot be read: {error}") from None
 
 
 def fact_column(array: pa.Array, place: str) -> pa.Array:
@@ -308,7 +286,7 @@ def _refuse_nulls(array: pa.Array, place: str) -> None:
 def _is_kind(type_: pa.DataType, kind: int) -> bool:
     """Whether an Arrow type holds constants of a kind."""
     try:
-        return native_kind(type_) == native_kind(ARROW_TYPES[kind])
+        return batch.native_kind(type_) == batch.native_kind(ARROW_TYPES[kind])
     except TypeError:
         return False
 
@@ -322,5 +300,5 @@ def _check_union(array: pa.Array, place: str) -> None:
         child = type_.field(number)
         if child.name not in KINDS or not _is_kind(child.type, KINDS.index(child.name)):
             raise DataError(f"{place}: a union with a child {child}; its children are {', '.join(KINDS)}")
-    for part in parts(array):
+    for part in batch.parts(array):
         _refuse_nulls(part.values, place)

@@ -16,12 +16,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypedDict
 
 from tidelog.errors import DataError
 from tidelog.formats.byte_files import data_error, decode, io_errors, open_input, read_lines, split_lines
-from tidelog.formats.constants import parse_float, parse_integer
+from tidelog.formats.cells import parse_float, parse_integer
 from tidelog.formats.jsonl import parse_json, row_from_json, value_to_json
 from tidelog.formats.order import sorted_rows
 from tidelog.language.names import bracketed
@@ -85,21 +86,14 @@ def update_from_json(value: Any) -> Update:
         raise DataError('an update is an object, such as {"add": {"edge": [["a", "b"]]}}')
     update = Update()
     for key, content in value.items():
-        if key in ("add", "delete"):
-            update[key] = _facts(content, key)  # type: ignore[literal-required]
-        elif key in ("add_rules", "remove_rules"):
-            update[key] = _rules(content, key)  # type: ignore[literal-required]
-        else:
+        if key not in KEYS:
             close = get_close_matches(key, KEYS, 1)
             hint = f"did you mean {close[0]}?" if close else f"use {', '.join(KEYS)}"
             raise DataError(f"an update has no key {key!r}; {hint}")
+        if key.endswith("_rules") and not isinstance(content, str):
+            raise DataError(f'"{key}" is a string of rules, such as "path(X, Y) :- edge(X, Y)."')
+        update[key] = content if key.endswith("_rules") else _facts(content, key)  # type: ignore[literal-required]
     return update
-
-
-def _rules(content: Any, key: str) -> str:
-    if not isinstance(content, str):
-        raise DataError(f'"{key}" is a string of rules, such as "path(X, Y) :- edge(X, Y)."')
-    return content
 
 
 def _facts(content: Any, key: str) -> Facts:
@@ -125,39 +119,27 @@ def change_to_json(change: ChangeLike) -> str:
 
 
 def _json_facts(facts: Mapping[str, Iterable[Row]]) -> dict[str, Any]:
-    def rows(name: str) -> list[Any]:
-        return [[value_to_json(value) for value in row] for row in sorted_rows(facts[name])]
-
-    return {name: rows(name) for name in sorted(facts)}
+    return {name: [list(map(value_to_json, row)) for row in sorted_rows(facts[name])] for name in sorted(facts)}
 
 
 def open_updates(path: str) -> Iterator[Unread]:
     """The updates of a stream: standard input (`-`), a folder of Prolog files, or a file of JSON Lines or Prolog."""
     if path == "-":
-        yield from unread_updates(_standard_input(), _STANDARD_INPUT)
-    elif Path(path).is_dir():
-        yield from map(_unread_prolog, _prolog_files(Path(path)))
-    elif path.endswith(_PROLOG_SUFFIXES):
-        yield _unread_prolog(Path(path))
+        # Lines as they arrive, not through Python's buffer: a waiting thread would still hold its lock at exit.
+        blocks = split_lines(iter(_arrived, b""), _STANDARD_INPUT)
+        yield from unread_updates(chain.from_iterable(blocks), _STANDARD_INPUT)
+    elif Path(path).is_dir() or path.endswith(_PROLOG_SUFFIXES):
+        for file in _prolog_files(Path(path)) if Path(path).is_dir() else [Path(path)]:
+            yield Unread(str(file), partial(read_prolog_update, file))
     else:
         with open_input(Path(path)) as stream:
             lines = (line for _, block in read_lines(stream, path) for line in block)
             yield from unread_updates(lines, path)
 
 
-def _standard_input() -> Iterator[bytes]:
-    """Lines as they arrive, not through Python's buffer: a waiting thread would still hold its lock at exit."""
-    for lines in split_lines(iter(_arrived, b""), _STANDARD_INPUT):
-        yield from lines
-
-
 def _arrived() -> bytes:
     with io_errors(_STANDARD_INPUT):
         return os.read(0, 1 << 16)
-
-
-def _unread_prolog(path: Path) -> Unread:
-    return Unread(str(path), partial(read_prolog_update, path))
 
 
 def _prolog_files(folder: Path) -> list[Path]:

@@ -4,21 +4,18 @@ These matches need no backtracking through the plan. A *chain* is its next fact,
 width, and the offsets of flags and link.
 """
 
-from __future__ import annotations
-
-from tidelog.joins.executor import bind, value_of
-from tidelog.machine import index_fields as X
+from tidelog.joins.executor import bind, link_of, lists_of, masks_of, value_of
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
-from tidelog.machine.fact_kernels import field, index_row, is_known, relation_row
+from tidelog.machine.fact_kernels import field, is_known, relation_row
 from tidelog.machine.jit import device, load_i32, load_i64, store_i32, store_i64
 
 
 @device
-def output_column(outputs_at, outputs, source):
+def output_column(lists, source):
     """The column of an atom that binds a source, or -1 if the source is bound before."""
-    at = outputs_at
+    at, outputs, _ = lists
     for _ in range(outputs):
         if load_i32(at + 4) == source:
             return load_i32(at)
@@ -53,10 +50,9 @@ def drain_pairs(chain, care, want, first_column, first, second_column, second, h
 
 
 @device
-def drain_rows(chain, care, want, atom, variables, head, heads, room, buffered):
-    """The same for any head and any atom: `atom` is what is bound and checked, `head` the sources and the arity."""
+def drain_rows(chain, care, want, lists, variables, head, heads, room, buffered):
+    """The same for any head and any atom: `lists` is what is bound and checked, `head` the sources and the arity."""
     fact, cells, width, flags, link = chain
-    lists, outputs, checks = atom
     sources, arity = head
     seen = 0
     matches = 0
@@ -64,7 +60,7 @@ def drain_rows(chain, care, want, atom, variables, head, heads, room, buffered):
         record = cells + fact * width
         fact = load_i32(record + link)
         seen += 1
-        if load_i32(record + flags) & care == want and bind(lists, outputs, checks, record, variables):
+        if load_i32(record + flags) & care == want and bind(lists, record, variables):
             target = heads + 4 * arity * buffered
             for column in range(arity):
                 store_i32(target + 4 * column, value_of(load_i32(sources + 4 * column), variables))
@@ -88,37 +84,21 @@ def drain_last(m, frame, heads, room, buffered, known):
     variables = frame + 8 * P.FRAME_VARIABLES
     cursor_at = variables + 8 * (load_i32(code + 4 * (plan + P.VARIABLES)) + last)
     row = relation_row(m, load_i32(step + 4 * P.S_RELATION))
-    link = field(index_row(m, load_i32(step + 4 * P.S_INDEX)), X.LINK)
-    chain = (load_i64(cursor_at), field(row, R.CELLS), field(row, R.WIDTH), field(row, R.FLAGS), link)
-    role = load_i32(step + 4 * P.S_ROLE)
-    care = m[M.MASKS + 2 * role]
-    want = m[M.MASKS + 2 * role + 1]
-    outputs = load_i32(step + 4 * P.S_OUTPUTS)
-    checks = load_i32(step + 4 * P.S_CHECKS)
-    lists = step + 4 * (P.S_LISTS + load_i32(step + 4 * P.S_KEYS))
+    chain = (load_i64(cursor_at), field(row, R.CELLS), field(row, R.WIDTH), field(row, R.FLAGS), link_of(m, step, True))
+    care, want = masks_of(m, load_i32(step + 4 * P.S_ROLE))
+    lists = lists_of(step, 1)
     sources = code + 4 * load_i32(code + 4 * (plan + P.HEAD))
     arity = load_i32(code + 4 * (plan + P.WIDTH))
-    if arity == 2 and checks == 0:
-        first = load_i32(sources)
-        second = load_i32(sources + 4)
+    if arity == 2 and lists[2] == 0:
+        first, second = load_i32(sources), load_i32(sources + 4)
+        first_column, second_column = output_column(lists, first), output_column(lists, second)
+        first, second = value_of(first, variables), value_of(second, variables)
         fact, seen, matches, buffered = drain_pairs(
-            chain,
-            care,
-            want,
-            output_column(lists, outputs, first),
-            value_of(first, variables),
-            output_column(lists, outputs, second),
-            value_of(second, variables),
-            heads,
-            room,
-            buffered,
-            known,
+            chain, care, want, first_column, first, second_column, second, heads, room, buffered, known
         )
     else:
-        atom = (lists, outputs, checks)
-        fact, seen, matches, buffered = drain_rows(
-            chain, care, want, atom, variables, (sources, arity), heads, room, buffered
-        )
+        head = (sources, arity)
+        fact, seen, matches, buffered = drain_rows(chain, care, want, lists, variables, head, heads, room, buffered)
     store_i64(cursor_at, fact)
     m[M.BUDGET] -= seen
     return matches, buffered

@@ -23,40 +23,35 @@ class Code:
     def __init__(self, machine: npt.NDArray[np.int64]) -> None:
         self._machine = machine
         self._words = np.zeros(1024, np.int32)
-        self._used = 1
+        self.size = 1  # the words in use, including those of plans that are no longer needed
         self._limit = CROWDED_FROM
         self.generation = 0  # another number when all plans have been forgotten
         self.constants: set[int] = set()  # the terms that plans name
         machine[M.CODE] = address(self._words)
 
     @property
-    def size(self) -> int:
-        """The words in use, including those of plans that are no longer needed."""
-        return self._used
-
-    @property
     def crowded(self) -> bool:
         """Whether so much has been added that counting what is still needed is worthwhile."""
-        return self._used > self._limit
+        return self.size > self._limit
 
     def make_room(self, needed: int) -> bool:
         """Forget all plans, to be made again, if few of all words are needed; whether that was done."""
         self._limit = max(CROWDED_FROM, 4 * needed)
-        if self._used <= self._limit:
+        if self.size <= self._limit:
             return False
-        self._used = 1
+        self.size = 1
         self.generation += 1
         self.constants.clear()
         return True
 
     def append(self, words: list[int]) -> None:
         """Add words, from `size` on."""
-        start = self._used
-        if start + len(words) > len(self._words):
-            self._words = grown(self._words, max(2 * len(self._words), start + len(words)))
+        end = self.size + len(words)
+        if end > len(self._words):
+            self._words = grown(self._words, max(2 * len(self._words), end))
             self._machine[M.CODE] = address(self._words)
-        self._words[start : start + len(words)] = words
-        self._used += len(words)
+        self._words[self.size : end] = words
+        self.size = end
 
     def covered(self, plan: int) -> tuple[int, int] | None:
         """For a plan that scans a relation and yields a different head for each fact: the relation of the heads, and
@@ -70,9 +65,9 @@ class Code:
     @contextmanager
     def borrowed(self) -> Iterator[None]:
         """Plans that are made within serve only there: their memory is reused."""
-        before, constants = self._used, self.constants
+        before, constants = self.size, self.constants
         self.constants = set()
         try:
             yield
         finally:
-            self._used, self.constants = before, constants
+            self.size, self.constants = before, constants

@@ -6,8 +6,6 @@ backward search can keep a stack of unfinished joins. Each body atom is matched 
 part if its flags, masked by the role's care, equal its want (the annotated queries of Backward/Forward, section 4).
 """
 
-from __future__ import annotations
-
 from tidelog.closures.read_kernels import closure_contains, closure_next, closure_next_pair, closure_node
 from tidelog.joins.expressions import BAD, compare, evaluate, intern_number, is_number
 from tidelog.machine import flags as F
@@ -42,6 +40,19 @@ def value_of(source, variables):
 
 
 @inlined
+def masks_of(m, role):
+    """The set that a role is matched in: which flags matter, and what they must be."""
+    return m[M.MASKS + 2 * role], m[M.MASKS + 2 * role + 1]
+
+
+@inlined
+def lists_of(step, cells_per_key):
+    """What an atom binds and checks, after its keys: where that is listed, and how many of each."""
+    at = step + 4 * (P.S_LISTS + load_i32(step + 4 * P.S_KEYS) * cells_per_key)
+    return at, load_i32(step + 4 * P.S_OUTPUTS), load_i32(step + 4 * P.S_CHECKS)
+
+
+@inlined
 def stop_at(frame, depth, entering):
     """Remember where to resume."""
     store_i64(frame + 8 * P.FRAME_DEPTH, depth)
@@ -54,11 +65,6 @@ def start(frame, plan, fact):
     store_i64(frame + 8 * P.FRAME_PLAN, plan)
     stop_at(frame, 0, True)
     store_i64(frame + 8 * P.FRAME_FACT, fact)
-
-
-@inlined
-def head_relation(m, plan):
-    return plan_word(m, plan, P.HEAD_RELATION)
 
 
 @device
@@ -106,9 +112,25 @@ def first_with_values(m, index_number, sources, variables):
 
 
 @inlined
-def first_in_index(m, step, variables):
-    """The newest fact whose indexed columns hold the step's key, or -1."""
-    return first_with_values(m, load_i32(step + 4 * P.S_INDEX), step + 4 * P.S_LISTS, variables)
+def first_fact(m, step, indexed, row, variables):
+    """The newest fact whose indexed columns hold the step's key, or the first of all facts, or -1."""
+    if indexed:
+        return first_with_values(m, load_i32(step + 4 * P.S_INDEX), step + 4 * P.S_LISTS, variables)
+    return 0 if field(row, R.COUNT) > 0 else -1
+
+
+@inlined
+def link_of(m, step, indexed):
+    """Where the records of a step's index have their link, or 0 for all facts, one after the other."""
+    return field(index_row(m, load_i32(step + 4 * P.S_INDEX)), X.LINK) if indexed else 0
+
+
+@inlined
+def following(fact, record, link, count):
+    """The fact that follows in its chain, or, where that is no link, among `count` facts; -1 after the last one."""
+    if link != 0:
+        return load_i32(record + link)
+    return fact + 1 if fact + 1 < count else -1
 
 
 @device
@@ -133,8 +155,9 @@ def pivot_fits(step, record, variables):
 
 
 @device
-def bind(at, outputs, checks, record, variables):
+def bind(lists, record, variables):
     """Bind the variables that first occur in an atom; False if a repeated variable disagrees."""
+    at, outputs, checks = lists
     for _ in range(outputs):
         store_i64(variables + 8 * load_i32(at + 4), load_i32(record + 4 * load_i32(at)))
         at += 8
@@ -146,8 +169,9 @@ def bind(at, outputs, checks, record, variables):
 
 
 @device
-def repeated_agree(at, checks, record):
+def repeated_agree(lists, record):
     """Whether columns of a record agree that share a variable of the negated atom only."""
+    at, _, checks = lists
     for _ in range(checks):
         if load_i32(record + 4 * load_i32(at)) != load_i32(record + 4 * load_i32(at + 4)):
             return False
@@ -163,32 +187,25 @@ def absent(m, step, kind, variables):
     cells = field(row, R.CELLS)
     width = field(row, R.WIDTH)
     flags = field(row, R.FLAGS)
-    checks = load_i32(step + 4 * P.S_CHECKS)
-    checks_at = step + 4 * (P.S_LISTS + load_i32(step + 4 * P.S_KEYS))
+    lists = lists_of(step, 1)
     if kind == P.STEP_ABSENT_PROBE:
         fact = probe(m, step, variables)
         return fact < 0 or load_i32(cells + fact * width + flags) & forbidden == 0
     if kind == P.STEP_ABSENT_INDEX:
-        link = field(index_row(m, load_i32(step + 4 * P.S_INDEX)), X.LINK)
-        fact = first_in_index(m, step, variables)
+        link = link_of(m, step, True)
+        fact = first_fact(m, step, True, row, variables)
         while fact >= 0:
             record = cells + fact * width
             m[M.BUDGET] -= 1
-            if load_i32(record + flags) & forbidden and repeated_agree(checks_at, checks, record):
+            if load_i32(record + flags) & forbidden and repeated_agree(lists, record):
                 return False
             fact = load_i32(record + link)
         return True
     for fact in range(field(row, R.COUNT)):
         record = cells + fact * width
-        if load_i32(record + flags) & forbidden and repeated_agree(checks_at, checks, record):
+        if load_i32(record + flags) & forbidden and repeated_agree(lists, record):
             return False
     return True
-
-
-@inlined
-def put_pair(pair, first, second):
-    store_i32(pair, first)
-    store_i32(pair + 4, second)
 
 
 @device
@@ -201,17 +218,35 @@ def pair_flags(m, relation, row, pair, unchanged):
 
 
 @inlined
-def held_flags(m, relation, row, pair):
-    """The flags of a pair that a closure holds now."""
-    return pair_flags(m, relation, row, pair, F.IN | F.OLD)
+def keyed_flags(m, relation, row, keys, variables, pair):
+    """The flags of the pair that is the key of a step: 0 if it neither holds nor held before."""
+    store_i32(pair, value_of(load_i32(keys), variables))
+    store_i32(pair + 4, value_of(load_i32(keys + 4), variables))
+    holds = closure_contains(field(row, R.CLOSURE), load_i32(pair), load_i32(pair + 4))
+    return pair_flags(m, relation, row, pair, F.IN | F.OLD if holds else 0)
 
 
 @inlined
-def keyed_flags(m, relation, row, keys, variables, pair):
-    """The flags of the pair that is the key of a step: 0 if it neither holds nor held before."""
-    put_pair(pair, value_of(load_i32(keys), variables), value_of(load_i32(keys + 4), variables))
-    holds = closure_contains(field(row, R.CLOSURE), load_i32(pair), load_i32(pair + 4))
-    return pair_flags(m, relation, row, pair, F.IN | F.OLD if holds else 0)
+def key_of_walk(m, step, indexed, variables):
+    """The column and the value that all pairs of a walk through a closure have; the column is -1 for all pairs."""
+    if not indexed:
+        return -1, -1
+    index = index_row(m, load_i32(step + 4 * P.S_INDEX))
+    return load_i32(field(index, X.COLUMNS)), value_of(load_i32(step + 4 * P.S_LISTS), variables)
+
+
+@device
+def next_held_pair(view, column, key, node, cursor, pair):
+    """Write the next pair that a closure holds; the node and the cursor for the one after. A negative node ends it."""
+    if column < 0:
+        node, cursor, first, second = closure_next_pair(view, node, cursor)
+        store_i32(pair, first)
+        store_i32(pair + 4, second)
+        return node, cursor
+    cursor, other = closure_next(view, node, column, cursor)
+    store_i32(pair + 4 * column, key)
+    store_i32(pair + 4 - 4 * column, other)
+    return (node if cursor >= 0 else -1), cursor
 
 
 @device
@@ -224,61 +259,39 @@ def next_of_closure(m, step, kind, variables, cursor_at, node_at, entering):
     relation = load_i32(step + 4 * P.S_RELATION)
     row = relation_row(m, relation)
     view = field(row, R.CLOSURE)
-    role = load_i32(step + 4 * P.S_ROLE)
-    care = m[M.MASKS + 2 * role]
-    want = m[M.MASKS + 2 * role + 1]
-    keys = step + 4 * P.S_LISTS
-    lists = keys + 4 * load_i32(step + 4 * P.S_KEYS)
-    outputs = load_i32(step + 4 * P.S_OUTPUTS)
-    checks = load_i32(step + 4 * P.S_CHECKS)
+    care, want = masks_of(m, load_i32(step + 4 * P.S_ROLE))
     pair = m[M.SCRATCH] + PAIR
     if kind == P.STEP_CLOSURE_PROBE:
-        if not entering:
-            return False
-        return keyed_flags(m, relation, row, keys, variables, pair) & care == want
-    backward = 0
-    key = -1
-    if kind == P.STEP_CLOSURE_INDEX:
-        index = index_row(m, load_i32(step + 4 * P.S_INDEX))
-        backward = load_i32(field(index, X.COLUMNS))
-        key = value_of(load_i32(keys), variables)
+        return entering and keyed_flags(m, relation, row, step + 4 * P.S_LISTS, variables, pair) & care == want
+    indexed = kind == P.STEP_CLOSURE_INDEX
+    column, key = key_of_walk(m, step, indexed, variables)
+    lists = lists_of(step, 1)
     if entering:
-        store_i64(node_at, closure_node(view, key) if kind == P.STEP_CLOSURE_INDEX else 0)
-    code = -2 if entering else load_i64(cursor_at)
+        node = closure_node(view, key) if indexed else 0
+        code = -2
+    else:
+        node = load_i64(node_at)
+        code = load_i64(cursor_at)
     while code <= -2:
-        cursor = -2 - code
-        if kind == P.STEP_CLOSURE_INDEX:
-            cursor, other = closure_next(view, load_i64(node_at), backward, cursor)
-            put_pair(pair, other if backward else key, key if backward else other)
-            gone = cursor < 0
-        else:
-            node, cursor, first, second = closure_next_pair(view, load_i64(node_at), cursor)
-            store_i64(node_at, node)
-            put_pair(pair, first, second)
-            gone = node < 0
-        if gone:
-            code = -1
-            if kind == P.STEP_CLOSURE_INDEX:
-                code = first_in_index(m, step, variables)
-            elif field(row, R.COUNT) > 0:
-                code = 0
+        node, cursor = next_held_pair(view, column, key, node, -2 - code, pair)
+        if node < 0:
+            code = first_fact(m, step, indexed, row, variables)
             break
         code = -2 - cursor
         m[M.BUDGET] -= 1
-        if held_flags(m, relation, row, pair) & care == want and bind(lists, outputs, checks, pair, variables):
+        if pair_flags(m, relation, row, pair, F.IN | F.OLD) & care == want and bind(lists, pair, variables):
+            store_i64(node_at, node)
             store_i64(cursor_at, code)
             return True
+    link = link_of(m, step, indexed)
+    count = field(row, R.COUNT)
     while code >= 0:
         record = record_of(row, code)
-        if kind == P.STEP_CLOSURE_INDEX:
-            following = load_i32(record + field(index_row(m, load_i32(step + 4 * P.S_INDEX)), X.LINK))
-        else:
-            following = code + 1 if code + 1 < field(row, R.COUNT) else -1
+        code = following(code, record, link, count)
         flags = load_i32(record + field(row, R.FLAGS))
-        if not flags & F.IN and flags & care == want and bind(lists, outputs, checks, record, variables):
-            store_i64(cursor_at, following)
+        if not flags & F.IN and flags & care == want and bind(lists, record, variables):
+            store_i64(cursor_at, code)
             return True
-        code = following
     store_i64(cursor_at, -1)
     return False
 
@@ -290,35 +303,18 @@ def absent_from_closure(m, step, kind, variables):
     row = relation_row(m, relation)
     view = field(row, R.CLOSURE)
     forbidden = m[M.ABSENT + load_i32(step + 4 * P.S_ROLE)]
-    keys = step + 4 * P.S_LISTS
-    checks = load_i32(step + 4 * P.S_CHECKS)
-    checks_at = keys + 4 * load_i32(step + 4 * P.S_KEYS)
     pair = m[M.SCRATCH] + PAIR
     if kind == P.STEP_ABSENT_CLOSURE_PROBE:
-        return keyed_flags(m, relation, row, keys, variables, pair) & forbidden == 0
-    node = 0
-    cursor = 0
-    if kind == P.STEP_ABSENT_CLOSURE_INDEX:
-        index = index_row(m, load_i32(step + 4 * P.S_INDEX))
-        backward = load_i32(field(index, X.COLUMNS))
-        key = value_of(load_i32(keys), variables)
-        node = closure_node(view, key)
-        while True:
-            cursor, other = closure_next(view, node, backward, cursor)
-            if cursor < 0:
-                break
-            put_pair(pair, other if backward else key, key if backward else other)
-            if held_flags(m, relation, row, pair) & forbidden:
-                return False
-        return absent(m, step, P.STEP_ABSENT_INDEX, variables)
-    while True:
-        node, cursor, first, second = closure_next_pair(view, node, cursor)
-        if node < 0:
-            break
-        put_pair(pair, first, second)
-        if held_flags(m, relation, row, pair) & forbidden and repeated_agree(checks_at, checks, pair):
+        return keyed_flags(m, relation, row, step + 4 * P.S_LISTS, variables, pair) & forbidden == 0
+    indexed = kind == P.STEP_ABSENT_CLOSURE_INDEX
+    column, key = key_of_walk(m, step, indexed, variables)
+    lists = lists_of(step, 1)
+    node, cursor = next_held_pair(view, column, key, closure_node(view, key) if indexed else 0, 0, pair)
+    while node >= 0:
+        if pair_flags(m, relation, row, pair, F.IN | F.OLD) & forbidden and repeated_agree(lists, pair):
             return False
-    return absent(m, step, P.STEP_ABSENT_SCAN, variables)
+        node, cursor = next_held_pair(view, column, key, node, cursor, pair)
+    return absent(m, step, P.STEP_ABSENT_INDEX if indexed else P.STEP_ABSENT_SCAN, variables)
 
 
 @inlined
@@ -421,62 +417,45 @@ def next_match(m, frame):
                 return outcome
             continue
         row = relation_row(m, load_i32(step + 4 * P.S_RELATION))
-        link = 0
-        if kind == P.STEP_INDEX:
-            link = field(index_row(m, load_i32(step + 4 * P.S_INDEX)), X.LINK)
         if not entering:
             fact = load_i64(cursors + 8 * depth)
-        elif kind == P.STEP_INDEX:
-            fact = first_in_index(m, step, variables)
         elif kind == P.STEP_PROBE:
             fact = probe(m, step, variables)
         elif kind == P.STEP_PIVOT:
             fact = load_i64(frame + 8 * P.FRAME_FACT)
         else:
-            fact = 0 if field(row, R.COUNT) > 0 else -1
+            fact = first_fact(m, step, kind == P.STEP_INDEX, row, variables)
         entering = False
+        link = link_of(m, step, kind == P.STEP_INDEX)
+        count = field(row, R.COUNT) if kind == P.STEP_SCAN else 0
         cells = field(row, R.CELLS)
         width = field(row, R.WIDTH)
         flags = field(row, R.FLAGS)
-        count = field(row, R.COUNT)
-        care = 0
-        want = 0
-        below = 0
-        ranks = 0
+        care, want, below, ranks = 0, 0, 0, 0
         if kind != P.STEP_PIVOT:
             role = load_i32(step + 4 * P.S_ROLE)
-            care = m[M.MASKS + 2 * role]
-            want = m[M.MASKS + 2 * role + 1]
+            care, want = masks_of(m, role)
             if role >= P.ROLE_OWN_BEFORE:
                 below = m[M.BELOW]
                 ranks = field(row, R.COUNTERS) + 4
-        outputs = load_i32(step + 4 * P.S_OUTPUTS)
-        checks = load_i32(step + 4 * P.S_CHECKS)
-        lists = step + 4 * (P.S_LISTS + load_i32(step + 4 * P.S_KEYS) * (2 if kind == P.STEP_PIVOT else 1))
+        lists = lists_of(step, 2 if kind == P.STEP_PIVOT else 1)
         budget = m[M.BUDGET]
         while fact >= 0:
             record = cells + fact * width
             budget -= 1
-            if kind == P.STEP_INDEX:
-                following = load_i32(record + link)
-            elif kind == P.STEP_SCAN:
-                following = fact + 1 if fact + 1 < count else -1
-            else:
-                following = -1
+            after = following(fact, record, link, count)
             fits = load_i32(record + flags) & care == want
             if fits and below != 0 and load_i32(record + ranks) + 1 >= below:
                 m[M.LATE] = 1
                 fits = False
-            if (
-                fits
-                and (kind != P.STEP_PIVOT or pivot_fits(step, record, variables))
-                and bind(lists, outputs, checks, record, variables)
-            ):
-                store_i64(cursors + 8 * depth, following)
+            if fits and kind == P.STEP_PIVOT:
+                fits = pivot_fits(step, record, variables)
+            if fits and bind(lists, record, variables):
+                store_i64(cursors + 8 * depth, after)
                 store_i64(facts + 8 * depth, fact)
                 entering = True
                 break
-            fact = following
+            fact = after
         m[M.BUDGET] = budget
         depth += 1 if entering else -1
         if budget < 0 and depth < steps:

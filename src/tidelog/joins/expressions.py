@@ -6,8 +6,6 @@ number) makes the rule instance fail; the executor counts it. Functions on strin
 plans call them in steps of their own.
 """
 
-from __future__ import annotations
-
 import math
 
 from tidelog.machine import plan_words as P
@@ -66,17 +64,20 @@ def as_float(kind, bits):
     return float_of_bits(bits)
 
 
+@inlined
+def order_of(left, right):
+    """-1, 0 or 1."""
+    return -1 if left < right else (1 if left > right else 0)
+
+
 @device
 def compare_numbers(left_kind, left, right_kind, right):
     """-1, 0 or 1, or 2 if one is NaN. Exact between integers and floats."""
     if left_kind == K.INTEGER and right_kind == K.INTEGER:
-        return -1 if left < right else (1 if left > right else 0)
+        return order_of(left, right)
     if left_kind == K.FLOAT and right_kind == K.FLOAT:
-        first = float_of_bits(left)
-        second = float_of_bits(right)
-        if first != first or second != second:
-            return 2
-        return -1 if first < second else (1 if first > second else 0)
+        first, second = float_of_bits(left), float_of_bits(right)
+        return 2 if first != first or second != second else order_of(first, second)
     if left_kind == K.FLOAT:
         mirrored = compare_numbers(right_kind, right, left_kind, left)
         return mirrored if mirrored == 2 else -mirrored
@@ -89,7 +90,7 @@ def compare_numbers(left_kind, left, right_kind, right):
         return 1
     below = math.floor(number)
     if left != below:
-        return -1 if left < below else 1
+        return order_of(left, below)
     return -1 if number > below else 0
 
 
@@ -105,25 +106,19 @@ def compare_texts(m, left, right):
         one = load_u8(first + position)
         two = load_u8(second + position)
         if one != two:
-            return -1 if one < two else 1
-    return -1 if first_size < second_size else (1 if first_size > second_size else 0)
+            return order_of(one, two)
+    return order_of(first_size, second_size)
 
 
 @device
 def holds(operator, order):
-    if order == 2:
-        return operator == C_UNEQUAL
-    if operator == C_EQUAL:
-        return order == 0
+    """1 if a comparison holds between values in this order, else 0. NaN is unequal to everything, and no more."""
     if operator == C_UNEQUAL:
-        return order != 0
-    if operator == C_LESS:
-        return order < 0
-    if operator == C_LESS_EQUAL:
-        return order <= 0
-    if operator == C_GREATER:
-        return order > 0
-    return order >= 0
+        return 1 if order != 0 else 0
+    less = operator in (C_LESS, C_LESS_EQUAL) and order == -1
+    equal = operator in (C_EQUAL, C_LESS_EQUAL, C_GREATER_EQUAL) and order == 0
+    greater = operator in (C_GREATER, C_GREATER_EQUAL) and order == 1
+    return 1 if less or equal or greater else 0
 
 
 @device
@@ -132,79 +127,25 @@ def compare(m, operator, left_kind, left, right_kind, right):
     if left_kind == BAD or right_kind == BAD:
         return -1
     if is_number(left_kind) and is_number(right_kind):
-        return 1 if holds(operator, compare_numbers(left_kind, left, right_kind, right)) else 0
+        return holds(operator, compare_numbers(left_kind, left, right_kind, right))
     if operator in (C_EQUAL, C_UNEQUAL):
-        same = left_kind == right_kind and left == right
-        return 1 if same == (operator == C_EQUAL) else 0
+        return holds(operator, 0 if left_kind == right_kind and left == right else 1)
     if left_kind != right_kind:
         return -1
     if left_kind in (K.STRING, K.IRI):
-        return 1 if holds(operator, compare_texts(m, left, right)) else 0
+        return holds(operator, compare_texts(m, left, right))
     if left_kind == K.BOOLEAN:
-        first = term_payload(m, left)
-        second = term_payload(m, right)
-        return 1 if holds(operator, -1 if first < second else (1 if first > second else 0)) else 0
+        return holds(operator, order_of(term_payload(m, left), term_payload(m, right)))
     return -1
-
-
-@inlined
-def finite(value):
-    return value - value == 0.0
 
 
 @device
 def put_float(slot, value):
     """Put a float on the stack; False if it is not finite."""
-    if not finite(value):
+    if value - value != 0.0:
         return False
     store_i64(slot, K.FLOAT)
     store_i64(slot + 8, bits_of_float(value))
-    return True
-
-
-@device
-def integer_product_overflows(left, right):
-    if left == 0 or right == 0:
-        return False
-    estimate = float(left) * float(right)
-    if estimate > 9.3e18 or estimate < -9.3e18:
-        return True
-    if -9.1e18 < estimate < 9.1e18:
-        return False
-    # The estimate is too close to the limit: divide instead.
-    if left == -1:
-        return right == SMALLEST
-    if right == -1:
-        return left == SMALLEST
-    if (left > 0) == (right > 0):
-        return abs(left) > LARGEST // abs(right)
-    negative, positive = min(left, right), max(left, right)
-    return negative < SMALLEST // positive + (1 if SMALLEST % positive != 0 else 0)
-
-
-@device
-def integer_operation(operator, left, right, result):
-    """Store the value of an integer operation; False if it overflows or divides by zero."""
-    if operator == O_ADD:
-        if (right > 0 and left > LARGEST - right) or (right < 0 and left < SMALLEST - right):
-            return False
-        store_i64(result, left + right)
-    elif operator == O_SUBTRACT:
-        if (right < 0 and left > LARGEST + right) or (right > 0 and left < SMALLEST + right):
-            return False
-        store_i64(result, left - right)
-    elif operator == O_MULTIPLY:
-        if integer_product_overflows(left, right):
-            return False
-        store_i64(result, left * right)
-    elif operator == O_MODULO:
-        if right == 0:
-            return False
-        store_i64(result, 0 if right == -1 else left % right)
-    elif operator == O_MIN:
-        store_i64(result, left if left <= right else right)
-    else:
-        store_i64(result, left if left >= right else right)
     return True
 
 
@@ -222,6 +163,28 @@ def float_operation(operator, left, right):
     if operator == O_DIVIDE:
         return left / right
     return left % right
+
+
+@device
+def integer_operation(operator, left, right, result):
+    """Store the value of an integer operation; False if it overflows or divides by zero."""
+    if operator == O_MODULO:
+        if right == 0:
+            return False
+        store_i64(result, 0 if right == -1 else left % right)
+        return True
+    if operator == O_ADD:
+        value = left + right
+    elif operator == O_SUBTRACT:
+        value = left - right
+    else:
+        value = left * right
+    store_i64(result, value)
+    estimate = float_operation(operator, float(left), float(right))
+    if -9.1e18 < estimate < 9.1e18:
+        return True
+    # So close to the limit, a value beyond it has the wrong sign if it is compiled, and too many bits if it is not.
+    return -9.3e18 < estimate < 9.3e18 and (value < 0) == (estimate < 0) and SMALLEST <= value <= LARGEST
 
 
 @device
@@ -284,7 +247,7 @@ def binary_operation(operator, slot, other):
 
 @device
 def round_to_integer(operator, value, slot):
-    # Compiled, `floor` and `ceil` yield 64-bit integers for any value: check it first.
+    # Compiled, all three yield 64-bit integers for any value, NaN too: check it first.
     if not (-TWO_63 <= value < TWO_63):
         return False
     if operator == O_FLOOR:
@@ -292,12 +255,9 @@ def round_to_integer(operator, value, slot):
     elif operator == O_CEIL:
         rounded = math.ceil(value)
     else:
-        below = math.floor(value)
-        rest = value - below
-        odd = below % 2.0 != 0.0
-        rounded = below + 1.0 if rest > 0.5 or (rest == 0.5 and odd) else below
+        rounded = round(value)
     store_i64(slot, K.INTEGER)
-    store_i64(slot + 8, int(rounded))
+    store_i64(slot + 8, rounded)
     return True
 
 
@@ -322,24 +282,14 @@ def unary_operation(operator, slot):
     if operator in (O_FLOOR, O_CEIL, O_ROUND):
         if kind == K.INTEGER:
             return True
-        number = float_of_bits(bits)
-        if not finite(number):
-            return False
-        return round_to_integer(operator, number, slot)
+        return round_to_integer(operator, float_of_bits(bits), slot)
     number = as_float(kind, bits)
     if operator == O_SQRT:
-        if not number >= 0.0:
-            return False
-        value = math.sqrt(number)
-    elif operator == O_LOG:
-        if not number > 0.0:
-            return False
-        value = math.log(number)
-    else:
-        if number > 709.782712893384:
-            return False
-        value = math.exp(number)
-    return put_float(slot, value)
+        return number >= 0.0 and put_float(slot, math.sqrt(number))
+    if operator == O_LOG:
+        return number > 0.0 and put_float(slot, math.log(number))
+    # The exponential of a larger number is no float.
+    return number <= 709.782712893384 and put_float(slot, math.exp(number))
 
 
 @device
@@ -376,25 +326,17 @@ def number_hash(kind, bits):
 
 
 @device
-def new_term(m):
-    """The number of a new term: a freed one, or the next; -1 if the dictionary must grow first."""
+def enter_term(m, slot, kind, payload, size, hashed):
+    """Enter a new term at its slot; its number, a freed one or the next, or -1 if the dictionary must grow first."""
     free = m[M.TERM_FREE_COUNT]
     if free > 0:
         m[M.TERM_FREE_COUNT] = free - 1
-        return load_i32(m[M.TERM_FREE] + 4 * (free - 1))
-    term = m[M.TERM_COUNT]
-    if term >= m[M.TERM_LIMIT]:
-        return -1
-    m[M.TERM_COUNT] = term + 1
-    return term
-
-
-@device
-def enter_term(m, slot, kind, payload, size, hashed):
-    """Enter a new term at its slot; its number, or -1 if the dictionary must grow first."""
-    term = new_term(m)
-    if term < 0:
-        return -1
+        term = load_i32(m[M.TERM_FREE] + 4 * (free - 1))
+    else:
+        term = m[M.TERM_COUNT]
+        if term >= m[M.TERM_LIMIT]:
+            return -1
+        m[M.TERM_COUNT] = term + 1
     store_i32(m[M.TERM_SLOTS] + 4 * slot, term)
     store_u8(m[M.TERM_KINDS] + term, kind)
     store_i64(m[M.TERM_PAYLOADS] + 8 * term, payload)

@@ -13,25 +13,10 @@ from functools import reduce
 from typing import Any, TypeVar
 
 from tidelog.errors import DataError, ParseError
-from tidelog.language import literals
+from tidelog.language import literals, syntax
 from tidelog.language.names import RESERVED, bracketed, expand, is_variable_name, unescape_iri
 from tidelog.language.parse_messages import Source
-from tidelog.language.syntax import (
-    Aggregate,
-    Atom,
-    BodyItem,
-    Call,
-    Comparison,
-    Constant,
-    Expression,
-    Negation,
-    Place,
-    Query,
-    Rule,
-    Term,
-    Variable,
-    children,
-)
+from tidelog.language.syntax import Aggregate, Atom, BodyItem, Call, Constant, Expression, Place, Term, Variable
 from tidelog.values import IRI, XSD, Literal, canonical
 
 AGGREGATES = frozenset({"count", "sum", "min", "max", "avg", "median"})
@@ -51,7 +36,6 @@ _STRING = re.compile(r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')(?:@(.*)|\^\^(.*)
 
 _Node = TypeVar("_Node")
 _Result = TypeVar("_Result")
-
 
 _OWL = "http://www.w3.org/2002/07/owl#"
 # Rule sets generated from ontologies write the empty class with two arguments where they mean the empty property, for
@@ -74,8 +58,8 @@ class Parsed:
 
     prefixes: dict[str, str] = field(default_factory=dict)
     facts: list[Atom] = field(default_factory=list)
-    rules: list[Rule] = field(default_factory=list)
-    queries: list[Query] = field(default_factory=list)
+    rules: list[syntax.Rule] = field(default_factory=list)
+    queries: list[syntax.Query] = field(default_factory=list)
     atoms: list[Atom] = field(default_factory=list)
 
 
@@ -142,12 +126,12 @@ class Actions:
     def rule(self, children: list[Any]) -> None:
         head, body = children
         self._end_statement(head)
-        self.parsed.rules.append(Rule(head, tuple(body), head.place))
+        self.parsed.rules.append(syntax.Rule(head, tuple(body), head.place))
 
     def query(self, children: list[Any]) -> None:
         *ask, body = children
         self._end_statement(None)
-        self.parsed.queries.append(Query(tuple(body), _place(ask[0]) if ask else Place(1, 1)))
+        self.parsed.queries.append(syntax.Query(tuple(body), _place(ask[0]) if ask else Place(1, 1)))
 
     single_query = query
 
@@ -159,8 +143,14 @@ class Actions:
     def _end_statement(self, head: Atom | None) -> None:
         if self._aggregates:
             self._refuse_aggregates(head)
-        if self._unnamed:
-            self._name_the_unnamed()
+        # Turn each `_` into a variable of its own, `_1`, `_2`, …, skipping names that the statement itself uses.
+        number = 0
+        for variable in self._unnamed:
+            number += 1
+            while f"_{number}" in self._underscored:
+                number += 1
+            # Its name depends on the whole statement, so it is renamed here, before anybody has seen it.
+            object.__setattr__(variable, "name", f"_{number}")
         self._begin_statement()
 
     # ---- bodies and atoms
@@ -181,39 +171,35 @@ class Actions:
         place_at = _places(children[0])
         return [self._plain_item(match, place_at) for match in _PLAIN_ITEM.finditer(children[0])]
 
-    def negation(self, children: list[Any]) -> Negation:
-        return Negation(children[0])
+    def plain_atom(self, children: list[Any]) -> BodyItem:
+        (atom,) = self.plain_body(children)
+        return atom
 
-    def comparison(self, children: list[Any]) -> Comparison:
+    def negation(self, children: list[Any]) -> syntax.Negation:
+        return syntax.Negation(children[0])
+
+    def comparison(self, children: list[Any]) -> syntax.Comparison:
         left, operator, right = children
-        return Comparison(str(operator), self._shallow(left), self._shallow(right), _place(operator))
-
-    def plain_atom(self, children: list[Any]) -> Atom:
-        match = _PLAIN_ATOM.match(children[0])
-        assert match is not None, "the terminal PLAIN_ATOM is narrower than this"
-        return self._matched(match, _places(children[0]))
+        return syntax.Comparison(str(operator), self._shallow(left), self._shallow(right), _place(operator))
 
     def _plain_item(self, match: re.Match[str], place_at: Callable[[int], Place]) -> BodyItem:
-        if match[2] is not None:
-            atom = self._matched(match, place_at)
-            return Negation(atom) if match[1] else atom
-        left, right = self._plain_side(match, 4, place_at), self._plain_side(match, 8, place_at)
-        return Comparison(match[7], left, right, place_at(match.start(7)))
+        if match[2] is None:
+            left, right = self._plain_side(match, 4, place_at), self._plain_side(match, 8, place_at)
+            return syntax.Comparison(match[7], left, right, place_at(match.start(7)))
+        offset, place = match.start(3), place_at(match.start(2))
+        terms = _PLAIN_TERM.finditer(match[3])
+        arguments = [self._term(term[0], place_at(offset + term.start())) for term in terms]
+        atom = _atom(self._predicate(match[2], place), tuple(arguments), place)
+        return syntax.Negation(atom) if match[1] else atom
 
     def _plain_side(self, match: re.Match[str], group: int, place_at: Callable[[int], Place]) -> Expression:
         """One operand, or two and an operator between them, from the given group on."""
-        first = self._plain_term(match[group], place_at(match.start(group)))
+        first = self._term(match[group], place_at(match.start(group)))
         operator = match[group + 1]
         if operator is None:
             return first
-        second = self._plain_term(match[group + 2], place_at(match.start(group + 2)))
+        second = self._term(match[group + 2], place_at(match.start(group + 2)))
         return Call(operator, (first, second), place_at(match.start(group + 1)))
-
-    def _matched(self, match: re.Match[str], place_at: Callable[[int], Place]) -> Atom:
-        offset, place = match.start(3), place_at(match.start(2))
-        terms = _PLAIN_TERM.finditer(match[3])
-        arguments = [self._plain_term(term[0], place_at(offset + term.start())) for term in terms]
-        return _atom(self._predicate(match[2], place), tuple(arguments), place)
 
     def atom(self, children: list[Any]) -> Atom:
         name, *rest = children
@@ -238,8 +224,7 @@ class Actions:
     def group(self, children: list[Any]) -> Expression:
         opening, expression, closing = children
         self._matching(opening, closing)
-        inner: Expression = expression
-        return inner
+        return expression
 
     def call(self, children: list[Any]) -> Call | Aggregate:
         name, opening, *arguments, closing = children
@@ -247,7 +232,10 @@ class Actions:
         function, place = str(name), _place(name)
         given = tuple(arguments[0]) if arguments else ()
         if function in AGGREGATES:
-            return self._aggregate(function, given, place)
+            if len(given) != 1:
+                hint = f"`{function}2` takes two values" if function in ("min", "max") else f"write `{function}(X)`"
+                raise self._error(place, f"the aggregate `{function}` takes one value, not {len(given)}", hint)
+            return self._remember(Aggregate(function, given[0], place=place))
         if function == "concat" and len(given) > 2:
             # `concat` of many is a chain of `concat` of two.
             return reduce(lambda chain, argument: Call("concat", (chain, argument), place), given)
@@ -260,26 +248,14 @@ class Actions:
             raise self._error(name, f"`{name}(distinct …)` is unknown", "only `count` can be of distinct values")
         return self._remember(Aggregate("count", argument, distinct=True, place=_place(name)))
 
-    def _aggregate(self, function: str, arguments: tuple[Expression, ...], place: Place) -> Aggregate:
-        if len(arguments) != 1:
-            hint = f"`{function}2` takes two values" if function in ("min", "max") else f"write `{function}(X)`"
-            raise self._error(place, f"the aggregate `{function}` takes one value, not {len(arguments)}", hint)
-        return self._remember(Aggregate(function, arguments[0], place=place))
-
     def _remember(self, aggregate: Aggregate) -> Aggregate:
         self._aggregates.append(aggregate)
         return aggregate
 
     # ---- terms
 
-    def word(self, children: list[Any]) -> Expression:
-        return self._word(str(children[0]), _place(children[0]))
-
-    def variable(self, children: list[Any]) -> Variable:
-        return Variable(str(children[0]), _place(children[0]))
-
-    def number(self, children: list[Any]) -> Constant:
-        return self._number(children[0].replace(" ", "").replace("\t", ""), _place(children[0]))
+    def term(self, children: list[Any]) -> Expression:
+        return self._term(str(children[0]), _place(children[0]))
 
     def string(self, children: list[Any]) -> Constant:
         (token,) = children
@@ -290,31 +266,6 @@ class Actions:
         datatype = self._datatype(match[3], _place(token)) if match[3] else ""
         value = self._checked(lambda text: canonical(Literal(text, datatype, match[2] or "")), text, token)
         return Constant(value, _place(token))
-
-    def prefixed(self, children: list[Any]) -> Constant:
-        place = _place(children[0])
-        return Constant(self._prefixed(str(children[0]), place), place)
-
-    def iri(self, children: list[Any]) -> Constant:
-        (token,) = children
-        return Constant(IRI(self._checked(unescape_iri, token[1:-1], token)), _place(token))
-
-    def _word(self, text: str, place: Place) -> Expression:
-        if not is_variable_name(text):
-            return Constant(text == "true" if text in ("true", "false") else text, place)
-        if text != "_":
-            if text[0] == "_":
-                self._underscored.add(text)
-            return Variable(text, place)
-        unnamed = Variable("_", place)
-        self._unnamed.append(unnamed)
-        return unnamed
-
-    def _number(self, text: str, place: Place) -> Constant:
-        return Constant(self._checked(literals.number, text, place), place)
-
-    def _prefixed(self, text: str, place: Place) -> IRI:
-        return IRI(self._expanded(text, place) or text)
 
     def _expanded(self, text: str, place: Place) -> str | None:
         iri = expand(text, self.prefixes)
@@ -329,23 +280,32 @@ class Actions:
             return XSD + text[4:]
         return self._expanded(text, place) or text
 
-    def _plain_term(self, text: str, place: Place) -> Expression:
+    def _term(self, text: str, place: Place) -> Expression:
+        """A variable or a constant; of strings, one without escapes, language and datatype."""
         initial = text[0]
         if initial == "?":
             return Variable(text, place)
         if initial in "\"'":
             return Constant(text[1:-1], place)
         if initial == "<":
-            return Constant(IRI(text[1:-1]), place)
+            return Constant(IRI(self._checked(unescape_iri, text[1:-1], place)), place)
         if initial in "-0123456789":
-            return self._number(text, place)
+            digits = text.replace(" ", "").replace("\t", "")
+            return Constant(self._checked(literals.number, digits, place), place)
         if ":" in text:
-            return Constant(self._prefixed(text, place), place)
-        return self._word(text, place)
+            return Constant(IRI(self._expanded(text, place) or text), place)
+        if not is_variable_name(text):
+            return Constant(text == "true" if text in ("true", "false") else text, place)
+        variable = Variable(text, place)
+        if text == "_":
+            self._unnamed.append(variable)
+        elif initial == "_":
+            self._underscored.add(text)
+        return variable
 
     def _new_constant(self, text: str, place: Place) -> Constant:
         """A constant of plain facts: one node, without a place, for all its occurrences."""
-        term = self._plain_term(text, place)
+        term = self._term(text, place)
         assert isinstance(term, Constant), "the terminal PLAIN_FACTS has no variables"
         constant = self._constants[text] = Constant(term.value)
         return constant
@@ -385,7 +345,7 @@ class Actions:
             return term
         level: list[Any] = [term]
         for _ in range(MAX_DEPTH):
-            level = [inner for node in level for inner in children(node) if isinstance(inner, _NESTING)]
+            level = [inner for node in level for inner in syntax.children(node) if isinstance(inner, _NESTING)]
             if not level:
                 return term
         what = f"an expression is nested more than {MAX_DEPTH} levels deep"
@@ -409,16 +369,6 @@ class Actions:
                 two = f"; the {name} of two values is `{name}2(X, Y)`" if name in ("min", "max") else ""
                 hint = f"an aggregate is a whole argument of a rule's head, such as `total(X, {name}(Y)) :- …`{two}"
                 raise self._error(aggregate.place or Place(1, 1), f"the aggregate `{name}` cannot stand here", hint)
-
-    def _name_the_unnamed(self) -> None:
-        """Turn each `_` into a variable of its own, `_1`, `_2`, …, skipping names that the statement itself uses."""
-        number = 0
-        for variable in self._unnamed:
-            number += 1
-            while f"_{number}" in self._underscored:
-                number += 1
-            # Its name depends on the whole statement, so it is renamed here, before anybody has seen it.
-            object.__setattr__(variable, "name", f"_{number}")
 
 
 def _place(token: Any) -> Place:

@@ -7,35 +7,18 @@ body, and a variable that occurs in a single negated atom and nowhere else means
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tidelog.errors import ArityError, ParseError, UnsafeRuleError
+from tidelog.language import syntax
 from tidelog.language.names import display_predicate
-from tidelog.language.printer import render
-from tidelog.language.spelling import Spellings
-from tidelog.language.syntax import (
-    Atom,
-    BodyItem,
-    Call,
-    Comparison,
-    Negation,
-    Node,
-    Place,
-    Query,
-    Rule,
-    Term,
-    Variable,
-    body_atoms,
-    children,
-    variables,
-)
+from tidelog.language.printer import NO_PREFIXES, render
+from tidelog.language.syntax import Atom, BodyItem, Call, Comparison, Negation, Query, Rule, Variable, variables
 
 # More than anybody needs. Saved knowledge bases are checked against it when they are read.
 MOST_ARGUMENTS = 1 << 16
-
-_NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
 _OF_ONE = ("abs", "floor", "ceil", "round", "sqrt", "log", "exp", "lower", "upper", "length", "str", "int", "float")
 BUILTIN_FUNCTIONS: Mapping[str, int] = MappingProxyType(
@@ -47,14 +30,16 @@ OPERATORS: Mapping[str, int] = MappingProxyType({"+": 2, "-": 2, "*": 2, "/": 2,
 """The functions written as operators."""
 
 
-def check_rule(rule: Rule, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = _NO_PREFIXES) -> None:
+def check_rule(rule: Rule, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = NO_PREFIXES) -> None:
     """Refuse a rule that cannot be evaluated. `functions` are registered ones, besides those of the language."""
-    _check(_Statement(rule, "rule", prefixes), [rule.head, *rule.body], variables(rule.head), functions)
+    _check_functions(rule, (rule.head, *rule.body), functions, prefixes)
+    _check_safety(rule, variables(rule.head), prefixes)
 
 
-def check_query(query: Query, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = _NO_PREFIXES) -> None:
+def check_query(query: Query, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = NO_PREFIXES) -> None:
     """Refuse a query that cannot be evaluated."""
-    _check(_Statement(query, "query", prefixes), query.body, (), functions)
+    _check_functions(query, query.body, functions, prefixes)
+    _check_safety(query, (), prefixes)
 
 
 def bound_variables(body: Iterable[BodyItem]) -> frozenset[str]:
@@ -72,13 +57,15 @@ def bound_variables(body: Iterable[BodyItem]) -> frozenset[str]:
 
 
 def check_arities(
-    items: Iterable[Atom | Rule | Query], known: Mapping[str, int], prefixes: Mapping[str, str] = _NO_PREFIXES
+    items: Iterable[Atom | Rule | Query],
+    known: Mapping[str, int],
+    prefixes: Mapping[str, str] = NO_PREFIXES,
 ) -> dict[str, int]:
     """The arity of every predicate: those of `known` and of the items. Refuses a second arity for a predicate."""
     arities = dict(known)
     first_use: dict[str, Atom] = {}
     for item in items:
-        for atom in atoms(item):
+        for atom in _atoms(item):
             arity = arities.setdefault(atom.predicate, atom.arity)
             if arity > MOST_ARGUMENTS:
                 raise too_many_arguments(display_predicate(atom.predicate, prefixes), arity)
@@ -88,28 +75,27 @@ def check_arities(
     return arities
 
 
-def atoms(item: Atom | Rule | Query) -> Iterator[Atom]:
+def _atoms(item: Atom | Rule | Query) -> Iterator[Atom]:
     """Every atom of a fact, a rule (its head first) or a query, negated ones included."""
-    if isinstance(item, Atom):
-        yield item
-        return
-    if isinstance(item, Rule):
-        yield item.head
-    yield from body_atoms(item)
+    if not isinstance(item, Query):
+        yield item if isinstance(item, Atom) else item.head
+    if not isinstance(item, Atom):
+        yield from syntax.body_atoms(item)
 
 
 def suggest(
     rules: Iterable[Rule],
     given: Iterable[str],
     queries: Iterable[Query] = (),
-    prefixes: Mapping[str, str] = _NO_PREFIXES,
+    prefixes: Mapping[str, str] = NO_PREFIXES,
 ) -> list[str]:
     """Warnings for predicates that are used but neither given nor derived, and whose names resemble one that is."""
     rules = list(rules)
     known = dict.fromkeys([*given, *(rule.head.predicate for rule in rules)])
     unknown: dict[str, Atom] = {}
-    for body in [rule.body for rule in rules] + [query.body for query in queries]:
-        for atom in atoms(Query(body)):
+    statements: list[Rule | Query] = [*rules, *queries]
+    for statement in statements:
+        for atom in syntax.body_atoms(statement):
             if atom.predicate not in known:
                 unknown.setdefault(atom.predicate, atom)
     spellings = Spellings(known)
@@ -122,29 +108,10 @@ def suggest(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """The rule or query being checked, as messages show it."""
-
-    node: Rule | Query
-    kind: str
-    prefixes: Mapping[str, str]
-
-    def __str__(self) -> str:
-        return f"    {render(self.node, self.prefixes)}"
-
-
-def _check(statement: _Statement, parts: Iterable[BodyItem], head: Iterable[Variable], functions: Set[str]) -> None:
-    _check_functions(statement, parts, functions)
-    bound = bound_variables(statement.node.body)
-    _check_bound(statement, (*head, *_needed(statement.node.body)), bound)
-    _check_existential(statement, bound)
-
-
 # ---- safety
 
 
-def _names(node: Term | BodyItem) -> set[str]:
+def _names(node: syntax.Term | BodyItem) -> set[str]:
     return {variable.name for variable in variables(node)}
 
 
@@ -154,6 +121,22 @@ def _bound_by(comparison: Comparison, bound: set[str]) -> set[str]:
         if isinstance(target, Variable) and target.name not in bound and _names(value) <= bound:
             return {target.name}
     return set()
+
+
+def _check_safety(statement: Rule | Query, head: Iterable[Variable], prefixes: Mapping[str, str]) -> None:
+    bound = bound_variables(statement.body)
+    for variable in (*head, *_needed(statement.body)):
+        if variable.name not in bound:
+            hint = _unbound_hint(statement.body, variable.name)
+            raise _unsafe(statement, prefixes, variable, "is not bound", hint)
+    # An unbound variable of a negated atom belongs to it alone; two atoms cannot share one.
+    owners: dict[str, Negation] = {}
+    for item in statement.body:
+        if isinstance(item, Negation):
+            for variable in variables(item):
+                if variable.name not in bound and owners.setdefault(variable.name, item) is not item:
+                    hint = "bind it by an atom without `not`, or write `_` in each, if each means a value of its own"
+                    raise _unsafe(statement, prefixes, variable, "is shared by two negated atoms and not bound", hint)
 
 
 def _needed(body: Iterable[BodyItem]) -> Iterator[Variable]:
@@ -168,27 +151,19 @@ def _needed(body: Iterable[BodyItem]) -> Iterator[Variable]:
                     yield from variables(argument)
 
 
-def _check_bound(statement: _Statement, needed: Iterable[Variable], bound: frozenset[str]) -> None:
-    for variable in needed:
-        if variable.name not in bound:
-            raise _unsafe(statement, variable, "is not bound", _unbound_hint(statement.node.body, variable.name))
-
-
-def _check_existential(statement: _Statement, bound: frozenset[str]) -> None:
-    """An unbound variable of a negated atom belongs to it alone; two atoms cannot share one."""
-    owners: dict[str, Negation] = {}
-    for item in statement.node.body:
-        if isinstance(item, Negation):
-            for variable in variables(item):
-                if variable.name not in bound and owners.setdefault(variable.name, item) is not item:
-                    hint = "bind it by an atom without `not`, or write `_` in each, if each means a value of its own"
-                    raise _unsafe(statement, variable, "is shared by two negated atoms and not bound", hint)
-
-
-def _unsafe(statement: _Statement, variable: Variable, problem: str, hint: str) -> UnsafeRuleError:
+def _unsafe(
+    statement: Rule | Query,
+    prefixes: Mapping[str, str],
+    variable: Variable,
+    problem: str,
+    hint: str,
+) -> UnsafeRuleError:
     name = "_" if re.fullmatch(r"_\d+", variable.name) else variable.name
-    place = _at(variable.place or statement.node.place)
-    return UnsafeRuleError(f"{place}variable `{name}` {problem} in the {statement.kind}\n{statement}\nhint: {hint}")
+    kind = "rule" if isinstance(statement, Rule) else "query"
+    return UnsafeRuleError(
+        f"{_at(variable.place or statement.place)}variable `{name}` {problem} in the {kind}\n"
+        f"    {render(statement, prefixes)}\nhint: {hint}"
+    )
 
 
 def _unbound_hint(body: Iterable[BodyItem], name: str) -> str:
@@ -205,44 +180,32 @@ def _unbound_hint(body: Iterable[BodyItem], name: str) -> str:
 
 def foreign_functions(rules: Iterable[Rule]) -> set[str]:
     """The names of the Python functions that rules call."""
-    called = {call.function for rule in rules for part in (rule.head, *rule.body) for call in _calls(part)}
+    called = {node.function for rule in rules for node in syntax.nodes(rule) if isinstance(node, Call)}
     return called - BUILTIN_FUNCTIONS.keys() - OPERATORS.keys()
 
 
-def _calls(node: Node) -> list[Call]:
-    """The calls inside a node, outer ones first."""
-    return [inner for inner in nodes(node) if isinstance(inner, Call)]
-
-
-def nodes(node: Node) -> list[Node]:
-    """A part of a rule and all that is inside it, outer nodes first."""
-    found = [node]
-    for inner in children(node):
-        found += (inner,) if isinstance(inner, Variable) else nodes(inner)
-    return found
-
-
-def _check_functions(statement: _Statement, parts: Iterable[BodyItem], functions: Set[str]) -> None:
-    for part in parts:
-        for call in _calls(part):
-            if call.function not in functions:
-                _check_builtin(statement, call, functions)
-
-
-def _check_builtin(statement: _Statement, call: Call, functions: Set[str]) -> None:
-    arity = BUILTIN_FUNCTIONS.get(call.function, OPERATORS.get(call.function))
-    if arity is None:
-        close = Spellings([*BUILTIN_FUNCTIONS, *sorted(functions)]).closest(call.function)
-        hint = f"did you mean `{close}`?" if close else "a Python function can be registered under this name"
-        raise _bad_call(statement, call, f"there is no function `{call.function}`", hint)
-    if len(call.arguments) != arity:
-        what = f"the function `{call.function}` takes {_count(arity)}, not {len(call.arguments)}"
-        raise _bad_call(statement, call, what, "give it that many")
-
-
-def _bad_call(statement: _Statement, call: Call, what: str, hint: str) -> ParseError:
-    place = call.place or statement.node.place or Place(1, 1)
-    return ParseError(f"{_at(place)}{what}\n{statement}\nhint: {hint}", place.line, place.column)
+def _check_functions(
+    statement: Rule | Query,
+    parts: Iterable[BodyItem],
+    functions: Set[str],
+    prefixes: Mapping[str, str],
+) -> None:
+    for call in (node for part in parts for node in syntax.nodes(part) if isinstance(node, Call)):
+        if call.function in functions:
+            continue
+        arity = BUILTIN_FUNCTIONS.get(call.function, OPERATORS.get(call.function))
+        if arity is None:
+            close = Spellings([*BUILTIN_FUNCTIONS, *sorted(functions)]).closest(call.function)
+            what = f"there is no function `{call.function}`"
+            hint = f"did you mean `{close}`?" if close else "a Python function can be registered under this name"
+        elif len(call.arguments) != arity:
+            what = f"the function `{call.function}` takes {_count(arity)}, not {len(call.arguments)}"
+            hint = "give it that many"
+        else:
+            continue
+        place = call.place or statement.place or syntax.Place(1, 1)
+        message = f"{_at(place)}{what}\n    {render(statement, prefixes)}\nhint: {hint}"
+        raise ParseError(message, place.line, place.column)
 
 
 # ---- arities
@@ -268,5 +231,38 @@ def _count(arity: int) -> str:
     return "no arguments" if arity == 0 else "1 argument" if arity == 1 else f"{arity} arguments"
 
 
-def _at(place: Place | None) -> str:
+def _at(place: syntax.Place | None) -> str:
     return f"line {place.line}, column {place.column}: " if place else ""
+
+
+# ---- names that are one typing mistake apart
+
+# Shorter names are not compared: nearly all of them are alike.
+_SHORTEST_MISSPELT = 3
+
+
+class Spellings:
+    """Known names under all their spellings with at most one letter left out.
+
+    Two names that share a spelling are one mistake apart: a letter added, left out or changed, two swapped, or another
+    case. A lookup costs the length of the name, however many names there are.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names: dict[str, list[str]] = {}
+        for name in names:
+            for spelling in _spellings(name):
+                self._names.setdefault(spelling, []).append(name)
+
+    def closest(self, name: str) -> str | None:
+        """The known name nearest to this one, if any is near; `edge1` is not taken for a misspelling of `edge2`."""
+        meetings = Counter(known for spelling in _spellings(name) for known in self._names.get(spelling, ()))
+        letters = re.sub(r"\d", "", name)
+        return next((known for known, _ in meetings.most_common() if re.sub(r"\d", "", known) != letters), None)
+
+
+def _spellings(name: str) -> set[str]:
+    folded = name.casefold()
+    if len(folded) < _SHORTEST_MISSPELT:
+        return {folded}
+    return {folded, *(folded[:gap] + folded[gap + 1 :] for gap in range(len(folded)))}

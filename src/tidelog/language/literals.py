@@ -61,7 +61,8 @@ def render_value(value: Value) -> str:
         case Literal():
             return literal_text(value)
         case _:
-            return value if _is_bare_string(value) else quote(value)
+            bare = is_word(value) and not is_variable_name(value) and value not in _NO_BARE_STRINGS
+            return value if bare else quote(value)
 
 
 def literal_text(value: Literal) -> str:
@@ -80,10 +81,6 @@ def parse_literal(text: str) -> Literal:
 def quote(text: str) -> str:
     """A string in double quotes."""
     return f'"{_TO_ESCAPE.sub(_escaped, text)}"'
-
-
-def _is_bare_string(text: str) -> bool:
-    return is_word(text) and not is_variable_name(text) and text not in _NO_BARE_STRINGS
 
 
 def _unescaped(match: re.Match[str]) -> str:

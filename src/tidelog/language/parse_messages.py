@@ -56,9 +56,10 @@ class Source:
         """The text at `position` cannot stand there; the token before it ended at `last_end`."""
         behind = self.text[max(0, position - _HINTS_LOOK) : position]
         ahead = self.text[position : position + _HINTS_LOOK]
-        mistake = Mistake(behind, ahead, frozenset(accepted))
-        hint = next((hint.text for hint in _HINTS if hint.fits(mistake)), "")
-        what = f"expected {_expected(mistake.accepted)}, found {_found(ahead)}"
+        terminals = frozenset(accepted)
+        hint = next((hint.text for hint in _HINTS if hint.fits(behind, ahead, terminals)), "")
+        found = re.match(r"\w+(?:[:-]\w+)*|:-|:=|<-|->|=>|&&|\|\||\?-|\?\w+|\S", ahead)
+        what = f"expected {_expected(terminals)}, found {f'`{found[0]}`' if found else 'the end of the text'}"
         # A missing dot belongs after the last token, not before the next.
         return self.error_at(last_end if hint is _NO_DOT else position, what, hint)
 
@@ -74,20 +75,6 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
-    """The text around the place where parsing stopped, as far as hints look, and what was accepted there."""
-
-    behind: str
-    ahead: str
-    accepted: frozenset[str]
-
-    def leaves_open(self) -> bool:
-        """Whether the statement has more opening than closing brackets up to here."""
-        statement = _QUOTED.sub("", _LAST_LINE.split(self.behind)[-1])
-        return len(re.findall(r"[(\[]", statement)) > len(re.findall(r"[)\]]", statement))
-
-
-@dataclass(frozen=True, slots=True)
 class Hint:
     """What to do about a common mistake, recognised by the text before and after the place."""
 
@@ -97,13 +84,19 @@ class Hint:
     accepted: str = ""
     open: bool = False
 
-    def fits(self, mistake: Mistake) -> bool:
+    def fits(self, behind: str, ahead: str, accepted: frozenset[str]) -> bool:
         return (
-            (not self.accepted or self.accepted in mistake.accepted)
-            and re.match(self.ahead, mistake.ahead) is not None
-            and re.search(f"(?:{self.behind})$", mistake.behind) is not None
-            and (not self.open or mistake.leaves_open())
+            (not self.accepted or self.accepted in accepted)
+            and re.match(self.ahead, ahead) is not None
+            and re.search(f"(?:{self.behind})$", behind) is not None
+            and (not self.open or _leaves_open(behind))
         )
+
+
+def _leaves_open(behind: str) -> bool:
+    """Whether the statement has more opening than closing brackets up to here."""
+    statement = _QUOTED.sub("", _LAST_LINE.split(behind)[-1])
+    return len(re.findall(r"[(\[]", statement)) > len(re.findall(r"[)\]]", statement))
 
 
 _NO_DOT = "a fact, a rule or a query ends with `.`; is it missing here?"
@@ -161,8 +154,3 @@ def _expected(accepted: frozenset[str]) -> str:
             words.append(phrase)
             rest -= terminals
     return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
-
-
-def _found(ahead: str) -> str:
-    token = re.match(r"\w+(?:[:-]\w+)*|:-|:=|<-|->|=>|&&|\|\||\?-|\?\w+|\S", ahead)
-    return f"`{token[0]}`" if token else "the end of the text"

@@ -1,23 +1,27 @@
-"""Text to syntax tree: the automaton of `grammar.lark`, with the actions of `actions.py`.
+"""Text to syntax tree: the LALR(1) automaton of `grammar.lark`, with the actions of `actions.py`.
 
-Lark is imported, and its tables are made, at the first parse. A text that the automaton cannot parse is given to Lark
-itself, to find out what it expected.
+Lark makes the automaton's tables, at the first parse, and here they are run. Lark's own loop serves every grammar: it
+looks each rule up by its symbols, and records everything about each token, blanks included. For a short text, such as a
+rule in an update, that took most of the time. Here everything is looked up beforehand, and a token knows only its text
+and where it begins. A text that the automaton cannot parse is given to Lark itself, to find out what it expected.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import cache, lru_cache
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, cached_property, lru_cache
+from typing import Any, NamedTuple
 
 from tidelog.errors import ParseError
 from tidelog.language.actions import Actions, Parsed
-from tidelog.language.automaton import Automaton, Stuck
 from tidelog.language.parse_messages import Source
 from tidelog.language.syntax import Atom, Place, Program, Query, Rule
 from tidelog.values import is_unicode
+
+_END = "$END"
+_BLANK = "BLANK"  # may follow any terminal, and no terminal begins like it
 
 
 def parse_program(text: str, source: str = "<program>", prefixes: Mapping[str, str] | None = None) -> Program:
@@ -48,13 +52,13 @@ def is_unfinished(text: str) -> bool:
 def parse_rules(text: str, prefixes: Mapping[str, str], source: str = "<rules>") -> tuple[Rule, ...]:
     """The rules of a text that holds nothing else but prefixes."""
     program = parse_program(text, source, prefixes)
-    for kind, statements in (("fact", program.facts), ("query", program.queries)):
-        for statement in statements:
-            place = statement.place or Place(1, 1)
-            advice = "give facts as data" if kind == "fact" else "ask queries apart"
-            raise Source(text, source).error(
-                place.line, place.column, f"a {kind} stands among rules", f"only rules can stand here; {advice}"
-            )
+    others: tuple[Atom | Query, ...] = (*program.facts, *program.queries)
+    for statement in others:
+        is_fact = isinstance(statement, Atom)
+        kind, advice = ("fact", "give facts as data") if is_fact else ("query", "ask queries apart")
+        place = statement.place or Place(1, 1)
+        hint = f"only rules can stand here; {advice}"
+        raise Source(text, source).error(place.line, place.column, f"a {kind} stands among rules", hint)
     return program.rules
 
 
@@ -70,9 +74,128 @@ def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>")
     return query
 
 
+# ---- the automaton
+
+
+class Token(str):
+    """A terminal as written in the text; lines and columns count from 1."""
+
+    __slots__ = ("column", "line")
+
+    line: int
+    column: int
+
+
+class Reduction(NamedTuple):
+    """The `size` symbols on top of the stack become another one, made from the last `values` values."""
+
+    size: int
+    values: int
+    symbol: str
+    make: Callable[[list[Any]], Any] | None  # None where a single symbol only changes its name
+
+
+class State:
+    """A state of the automaton: which terminals can come next, which symbols are complete before a terminal, and the
+    states that symbols lead to.
+    """
+
+    def __init__(self, terminals: Iterable[Any], blank: str) -> None:
+        self._terminals = terminals
+        self._blank = blank
+        self.reductions: dict[str, Reduction] = {}
+        self.following: dict[str, State] = {}
+
+    @cached_property
+    def match(self) -> Callable[[str, int], re.Match[str] | None]:
+        """Matches a terminal and the blanks after it. Compiled when first needed: most texts need few states."""
+        terminals = "|".join(f"(?P<{one.name}>{one.pattern.to_regexp()})" for one in self._terminals)
+        return re.compile(f"(?:{terminals})(?:{self._blank})?").match
+
+
+class Stuck(Exception):
+    """The text does not follow the grammar."""
+
+
+class Automaton:
+    """Lark's tables for a grammar; a rule does what the method of `actions` of the same name does."""
+
+    def __init__(self, lark: Any, actions: Actions) -> None:
+        self.actions = actions
+        frontend = lark.parser
+        table = frontend.parser.parser.parse_table
+        blank = lark.get_terminal(_BLANK).pattern.to_regexp()
+        states = {number: State(lexer.terminals, blank) for number, lexer in frontend.lexer.lexers.items()}
+        for number, row in table.states.items():
+            for symbol, (_, step) in row.items():
+                if isinstance(step, int):
+                    states[number].following[str(symbol)] = states[step]
+                else:
+                    states[number].reductions[str(symbol)] = _reduction(step, actions)
+        self._ignored = frozenset(lark.ignore_tokens)
+        self._ends = {
+            start: (states[table.start_states[start]], states[table.end_states[start]]) for start in table.start_states
+        }
+
+    def parse(self, text: str, start: str) -> None:
+        """Perform the actions of the rules that make up a text; `Stuck` where it does not follow the grammar."""
+        first, last = self._ends[start]
+        stack, values = [first], list[Any]()
+        position, line, line_start = 0, 1, 0
+        while position < len(text):
+            found = stack[-1].match(text, position)
+            if found is None:
+                raise Stuck
+            kind, end = found.lastgroup or "", found.end()
+            if kind not in self._ignored:
+                _reduce(stack, values, kind)
+                following = stack[-1].following.get(kind)
+                if following is None:
+                    raise Stuck
+                stack.append(following)
+                if _has_value(kind):
+                    token = Token(found[kind])
+                    token.line, token.column = line, position - line_start + 1
+                    values.append(token)
+            newlines = text.count("\n", position, end)
+            if newlines:
+                line += newlines
+                line_start = text.rindex("\n", position, end) + 1
+            position = end
+        _reduce(stack, values, _END)
+        if stack[-1] is not last:
+            raise Stuck
+
+
+def _has_value(terminal: str) -> bool:
+    """Whether the text of a terminal is needed; for the others it is enough that they are there."""
+    return terminal[0] != "_"
+
+
+def _reduce(stack: list[State], values: list[Any], terminal: str) -> None:
+    """Reduce all the symbols that are complete before a terminal."""
+    while reduction := stack[-1].reductions.get(terminal):
+        size, count, symbol, make = reduction
+        del stack[len(stack) - size :]
+        stack.append(stack[-1].following[symbol])
+        if make is not None:
+            first = len(values) - count
+            parts = values[first:]
+            del values[first:]
+            values.append(make(parts))
+
+
+def _reduction(rule: Any, actions: Actions) -> Reduction:
+    size = len(rule.expansion)
+    values = sum(not symbol.is_term or _has_value(symbol.name) for symbol in rule.expansion)
+    stays = rule.options.expand1 and not rule.alias and size == 1
+    symbol = str(rule.origin.name)
+    return Reduction(size, values, symbol, None if stays else getattr(actions, rule.alias or symbol))
+
+
 # Automata that are not in use. There is no lock: a parse can be interrupted by code that parses something else, such as
 # a signal handler, and a child can be forked while another thread parses. Where none is idle, a new one is made.
-_idle: list[tuple[Automaton, Actions]] = []
+_idle: list[Automaton] = []
 
 
 @cache
@@ -82,18 +205,8 @@ def _lark() -> Any:
     from lark import Lark
 
     grammar = files("tidelog.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer="contextual",
-        start=["program", "single_atom", "single_query"],
-        maybe_placeholders=False,
-    )
-
-
-def _new_automaton() -> tuple[Automaton, Actions]:
-    actions = Actions()
-    return Automaton(_lark(), actions), actions
+    starts = ["program", "single_atom", "single_query"]
+    return Lark(grammar, parser="lalr", lexer="contextual", start=starts, maybe_placeholders=False)
 
 
 def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> Parsed:
@@ -101,19 +214,26 @@ def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> P
     if not is_unicode(given.text):
         raise _no_unicode(given)
     try:
-        automaton, actions = _idle.pop()
+        automaton = _idle.pop()
     except IndexError:
-        automaton, actions = _new_automaton()
-    with _no_collection():
-        try:
-            parsed = actions.begin(given, prefixes)
-            automaton.parse(given.text, start)
-        except Stuck:
-            raise _mistake(given, start) from None
-        finally:
-            actions.forget()
-            _idle.append((automaton, actions))
+        automaton = Automaton(_lark(), Actions())
+    # A growing tree has no cycles: a collector that walks it again and again finds nothing and doubles the time.
+    collects = gc.isenabled()
+    try:
+        gc.disable()
+        parsed = automaton.actions.begin(given, prefixes)
+        automaton.parse(given.text, start)
+    except Stuck:
+        raise _mistake(given, start) from None
+    finally:
+        automaton.actions.forget()
+        _idle.append(automaton)
+        if collects:
+            gc.enable()
     return parsed
+
+
+# ---- errors
 
 
 def _no_unicode(given: Source) -> ParseError:
@@ -126,37 +246,18 @@ def _no_unicode(given: Source) -> ParseError:
 
 
 def _mistake(given: Source, start: str) -> ParseError:
-    """The error for a text that cannot be parsed."""
+    """Lark's error for a text that cannot be parsed, in our words."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     try:
         _lark().parse(given.text, start=start)
-    except UnexpectedToken as problem:
-        return _unexpected(given, problem, problem.token)
-    except UnexpectedCharacters as problem:
-        return _unexpected(given, problem, None)
+    except (UnexpectedToken, UnexpectedCharacters) as problem:
+        accepted = problem.interactive_parser.accepts()
+        if isinstance(problem, UnexpectedToken) and problem.token.type == _END:
+            end = len(given.text[: problem.token.end_pos or 0].rstrip())
+            error = given.unexpected(end, end, accepted)
+            error.unfinished = True
+            return error
+        last = (problem.token_history or [None])[0]
+        return given.unexpected(problem.pos_in_stream, last.end_pos if last else 0, accepted)
     raise AssertionError("Lark parses what its own tables do not")
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """A growing tree has no cycles: a collector that walks it again and again finds nothing and doubles the time."""
-    enabled = gc.isenabled()
-    try:
-        gc.disable()
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def _unexpected(source: Source, problem: Any, token: Any) -> ParseError:
-    """Lark's error in our words. `token` is the one that was found, if it is a token of the language at all."""
-    accepted = problem.interactive_parser.accepts()
-    if token is not None and token.type == "$END":
-        end = len(source.text[: token.end_pos or 0].rstrip())
-        error = source.unexpected(end, end, accepted)
-        error.unfinished = True
-        return error
-    history = problem.token_history or [None]
-    return source.unexpected(problem.pos_in_stream, history[0].end_pos if history[0] else 0, accepted)

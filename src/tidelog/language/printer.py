@@ -6,122 +6,99 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
+from tidelog.language import syntax
 from tidelog.language.literals import render_value
 from tidelog.language.names import display_predicate, escape_iri, shorten
-from tidelog.language.syntax import (
-    Aggregate,
-    Atom,
-    BodyItem,
-    Call,
-    Comparison,
-    Constant,
-    Negation,
-    Node,
-    Program,
-    Query,
-    Rule,
-    Term,
-    Variable,
-    variables,
-)
+from tidelog.language.syntax import variables
 from tidelog.values import IRI
 
-_NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
+NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
 # How tightly operators bind; operands that bind less tightly than their place demands get parentheses.
-_SUM, _PRODUCT, _UNARY, _PRIMARY = range(4)
+_SUM, _PRODUCT, _UNARY = range(3)
 _OPERATORS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 
 _PLAIN_MODULUS = re.compile(r"-?[0-9]+(?:\.[0-9]+)?|[A-Z_?]\w*")
 _NUMBERED = re.compile(r"_[1-9][0-9]*")
 
 
-def render(node: Node, prefixes: Mapping[str, str] = _NO_PREFIXES) -> str:
+def render(node: syntax.Node, prefixes: Mapping[str, str] = NO_PREFIXES) -> str:
     """A node as text, with prefixed names where a prefix fits. The text of a program declares its own prefixes."""
     match node:
-        case Program():
-            return _program(node, prefixes)
-        case Rule(head=head, body=body):
+        case syntax.Program():
+            known = {**prefixes, **dict(node.prefixes)}
+            lines = [f"@prefix {name}: <{escape_iri(namespace)}> ." for name, namespace in node.prefixes]
+            lines += [f"{render(fact, known)}." for fact in node.facts]
+            lines += [render(statement, known) for statement in (*node.rules, *node.queries)]
+            return "\n".join(lines)
+        case syntax.Rule(head=head, body=body):
             printer = _Printer(prefixes, [head, *body])
             return f"{printer.atom(head)} :- {printer.body(body)}."
-        case Query(body=body):
+        case syntax.Query(body=body):
             return f"?- {_Printer(prefixes, body).body(body)}."
-        case Atom() | Negation() | Comparison():
+        case syntax.Atom() | syntax.Negation() | syntax.Comparison():
             return _Printer(prefixes, [node]).item(node)
-        case Variable() | Constant() | Call() | Aggregate():
+        case syntax.Variable() | syntax.Constant() | syntax.Call() | syntax.Aggregate():
             return _Printer(prefixes, [node]).term(node)
     raise TypeError(f"{type(node).__name__} is not a node of the syntax tree")
-
-
-def _program(program: Program, prefixes: Mapping[str, str]) -> str:
-    known = {**prefixes, **dict(program.prefixes)}
-    lines = [f"@prefix {name}: <{escape_iri(namespace)}> ." for name, namespace in program.prefixes]
-    lines += [f"{render(fact, known)}." for fact in program.facts]
-    lines += [render(statement, known) for statement in (*program.rules, *program.queries)]
-    return "\n".join(lines)
 
 
 class _Printer:
     """Prints the parts of one statement, which write unnamed variables in the same way."""
 
-    def __init__(self, prefixes: Mapping[str, str], parts: Iterable[Term | BodyItem]) -> None:
+    def __init__(self, prefixes: Mapping[str, str], parts: Iterable[syntax.Term | syntax.BodyItem]) -> None:
         self._prefixes = prefixes
         self._variable = _variable_printer(parts)
 
-    def body(self, items: Iterable[BodyItem]) -> str:
+    def body(self, items: Iterable[syntax.BodyItem]) -> str:
         return ", ".join([self.item(item) for item in items])
 
-    def item(self, item: BodyItem) -> str:
+    def item(self, item: syntax.BodyItem) -> str:
         match item:
-            case Atom():
+            case syntax.Atom():
                 return self.atom(item)
-            case Negation(atom=atom):
+            case syntax.Negation(atom=atom):
                 return f"not {self.atom(atom)}"
-            case Comparison(operator=operator, left=left, right=right):
+            case syntax.Comparison(operator=operator, left=left, right=right):
                 return f"{self.term(left)} {operator} {self.term(right)}"
 
-    def atom(self, atom: Atom) -> str:
+    def atom(self, atom: syntax.Atom) -> str:
         name = display_predicate(atom.predicate, self._prefixes)
         return f"{name}({self._list(atom.arguments)})" if atom.arguments else name
 
-    def term(self, term: Term, tightness: int = _SUM) -> str:
+    def term(self, term: syntax.Term, tightness: int = _SUM) -> str:
         match term:
-            case Variable(name=name):
+            case syntax.Variable(name=name):
                 return self._variable(name)
-            case Constant(value=IRI(value=iri)):
+            case syntax.Constant(value=IRI(value=iri)):
                 return shorten(iri, self._prefixes) or render_value(term.value)
-            case Constant(value=value):
+            case syntax.Constant(value=value):
                 return render_value(value)
-            case Aggregate(function=function, argument=argument, distinct=distinct):
+            case syntax.Aggregate(function=function, argument=argument, distinct=distinct):
                 return f"{function}({'distinct ' if distinct else ''}{self.term(argument)})"
-            case Call(function="neg", arguments=(operand,)):
-                return self._enclosed(f"-{self._signed(operand)}", _UNARY, tightness)
-            case Call(function=operator, arguments=(left, right)) if operator in _OPERATORS:
+            case syntax.Call(function="neg", arguments=(operand,)):
+                text = self.term(operand, _UNARY)
+                # `-5` is a constant, so the negation of a number needs parentheses.
+                signed = f"-({text})" if isinstance(operand, syntax.Constant) else f"-{text}"
+                return f"({signed})" if tightness > _UNARY else signed
+            case syntax.Call(function=operator, arguments=(left, right)) if operator in _OPERATORS:
                 own = _OPERATORS[operator]
                 second = self._modulus(right) if operator == "%" else f" {self.term(right, own + 1)}"
-                return self._enclosed(f"{self.term(left, own)} {operator}{second}", own, tightness)
-            case Call(function=function, arguments=arguments):
+                text = f"{self.term(left, own)} {operator}{second}"
+                return f"({text})" if own < tightness else text
+            case syntax.Call(function=function, arguments=arguments):
                 return f"{function}({self._list(arguments)})"
 
-    def _list(self, terms: Iterable[Term]) -> str:
+    def _list(self, terms: Iterable[syntax.Term]) -> str:
         return ", ".join([self.term(term) for term in terms])
 
-    def _signed(self, operand: Term) -> str:
-        # `-5` is a constant, so the negation of a number needs parentheses.
-        text = self.term(operand, _UNARY)
-        return f"({text})" if isinstance(operand, Constant) else text
-
-    def _modulus(self, operand: Term) -> str:
+    def _modulus(self, operand: syntax.Term) -> str:
         # `%` begins a comment unless an operand clearly follows.
         text = self.term(operand)
         return f" {text}" if _PLAIN_MODULUS.fullmatch(text) else f"({text})"
 
-    @staticmethod
-    def _enclosed(text: str, own: int, demanded: int) -> str:
-        return f"({text})" if own < demanded else text
 
-
-def _variable_printer(parts: Iterable[Term | BodyItem]) -> Callable[[str], str]:
+def _variable_printer(parts: Iterable[syntax.Term | syntax.BodyItem]) -> Callable[[str], str]:
     """`_1`, `_2`, … are printed as `_` where the parser would number them so again, and by name elsewhere."""
     underscored = [variable.name for part in parts for variable in variables(part) if variable.name.startswith("_")]
     numbered = [name for name in underscored if _NUMBERED.fullmatch(name)]

@@ -7,7 +7,7 @@ are stored resolved: a bare word as written, an IRI as `<http://…>`, a name wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -127,8 +127,6 @@ class Comparison(Node):
 
 BodyItem = Atom | Negation | Comparison
 
-_WITH_ARGUMENTS = (Atom, Call)
-
 
 @dataclass(frozen=True, slots=True)
 class Rule(Node):
@@ -175,41 +173,60 @@ def body_atoms(item: Rule | Query) -> Iterator[Atom]:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly inside a term or an item of a body."""
-    if isinstance(node, _WITH_ARGUMENTS):
+    """The nodes directly inside a term, an item of a body or a rule, from left to right (a rule: its head first)."""
+    if isinstance(node, (Atom, Call)):
         return node.arguments
     if isinstance(node, Comparison):
         return (node.left, node.right)
     if isinstance(node, Negation):
         return (node.atom,)
+    if isinstance(node, Rule):
+        return (node.head, *node.body)
     return (node.argument,) if isinstance(node, Aggregate) else ()
 
 
-def variables(node: Term | BodyItem | Rule) -> list[Variable]:
-    """Every occurrence of a variable in a node, from left to right (a rule: its head first)."""
-    found: list[Variable] = []
-    _gather(node, found)
+def nodes(node: Node) -> list[Node]:
+    """A node and all that is inside it, outer nodes first."""
+    found = [node]
+    for inner in children(node):
+        found += (inner,) if isinstance(inner, Variable) else nodes(inner)
     return found
 
 
-def _gather(node: Term | BodyItem | Rule, found: list[Variable]) -> None:
-    """Written for speed: checks and plans call it dozens of times for each rule."""
+def variables(node: Term | BodyItem | Rule) -> list[Variable]:
+    """Every occurrence of a variable in a node, from left to right."""
     if isinstance(node, Variable):
-        found.append(node)
-    elif isinstance(node, _WITH_ARGUMENTS):
-        for argument in node.arguments:
-            if isinstance(argument, Variable):
-                found.append(argument)
-            elif not isinstance(argument, Constant):
-                _gather(argument, found)
-    elif isinstance(node, Aggregate):
-        _gather(node.argument, found)
-    elif isinstance(node, Negation):
-        _gather(node.atom, found)
-    elif isinstance(node, Comparison):
-        _gather(node.left, found)
-        _gather(node.right, found)
-    elif isinstance(node, Rule):
-        _gather(node.head, found)
-        for item in node.body:
-            _gather(item, found)
+        return [node]
+    found: list[Variable] = []
+    for inner in children(node):
+        # Not just `variables(inner)`: checks and plans call this dozens of times for each rule.
+        if isinstance(inner, Variable):
+            found.append(inner)
+        elif not isinstance(inner, Constant):
+            found += variables(inner)  # type: ignore[arg-type]
+    return found
+
+
+def rule_key(rule: Rule) -> Hashable:
+    """A key that is equal for two rules exactly when a one-to-one renaming of variables turns one into the other.
+
+    Variables are numbered in the order of their first occurrence, head first; the order of the body counts.
+    """
+    numbers: dict[str, int] = {}
+    return tuple([_node_key(node, numbers) for part in (rule.head, *rule.body) for node in nodes(part)])
+
+
+def _node_key(node: Node, numbers: dict[str, int]) -> Hashable:
+    """What a node says by itself, and how many nodes are inside it."""
+    match node:
+        case Variable(name=name):
+            return numbers.setdefault(name, len(numbers))
+        case Atom(predicate=name, arguments=arguments) | Call(function=name, arguments=arguments):
+            return (type(node), name, len(arguments))
+        case Aggregate(function=function, distinct=distinct):
+            return (Aggregate, function, distinct)
+        case Comparison(operator=operator):
+            return operator
+        case Constant():
+            return node
+    return Negation

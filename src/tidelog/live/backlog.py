@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.update.outcome import Request
-from tidelog.facts.loading import row_keys
+from tidelog.engine.update.deltas import Request
+from tidelog.facts.encoding import row_keys
 from tidelog.live.update_sources import UpdateMapping
 from tidelog.machine import flags as F
 from tidelog.store.relation_parts import Cells
@@ -121,9 +120,6 @@ class Batch:
             self._netted = len(parts)
         return self._net
 
-    def append(self, part: Part) -> None:
-        self.parts.append(part)
-
     def merge(self, later: Batch) -> None:
         """Make a later batch part of this one."""
         self.parts += later.parts
@@ -152,7 +148,8 @@ class Batch:
         if come < self._asked_from or 2 * come < count:
             return False  # It cannot take half back.
         effective = self.net if self._effective is None else self._effective
-        taken_back = sum(_taken_back(effective[name], after) for name, after in later.net.items() if name in effective)
+        shared = [(effective[name], after) for name, after in later.net.items() if name in effective]
+        taken_back = sum(_common(before, after) - _agreeing(before, after) for before, after in shared)
         known = sum(_agreeing(self.net[name], after) for name, after in later.net.items() if name in self.net)
         changed = sum(map(len, later.net.values())) - known
         missing = max(sum(map(len, effective.values())) - 2 * taken_back, changed + 1 - 2 * taken_back)
@@ -168,14 +165,9 @@ def _last_ones(pieces: list[tuple[Cells, bool]]) -> Operations:
     if len(rows) <= FEW_ROWS:
         last = list({tuple(row): place for place, row in enumerate(rows.tolist())}.values())
         return Operations(rows[last], wanted[last])
-    _, places = np.unique(_keys(rows)[::-1], return_index=True)
+    _, places = np.unique(row_keys(rows)[::-1], return_index=True)
     places = len(rows) - 1 - places
     return Operations(rows[places], wanted[places])
-
-
-def _taken_back(before: Operations, after: Operations) -> int:
-    """How many facts the two want differently."""
-    return _common(before, after) - _agreeing(before, after)
 
 
 def _agreeing(before: Operations, after: Operations) -> int:
@@ -186,12 +178,7 @@ def _agreeing(before: Operations, after: Operations) -> int:
 def _common(before: Operations, after: Operations) -> int:
     """How many facts both are about."""
     rows = np.concatenate((before.rows, after.rows))
-    return len(rows) - len(np.unique(_keys(rows)))
-
-
-def _keys(rows: Cells) -> npt.NDArray[Any]:
-    """A value for each row; equal rows have equal values."""
-    return row_keys(rows) if rows.shape[1] else np.zeros(len(rows), np.int32)
+    return len(rows) - len(np.unique(row_keys(rows)))
 
 
 def _effective(engine: Engine, predicate: str, net: Operations) -> Operations:

@@ -17,16 +17,17 @@ from typing import Any, Self
 
 import numpy as np
 
+from tidelog.engine.update.rows import NO_ROWS, Rows
 from tidelog.errors import LimitError, TidelogError
 from tidelog.facts.arguments import checked_facts
-from tidelog.facts.results import Change
+from tidelog.facts.results import Answers, Change, FactSet
+from tidelog.language import display_predicate, resolve_predicate
 from tidelog.live.intake import Intake
 from tidelog.live.knowledge import Knowledge
-from tidelog.live.look_ahead import check_update
-from tidelog.live.settlement import Settlement
-from tidelog.live.snapshot import MakeCopy, Snapshot
 from tidelog.live.worker import Worker
+from tidelog.runtime.knowledge_lock import unguarded
 from tidelog.runtime.signals import deferred
+from tidelog.runtime.thread_locks import ThreadLock
 
 
 class Live:
@@ -34,24 +35,20 @@ class Live:
 
     `backlog` bounds the updates that wait. When it is full, `submit` waits for room, or works until there is some if
     nobody else does; with `when_full="raise"` it refuses. As a context manager, a thread in the background does the
-    work. `make_copy` makes the knowledge base that answers queries about a snapshot.
+    work.
     """
 
-    def __init__(
-        self, knowledge: Knowledge, make_copy: MakeCopy, backlog: int | None = None, when_full: str = "wait"
-    ) -> None:
+    def __init__(self, knowledge: Knowledge, backlog: int | None = None, when_full: str = "wait") -> None:
         if when_full not in ("wait", "raise"):
             raise TidelogError(f'`when_full` is "wait" or "raise", not {when_full!r}')
         if backlog is not None and (type(backlog) is not int or backlog < 1):
             raise TidelogError(f"a backlog holds a number of updates, at least one, not {backlog!r}")
         self._knowledge = knowledge
-        self._make_copy = make_copy
         self._backlog = backlog
         self._when_full = when_full
         self._lock = knowledge.lock
-        self._settlement = Settlement(knowledge)
-        self._intake = Intake(knowledge, self._settlement.refuse)
-        self._worker = Worker(knowledge, self._intake, self._settlement)
+        self._intake = Intake(knowledge)
+        self._worker = Worker(knowledge, self._intake)
         self._demand = self._worker.demand
 
     def submit(
@@ -65,9 +62,12 @@ class Live:
 
         An update that turns out to be wrong is refused as a whole, and `step` or `settle` says so.
         """
-        added, deleted = _kept(checked_facts(add, "add")), _kept(checked_facts(delete, "delete"))
+        added, deleted = (
+            {name: _kept(rows) for name, rows in checked_facts(facts, key).items()}
+            for key, facts in (("add", add), ("delete", delete))
+        )
         parts = {"add": added, "delete": deleted, "add_rules": add_rules, "remove_rules": remove_rules}
-        update = check_update({key: part for key, part in parts.items() if part})
+        update = {key: part for key, part in parts.items() if part}
         self._make_room()
         with deferred():
             number = self._intake.append(update)
@@ -94,12 +94,12 @@ class Live:
     @property
     def pending(self) -> int:
         """How many submitted updates are not settled yet."""
-        return self._worker.pending
+        return self._intake.pending
 
     @property
     def settled(self) -> int:
         """The number of the last update that is settled; those before it are settled, too."""
-        return self._settlement.settled
+        return self._intake.settled
 
     def step(self, n: int = 1) -> int:
         """Do at most `n` units of work; the number of updates that are still pending."""
@@ -112,7 +112,7 @@ class Live:
             self._lock.wait_for(lambda: demand.units <= 0 or self.pending == 0)
             if self.pending == 0:
                 demand.units = 0
-        self._settlement.raise_refused()
+        self._intake.raise_refused()
         return self.pending
 
     def settle(self) -> Change:
@@ -128,12 +128,12 @@ class Live:
                     self._worker.work_here(target)
                 with self._lock.bare():
                     self._lock.wait_for(lambda: self.settled >= target)
-                    self._settlement.raise_refused()
-                    changes = self._settlement.take_changes()
+                    self._intake.raise_refused()
+                    changes = self._intake.take_changes()
             finally:
                 self._demand.change(-1)
             with self._lock.working():
-                return self._settlement.net(changes)
+                return self._intake.net(changes)
 
     def settle_all(self) -> None:
         """Finish what was submitted, and keep the change for the next `settle`."""
@@ -145,12 +145,12 @@ class Live:
                 self._lock.wait_for(lambda: self.settled >= target)
             finally:
                 self._demand.change(-1)
-        self._settlement.raise_refused()
+        self._intake.raise_refused()
 
     def snapshot(self) -> Snapshot:
         """A settled state to read from while updates go on; the transaction in work, if any, is finished first."""
         with self._lock:
-            return Snapshot(self._knowledge, self._make_copy, self.settled)
+            return Snapshot(self._knowledge, self.settled)
 
     def __enter__(self) -> Self:
         with self._lock.bare():
@@ -168,12 +168,63 @@ class Live:
                 self._worker.wake()
 
 
-def _kept(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts as they are now, whatever the caller does to the lists afterwards."""
-    return {name: _kept_rows(rows) for name, rows in facts.items()}
-
-
-def _kept_rows(rows: Any) -> Any:
+def _kept(rows: Any) -> Any:
+    """Rows as they are now, whatever the caller does to the list afterwards."""
     if isinstance(rows, list | set):
         return [tuple(row) if isinstance(row, list) else row for row in rows]
     return rows.copy() if isinstance(rows, np.ndarray) else rows
+
+
+class Snapshot:
+    """A settled state to read from while updates go on: all facts as they were after a number of updates."""
+
+    def __init__(self, knowledge: Knowledge, updates: int) -> None:
+        """Copy what holds now; the caller has the lock."""
+        self._terms = knowledge.engine.store.terms.table
+        self._facts: dict[str, FactSet] = {}
+        for name in map(knowledge.catalogue.resolve, knowledge.reader.predicates()):
+            cells, terms = knowledge.reader.rows(name)
+            self._facts[name] = FactSet(terms, Rows.of(cells))
+        self._prefixes = knowledge.catalogue.prefixes
+        self._functions = {name: unguarded(function) for name, function in knowledge.functions.items()}
+        self._updates = updates
+        self._copying = ThreadLock()
+        self._copied: Knowledge | None = None
+
+    @property
+    def updates(self) -> int:
+        """The number of the last submitted update that it includes; it includes all before it, and none after it."""
+        return self._updates
+
+    @property
+    def predicates(self) -> list[str]:
+        return sorted(display_predicate(name, self._prefixes) for name, rows in self._facts.items() if len(rows))
+
+    def facts(self, predicate: str) -> FactSet:
+        """The facts of a predicate."""
+        found = self._facts.get(resolve_predicate(predicate, self._prefixes))
+        return found if found is not None else FactSet(self._terms, NO_ROWS)
+
+    def query(self, text: str) -> Answers:
+        """The answers of a query. The first one copies the facts into a knowledge base of their own."""
+        return self._copy().query(text)
+
+    def __contains__(self, fact: object) -> bool:
+        return isinstance(fact, str) and self._copy().holds(fact)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._facts.values()))
+
+    def _copy(self) -> Knowledge:
+        """The facts in a knowledge base of their own, made once; but a signal handler that asks while it is being made
+        makes another one.
+        """
+        with self._copying.mutex:
+            if self._copied is None:
+                copied = Knowledge()
+                copied.catalogue.declare(self._prefixes.items())
+                for name, function in self._functions.items():
+                    copied.register(name, function)
+                copied.update(add={name: rows.to_arrow() for name, rows in self._facts.items() if len(rows)})
+                self._copied = copied
+            return self._copied

@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidelog.engine.engine import Engine
+from tidelog.engine.queries import run_query
 from tidelog.engine.reclaiming import PassingTerms
-from tidelog.engine.transaction.observer import Observer
-from tidelog.engine.update.outcome import Outcome, Request
+from tidelog.engine.transaction.transaction import Observer
+from tidelog.engine.update.deltas import Outcome, Request
 from tidelog.engine.update.runner import Limits
-from tidelog.errors import ArityError, BrokenError, CrossProductWarning, warn
+from tidelog.errors import ArityError, BrokenError, CrossProductWarning, TidelogError, warn
 from tidelog.facts.arguments import check_limits, checked_commit, checked_facts, checked_text
-from tidelog.facts.encoding import check_arities_of, check_arity, encode_columns, encode_rows
-from tidelog.facts.loading import Deadline, LoadedRows
+from tidelog.facts.encoding import LoadedRows, check_arities_of, check_arity, encode_columns, encode_rows, in_time
 from tidelog.facts.paper_trace import PaperTracer, check_trace
-from tidelog.facts.reading import names_in_use
-from tidelog.facts.results import Change, FactSet
+from tidelog.facts.reading import Reader, names_in_use
+from tidelog.facts.results import Answers, Change, Encoded, FactSet
 from tidelog.facts.rule_instances import State
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.display import counted
-from tidelog.language import parse_rules, render
-from tidelog.language.checks import MOST_ARGUMENTS, foreign_functions, too_many_arguments
-from tidelog.language.syntax import Program, Rule
+from tidelog.language import parse_atom, parse_query, parse_rules, render
+from tidelog.language.checks import MOST_ARGUMENTS, check_arities, check_query, foreign_functions, too_many_arguments
+from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.papers.trace import Trace
 from tidelog.program.catalogue import Catalogue, RuleUpdate
 from tidelog.program.normal_form import unjoined_atoms
 from tidelog.runtime.knowledge_lock import KnowledgeLock
 from tidelog.runtime.signals import interruptible
-from tidelog.storage.journal_record import Record
+from tidelog.storage.journal import Record
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
@@ -51,7 +51,12 @@ class Knowledge:
     """What a knowledge base consists of. `home` is the folder whose journal records each update, if there is one."""
 
     def __init__(
-        self, maintenance: str, modules: bool, max_facts: int | None, timeout: float | None, trace: str | None = None
+        self,
+        maintenance: str = "auto",
+        modules: bool = True,
+        max_facts: int | None = None,
+        timeout: float | None = None,
+        trace: str | None = None,
     ) -> None:
         check_limits(max_facts, timeout)
         check_trace(trace, maintenance)
@@ -61,6 +66,7 @@ class Knowledge:
         self.engine = Engine(maintenance, Limits(max_facts, timeout), self.functions, modules)
         self.tracer = None if trace is None else PaperTracer(self.engine, maintenance)
         self.catalogue = Catalogue()
+        self.reader = Reader(self.engine, self.catalogue)
         self.lock = KnowledgeLock(self.engine.store.readers)
         self.errors = 0  # matches that failed because an expression had no value
         self.commit_info: Mapping[str, str] = {}
@@ -81,8 +87,9 @@ class Knowledge:
             self.engine.reclaim_terms()  # Here, too: updates that fail may get no further.
             added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
             text, removing = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
-            program = interruptible(self._parse_added, text) if text else NO_PROGRAM
             catalogue, before = self.catalogue, self.catalogue.prefixes
+            names = partial(names_in_use, self.engine)
+            program = interruptible(catalogue.parse_added, text, names) if text else NO_PROGRAM
             catalogue.declare(program.prefixes)
             try:
                 removed = parse_rules(removing, catalogue.prefixes) if removing else ()
@@ -111,7 +118,7 @@ class Knowledge:
             update = RuleUpdate(dict(self.catalogue.arities))
             rows = LoadedRows(self.engine)
             watched = _interruptible(self.lock.watched(batches))
-            for batch in Deadline(self.engine.limits.timeout).watched(watched):
+            for batch in in_time(watched, self.engine.limits.timeout):
                 predicate = self.catalogue.resolve(batch.predicate)
                 self._check_columns(batch, predicate, update.arities)
                 encoded = encode_columns(self.engine.store.terms, batch.columns)
@@ -127,9 +134,6 @@ class Knowledge:
                 f"{batch.source}, line {batch.first_line}: {counted(len(batch.columns), 'column')}, but "
                 f"`{self.catalogue.display(predicate)}` has {counted(known, 'argument')}"
             )
-
-    def _parse_added(self, text: str) -> Program:
-        return self.catalogue.parse_added(text, partial(names_in_use, self.engine))
 
     def _update(
         self,
@@ -214,6 +218,34 @@ class Knowledge:
     def missing_functions(self) -> list[str]:
         """The functions that rules call and that nobody has registered."""
         return sorted(foreign_functions(self.engine.graph.rules.values()) - self.functions.keys())
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def query(self, text: str) -> Answers:
+        """The answers of a query over the materialisation."""
+        with self.lock.working(), self.reader.terms_for_a_question():
+            prefixes = self.catalogue.prefixes
+            query = interruptible(parse_query, checked_text(text, "text"), prefixes)
+            check_query(query, self.functions.keys(), prefixes)
+            check_arities([query], self.catalogue.arities, prefixes)
+            names, cells, errors = run_query(self.engine, query)
+            self.errors += errors
+            return Answers(names, Encoded(cells, self.engine.store.terms.table))
+
+    def fact(self, text: str) -> Atom:
+        """The fact that a text states. The caller has the lock."""
+        atom = parse_atom(checked_text(text, "fact"), self.catalogue.prefixes)
+        if not all(isinstance(term, Constant) for term in atom.arguments):
+            raise TidelogError(
+                f"`{text}` is no fact: it has variables or expressions; a query such as `?- {text}.` asks for all"
+            )
+        return atom
+
+    def holds(self, fact: str) -> bool:
+        """Whether a fact that a text states is in the materialisation."""
+        with self.lock:
+            atom = self.fact(fact)
+            return self.reader.holds(atom.predicate, atom.row)
 
     # --- facts on their way in ----------------------------------------------------------------------------------------
 

@@ -8,25 +8,97 @@ place, what was done before it stays done, and asking for the next change goes o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any
 
+from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.deltas import EncodedFacts, Request
+from tidelog.engine.update.runner import BUDGET, CLOSED
 from tidelog.facts.results import Change
 from tidelog.live.knowledge import Knowledge
-from tidelog.live.look_ahead import LookAhead, Peek, apply_observed
-from tidelog.live.update_sources import Source, UpdateMapping, source_of
+from tidelog.live.update_sources import KEYS, Source, UpdateMapping, check_update
 from tidelog.runtime.signals import comes_from_signal, deferred, wait_until
 from tidelog.runtime.thread_locks import ThreadLock
+from tidelog.store.term_table import TermTable
+
+Peek = Callable[[], UpdateMapping | None]
 
 
-def open_stream(knowledge: Knowledge, updates: Any, marking: bool) -> Stream | AsyncStream:
-    """The stream that fits the kind of source."""
-    if hasattr(updates, "__aiter__"):
-        return AsyncStream(knowledge, aiter(updates), marking)
-    return Stream(knowledge, source_of(updates), marking)
+class LookAhead:
+    """Observes one update: looks for the next one until it is there, then marks what that one deletes (lines 5 to 8).
+    Without `peek` it only counts the work as that of a stream.
+    """
+
+    budget = BUDGET
+    streams = True
+    window = CLOSED
+
+    def __init__(self, knowledge: Knowledge, peek: Peek | None) -> None:
+        self._knowledge = knowledge
+        self._peek = peek
+        self._seen: object = None
+        self._ready: Request | None = None
+        self._terms: TermTable | None = None  # that `_ready` is encoded by
+
+    def ahead(self) -> EncodedFacts:
+        return {} if self._ready is None else self._ready.delete
+
+    def observe(self, transaction: Transaction) -> None:
+        if self._seen is not None or self._peek is None:
+            return
+        update = self._peek()
+        if update is not None:
+            engine = self._knowledge.engine
+            self._seen = update
+            self._ready = self._encode(update)
+            self._terms = engine.store.terms.table
+            if self._ready is not None:
+                transaction.marking.look(self._ready.delete, self._ready.add, engine.explicit_relation)
+
+    def between_pieces(self) -> None:
+        """The next update can wait until the records in which its facts are to be marked are in order."""
+
+    def _encode(self, update: object) -> Request | None:
+        """What an update deletes and adds. None for a bad update, which is refused in its own place, for one whose rows
+        can be read only once, and for one with rules, whose prefixes may give names another meaning.
+        """
+        if not isinstance(update, Mapping):
+            return None
+        for key, part in update.items():
+            if key not in KEYS or (part and key in ("add_rules", "remove_rules")):
+                return None
+        arities = dict(self._knowledge.catalogue.arities)
+
+        def encoded(key: str) -> EncodedFacts:
+            facts = update.get(key) or {}
+            for name, rows in facts.items():
+                if not hasattr(rows, "__len__"):
+                    raise TypeError(f"the rows of `{name}` can be read only once")
+            return self._knowledge.encode(facts, arities)
+
+        try:
+            return Request(encoded("delete"), encoded("add"))
+        except Exception:  # Rows may raise anything.
+            return None
+
+    def ready(self, update: UpdateMapping) -> Request | None:
+        """The facts of the next update, now that it is taken, if they were looked at and are still valid."""
+        valid = update is self._seen and self._terms is self._knowledge.engine.store.terms.table
+        return self._ready if valid else None
+
+
+def apply_observed(
+    knowledge: Knowledge, update: UpdateMapping, observer: LookAhead, before: LookAhead | None
+) -> Change:
+    """Apply an update with an observer. One that was looked at `before` is not checked and read again."""
+    with knowledge.lock.reserved():
+        ready = None if before is None else before.ready(update)
+        with knowledge.observed(observer):
+            if ready is None:
+                return knowledge.update(**check_update(update))
+            return knowledge.update_encoded(ready, update.get("commit"))
 
 
 class Stream(Iterator[Change]):
@@ -50,17 +122,13 @@ class Stream(Iterator[Change]):
                 turn.release()
 
     def _next(self) -> Change:
+        """Apply the next update. One that a signal interrupts has not failed: it is applied the next time."""
         update = self._interrupted.pop() if self._interrupted else self._source.take()
         if update is None:
             raise StopIteration
-        return self._applied(update)
-
-    def _applied(self, update: UpdateMapping) -> Change:
-        """Apply an update that was taken. One that a signal interrupts has not failed: it is applied the next time."""
-        before = self._ahead
-        ahead = LookAhead(self._knowledge, self._source.peek if self._marking else _nothing_ahead)
+        ahead = LookAhead(self._knowledge, self._source.peek if self._marking else None)
         # After a failure, prefixes are as before, and names in what was looked at may mean something else.
-        self._ahead = None
+        before, self._ahead = self._ahead, None
         try:
             change = apply_observed(self._knowledge, update, ahead, before)
         except BaseException as problem:
@@ -111,7 +179,7 @@ class AsyncStream(AsyncIterator[Change]):
 
     def _begin(self, update: UpdateMapping) -> tuple[Future[Change], LookAhead]:
         """Let the thread apply an update; the next one is awaited meanwhile."""
-        peek = _nothing_ahead
+        peek = None
         if self._marking:
             self._pull = asyncio.ensure_future(anext(self._updates))
             peek = _when_done(self._pull)
@@ -130,10 +198,6 @@ async def _done(work: Future[Change]) -> None:
 
     work.add_done_callback(tell)
     await done.wait()
-
-
-def _nothing_ahead() -> UpdateMapping | None:
-    return None
 
 
 def _has_ended_with_its_loop(pull: asyncio.Future[UpdateMapping]) -> bool:

@@ -21,6 +21,10 @@ from tidelog.runtime.signals import check, interruptible, wait_until
 
 UpdateMapping = Mapping[str, Any]
 
+KEYS = ("add", "delete", "add_rules", "remove_rules", "commit")
+
+_END = object()
+
 
 @runtime_checkable
 class Source(Protocol):
@@ -31,7 +35,14 @@ class Source(Protocol):
     def peek(self) -> UpdateMapping | None: ...
 
 
-_END = object()
+def check_update(update: object) -> UpdateMapping:
+    """An update as it was given, if it is one."""
+    if not isinstance(update, Mapping):
+        raise DataError(f"an update is a mapping with any of the keys {', '.join(KEYS)}, not {update!r}")
+    unknown = [key for key in update if key not in KEYS]
+    if unknown:
+        raise DataError(f"an update has no `{unknown[0]}`; its keys are {', '.join(KEYS)}")
+    return update
 
 
 def _next(updates: Iterator[UpdateMapping], given: list[Any]) -> UpdateMapping | None:
@@ -95,14 +106,11 @@ class QueueSource:
         """Wait some seconds for the next update, or for the `None` that ends the stream; whether it is there."""
         if not self._ahead:
             with suppress(Empty):
-                self._ahead.append(self._queue.get(timeout=seconds))
+                self._ahead.append(self._queue.get(seconds > 0, seconds))
         return bool(self._ahead)
 
     def peek(self) -> UpdateMapping | None:
-        if not self._ahead:
-            with suppress(Empty):
-                self._ahead.append(self._queue.get_nowait())
-        return self._ahead[0] if self._ahead else None
+        return self._ahead[0] if self._arrives(0) else None
 
 
 class IteratorSource:

@@ -11,14 +11,12 @@ import threading
 import time
 
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.outcome import EncodedFacts
+from tidelog.engine.update.deltas import EncodedFacts
 from tidelog.facts.encoding import check_arities_of
 from tidelog.facts.results import Change
 from tidelog.live.backlog import Batch, Submission
-from tidelog.live.intake import Intake
+from tidelog.live.intake import Intake, Window
 from tidelog.live.knowledge import Knowledge
-from tidelog.live.settlement import Settlement
-from tidelog.live.window import Window
 from tidelog.program.catalogue import RuleUpdate
 from tidelog.runtime.signals import check, comes_from_signal
 
@@ -64,11 +62,11 @@ class Worker:
 
     streams = False
 
-    def __init__(self, knowledge: Knowledge, intake: Intake, settlement: Settlement) -> None:
+    def __init__(self, knowledge: Knowledge, intake: Intake) -> None:
         self._knowledge = knowledge
         self._lock = knowledge.lock
         self._intake = intake
-        self._settlement = settlement
+        self.window: Window = intake.window
         self.demand = Demand()
         self.thread: threading.Thread | None = None
         self._process = os.getpid()  # the process that the thread belongs to
@@ -76,10 +74,6 @@ class Worker:
         self._awake = threading.Event()
         self._transactions = 0
         self._problem: BaseException | None = None  # met while an update was taken in; raised where it can be
-
-    @property
-    def pending(self) -> int:
-        return self._intake.submitted - self._settlement.settled
 
     # --- who works ---
 
@@ -119,8 +113,7 @@ class Worker:
         except BaseException as problem:
             with self._lock.condition:
                 self.thread = None
-                self._intake.clear()
-                self._settlement.refuse_all(self._intake.submitted, problem)
+                self._intake.refuse_all(problem)
                 self._lock.condition.notify_all()
 
     def _work(self) -> None:
@@ -128,8 +121,9 @@ class Worker:
         while True:
             self._awake.clear()
             with self._lock.condition:
-                busy = self.pending > 0 and (demand.units > 0 or demand.everything > 0)
-                if self.pending == 0 and demand.units > 0:
+                pending = self._intake.pending
+                busy = pending > 0 and (demand.units > 0 or demand.everything > 0)
+                if pending == 0 and demand.units > 0:
                     # Those who asked for them may look only when more has been submitted.
                     demand.units = 0
                     self._lock.condition.notify_all()
@@ -146,7 +140,7 @@ class Worker:
         """Work in the calling thread until an update is settled. That takes less time than to wake another thread."""
         demand = self.demand
         try:
-            while self._settlement.settled < target:
+            while self._intake.settled < target:
                 check()
                 self.give_way()
                 self._work_on_next()
@@ -168,14 +162,20 @@ class Worker:
             intake.take_in()
             if not intake.waiting:
                 return
-            intake.in_work = intake.waiting.popleft()
+            work = intake.in_work = intake.waiting.popleft()
             self._lock.begin(self._finish)
             try:
-                self._complete(intake.in_work)
+                change = self._apply(work)
+                intake.note(work.last, change)
             except _StartAgain:
-                self._begin_again()
+                # Put what was in work back before what has come in since, as one batch.
+                later = intake.waiting.popleft()
+                assert isinstance(work, Batch)
+                assert isinstance(later, Batch)
+                work.merge(later)
+                intake.waiting.appendleft(work)
             except BaseException as problem:  # A registered function may even raise SystemExit.
-                self._fall_back(intake.in_work, problem)
+                self._fall_back(work, problem)
             finally:
                 intake.in_work = None
                 self._transactions += 1
@@ -183,16 +183,12 @@ class Worker:
                 self._lock.end()
                 self._lock.condition.notify_all()
 
-    def _complete(self, work: Batch | Submission) -> None:
-        with self._knowledge.observed(self):
-            change = self._apply(work)
-        self._settlement.note(work.last, change)
-
     def _apply(self, work: Batch | Submission) -> Change | None:
-        if isinstance(work, Submission):
-            return self._knowledge.update(**work.update)
-        with self._lock.working():
-            return self._apply_batch(work)
+        with self._knowledge.observed(self):
+            if isinstance(work, Submission):
+                return self._knowledge.update(**work.update)
+            with self._lock.working():
+                return self._apply_batch(work)
 
     def _apply_batch(self, work: Batch) -> Change | None:
         engine = self._knowledge.engine
@@ -206,14 +202,6 @@ class Worker:
             return None
         return self._knowledge.apply(request, update)
 
-    def _begin_again(self) -> None:
-        """Put what was in work back before what has come in since, as one batch."""
-        work, later = self._intake.in_work, self._intake.waiting.popleft()
-        assert isinstance(work, Batch)
-        assert isinstance(later, Batch)
-        work.merge(later)
-        self._intake.waiting.appendleft(work)
-
     def _fall_back(self, work: Batch | Submission, problem: BaseException) -> None:
         """Find the update that is to blame: applied one at a time, only that one fails. If a signal handler raised, as
         after Ctrl-C, none is to blame.
@@ -224,8 +212,8 @@ class Worker:
         if isinstance(work, Batch) and len(work.parts) > 1:
             self._intake.waiting.extendleft(reversed(work.split()))
             return
-        self._settlement.refuse(work.last, problem)
-        self._settlement.note(work.last, None)
+        self._intake.refuse(work.last, problem)
+        self._intake.note(work.last, None)
 
     def _finish(self) -> None:
         """Wait until the transaction in work is done, however much work is asked for."""
@@ -244,10 +232,6 @@ class Worker:
     def budget(self) -> int:
         return SLICE
 
-    @property
-    def window(self) -> Window:
-        return self._intake.window
-
     def ahead(self) -> EncodedFacts:
         return {}
 
@@ -260,19 +244,15 @@ class Worker:
         if isinstance(intake.in_work, Batch) and (intake.incoming or intake.news):
             with self.window.using_terms():
                 intake.take_in()
-            self._start_again_if_undone(intake.in_work)
+            if intake.news:
+                intake.news = False
+                later = intake.waiting[0] if intake.waiting else None
+                if isinstance(later, Batch) and intake.in_work.is_undone_by(later):
+                    raise _StartAgain
         self.demand.spend()
         if not self.demand.allows_more():
             self._lock.condition.notify_all()
             self._lock.wait_for(self.demand.allows_more)
-
-    def _start_again_if_undone(self, work: Batch) -> None:
-        """Compare what is in work with what was taken in since the last time."""
-        if self._intake.news:
-            self._intake.news = False
-            later = self._intake.waiting[0] if self._intake.waiting else None
-            if isinstance(later, Batch) and work.is_undone_by(later):
-                raise _StartAgain
 
     def between_pieces(self) -> None:
         """Take in what came, in the middle of what cannot be left half done. A problem is raised afterwards."""

@@ -43,53 +43,41 @@ else:
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
-    from numba.extending import intrinsic
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def population(typing_context: Any, word: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.ctpop(arguments[0])
+    from tidelog.machine.jit import LONG, instruction
 
-        return types.int64(types.int64), codegen
+    @instruction(types.int64, types.int64)
+    def population(_context: Any, builder: Any, word: Any) -> Any:
+        return builder.ctpop(word)
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def first_bit(typing_context: Any, word: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+    @instruction(types.int64, types.int64)
+    def first_bit(_context: Any, builder: Any, word: Any) -> Any:
+        return builder.cttz(word, ir.Constant(ir.IntType(1), 1))
 
-        return types.int64(types.int64), codegen
-
-    def _words(context: Any, builder: Any, addresses: Any, count: Any) -> Any:
+    def _words(context: Any, builder: Any, count: Any, *addresses: Any) -> Any:
         """Pointers to rows of so many words; each row is checked as a whole."""
         for at in addresses:
-            check_access(context, builder, at, builder.mul(count, ir.IntType(64)(8)))
-        return [builder.inttoptr(at, ir.IntType(64).as_pointer()) for at in addresses]
+            check_access(context, builder, at, builder.mul(count, LONG(8)))
+        return [builder.inttoptr(at, LONG.as_pointer()) for at in addresses]
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def unite_words(typing_context: Any, target: Any, source: Any, count: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            targets, sources = _words(context, builder, arguments[:2], arguments[2])
-            added = cgutils.alloca_once_value(builder, ir.IntType(64)(0))
-            with cgutils.for_range(builder, arguments[2]) as loop:
-                at = builder.gep(targets, [loop.index])
-                old = builder.load(at)
-                new = builder.and_(builder.load(builder.gep(sources, [loop.index])), builder.not_(old))
-                builder.store(builder.or_(old, new), at)
-                builder.store(builder.add(builder.load(added), builder.ctpop(new)), added)
-            return builder.load(added)
+    @instruction(types.int64, types.int64, types.int64, types.int64)
+    def unite_words(context: Any, builder: Any, target: Any, source: Any, count: Any) -> Any:
+        targets, sources = _words(context, builder, count, target, source)
+        added = cgutils.alloca_once_value(builder, LONG(0))
+        with cgutils.for_range(builder, count) as loop:
+            at = builder.gep(targets, [loop.index])
+            old = builder.load(at)
+            new = builder.and_(builder.load(builder.gep(sources, [loop.index])), builder.not_(old))
+            builder.store(builder.or_(old, new), at)
+            builder.store(builder.add(builder.load(added), builder.ctpop(new)), added)
+        return builder.load(added)
 
-        return types.int64(types.int64, types.int64, types.int64), codegen
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def or_words(typing_context: Any, target: Any, source: Any, count: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            targets, sources = _words(context, builder, arguments[:2], arguments[2])
-            with cgutils.for_range(builder, arguments[2]) as loop:
-                at = builder.gep(targets, [loop.index])
-                builder.store(builder.or_(builder.load(at), builder.load(builder.gep(sources, [loop.index]))), at)
-            return context.get_dummy_value()
-
-        return types.void(types.int64, types.int64, types.int64), codegen
+    @instruction(types.void, types.int64, types.int64, types.int64)
+    def or_words(context: Any, builder: Any, target: Any, source: Any, count: Any) -> None:
+        targets, sources = _words(context, builder, count, target, source)
+        with cgutils.for_range(builder, count) as loop:
+            at = builder.gep(targets, [loop.index])
+            builder.store(builder.or_(builder.load(at), builder.load(builder.gep(sources, [loop.index]))), at)
 
 
 @inlined

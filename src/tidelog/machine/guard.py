@@ -15,18 +15,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tidelog.machine.ownership import (
-    FAULT_ADDRESS,
-    FAULT_SEEN,
-    FAULT_WIDTH,
-    OWNED,
-    ROW_ALIVE,
-    ROW_END,
-    ROW_START,
-    ROW_WORDS,
-    MemoryFault,
-    first_address,
-)
+from tidelog.machine import ownership as O
+from tidelog.machine.ownership import OWNED, MemoryFault, first_address
 
 SYMBOL = "tidelog_guard"
 LONG = ir.IntType(64)
@@ -57,13 +47,6 @@ def put_word(typing_context: Any, at: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64), codegen
 
 
-@numba.njit(nogil=True)
-def _covers(row, at, width):
-    if word(row + 8 * ROW_START) > at or at + width > word(row + 8 * ROW_END):
-        return False
-    return word(word(row + 8 * ROW_ALIVE)) != 0
-
-
 @numba.cfunc(types.int64(types.int64, types.int64))
 def guard(at, width):
     """Whether so many bytes from an address on belong to one array. The first fault is noted."""
@@ -75,18 +58,19 @@ def guard(at, width):
     high = word(table)
     while low < high:
         middle = (low + high) // 2
-        if word(rows + 8 * (ROW_WORDS * middle + ROW_START)) <= at:
+        if word(rows + 8 * (O.ROW_WORDS * middle + O.ROW_START)) <= at:
             low = middle + 1
         else:
             high = middle
     # Usually the last range that begins before it; an earlier one only if arrays over foreign memory overlap.
-    for row in range(low - 1, -1, -1):
-        if _covers(rows + 8 * ROW_WORDS * row, at, width):
+    for place in range(low - 1, -1, -1):
+        row = rows + 8 * O.ROW_WORDS * place
+        if at + width <= word(row + 8 * O.ROW_END) and word(word(row + 8 * O.ROW_ALIVE)) != 0:
             return 1
-    if word(FAULT + 8 * FAULT_SEEN) == 0:
-        put_word(FAULT + 8 * FAULT_ADDRESS, at)
-        put_word(FAULT + 8 * FAULT_WIDTH, width)
-        put_word(FAULT + 8 * FAULT_SEEN, 1)
+    if word(FAULT + 8 * O.FAULT_SEEN) == 0:
+        put_word(FAULT + 8 * O.FAULT_ADDRESS, at)
+        put_word(FAULT + 8 * O.FAULT_WIDTH, width)
+        put_word(FAULT + 8 * O.FAULT_SEEN, 1)
     return 0
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import inspect
 import os
 import sys
 import threading
@@ -58,12 +59,8 @@ def _source_stamp() -> str:
     return digest.hexdigest()[:16]
 
 
-def _cache_folder() -> Path:
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "tidelog" / f"kernels-{_source_stamp()}{'-checked' if CHECKED else ''}"
-
-
-CACHE_FOLDER = _cache_folder()
+_CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+CACHE_FOLDER = _CACHES / "tidelog" / f"kernels-{_source_stamp()}{'-checked' if CHECKED else ''}"
 
 # Kernels never need Python. Registers are elements of an array, whose bounds Numba can check itself.
 OPTIONS = {"nogil": True, "boundscheck": True} if CHECKED else {"nogil": True}
@@ -190,11 +187,9 @@ address: Callable[[np.ndarray[Any, Any]], int] = OWNED.register if CHECKED or JI
 
 
 def new_registers(count: int) -> npt.NDArray[np.int64]:
-    """So many registers, all zero. Their numbers are checked with `TIDELOG_CHECKED=1`, also in plain Python, where each
-    access then takes four times as long.
-    """
+    """So many registers, all zero. Plain Python checks their numbers, which makes the second pass a tenth slower."""
     registers = np.zeros(count, np.int64)
-    return registers.view(CheckedRegisters) if CHECKED and JIT_DISABLED else registers
+    return registers.view(CheckedRegisters) if JIT_DISABLED else registers
 
 
 if CHECKED and not JIT_DISABLED:
@@ -229,82 +224,75 @@ else:
     from llvmlite import ir
     from numba.core import cgutils
 
-    def _loader(width: int, result: Any) -> Any:
-        @intrinsic  # type: ignore[untyped-decorator]
-        def load(typing_context: Any, at: Any) -> Any:
-            def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-                check_access(context, builder, arguments[0], ir.IntType(64)(width // 8))
-                pointer = builder.inttoptr(arguments[0], ir.IntType(width).as_pointer())
-                value = builder.load(pointer)
-                if width == 8:
-                    return builder.zext(value, ir.IntType(64))
-                return builder.sext(value, ir.IntType(64)) if width < 64 else value
+    LONG = ir.IntType(64)
 
-            return result(types.int64), codegen
+    def instruction(result: Any, *kinds: Any) -> Callable[[Callable[..., Any]], Any]:
+        """Make a function of kernels from one that emits its code, given Numba's context, a builder and arguments."""
+
+        def decorate(emit: Callable[..., Any]) -> Any:
+            def definition(_typing_context: Any, *_arguments: Any) -> Any:
+                def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+                    value = emit(context, builder, *arguments)
+                    return context.get_dummy_value() if result == types.void else value
+
+                return result(*kinds), codegen
+
+            signature = inspect.signature(emit)
+            context, _builder, *parameters = signature.parameters.values()
+            definition.__signature__ = signature.replace(parameters=[context, *parameters])  # type: ignore[attr-defined]
+            definition.__name__ = emit.__name__
+            return intrinsic(definition)
+
+        return decorate
+
+    def _pointer(context: Any, builder: Any, at: Any, width: int) -> Any:
+        check_access(context, builder, at, LONG(width // 8))
+        return builder.inttoptr(at, ir.IntType(width).as_pointer())
+
+    def _loader(width: int, signed: bool = True) -> Any:
+        @instruction(types.int64, types.int64)
+        def load(context: Any, builder: Any, at: Any) -> Any:
+            value = builder.load(_pointer(context, builder, at, width))
+            return builder.sext(value, LONG) if signed else builder.zext(value, LONG)
 
         return load
 
     def _storer(width: int) -> Any:
-        @intrinsic  # type: ignore[untyped-decorator]
-        def store(typing_context: Any, at: Any, value: Any) -> Any:
-            def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-                check_access(context, builder, arguments[0], ir.IntType(64)(width // 8))
-                pointer = builder.inttoptr(arguments[0], ir.IntType(width).as_pointer())
-                stored = builder.trunc(arguments[1], ir.IntType(width)) if width < 64 else arguments[1]
-                builder.store(stored, pointer)
-                return context.get_dummy_value()
-
-            return types.void(types.int64, types.int64), codegen
+        @instruction(types.void, types.int64, types.int64)
+        def store(context: Any, builder: Any, at: Any, value: Any) -> None:
+            builder.store(builder.trunc(value, ir.IntType(width)), _pointer(context, builder, at, width))
 
         return store
 
     # Loads widen to 64 bits, so that kernels compute in one integer type only.
-    load_i32 = _loader(32, types.int64)
-    load_i64 = _loader(64, types.int64)
-    load_u8 = _loader(8, types.int64)
-    store_i32 = _storer(32)
-    store_i64 = _storer(64)
-    store_u8 = _storer(8)
+    load_i32, store_i32 = _loader(32), _storer(32)
+    load_i64, store_i64 = _loader(64), _storer(64)
+    load_u8, store_u8 = _loader(8, signed=False), _storer(8)
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def float_of_bits(typing_context: Any, bits: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.bitcast(arguments[0], ir.DoubleType())
+    @instruction(types.float64, types.int64)
+    def float_of_bits(_context: Any, builder: Any, bits: Any) -> Any:
+        return builder.bitcast(bits, ir.DoubleType())
 
-        return types.float64(types.int64), codegen
+    @instruction(types.int64, types.float64)
+    def bits_of_float(_context: Any, builder: Any, value: Any) -> Any:
+        return builder.bitcast(value, LONG)
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def bits_of_float(typing_context: Any, value: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.bitcast(arguments[0], ir.IntType(64))
+    @instruction(types.void, types.int64)
+    def prefetch(_context: Any, builder: Any, at: Any) -> None:
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        signature = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
+        builder.call(function, [builder.inttoptr(at, byte), word(0), word(1), word(1)])
 
-        return types.int64(types.float64), codegen
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def prefetch(typing_context: Any, at: Any) -> Any:
-        def codegen(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-            byte = ir.IntType(8).as_pointer()
-            word = ir.IntType(32)
-            signature = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-            function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
-            pointer = builder.inttoptr(arguments[0], byte)
-            builder.call(function, [pointer, word(0), word(1), word(1)])
-            return context.get_dummy_value()
-
-        return types.void(types.int64), codegen
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _monotonic_clock(typing_context: Any) -> Any:
-        def codegen(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-            word, long = ir.IntType(32), ir.IntType(64)
-            moment = cgutils.alloca_once(builder, ir.ArrayType(long, 2))
-            signature = ir.FunctionType(word, [word, moment.type])
-            function = cgutils.get_or_insert_function(builder.module, signature, "clock_gettime")
-            builder.call(function, [word(time.CLOCK_MONOTONIC), moment])
-            seconds, rest = (builder.extract_value(builder.load(moment), place) for place in range(2))
-            return builder.add(builder.mul(seconds, long(1_000_000_000)), rest)
-
-        return types.int64(), codegen
+    @instruction(types.int64)
+    def _monotonic_clock(_context: Any, builder: Any) -> Any:
+        word = ir.IntType(32)
+        moment = cgutils.alloca_once(builder, ir.ArrayType(LONG, 2))
+        signature = ir.FunctionType(word, [word, moment.type])
+        function = cgutils.get_or_insert_function(builder.module, signature, "clock_gettime")
+        builder.call(function, [word(time.CLOCK_MONOTONIC), moment])
+        seconds, rest = (builder.extract_value(builder.load(moment), place) for place in range(2))
+        return builder.add(builder.mul(seconds, LONG(1_000_000_000)), rest)
 
     @inlined
     def clock() -> int:

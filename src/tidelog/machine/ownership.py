@@ -33,14 +33,9 @@ Owner = Callable[[], Array | None]
 
 CHECKED = os.environ.get("TIDELOG_CHECKED", "0") not in ("", "0")
 
-# Tables that are kept, since a kernel in another thread may still be reading one.
-TABLES_KEPT = 256
-
-# With more ranges than this, those whose owners are gone are dropped.
-CROWDED_FROM = 256
-
-# Addresses that plain Python caches.
-CELLS_KEPT = 1 << 16
+TABLES_KEPT = 256  # since a kernel in another thread may still be reading one
+CROWDED_FROM = 256  # with more ranges than this, those whose owners are gone are dropped
+CELLS_KEPT = 1 << 16  # addresses that plain Python caches
 
 # The words of a row in the table that compiled kernels read, and of a fault that they report.
 ROW_START, ROW_END, ROW_ALIVE, ROW_WORDS = 0, 1, 2, 3
@@ -51,18 +46,22 @@ class MemoryFault(AssertionError):
     """A kernel tried to access memory that nobody owns. This is always a bug in tidelog itself."""
 
 
+# Without `super()`, which would take as long as the rest of an access.
+_read, _write = np.ndarray.__getitem__, np.ndarray.__setitem__
+
+
 class CheckedRegisters(npt.NDArray[np.int64]):
     """Registers in plain Python: a negative number is no register, though NumPy would count it from the end."""
 
     def __getitem__(self, at: Any) -> Any:
-        if at.__class__ is int and at < 0:
+        if at.__class__ is not slice and at < 0:
             raise MemoryFault(f"a kernel reads register {at}")
-        return super().__getitem__(at)
+        return _read(self, at)
 
     def __setitem__(self, at: Any, value: Any) -> None:
-        if at.__class__ is int and at < 0:
+        if at.__class__ is not slice and at < 0:
             raise MemoryFault(f"a kernel writes register {at}")
-        super().__setitem__(at, value)
+        _write(self, at, value)
 
 
 def _nobody() -> None:

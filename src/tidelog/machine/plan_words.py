@@ -11,9 +11,7 @@ ROLE_LOWER_AFTER = 1
 ROLE_OWN_BEFORE = 2  # predicate of the rule's own component, left of the pivot
 ROLE_OWN_AFTER = 3
 # Roles of a negated atom: left of the pivot, right of it, or the pivot itself.
-ABSENT_BEFORE = 0
-ABSENT_AFTER = 1
-ABSENT_PIVOT = 2
+ABSENT_BEFORE, ABSENT_AFTER, ABSENT_PIVOT = 0, 1, 2
 
 # --- a plan: words of its header, then the offsets of its steps --------------------------------------------------
 STEPS = 0
@@ -34,15 +32,10 @@ SHORT_SCANNED_ROLE = 12
 SHORT_COVERS = 13  # 1: at most one atom is joined, and the head has exactly the variables of the pivot
 SHORT_HEAD = 14  # for each cell of the head its origin, and which column or constant
 # words of an atom there
-A_RELATION = 0
-A_ROLE = 1
-A_INDEX = 2
+A_RELATION, A_ROLE, A_INDEX = 0, 1, 2
 A_KEY = 3  # the origin of the key, and which column or constant
 # origins of a cell
-FROM_PIVOT = 0
-FROM_MIDDLE = 1
-FROM_LAST = 2
-FROM_CONSTANT = 3
+FROM_PIVOT, FROM_MIDDLE, FROM_LAST, FROM_CONSTANT = 0, 1, 2, 3
 
 # steps
 S_KIND = 0
@@ -59,9 +52,7 @@ STEP_PIVOT = 0  # keys are (column, source) pairs to compare
 STEP_PROBE = 1  # keys are sources in the order of the columns
 STEP_INDEX = 2
 STEP_SCAN = 3
-STEP_ABSENT_PROBE = 4
-STEP_ABSENT_INDEX = 5
-STEP_ABSENT_SCAN = 6
+STEP_ABSENT_PROBE, STEP_ABSENT_INDEX, STEP_ABSENT_SCAN = 4, 5, 6
 STEP_COMPARE = 7  # operator, offset of the left expression, offset of the right one
 STEP_ASSIGN = 8  # variable or -1-variable to compare with, offset of the expression
 STEP_CALL = 9  # see CALL_…
@@ -74,12 +65,8 @@ CALL_TARGET = 4  # a variable, or -1 - a variable to compare with
 CALL_SOURCES = 5
 
 # The same steps on a relation that is a closure.
-STEP_CLOSURE_PROBE = 10
-STEP_CLOSURE_INDEX = 11
-STEP_CLOSURE_SCAN = 12
-STEP_ABSENT_CLOSURE_PROBE = 13
-STEP_ABSENT_CLOSURE_INDEX = 14
-STEP_ABSENT_CLOSURE_SCAN = 15
+STEP_CLOSURE_PROBE, STEP_CLOSURE_INDEX, STEP_CLOSURE_SCAN = 10, 11, 12
+STEP_ABSENT_CLOSURE_PROBE, STEP_ABSENT_CLOSURE_INDEX, STEP_ABSENT_CLOSURE_SCAN = 13, 14, 15
 
 # frames: fields of 8 bytes
 FRAME_PLAN = 0
@@ -89,7 +76,4 @@ FRAME_FACT = 3  # the fact that the pivot is matched to
 FRAME_VARIABLES = 4  # then a cursor and a matched fact for each step
 
 # expressions: postfix words
-E_END = 0
-E_VARIABLE = 1
-E_CONSTANT = 2
-E_CALL = 3
+E_END, E_VARIABLE, E_CONSTANT, E_CALL = 0, 1, 2, 3

@@ -131,11 +131,8 @@ class WorkLists:
         if entries > length:
             while length < entries:
                 length *= 2
-            self._grow(which, length)
-
-    def _grow(self, which: int, length: int) -> None:
-        self._arrays[which] = grown(self._arrays[which], length, spare=self._spare)
-        self._publish(which)
+            self._arrays[which] = grown(self._arrays[which], length, spare=self._spare)
+            self._publish(which)
 
     def move(self, source: int, target: int) -> int:
         """Let one list have what another has, and that one be empty; how many entries there are."""

@@ -12,14 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from itertools import chain
 
 from tidelog.errors import ParseError, UnknownRuleError
 from tidelog.language import display_predicate, parse_program, parse_rules, render, resolve_predicate
-from tidelog.language.checks import check_arities, check_rule, nodes
-from tidelog.language.identity import rule_key
+from tidelog.language.checks import check_arities, check_rule
 from tidelog.language.names import expand, is_prefixed
 from tidelog.language.parse_messages import Source
-from tidelog.language.syntax import Constant, Program, Rule
+from tidelog.language.syntax import Constant, Program, Rule, nodes, rule_key
 from tidelog.values import IRI, Literal, Value
 
 
@@ -95,30 +95,19 @@ class Catalogue:
         for rule in rules:
             check_rule(rule, functions, self.prefixes)
         arities = check_arities(rules, self.arities, self.prefixes)
-        numbers = self._numbers_of(removed)
-        return RuleUpdate(arities, numbers, self._new_rules(rules, numbers))
-
-    def _numbers_of(self, rules: Iterable[Rule]) -> dict[int, Hashable]:
-        """The numbers of rules, which are found up to the names of their variables."""
         numbers: dict[int, Hashable] = {}
-        for rule in rules:
+        for rule in removed:
             key = rule_key(rule)
-            found = self.rule_numbers.get(key)
-            if not found:
-                raise UnknownRuleError(
-                    f"there is no rule `{render(rule, self.prefixes)}`; `rules` lists those that there are"
-                )
-            numbers.update(dict.fromkeys(found, key))
-        return numbers
-
-    def _new_rules(self, rules: Iterable[Rule], removed: Mapping[int, Hashable]) -> dict[Hashable, Rule]:
-        """The rules that are not there yet: a rule given twice is one rule."""
+            if key not in self.rule_numbers:
+                shown = render(rule, self.prefixes)
+                raise UnknownRuleError(f"there is no rule `{shown}`; `rules` lists those that there are")
+            numbers.update(dict.fromkeys(self.rule_numbers[key], key))
         new: dict[Hashable, Rule] = {}
         for rule in rules:
             key = rule_key(rule)
-            if all(number in removed for number in self.rule_numbers.get(key, ())):
-                new.setdefault(key, rule)
-        return new
+            if all(number in numbers for number in self.rule_numbers.get(key, ())):
+                new.setdefault(key, rule)  # a rule given twice is one rule
+        return RuleUpdate(arities, numbers, new)
 
     def commit(self, update: RuleUpdate, first_number: int) -> None:
         """The update has been applied, and its new rules are numbered from `first_number` on."""
@@ -150,15 +139,9 @@ def _used_name(in_use: NamesInUse, prefix: str, namespace: str) -> str | None:
     def conflicts(name: str) -> bool:
         return is_prefixed(name) and expand(name, {prefix: namespace}) not in (None, name)
 
-    names = (*in_use.predicates, *_names_in_rules(in_use.rules))
-    found = next(filter(conflicts, names), None)
+    in_rules = (name_of(node.value) for rule in in_use.rules for node in nodes(rule) if isinstance(node, Constant))
+    found = next(filter(conflicts, chain(in_use.predicates, in_rules)), None)
     return found if found is not None else next(filter(conflicts, in_use.names_in_facts(f"{prefix}:")), None)
-
-
-def _names_in_rules(rules: Iterable[Rule]) -> Iterable[str]:
-    for rule in rules:
-        for part in (rule.head, *rule.body):
-            yield from (name_of(node.value) for node in nodes(part) if isinstance(node, Constant))
 
 
 def _declared_too_late(prefix: str, used: str, text: str) -> ParseError:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from types import MappingProxyType
 
 from tidelog.errors import StratificationError, UnknownRuleError
@@ -84,24 +84,18 @@ class RuleGraph:
         self._rules: dict[int, Rule] = {}
         self._reads: dict[int, Reads] = {}
         self._graph: Condensation[Node] = Condensation()
-        self._next = 1
+        self.next_number = 1  # that of the next rule
         self._hyper_nodes: dict[Part[Node], HyperNode] = {}
         self._components: dict[Part[Node], Component] = {}
-        self.add(rules)
+        self.update(rules)
 
     # ── updates ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def add(self, rules: Iterable[Rule]) -> Impact:
-        """Add rules (Algorithm 2); `StratificationError`, and nothing done, where the result cannot be stratified."""
-        return self.update(add=rules)
-
-    def remove(self, rules: Iterable[int]) -> Impact:
-        """Remove rules by number (Algorithm 3)."""
-        return self.update(remove=rules)
-
     def update(self, add: Iterable[Rule] = (), remove: Iterable[int] = ()) -> Impact:
-        """Remove rules, then add rules; all or nothing."""
-        added = dict(enumerate(add, start=self._next))
+        """Remove rules by number (Algorithm 3), then add rules (Algorithm 2). `StratificationError`, and nothing done,
+        where the result cannot be stratified.
+        """
+        added = dict(enumerate(add, start=self.next_number))
         removed = {number: self.rule(number) for number in remove}
         before = self._graph.start_record()
         self._detach(removed)
@@ -113,7 +107,7 @@ class RuleGraph:
             raise
         finally:
             self._forget_views(before, chain(added.values(), removed.values()))
-        self._next += len(added)
+        self.next_number += len(added)
         return self._impact(before, added, removed)
 
     def take_back(self, impact: Impact, removed: Mapping[int, Rule]) -> None:
@@ -121,7 +115,7 @@ class RuleGraph:
         added = {number: self._rules[number] for number in impact.added}
         before = self._graph.start_record()
         self._exchange(added, removed)
-        self._next -= len(added)
+        self.next_number -= len(added)
         self._forget_views(before, chain(added.values(), removed.values()))
 
     def _exchange(self, gone: Mapping[int, Rule], come: Mapping[int, Rule]) -> None:
@@ -133,24 +127,19 @@ class RuleGraph:
 
     def copy(self) -> RuleGraph:
         """A graph of the same rules under the same numbers, to try an update on."""
-        return RuleGraph.of_numbered(self._rules, self._next)
+        return RuleGraph.of_numbered(self._rules, self.next_number)
 
     @classmethod
     def of_numbered(cls, rules: Mapping[int, Rule], next_number: int) -> RuleGraph:
         """A graph of rules that have numbers already, and can be stratified; the next rule gets `next_number`."""
         graph = cls()
         graph._attach(rules)
-        graph._next = next_number
+        graph.next_number = next_number
         return graph
 
     def check_strata(self) -> None:
         """Refuse rules that cannot be stratified."""
         check_strata(self._graph, self._rules, self._reads, self._rules)
-
-    @property
-    def next_number(self) -> int:
-        """The number that the next rule will get."""
-        return self._next
 
     def _attach(self, rules: Mapping[int, Rule]) -> None:
         nodes: dict[Node, tuple[Collection[Node], Collection[Node]]] = {}
@@ -212,7 +201,12 @@ class RuleGraph:
         """The component of a predicate; one that no rule mentions stands alone, without rules."""
         if predicate not in self._graph:
             return Component((predicate,), (), ())
-        return self._component(self._graph.part(predicate))
+        part = self._graph.part(predicate)
+        if part not in self._components:
+            predicates = tuple(sorted(node for node in part.members if isinstance(node, str)))
+            rules = sorted(chain.from_iterable(map(self.producers, predicates)))
+            self._components[part] = Component(predicates, tuple(rules), tuple(r for r in rules if r in part.members))
+        return self._components[part]
 
     def position(self, predicate: str) -> int:
         """A number smaller than those of the other components that read this one, and equal within a component.
@@ -228,22 +222,20 @@ class RuleGraph:
     def components_in_order(self, touched: Iterable[str] | None = None) -> list[Component]:
         """The components that have rules, each after those that it reads; with `touched`, only those it reaches."""
         nodes = self._graph if touched is None else (name for name in touched if name in self._graph)
-        components = (self._component(part) for part in self._in_order(nodes) if _first(part, str) is not None)
+        components = (self.component(name) for name in self._in_order(nodes, str) if isinstance(name, str))
         return [component for component in components if component.rules]
-
-    def _component(self, part: Part[Node]) -> Component:
-        if part not in self._components:
-            predicates = tuple(sorted(node for node in part.members if isinstance(node, str)))
-            rules = sorted(chain.from_iterable(self.producers(predicate) for predicate in predicates))
-            self._components[part] = Component(predicates, tuple(rules), tuple(r for r in rules if r in part.members))
-        return self._components[part]
 
     # ── hyper-nodes, the view of the paper ───────────────────────────────────────────────────────────────────────
 
     def hyper_node(self, number: int) -> HyperNode:
         """The hyper-node of a rule; the id of a hyper-node works too, since it is one of its rules."""
         self.rule(number)
-        return self._hyper_node(self._graph.part(number))
+        part = self._graph.part(number)
+        if part not in self._hyper_nodes:
+            rules = sorted(node for node in part.members if isinstance(node, int))
+            heads = sorted({self._rules[number].head.predicate for number in rules})
+            self._hyper_nodes[part] = HyperNode(rules[0], tuple(rules), tuple(heads), len(part.members) > 1)
+        return self._hyper_nodes[part]
 
     @property
     def hyper_nodes(self) -> list[HyperNode]:
@@ -252,7 +244,7 @@ class RuleGraph:
 
     def execution_plan(self, direct: Iterable[int]) -> list[HyperNode]:
         """The hyper-nodes that these reach, themselves included, in the order of evaluation (Algorithm 4)."""
-        return [self._hyper_node(part) for part in self._in_order(direct) if _first(part, int) is not None]
+        return [self.hyper_node(rule) for rule in self._in_order(direct, int) if isinstance(rule, int)]
 
     def hyper_edges(self) -> tuple[dict[Edge, set[str]], dict[Edge, set[str]]]:
         """HE_p and HE_n of the hyper rule dependency graph, each edge with the predicates that are read along it."""
@@ -266,15 +258,10 @@ class RuleGraph:
                         edges.setdefault((source, target), set()).add(name)
         return positive, strict
 
-    def _hyper_node(self, part: Part[Node]) -> HyperNode:
-        if part not in self._hyper_nodes:
-            rules = sorted(node for node in part.members if isinstance(node, int))
-            heads = sorted({self._rules[number].head.predicate for number in rules})
-            self._hyper_nodes[part] = HyperNode(rules[0], tuple(rules), tuple(heads), len(part.members) > 1)
-        return self._hyper_nodes[part]
-
-    def _in_order(self, nodes: Iterable[Node]) -> list[Part[Node]]:
-        return sorted(self._graph.reachable(nodes), key=lambda part: part.position)
+    def _in_order(self, nodes: Iterable[Node], kind: type) -> Iterator[Node]:
+        """One node of this kind of each part that the nodes lead to, in topological order; some parts have none."""
+        for part in sorted(self._graph.reachable(nodes), key=lambda part: part.position):
+            yield from islice((node for node in part.members if isinstance(node, kind)), 1)
 
     # ── impact ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -321,11 +308,3 @@ class RuleGraph:
             no_longer_recursive=frozenset(n for n, old in was_recursive.items() if old and not self.recursive(n)),
             heads=tuple(heads),
         )
-
-
-def _first(part: Part[Node], kind: type) -> Node | None:
-    """A node of this kind in a component; only one that is a single node can lack either kind."""
-    if len(part.members) == 1:
-        (node,) = part.members
-        return node if isinstance(node, kind) else None
-    return next(node for node in part.members if isinstance(node, kind))

@@ -30,7 +30,7 @@ follows from the rest of G alone is its *core* (`recognise_cores`, `engine.modul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
@@ -108,9 +108,7 @@ def recognise_whole(component: Component, rules: Mapping[int, Rule]) -> Module |
     shapes = {number: shape_of(rules[number]) for number in component.rules}
     twins = Copies(component.predicates, shapes).twins_of(leader)
     module = _closure_of_twins(leader, twins, shapes) if len(twins) == len(others) else None
-    if module is None or not set(module.rules).issuperset(component.recursive_rules):
-        return None
-    return module
+    return module if module and set(module.rules).issuperset(component.recursive_rules) else None
 
 
 def recognise_cores(component: Component, rules: Mapping[int, Rule]) -> Iterator[Module]:
@@ -139,15 +137,11 @@ def _closure_of_twins(leader: str, twins: tuple[Twin, ...], shapes: Mapping[int,
     working = {number: shape for number, shape in renamed.items() if number not in idle}
     module = _linear(working) or _closure(leader, working)
     rules = (*idle, *module.rules) if module else ()
-    return module and replace(module, rules=tuple(sorted(rules)), twins=twins, copies=_copies(twins))
-
-
-def _copies(twins: Iterable[Twin]) -> tuple[str, ...]:
-    """The numbers of the rules that make predicates twins, or a digest of very many."""
-    numbers = tuple(str(twin.copy) for twin in twins)
-    if len(numbers) <= MANY_TWINS:
-        return numbers
-    return (blake2b(" ".join(numbers).encode(), digest_size=16).hexdigest(),)
+    # The numbers of the rules that make predicates twins, or a digest of very many.
+    copies = tuple(str(twin.copy) for twin in twins)
+    if len(copies) > MANY_TWINS:
+        copies = (blake2b(" ".join(copies).encode(), digest_size=16).hexdigest(),)
+    return module and replace(module, rules=tuple(sorted(rules)), twins=twins, copies=copies)
 
 
 def _closure(predicate: str, shapes: Mapping[int, Shape | None]) -> Module | None:
@@ -176,20 +170,24 @@ def _linear(shapes: Mapping[int, Shape | None]) -> Module | None:
         return None
     path, base = bases[0].head.predicate, bases[0].body[0].predicate
     inverse = bases[0].body[0].first != bases[0].head.first
-    diagonal = _linear_diagonal(bases, steps)
+    compare = all(shape.compares for shape in bases), all(shape.compares for shape in steps)
     exact = (
         path != base
+        and compare in _LINEAR_DIAGONALS
         and all(_is_base(shape, path, base, inverse) for shape in bases)
         and all(_is_linear_step(shape, path, base, inverse) for shape in steps)
     )
-    return Module(Kind.LINEAR, path, diagonal, tuple(sorted(shapes)), base, inverse) if exact and diagonal else None
+    if not exact:
+        return None
+    return Module(Kind.LINEAR, path, _LINEAR_DIAGONALS[compare], tuple(sorted(shapes)), base, inverse)
 
 
-def _linear_diagonal(bases: Iterable[Shape], steps: Iterable[Shape]) -> Diagonal | None:
-    base_compares = all(shape.compares for shape in bases)
-    if not all(shape.compares for shape in steps):
-        return None if base_compares else Diagonal.CLOSURE
-    return Diagonal.NONE if base_compares else Diagonal.GIVEN
+# By whether all base rules and all steps compare. Where the bases alone do, there is no closed form.
+_LINEAR_DIAGONALS = {
+    (False, False): Diagonal.CLOSURE,
+    (False, True): Diagonal.GIVEN,
+    (True, True): Diagonal.NONE,
+}
 
 
 def _is_mirror(shape: Shape) -> bool:

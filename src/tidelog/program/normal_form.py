@@ -9,27 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelog.language.syntax import (
-    Aggregate,
-    Atom,
-    BodyItem,
-    Call,
-    Comparison,
-    Constant,
-    Expression,
-    Negation,
-    Rule,
-    Term,
-    Variable,
-    variables,
-)
+from tidelog.language import syntax
+from tidelog.language.syntax import Aggregate, Atom, Call, Comparison, Expression, Rule, Term, Variable, variables
 
 ARITHMETIC = frozenset(
     ("+", "-", "*", "/", "%", "neg", "abs", "min2", "max2", "floor", "ceil", "round", "sqrt", "log", "exp")
 )
-
-
-_SIMPLE = (Variable, Constant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +70,19 @@ class _Normaliser:
 
     def normalise(self, rule: Rule) -> NormalRule:
         for item in rule.body:
-            self._add(item)
-        head = Atom(rule.head.predicate, tuple(self._head_term(term) for term in rule.head.arguments), rule.head.place)
+            match item:
+                case Atom():
+                    self._positives.append(self._flat_atom(item))
+                case syntax.Negation(atom=atom):
+                    self._negatives.append(self._flat_atom(atom))
+                case Comparison(operator=operator, left=left, right=right, place=place):
+                    self._comparisons.append(Comparison(operator, self._pure(left), self._pure(right), place))
+        head = Atom(rule.head.predicate, tuple(map(self._head_term, rule.head.arguments)), rule.head.place)
         aggregates = tuple(term for term in head.arguments if isinstance(term, Aggregate))
         conditions = self._split_comparisons()
         return NormalRule(
             rule, head, tuple(self._positives), tuple(self._negatives), tuple(self._definitions), conditions, aggregates
         )
-
-    def _add(self, item: BodyItem) -> None:
-        match item:
-            case Atom():
-                self._positives.append(self._flat_atom(item))
-            case Negation(atom=atom):
-                self._negatives.append(self._flat_atom(atom))
-            case Comparison(operator=operator, left=left, right=right, place=place):
-                self._comparisons.append(Comparison(operator, self._pure(left), self._pure(right), place))
 
     def _split_comparisons(self) -> tuple[Comparison, ...]:
         """Separate equations that bind from those that compare. In the order of the text, the first `=` that can bind a
@@ -130,39 +112,33 @@ class _Normaliser:
     def _flat_atom(self, atom: Atom) -> Atom:
         if not any(isinstance(term, Call) for term in atom.arguments):
             return atom
-        return Atom(atom.predicate, tuple(self._simple(term) for term in atom.arguments), atom.place)
+        return Atom(atom.predicate, tuple(map(self._simple, atom.arguments)), atom.place)
 
-    def _simple(self, term: Term) -> Variable | Constant:
+    def _simple(self, term: Term) -> Variable | syntax.Constant:
         """A variable or constant with the same value."""
-        if isinstance(term, _SIMPLE):
-            return term
-        assert isinstance(term, Call)
-        return self._variable(term)
+        assert not isinstance(term, Aggregate)
+        return term if isinstance(term, syntax.Constant) else self._variable(term)
 
     def _variable(self, expression: Expression) -> Variable:
+        """A variable with the same value, defined by arithmetic alone or by another call of simple terms."""
         if isinstance(expression, Variable):
             return expression
         self._fresh += 1
         # No text can spell this name, so it cannot clash.
         variable = Variable(f"#{self._fresh}")
-        self._definitions.append(Definition(variable, self._alone(expression)))
+        if isinstance(expression, Call):
+            inner = self._simple if is_foreign(expression) else self._pure
+            expression = Call(expression.function, tuple(map(inner, expression.arguments)), expression.place)
+        self._definitions.append(Definition(variable, expression))
         return variable
-
-    def _alone(self, expression: Expression) -> Expression:
-        """Arithmetic without other calls inside, or another call on variables and constants only."""
-        if isinstance(expression, Call) and expression.function not in ARITHMETIC:
-            arguments = tuple(self._simple(argument) for argument in expression.arguments)
-            return Call(expression.function, arguments, expression.place)
-        return self._pure(expression)
 
     def _pure(self, expression: Expression) -> Expression:
         """The same expression with every call that is not arithmetic taken out."""
         if not isinstance(expression, Call):
             return expression
-        if expression.function in ARITHMETIC:
-            arguments = tuple(self._pure(argument) for argument in expression.arguments)
-            return Call(expression.function, arguments, expression.place)
-        return self._simple(expression)
+        if is_foreign(expression):
+            return self._variable(expression)
+        return Call(expression.function, tuple(map(self._pure, expression.arguments)), expression.place)
 
 
 def _unknown(expression: Expression, bound: set[Variable]) -> bool:
@@ -194,8 +170,6 @@ def normalise(rule: Rule) -> NormalRule:
 
 def unjoined_atoms(rule: Rule) -> tuple[Atom, Atom] | None:
     """Two positive atoms that share no variable, directly or through others: their join is a cross product."""
-    if _each_joins_another(rule):
-        return None
     normal = normalise(rule)
     atoms = [atom for atom in normal.positives if variables(atom)]
     if len(atoms) < 2:
@@ -206,15 +180,3 @@ def unjoined_atoms(rule: Rule) -> tuple[Atom, Atom] | None:
     while grown := [group for group in linked if group & reached and not group <= reached]:
         reached.update(*grown)
     return next(((atoms[0], atom) for atom in atoms if not reached.issuperset(variables(atom))), None)
-
-
-def _each_joins_another(rule: Rule) -> bool:
-    """Whether each positive atom shares a variable with one before it, as in nearly all rules."""
-    atoms = [item for item in rule.body if isinstance(item, Atom)]
-    reached = set(variables(atoms[0])) if atoms else set()
-    for atom in atoms[1:]:
-        found = variables(atom)
-        if reached.isdisjoint(found):
-            return False
-        reached.update(found)
-    return True

@@ -31,7 +31,6 @@ Estimate = Callable[[Atom, tuple[int, ...]], float]
 
 _Cost = tuple[bool, float, int]
 
-
 # Looking up a fact is assumed to be this many times cheaper than finding an instance whose head may be known: a guess.
 FACTS_AN_INSTANCE = 4
 # A body with more atoms is long.
@@ -275,19 +274,17 @@ class _Planner:
 
     def _begin(self) -> None:
         match self._pivot.start:
+            case Start.ALL:
+                return
             case Start.POSITIVE:
-                self._take(self._positives.pop(self._pivot.position))
+                atom = self._positives.pop(self._pivot.position)
             case Start.NEGATIVE:
                 # The atom itself is checked again below: the fact only says where to look.
                 atom = self._rule.negatives[self._pivot.position]
-                self._steps.append(Take(atom))
-                self._bind(v for v in variables(atom) if v not in self._existential)
             case Start.HEAD:
-                self._take(Atom(self._rule.head.predicate, self._rule.head.arguments))
-
-    def _take(self, atom: Atom) -> None:
+                atom = Atom(self._rule.head.predicate, self._rule.head.arguments)
         self._steps.append(Take(atom))
-        self._bind(variables(atom))
+        self._bind(variable for variable in variables(atom) if variable not in self._existential)
 
     def _match_next(self) -> None:
         # For few atoms, computing all costs is faster than keeping them in order.
@@ -325,18 +322,13 @@ class _Planner:
         return self._estimates[key]
 
     def _side(self, position: int) -> Side:
-        if self._pivot.start is Start.NEGATIVE:
-            return Side.BEFORE
-        if self._pivot.start is Start.POSITIVE and position < self._pivot.position:
-            return Side.BEFORE
-        return Side.AFTER
+        left = self._pivot.start is Start.POSITIVE and position < self._pivot.position
+        return Side.BEFORE if left or self._pivot.start is Start.NEGATIVE else Side.AFTER
 
     def _negative_side(self, position: int) -> Side:
-        if self._pivot.start is Start.NEGATIVE:
-            if position == self._pivot.position:
-                return Side.PIVOT
-            return Side.BEFORE if position < self._pivot.position else Side.AFTER
-        return Side.AFTER
+        if self._pivot.start is not Start.NEGATIVE or position > self._pivot.position:
+            return Side.AFTER
+        return Side.PIVOT if position == self._pivot.position else Side.BEFORE
 
     def _settle_conditions(self) -> None:
         """Place every definition, comparison and negated atom whose variables are bound by now."""

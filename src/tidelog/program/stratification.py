@@ -63,14 +63,18 @@ def _error(cycle: Sequence[Step]) -> StratificationError:
     steps = [*cycle[start:], *cycle[:start]]
     needs = [f"{step.rule.head.predicate} needs {_dependency(step)}" for step in steps]
     width = max(map(len, needs))
-    rules = [f"{step.rule}{_place(step.rule)}" for step in steps]
-    lines = [f"  {need:<{width}}   in   {rule}" for need, rule in zip(needs, rules, strict=True)]
-    what = "aggregation" if _aggregates(steps[0].rule) else "negation"
+    lines = [
+        f"  {need:<{width}}   in   {rule}" + (f"   (line {rule.place.line})" if rule.place else "")
+        for need, (rule, _, _) in zip(needs, steps, strict=True)
+    ]
+    first = steps[0].rule
+    aggregation = ("aggregation", "an aggregate over itself")
+    what, itself = aggregation if _aggregates(first) else ("negation", "its own negation")
     return StratificationError(
-        f"{what} through recursion: {steps[0].rule.head.predicate} depends on {_itself(steps[0])}.\n"
+        f"{what} through recursion: {first.head.predicate} depends on {itself}.\n"
         f"The cycle, rule by rule:\n" + "\n".join(lines) + "\n"
         f"Break it: leave out one of these rules, or let it read a predicate that does not depend on "
-        f"{steps[0].rule.head.predicate}."
+        f"{first.head.predicate}."
     )
 
 
@@ -80,13 +84,5 @@ def _dependency(step: Step) -> str:
     return f"all of {step.reads}" if _aggregates(step.rule) else f"not {step.reads}"
 
 
-def _itself(step: Step) -> str:
-    return "an aggregate over itself" if _aggregates(step.rule) else "its own negation"
-
-
 def _aggregates(rule: Rule) -> bool:
     return any(isinstance(argument, Aggregate) for argument in rule.head.arguments)
-
-
-def _place(rule: Rule) -> str:
-    return f"   (line {rule.place.line})" if rule.place else ""

@@ -130,7 +130,8 @@ class KnowledgeLock:
 
     def _acquire_bare(self) -> None:
         if not self.condition.acquire(blocking=False):
-            wait_until(self._acquires, time.monotonic())
+            began = time.monotonic()
+            wait_until(lambda seconds: self._acquires(seconds, began))
 
     def _acquires(self, seconds: float, began: float) -> bool:
         """Wait for the bare lock for some seconds. Raises if a function has been called for too long since `began`."""
@@ -178,8 +179,8 @@ class KnowledgeLock:
 
     def watched(self, items: Iterable[Item]) -> Iterator[Item]:
         """Items that foreign code yields, with a note of when each was asked for."""
-        reader, ask = iter(items), self.guarded(_next)
-        while (item := ask(reader)) is not _END:
+        reader, ask = iter(items), self.guarded(next)
+        while (item := ask(reader, _END)) is not _END:
             yield item
 
     def begin(self, finish: Callable[[], None]) -> None:
@@ -212,10 +213,6 @@ def _renew_locks() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_locks)
-
-
-def _next(reader: Iterator[Any]) -> Any:
-    return next(reader, _END)
 
 
 def unguarded(function: Callable[..., Any]) -> Callable[..., Any]:

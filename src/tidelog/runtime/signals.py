@@ -24,9 +24,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, TypeVarTuple
-
-Arguments = TypeVarTuple("Arguments")
+from typing import Any
 
 # Seconds after which the call that deferred a signal has returned.
 MOMENT = 0.002
@@ -59,7 +57,7 @@ class _Deferral:
         self._outer: list[bool] = []  # for each time but the first, whether handlers ran at once before it
         self._at_once = False
         self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
-        self._pending: dict[int, FrameType | None] = {}
+        self.pending: dict[int, FrameType | None] = {}
         self._found: list[Any] = []  # the handlers of all signals, as of the last time
         self._places: list[int] = []  # of those to defer
         self._forked_by_main = True
@@ -108,13 +106,13 @@ class _Deferral:
                 _set_handler(number, handler)
 
     def _send_again(self) -> None:
-        while self._pending:
-            number, frame = self._pending.popitem()
+        while self.pending:
+            number, frame = self.pending.popitem()
             try:
                 threading.Timer(MOMENT, _send, (number,)).start()
             except RuntimeError:  # There can be no more threads. So send it now, once it is no longer just noted.
                 if self._depth:
-                    self._pending[number] = frame
+                    self.pending[number] = frame
                     return
                 _send(number)
 
@@ -130,7 +128,7 @@ class _Deferral:
             self._handle(number, frame)
             self._at_once = True
         else:
-            self._pending[number] = frame
+            self.pending[number] = frame
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         try:
@@ -141,13 +139,9 @@ class _Deferral:
             raise
 
     def check(self) -> None:
-        while self._pending:
-            number = next(iter(self._pending))
-            self._handle(number, self._pending.pop(number))
-
-    @property
-    def is_pending(self) -> bool:
-        return bool(self._pending)
+        while self.pending:
+            number = next(iter(self.pending))
+            self._handle(number, self.pending.pop(number))
 
     def call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         """Call a function within which handlers run at once."""
@@ -169,7 +163,7 @@ class _Deferral:
         if not self._forked_by_main:
             self._depth, self._at_once = 0, False
             self._outer.clear()
-            self._pending.clear()
+            self.pending.clear()
             self._give_back()
 
 
@@ -219,13 +213,13 @@ def deferred() -> Iterator[None]:
 
 def check() -> None:
     """Run the handlers of the signals that came, and raise what they raise."""
-    if _deferral.is_pending and _is_main():
+    if _deferral.pending and _is_main():
         _deferral.check()
 
 
-def wait_until(attempt: Callable[[float, *Arguments], bool], *arguments: *Arguments) -> None:
+def wait_until(attempt: Callable[[float], bool]) -> None:
     """Repeat an attempt, which may take the given seconds, until it succeeds. Signals are handled in between."""
-    while not attempt(LOOK_EVERY, *arguments):
+    while not attempt(LOOK_EVERY):
         check()
 
 

@@ -5,9 +5,9 @@ from tidelog.spark.materialise.spark_engine import SparkEngine
 from tidelog.spark.options import Options
 from tidelog.spark.pipeline.pipeline import Pipeline, Report
 from tidelog.spark.pipeline.pipeline_config import read_config
-from tidelog.spark.pipeline.versions import Versions
+from tidelog.spark.pipeline.publishing import Versions
 from tidelog.spark.session import open_session
-from tidelog.spark.stored.spark_change import SparkChange
+from tidelog.spark.stored.version_reader import SparkChange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -40,7 +40,6 @@ appender.stderr.layout.pattern = %p %c{1}: %m%n%ex{short}
 logger.spark.name = org.apache.spark
 logger.spark.level = off
 """
-_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 _SPARKS_BROADCAST_LIMIT = 10 << 20
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SETTINGS = {
@@ -89,9 +88,11 @@ def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         # Shuffles of 200 partitions, Spark's default, take minutes where a handful takes seconds.
         found["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))
-    found[_BROADCAST] = str(_broadcast_limit(given.get("spark.driver.memory", "1g")))
+    found["spark.sql.autoBroadcastJoinThreshold"] = str(_broadcast_limit(given.get("spark.driver.memory", "1g")))
     found |= given
-    java_options = (given.get(_JAVA_OPTIONS), f"-Dlog4j2.configurationFile={_logging_file()}")
+    logging_file = Path(tempfile.mkdtemp(prefix="tidelog-spark-")) / "log4j2.properties"
+    logging_file.write_text(_LOGGING)
+    java_options = (given.get(_JAVA_OPTIONS), f"-Dlog4j2.configurationFile={logging_file}")
     found[_JAVA_OPTIONS] = " ".join(filter(None, java_options))
     return found
 
@@ -129,9 +130,3 @@ def _wrapped_java(java: Path) -> Path:
     wrapper.write_text(_WRAPPER.format(java=java))
     wrapper.chmod(0o755)
     return home
-
-
-def _logging_file() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="tidelog-spark-")) / "log4j2.properties"
-    path.write_text(_LOGGING)
-    return path

@@ -37,9 +37,6 @@ def storage_errors(action: str, where: Path) -> Iterator[None]:
         raise StorageError(f"cannot {action} {where}: {problem}") from problem
 
 
-# --- writing ------------------------------------------------------------------------------------------------------
-
-
 def create_file(path: Path, content: bytes, mode: str = "xb") -> None:
     """Write a file that must not exist yet, unless `mode` says otherwise, and force it to disk."""
     with path.open(mode) as file:
@@ -70,9 +67,6 @@ def replace_file(path: Path, content: bytes) -> None:
     force_folder(path.parent)
 
 
-# --- reading ------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def reading(path: Path) -> Iterator[BufferedReader]:
     """Open a regular file: not a folder, nor a pipe or device, which might never end."""
@@ -97,12 +91,12 @@ def open_regular(path: Path, flags: int) -> int:
     return descriptor
 
 
-def open_own(path: Path, flags: int = os.O_RDWR) -> int:
+def open_own(path: Path) -> int:
     """A descriptor of a file to write to: neither a link to somebody else's file, nor a file with a second name, under
     which it belongs to a copy that must not change.
     """
     try:
-        descriptor = open_regular(path, flags | os.O_NOFOLLOW)
+        descriptor = open_regular(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError as problem:
         if problem.errno == errno.ELOOP:
             raise StorageError(
@@ -133,9 +127,6 @@ def checksum(content: bytes) -> str:
 
 def checksum_of(file: BufferedReader) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-# --- descriptors --------------------------------------------------------------------------------------------------
 
 
 class OpenFile:

@@ -42,10 +42,9 @@ class FolderLock:
         self._folder = folder
         self._path = folder / NAME
         self._file = file
-        self.created = created
-        """Whether the file did not exist before."""
+        self.created = created  # whether the file did not exist before
+        # Generations that were being written or removed when the last holder stopped.
         self.left: frozenset[int] = frozenset()
-        """Generations that were being written or removed when the last holder stopped."""
 
     @classmethod
     def for_writing(cls, folder: Path) -> FolderLock:
@@ -75,10 +74,13 @@ class FolderLock:
         try:
             with storage_errors("lock", self._folder):
                 self._wait_for(kind)
-            self._check_place()
+                if not self._is_same_file():  # The last holder may have removed the folder, and the lock with it.
+                    raise StorageError(
+                        f"{self._folder} was removed and made again while it was being locked; try again"
+                    )
             self.left = _generations(_read(self._file.descriptor))
             if kind == fcntl.LOCK_EX:
-                self._sign(self.left)
+                self.sign(self.left)
         except BaseException:
             self._file.drop()  # the file speaks of another holder
             raise
@@ -100,12 +102,6 @@ class FolderLock:
                 else:
                     time.sleep(0.02)
 
-    def _check_place(self) -> None:
-        """The last holder may have removed the folder, and the lock with it."""
-        with storage_errors("lock", self._folder):
-            if not self._is_same_file():
-                raise StorageError(f"{self._folder} was removed and made again while it was being locked; try again")
-
     def is_in_place(self) -> bool:
         """Whether others would find this lock: nobody has removed it, or moved its folder away."""
         try:
@@ -118,8 +114,10 @@ class FolderLock:
 
     # --- what the file says -------------------------------------------------------------------------------------------
 
-    def _sign(self, generations: Iterable[int]) -> None:
-        """Say who holds the lock, for those who are kept out: a courtesy, so a full disk is no error."""
+    def sign(self, generations: Iterable[int] = ()) -> None:
+        """Say who holds the lock, for those who are kept out, and that only the generation that counts is left, and
+        those given: a courtesy, so a full disk is no error.
+        """
         with suppress(OSError):
             self._say(generations)
 
@@ -133,10 +131,6 @@ class FolderLock:
             self._say(generations)
             os.fsync(self._file.descriptor)
         self.left = frozenset()
-
-    def note_none(self) -> None:
-        """Note that only the generation that counts is left."""
-        self._sign(())
 
     def _holder(self) -> str:
         holder = _parsed(_read(self._file.descriptor))
@@ -175,17 +169,13 @@ def _open_or_create(path: Path) -> tuple[int, bool]:
         with suppress(FileExistsError):
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), True
         with suppress(FileNotFoundError):  # Removed in between: create one.
-            return _open_known(path), False
-
-
-def _open_known(path: Path) -> int:
-    descriptor = open_own(path)
-    if not _is_ours(_read(descriptor)):
-        os.close(descriptor)
-        raise StorageError(
-            f"{path} is no lock of tidelog, and is left as it is; move it away, or choose another folder"
-        )
-    return descriptor
+            descriptor = open_own(path)
+            if _is_ours(_read(descriptor)):
+                return descriptor, False
+            os.close(descriptor)
+            raise StorageError(
+                f"{path} is no lock of tidelog, and is left as it is; move it away, or choose another folder"
+            )
 
 
 def _is_alive(pid: int) -> bool:

@@ -14,7 +14,7 @@ beforehand what it will write and remove, and a new generation gets a number tha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,8 +26,7 @@ from tidelog.storage import folder_lock as locks
 from tidelog.storage.checked_json import Item, to_text
 from tidelog.storage.durable_files import create_file, force_folder, is_own, read_file, storage_errors
 from tidelog.storage.folder_lock import FolderLock
-from tidelog.storage.journal import Contents, Journal, create_journal, is_journal, read_journal
-from tidelog.storage.journal_record import Decode, Record, to_json
+from tidelog.storage.journal import Contents, Decode, Journal, Record, create_journal, is_journal, read_journal, to_json
 from tidelog.storage.snapshot_files import is_snapshot_file, read_snapshot, write_snapshot
 
 CURRENT = "CURRENT"
@@ -102,25 +101,22 @@ def _next_generation(folder: Path, after: int) -> Generation:
             return generation
 
 
-def _sweep(folder: Path, generation: Generation) -> None:
-    """Remove our files of a generation; files that cannot be removed, and any others, stay."""
-    snapshot, journal = generation.snapshot(folder), generation.journal(folder)
-    with suppress(OSError, StorageError):
-        if is_own(journal) and is_journal(journal):
-            journal.unlink()
-    if snapshot.is_symlink():
-        return
-    with suppress(OSError):
-        for path in list(snapshot.iterdir()):
-            if is_own(path) and (is_snapshot_file(path.name) or path.name == CURRENT):
-                path.unlink()
-        snapshot.rmdir()
-
-
 def _sweep_all_but(folder: Path, kept: Generation | None, numbers: Iterable[int]) -> None:
-    for number in numbers:
-        if kept is None or number != kept.number:
-            _sweep(folder, Generation(number))
+    """Remove our files of other generations; files that cannot be removed, and any others, stay."""
+    for generation in map(Generation, numbers):
+        if kept is not None and generation.number == kept.number:
+            continue
+        snapshot, journal = generation.snapshot(folder), generation.journal(folder)
+        with suppress(OSError, StorageError):
+            if is_own(journal) and is_journal(journal):
+                journal.unlink()
+        if snapshot.is_symlink():
+            continue
+        with suppress(OSError):
+            for path in list(snapshot.iterdir()):
+                if is_own(path) and (is_snapshot_file(path.name) or path.name == CURRENT):
+                    path.unlink()
+            snapshot.rmdir()
 
 
 def write_generation(folder: Path, image: Image, lock: FolderLock) -> Generation:
@@ -140,10 +136,10 @@ def write_generation(folder: Path, image: Image, lock: FolderLock) -> Generation
         # If the new CURRENT is already in place, the new generation counts and stays.
         with suppress(StorageError, OSError):
             _sweep_all_but(folder, _present(folder), ours)
-            lock.note_none()
+            lock.sign()
         raise
     _sweep_all_but(folder, generation, ours)
-    lock.note_none()
+    lock.sign()
     return generation
 
 
@@ -157,21 +153,16 @@ def save_image(folder: Path, image: Image) -> None:
             force_folder(folder.parent)
             _present(folder)  # refuses a folder of somebody else before anything is written there
         with FolderLock.for_writing(folder) as lock:
-            _write_or_discard(folder, image, lock)
+            try:
+                write_generation(folder, image, lock)
+            except BaseException:
+                if lock.created and not os.path.lexists(folder / CURRENT):
+                    lock.discard()
+                raise
     except BaseException:
         for path in fresh:
             with suppress(OSError):
                 path.rmdir()
-        raise
-
-
-def _write_or_discard(folder: Path, image: Image, lock: FolderLock) -> None:
-    """Write a generation; where that fails, remove the lock file if it was created for this."""
-    try:
-        write_generation(folder, image, lock)
-    except BaseException:
-        if lock.created and not os.path.lexists(folder / CURRENT):
-            lock.discard()
         raise
 
 
@@ -185,13 +176,6 @@ def _read_generation(folder: Path, generation: Generation) -> tuple[Image, Conte
             StorageWarning,
         )
     return image, contents
-
-
-def warn_of_functions(names: Iterable[str]) -> None:
-    """Say which Python functions must be registered before the facts that they read change."""
-    listed = ", ".join(f"`{name}`" for name in names)
-    advice = "pass them to open as `functions`, or register them before the next update"
-    warn(f"rules call {listed}, and functions are not saved: {advice}", StorageWarning)
 
 
 def read_image(folder: Path) -> tuple[Image, list[bytes]]:
@@ -213,14 +197,6 @@ def read_image(folder: Path) -> tuple[Image, list[bytes]]:
         # A writer came in between, with its lock: try again.
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
-    """Values that differ once a file has been replaced or written to; none for a file that does not exist."""
-    with suppress(OSError):
-        found = os.stat(path)
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-    return ()
-
-
 def _has_lock(folder: Path) -> bool:
     """Whether there is a file to lock; a dangling link is none, and no writer creates one there."""
     return os.path.exists(folder / locks.NAME)
@@ -236,8 +212,8 @@ class Home:
 
     def __init__(self, folder: Path, lock: FolderLock, generation: Generation, journal: Journal) -> None:
         self.folder = folder
+        self.prefixes: dict[str, str] = {}  # that are declared already where records begin
         self._process = os.getpid()
-        self._prefixes: dict[str, str] = {}
         self._stamp: tuple[int, ...] = ()
         self._lock: FolderLock | None = lock
         self._generation = generation
@@ -253,24 +229,20 @@ class Home:
         try:
             generation = read_current(folder)
             image, contents = _read_generation(folder, generation)
-            journal = Journal.open(generation.journal(folder), contents)
+            journal = Journal(generation.journal(folder), contents)
         except BaseException:
             lock.release()
             raise
         return cls(folder, lock, generation, journal), image, contents.payloads
 
-    def begin(self, prefixes: Mapping[str, str]) -> None:
-        """Record updates from now on; these prefixes are declared already."""
-        self._prefixes = dict(prefixes)
-
     def record(self, record: Record, decode: Decode) -> None:
         """Make an update durable, unless it asks for nothing. `decode` gives the constants of its facts."""
         self._check()
-        if record.prefixes == self._prefixes:
+        if record.prefixes == self.prefixes:
             record = replace(record, prefixes={})
         if record != Record():
             self._journal.append(to_json(record, decode))
-            self._prefixes.update(record.prefixes)
+            self.prefixes.update(record.prefixes)
 
     def save(self, image: Image) -> None:
         """Write a new snapshot and start an empty journal."""
@@ -278,7 +250,7 @@ class Home:
         try:
             generation = write_generation(self.folder, image, lock)
             path = generation.journal(self.folder)
-            journal = Journal.open(path, read_journal(path))
+            journal = Journal(path, read_journal(path))
         except BaseException:
             # If the new snapshot counts already, updates must not go to the old journal.
             with suppress(StorageError):
@@ -289,7 +261,7 @@ class Home:
         self._generation, self._journal = generation, journal
 
     def _check(self) -> FolderLock:
-        """The lock, if we still hold it and the folder is unchanged."""
+        """The lock, if we still hold it, the folder is unchanged, and our generation still counts."""
         if self._lock is None:
             raise StorageError(f"the knowledge base in {self.folder} has been closed; open it again to change it")
         if os.getpid() != self._process:
@@ -300,16 +272,16 @@ class Home:
             raise StorageError(
                 f"{self.folder} was moved or removed, or its lock was, and may have another writer; save elsewhere"
             )
-        self._check_current()
-        return self._lock
-
-    def _check_current(self) -> None:
-        """Check that our generation still counts; `CURRENT` is read again only when the file has changed."""
-        stamp = _stamp(self.folder / CURRENT)
+        stamp: tuple[int, ...] = ()
+        with suppress(OSError):
+            found = os.stat(self.folder / CURRENT)
+            stamp = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        # Read again only where the file has been replaced or written to.
         if stamp != self._stamp:
             if read_current(self.folder) != self._generation:
                 raise StorageError(f"{self.folder} holds another state, which somebody else put there; save elsewhere")
             self._stamp = stamp
+        return self._lock
 
     def close(self) -> None:
         if self._lock is not None:

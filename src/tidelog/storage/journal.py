@@ -1,5 +1,12 @@
 """The journal: an append-only log of the updates since a snapshot. Each is on disk before its update returns.
 
+An update is written as JSON: its constants, each with its type, and its facts as rows of their numbers.
+
+    {"terms": [["str", "a"], ["int", 7], ["float", "0.5"]],
+     "add": {"edge": {"arity": 2, "rows": 1, "cells": [0, 1]}}, "delete": {…},
+     "add_rules": ["p(X) :- q(X)."], "remove_rules": […], "prefixes": {"ex": "http://example.org/"},
+     "commit": {"batch": "17"}}
+
 A record is 20 bytes of header (a mark, its number from 1 on, the length of its payload and a checksum of all that) and
 the payload. A crash can tear only the last record, since each is forced to disk before the next is written: an
 incomplete record at the end is cut off. Anything wrong before another record is damage, and then nothing is cut.
@@ -11,11 +18,19 @@ import os
 import re
 import struct
 import zlib
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from tidelog.engine.image import Cells
 from tidelog.errors import StorageError
+from tidelog.language.syntax import Rule
 from tidelog.storage import durable_files as files
+from tidelog.storage.checked_json import Item, declared_prefixes, is_predicate, parsed_rules, to_text
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
 
 MAGIC = b"tidelog journal 1\n"
 MARK = b"\x9eREC"
@@ -23,6 +38,12 @@ MARK = b"\x9eREC"
 _MARKS = re.compile(re.escape(MARK))
 _HEADER = struct.Struct("<4sQII")
 _LONGEST = (1 << 32) - 1
+
+Facts = Mapping[str, Cells]
+Decode = Callable[[int], Value]
+"""The constant of a number."""
+Encode = Callable[[Sequence[Value]], Cells]
+"""The numbers of constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +117,15 @@ def is_journal(path: Path) -> bool:
 class Journal:
     """A journal to append to. The caller holds the folder's lock."""
 
-    def __init__(self, path: Path, file: files.OpenFile, contents: Contents) -> None:
+    def __init__(self, path: Path, contents: Contents) -> None:
+        """Open a journal that has been read, and cut off a torn record."""
         self._path = path
-        self._file = file
         self._count = len(contents.payloads)
         self._end = contents.end
         self._broken = ""
-
-    @classmethod
-    def open(cls, path: Path, contents: Contents) -> Journal:
-        """Open a journal that has been read, and cut off a torn record."""
         with files.storage_errors("open", path):
-            journal = cls(path, files.OpenFile(path, files.open_own(path)), contents)
-            journal._cut()
-        return journal
+            self._file = files.OpenFile(path, files.open_own(path))
+            self._cut()
 
     def append(self, payload: bytes) -> None:
         """Add a record and force it to disk. Where that fails, the journal is as before, or refuses further records."""
@@ -122,15 +138,17 @@ class Journal:
         record = encode_record(self._count + 1, payload)
         with files.storage_errors("write", self._path):
             self._check_place()
-        try:
-            self._write(record)
-            os.fsync(self._file.descriptor)
-        except BaseException as problem:
-            self._take_back(problem)
-            if isinstance(problem, OSError):
-                with files.storage_errors("write", self._path):
-                    raise
-            raise
+            try:
+                written = 0
+                while written < len(record):
+                    written += os.pwrite(self._file.descriptor, record[written:], self._end + written)
+                os.fsync(self._file.descriptor)
+            except BaseException as problem:
+                try:
+                    self._cut()
+                except (OSError, StorageError):  # What is on the disk is unknown.
+                    self._broken = str(problem)
+                raise
         self._count += 1
         self._end += len(record)
 
@@ -142,18 +160,6 @@ class Journal:
                 f"{self._path} was changed or replaced by somebody else; save elsewhere, or open the folder again"
             )
 
-    def _write(self, record: bytes) -> None:
-        written = 0
-        while written < len(record):
-            written += os.pwrite(self._file.descriptor, record[written:], self._end + written)
-
-    def _take_back(self, problem: BaseException) -> None:
-        """Cut off what a failed append left. If even that fails, the content of the disk is unknown."""
-        try:
-            self._cut()
-        except (OSError, StorageError):
-            self._broken = str(problem)
-
     def _cut(self) -> None:
         if os.fstat(self._file.descriptor).st_size != self._end:
             os.ftruncate(self._file.descriptor, self._end)
@@ -161,3 +167,128 @@ class Journal:
 
     def close(self) -> None:
         self._file.close()
+
+
+# --- updates as JSON ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An update with its facts encoded, its rules parsed, the prefixes declared after it, and the note that its user
+    committed with it.
+    """
+
+    add: Facts = field(default_factory=dict)
+    delete: Facts = field(default_factory=dict)
+    add_rules: tuple[Rule, ...] = ()
+    remove_rules: tuple[Rule, ...] = ()
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    commit: Mapping[str, str] = field(default_factory=dict)
+
+
+def _written(value: Value) -> list[Any]:
+    if isinstance(value, bool):
+        return ["bool", value]
+    if isinstance(value, float):
+        return ["float", repr(value)]  # JSON has neither NaN nor infinity
+    if isinstance(value, IRI):
+        return ["iri", value.value]
+    if isinstance(value, Literal):
+        return ["literal", value.text, value.datatype, value.language]
+    return [type(value).__name__, value]
+
+
+def to_json(record: Record, decode: Decode) -> bytes:
+    """The record as UTF-8 text."""
+    tables = [*record.add.values(), *record.delete.values()]
+    used = np.unique(np.concatenate([rows.ravel() for rows in tables])) if tables else np.empty(0, np.int32)
+
+    def facts(side: Facts) -> dict[str, Any]:
+        return {
+            name: {"arity": rows.shape[1], "rows": len(rows), "cells": np.searchsorted(used, rows.ravel()).tolist()}
+            for name, rows in side.items()
+        }
+
+    content = {
+        "terms": [_written(decode(int(term))) for term in used],
+        "add": facts(record.add),
+        "delete": facts(record.delete),
+        "add_rules": list(map(str, record.add_rules)),
+        "remove_rules": list(map(str, record.remove_rules)),
+        "prefixes": dict(record.prefixes),
+        "commit": dict(record.commit),
+    }
+    return to_text(content, indent=None)
+
+
+def from_json(payload: bytes, encode: Encode, place: Path) -> Record:
+    """The record of such a text, its constants as numbers. Where it is none, the error names `place`."""
+    content = Item.of_json(payload, place)
+    values = [_value(item) for item in content["terms"].items()]
+    numbers = encode(values) if values else np.empty(0, np.int32)
+    return Record(
+        _facts(content["add"], numbers),
+        _facts(content["delete"], numbers),
+        _rules(content["add_rules"]),
+        _rules(content["remove_rules"]),
+        declared_prefixes(content["prefixes"]),
+        content["commit"].texts() if content.get("commit") is not None else {},
+    )
+
+
+def _value(item: Item) -> Value:
+    """A constant: the name of its type, and what it is made of."""
+    kind, *parts = list(item.items()) or [item]
+    match kind.value, len(parts):
+        case "str", 1:
+            return parts[0].text()
+        case "int", 1:
+            return parts[0].integer(INTEGER_MIN, INTEGER_MAX)
+        case "float", 1:
+            return _float(parts[0])
+        case "bool", 1:
+            return parts[0].flag()
+        case "iri", 1:
+            return IRI(parts[0].text())
+        case "literal", 3:
+            return Literal(*(part.text() for part in parts))
+    item.refuse("is no constant")
+
+
+def _float(item: Item) -> float:
+    try:
+        return float(item.text())
+    except ValueError:
+        item.refuse("is no float")
+
+
+def _facts(side: Item, numbers: Cells) -> Facts:
+    facts = {}
+    for name, item in side.members():
+        if not is_predicate(name):
+            item.refuse("is not named after a predicate")
+        arity, count, cells = item.fields("arity", "rows", "cells")
+        facts[name] = _rows(arity.integer(0), count.integer(0), cells, numbers)
+    return facts
+
+
+def _rows(arity: int, count: int, item: Item, numbers: Cells) -> Cells:
+    """Rows from a list of places. There may be millions, so they are not checked one by one."""
+    if not isinstance(item.value, list):
+        item.refuse("are not a list")
+    try:
+        places = np.array(item.value or np.empty(0, np.int64))
+    except (ValueError, OverflowError):
+        item.refuse("are no whole numbers")
+    if places.ndim != 1 or places.dtype != np.int64:
+        item.refuse("are no whole numbers")
+    if len(places) != arity * count:
+        item.refuse(f"are {len(places)} cells, not {count} rows of {arity}")
+    if places.min(initial=0) < 0 or places.max(initial=-1) >= len(numbers):
+        item.refuse(f"name a constant that is not there: there are {len(numbers)}")
+    # There is one fact without arguments, however often it is given.
+    return numbers[places].reshape(count if arity else min(count, 1), arity)
+
+
+def _rules(texts: Item) -> tuple[Rule, ...]:
+    return tuple(rule for text in texts.items() for rule in parsed_rules(text))

@@ -26,12 +26,6 @@ _ROLES = {
 }
 
 
-def _kinds(closure: bool, stored: int, virtual: int) -> tuple[int, int, int]:
-    """The kinds of steps that probe, follow an index and scan; they are numbered in that order."""
-    first = virtual if closure else stored
-    return first, first + 1, first + 2
-
-
 def _distinct_columns(atom: Atom, without: tuple[int, ...] = ()) -> dict[Variable, int] | None:
     """The column of each variable, or None if there is more to check: a constant, or a variable twice."""
     columns: dict[Variable, int] = {}
@@ -79,52 +73,35 @@ class Assembler:
         """The offset of the plan's short form, or 0 if it has none."""
         if self._plan.pivot.start not in (Start.POSITIVE, Start.ALL) or not 1 <= len(self._plan.steps) <= 3:
             return 0
-        first, *others = self._plan.steps
-        pivot = self._taken_or_scanned(first)
+        store, (first, *others) = self._store, self._plan.steps
+        if isinstance(first, Take):
+            scanned = 0, 0
+        elif isinstance(first, Match) and not first.bound and not store.is_closure(first.atom.predicate):
+            scanned = store.relation(first.atom.predicate, first.atom.arity).number, _ROLES[first.side, first.own]
+        else:
+            return 0
+        pivot = _distinct_columns(first.atom)
         if pivot is None:
             return 0
         cells = {variable: (P.FROM_PIVOT, column) for variable, column in pivot.items()}
         atoms: list[int] = []
         for place, step in enumerate(others):
-            free = self._joined_by_one_column(step)
-            if free is None:
+            if not isinstance(step, Match) or len(step.bound) != 1 or store.is_closure(step.atom.predicate):
                 return 0
-            assert isinstance(step, Match)
-            atoms = self._short_atom(step, cells) + atoms
+            free = _distinct_columns(step.atom, without=step.bound)
+            if not free:
+                return 0
+            relation = store.relation(step.atom.predicate, step.atom.arity)
+            key = self._short_cell(step.atom.arguments[step.bound[0]], cells)
+            atoms = [relation.number, _ROLES[step.side, step.own], relation.index_on(step.bound).number, *key, *atoms]
             origin = P.FROM_LAST if place == len(others) - 1 else P.FROM_MIDDLE
             cells |= {variable: (origin, column) for variable, column in free.items()}
-        words = [len(others), *atoms, *[0] * (P.SHORT_SCANNED - P.SHORT_LAST - len(atoms)), *self._scanned(first)]
+        words = [len(others), *atoms, *[0] * (P.SHORT_SCANNED - P.SHORT_LAST - len(atoms)), *scanned]
         in_head = {term for term in self._head if isinstance(term, Variable)}
         words.append(int(len(others) <= 1 and pivot.keys() == in_head))
         for term in self._head:
             words += self._short_cell(term, cells)
         return self._put(words)
-
-    def _taken_or_scanned(self, step: Step) -> dict[Variable, int] | None:
-        """The columns of the variables of a first step that takes all pivots, or all facts of a relation."""
-        if isinstance(step, Match) and not step.bound and not self._store.is_closure(step.atom.predicate):
-            return _distinct_columns(step.atom)
-        return _distinct_columns(step.atom) if isinstance(step, Take) else None
-
-    def _scanned(self, step: Step) -> tuple[int, int]:
-        """The relation that a first step scans, and its role there."""
-        if not isinstance(step, Match):
-            return 0, 0
-        return self._store.relation(step.atom.predicate, step.atom.arity).number, _ROLES[step.side, step.own]
-
-    def _joined_by_one_column(self, step: Step) -> dict[Variable, int] | None:
-        """The columns of the variables that a step binds, if it is an atom of the short form."""
-        if not isinstance(step, Match) or len(step.bound) != 1 or step.atom.arity < 2:
-            return None
-        if self._store.is_closure(step.atom.predicate):
-            return None
-        return _distinct_columns(step.atom, without=step.bound)
-
-    def _short_atom(self, step: Match, cells: dict[Variable, tuple[int, int]]) -> list[int]:
-        relation = self._store.relation(step.atom.predicate, step.atom.arity)
-        index = relation.index_on(step.bound)
-        key = self._short_cell(step.atom.arguments[step.bound[0]], cells)
-        return [relation.number, _ROLES[step.side, step.own], index.number, *key]
 
     def _short_cell(self, term: Term, cells: dict[Variable, tuple[int, int]]) -> tuple[int, int]:
         return cells[term] if isinstance(term, Variable) else (P.FROM_CONSTANT, -1 - self._source(term))
@@ -149,12 +126,10 @@ class Assembler:
             case Take(atom=atom):
                 return self._take(atom)
             case Match():
-                kinds = _kinds(self._store.is_closure(step.atom.predicate), P.STEP_PROBE, P.STEP_CLOSURE_PROBE)
-                return self._lookup(step.atom, step.bound, kinds, _ROLES[step.side, step.own], binds=True)
+                return self._lookup(step, P.STEP_PROBE, P.STEP_CLOSURE_PROBE, _ROLES[step.side, step.own])
             case Absent():
-                closure = self._store.is_closure(step.atom.predicate)
-                kinds = _kinds(closure, P.STEP_ABSENT_PROBE, P.STEP_ABSENT_CLOSURE_PROBE)
-                return self._lookup(step.atom, step.bound, kinds, _ABSENT_ROLES[step.side], binds=False)
+                role = _ABSENT_ROLES[step.side]
+                return self._lookup(step, P.STEP_ABSENT_PROBE, P.STEP_ABSENT_CLOSURE_PROBE, role)
             case Compare(comparison=comparison):
                 left, right = self._expression(comparison.left), self._expression(comparison.right)
                 return [P.STEP_COMPARE, COMPARISONS.index(comparison.operator), left, right]
@@ -177,12 +152,18 @@ class Assembler:
         counts = [len(keys) // 2, len(outputs) // 2, len(checks) // 2]
         return [P.STEP_PIVOT, relation, 0, 0, *counts, *keys, *outputs, *checks]
 
-    def _lookup(
-        self, atom: Atom, bound: tuple[int, ...], kinds: tuple[int, int, int], role: int, binds: bool
-    ) -> list[int]:
+    def _lookup(self, step: Match | Absent, stored: int, virtual: int, role: int) -> list[int]:
+        """A step that probes, follows an index or scans: their kinds are numbered in that order."""
+        atom, bound, binds = step.atom, step.bound, isinstance(step, Match)
         relation = self._store.relation(atom.predicate, atom.arity)
+        kind, index = stored if relation.closure is None else virtual, 0
         if len(bound) == atom.arity:
-            relation.table.serve_probes()
+            relation.table.complete()
+            relation.table.probed = True
+        elif bound:
+            kind, index = kind + 1, relation.index_on(bound).number
+        else:
+            kind += 2
         keys = [self._source(atom.arguments[column]) for column in bound]
         outputs: list[int] = []
         checks: list[int] = []
@@ -197,15 +178,6 @@ class Assembler:
             else:
                 # A variable that occurs only in a negated atom has no slot: its columns are compared.
                 checks += [column, self._slot(term) if binds else first[term]]
-        probe, indexed, scan = kinds
-        index = 0
-        if len(bound) == atom.arity:
-            kind = probe
-        elif bound:
-            kind = indexed
-            index = relation.index_on(bound).number
-        else:
-            kind = scan
         counts = [len(keys), len(outputs) // 2, len(checks) // 2]
         return [kind, relation.number, role, index, *counts, *keys, *outputs, *checks]
 

@@ -96,9 +96,8 @@ class FactTable:
         """Give an empty relation a table for a share of so many former facts: one that need not grow is filled in half
         the time. `shrink` sees to it that it is not too large for long.
         """
-        self.keys, self.facts = self._empty_groups(
-            max(1, int(share * max(former_slots // 8, _groups_for(former_facts))))
-        )
+        groups = max(1, int(share * max(former_slots // 8, _groups_for(former_facts))))
+        self.keys, self.facts = self._empty_groups(groups)
         self.publish()
 
     def replace(self, keys: Keys, facts: Cells, tabled: int | None = None) -> None:
@@ -106,8 +105,9 @@ class FactTable:
         self.keys, self.facts = keys, facts
         self.hold(tabled)
 
-    def enter_all(self) -> None:
-        """Enter every record into the empty table."""
+    def fill(self, keys: Keys, facts: Cells) -> None:
+        """Use other arrays, which are empty, and enter every record."""
+        self.replace(keys, facts)
         relation = self._relation
         for first, last in pieces(relation.count, relation.store.hooks.between_pieces):
             rebuild_table(relation.store.machine, relation.number, first, last)
@@ -138,10 +138,4 @@ class FactTable:
         changes.
         """
         if self.tabled is not None:
-            self.replace(*self.empty(max(self._relation.count * SLACK, room)))
-            self.enter_all()
-
-    def serve_probes(self) -> None:
-        """Plans look for single facts from now on."""
-        self.complete()
-        self.probed = True
+            self.fill(*self.empty(max(self._relation.count * SLACK, room)))

@@ -23,8 +23,7 @@ MOST_SLOTS = 1 << 31
 
 MAXIMUM_LOAD = 0.75
 
-
-_NO_SLOTS: Cells = np.empty(0, np.int32)
+NO_SLOTS: Cells = np.empty(0, np.int32)
 
 
 class Index:
@@ -39,19 +38,9 @@ class Index:
         fields[X.COLUMN_COUNT] = len(columns)
         fields[X.COLUMNS] = address(self._column_array)
 
-    def publish(self) -> None:
-        self.fields[X.SLOTS] = address(self.slots)
-        self.fields[X.SLOT_COUNT] = len(self.slots)
-
-    def replace(self, slots: Cells) -> None:
-        """Use other slots."""
+    def use(self, slots: Cells) -> None:
         self.slots = slots
-        self.publish()
-
-    def give_back(self) -> int:
-        """Give the memory back: the index is not used any more. Its number, for another one."""
-        self.slots = _NO_SLOTS
-        return self.number
+        self.fields[X.SLOTS], self.fields[X.SLOT_COUNT] = address(slots), len(slots)
 
     @property
     def distinct(self) -> int:
@@ -77,9 +66,6 @@ class Indexes:
     def nbytes(self) -> int:
         return sum(index.slots.nbytes for index in self._all)
 
-    def find(self, columns: tuple[int, ...]) -> Index | None:
-        return next((index for index in self._all if index.columns == columns), None)
-
     def publish(self) -> None:
         relation = self._relation
         if len(self._numbers) < len(self._all):
@@ -90,7 +76,7 @@ class Indexes:
             self._numbers[position] = index.number
             index.fields[X.RELATION] = relation.number
             index.fields[X.LINK] = 4 * (relation.first_link_column + position)
-            index.publish()
+            index.use(index.slots)
 
     def add(self, index: Index) -> None:
         """Build an index, for which the records have room already."""
@@ -107,7 +93,7 @@ class Indexes:
     def _build(self, index: Index) -> None:
         # The number of distinct keys is not known before: build, and grow if the table turns out too small.
         while not self._chain(index):
-            index.replace(self.empty_slots(2 * len(index.slots)))
+            index.use(self.empty_slots(2 * len(index.slots)))
 
     def _chain(self, index: Index) -> bool:
         """Chain every record into an empty index; whether its table is large enough."""
@@ -120,14 +106,16 @@ class Indexes:
 
     def has_room(self, more: int) -> bool:
         """Whether `more` keys fit into every index."""
-        return all(index.distinct + more <= MAXIMUM_LOAD * len(index.slots) for index in self._all)
+        return not any(self._too_small(more))
 
     def reserve(self, more: int) -> None:
         """Make room for `more` keys in every index."""
-        for index in self._all:
-            if index.distinct + more > MAXIMUM_LOAD * len(index.slots):
-                index.replace(self.empty_slots(max(2 * len(index.slots), int(1.5 * (index.distinct + more)))))
-                self._chain(index)
+        for index in self._too_small(more):
+            index.use(self.empty_slots(max(2 * len(index.slots), int(1.5 * (index.distinct + more)))))
+            self._chain(index)
+
+    def _too_small(self, more: int) -> Iterator[Index]:
+        return (index for index in self._all if index.distinct + more > MAXIMUM_LOAD * len(index.slots))
 
     def slots_for(self, facts: int) -> list[Cells]:
         """Empty slots for each index, if there are so many facts."""
@@ -136,7 +124,7 @@ class Indexes:
     def rebuild(self, slots: list[Cells]) -> None:
         """Chain every record into other slots, which are empty."""
         for index, empty in zip(self._all, slots, strict=True):
-            index.replace(empty)
+            index.use(empty)
             self._build(index)
 
     def chain_again(self) -> None:

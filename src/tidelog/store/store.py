@@ -1,4 +1,4 @@
-"""The store: all that kernels reach. It has the registers, terms, relations and indexes, plans and work lists."""
+"""The store: all that kernels reach, which is registers, terms, relations, indexes, plans, buffers and work lists."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from tidelog.machine import index_fields as X
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.array_memory import Spare
-from tidelog.machine.growth import no_pause
+from tidelog.machine.growth import grown, no_pause
 from tidelog.machine.jit import address, new_registers
 from tidelog.machine.work_lists import WorkLists
 from tidelog.program.plan import Plan
 from tidelog.runtime.thread_locks import Readers
 from tidelog.store.assembler import Assembler
-from tidelog.store.indexes import Index
-from tidelog.store.kernel_arrays import KernelArrays
+from tidelog.store.indexes import NO_SLOTS, Index
 from tidelog.store.relation import Relation
 from tidelog.store.relation_kernels import find_old, find_rows
 from tidelog.store.relation_parts import Cells, Records, Row
 from tidelog.store.terms import Terms
-from tidelog.store.update_kernels import load_rows
 
 # Initial sizes. Tests make both tiny, so that everything has to grow.
 INITIAL_CAPACITY = 256
@@ -56,6 +54,79 @@ def _twice_as_long(table: Row) -> Row:
     return longer
 
 
+class KernelArrays:
+    """The arrays that belong to no relation: frames, buffers, the undo log, counts by rule."""
+
+    def __init__(self, machine: Row, spare: Spare) -> None:
+        self._machine = machine
+        self._spare = spare
+        self._scratch: Row = np.zeros(256, np.int64)
+        self._frames: Row = np.zeros(1024, np.int64)
+        self._heads: Cells = np.zeros(HEAD_CELLS, np.int32)
+        self._buckets: Row = np.zeros(M.SORT_BUCKETS + 1, np.int64)
+        self.log: Row = np.zeros((max(INITIAL_CAPACITY, 4), R.LOG_FIELDS), np.int64)
+        self.requests: Cells = np.zeros(max(4 * INITIAL_CAPACITY, 64), np.int32)
+        # By the number of a rule: applications, facts that it derived first, and nanoseconds.
+        self.rule_work: Row = np.zeros(64, np.int64)
+        self.rule_facts: Row = np.zeros(64, np.int64)
+        self.rule_time: Row = np.zeros(64, np.int64)
+        self._publish()
+
+    def _publish(self) -> None:
+        machine = self._machine
+        machine[M.SCRATCH] = address(self._scratch)
+        machine[M.BUCKETS] = address(self._buckets)
+        machine[M.FRAMES], machine[M.FRAMES_SIZE] = address(self._frames), self._frames.nbytes
+        machine[M.HEADS], machine[M.HEADS_CAPACITY] = address(self._heads), len(self._heads)
+        machine[M.LOG], machine[M.LOG_CAPACITY] = address(self.log), len(self.log)
+        machine[M.REQUESTS], machine[M.REQUEST_CAPACITY] = address(self.requests), len(self.requests)
+        machine[M.RULE_WORK] = address(self.rule_work)
+        machine[M.RULE_FACTS] = address(self.rule_facts)
+        machine[M.RULE_TIME] = address(self.rule_time)
+
+    def ensure_frame(self, size: int) -> None:
+        """Make room for a frame of that many bytes at the bottom of the stack of frames."""
+        self._machine[M.FRAME_BASE] = max(int(self._machine[M.FRAME_BASE]), size)
+        if 2 * size > self._frames.nbytes:
+            self.grow_frames(2 * size)
+
+    def grow_frames(self, size: int = 0) -> None:
+        self._frames = grown(self._frames, max(2 * len(self._frames), size // 8 + 1), spare=self._spare)
+        self._publish()
+
+    def ensure_scratch(self, operands: int) -> None:
+        """Make room for expressions with so many operands."""
+        if 2 * operands + 16 > len(self._scratch):
+            self._scratch = np.zeros(4 * operands + 16, np.int64)
+            self._publish()
+
+    def ensure_row(self, arity: int) -> None:
+        """Make room for rows, which are put together in the scratch memory and in the buffer of heads."""
+        if arity > len(self._scratch):
+            self._scratch = np.zeros(2 * arity, np.int64)
+        if 4 * arity > len(self._heads):
+            self._heads = np.zeros(8 * arity, np.int32)
+        self._publish()
+
+    def grow_log(self, needed: int) -> None:
+        self.log = grown(self.log, max(needed, 2 * len(self.log)), spare=self._spare)
+        self._publish()
+
+    def grow_requests(self) -> None:
+        self.requests = grown(self.requests, 2 * len(self.requests), spare=self._spare)
+        self._publish()
+
+    def ensure_rules(self, count: int) -> None:
+        """Make room for the counts of so many rules."""
+        if count > len(self.rule_work):
+            # All or none: the memory may run out in between. What is not written to costs none.
+            wider = [np.zeros(2 * count, np.int64) for _ in range(3)]
+            for array, former in zip(wider, (self.rule_work, self.rule_facts, self.rule_time), strict=True):
+                array[: len(former)] = former
+            self.rule_work, self.rule_facts, self.rule_time = wider
+            self._publish()
+
+
 class Store:
     """Everything that kernels reach."""
 
@@ -68,7 +139,7 @@ class Store:
         self.relation_table: Row = np.zeros((8, R.FIELDS), np.int64)
         self._index_table: Row = np.zeros((8, X.FIELDS), np.int64)
         self.relations: list[Relation] = []
-        self._indexes: list[Index] = []
+        self._indexes: dict[int, Index] = {}  # by number
         self._by_name: dict[str, Relation] = {}
         self._made: list[Relation] = []  # since `begin_relations`
         # Numbers of relations and of indexes that are free.
@@ -78,9 +149,9 @@ class Store:
         self.postponed: set[Relation] = set()  # those whose hash tables do not hold all facts
         self._memos: dict[tuple[str, int], Relation] = {}
         self.memo_functions: dict[int, str] = {}
-        self.terms = Terms(self.machine, capacity, capacity)
+        self.terms = Terms(self.machine, capacity)
         self.code = Code(self.machine)
-        self.arrays = KernelArrays(self.machine, capacity, HEAD_CELLS, self.spare)
+        self.arrays = KernelArrays(self.machine, self.spare)
         self.lists = WorkLists(self.machine, max(capacity, 4), self.spare)
         self._publish()
 
@@ -119,23 +190,19 @@ class Store:
         """The relations that have a name, by name."""
         return self._by_name
 
-    def new_relation(self, name: str, arity: int, counters: bool = False) -> Relation:
+    def new_relation(self, name: str, arity: int) -> Relation:
         """A relation that is not found by its name; for groups of aggregates and the like."""
-        number = self._spare[-1] if self._spare else self._next_number()
-        created = Relation(self, number, name, arity, counters, self._capacity)
+        number = self._spare[-1] if self._spare else len(self.relations)
+        if number == len(self.relation_table):
+            self.relation_table = _twice_as_long(self.relation_table)
+            self._publish()
+        created = Relation(self, number, name, arity, self._capacity)
         if self._spare:
             self.relations[self._spare.pop()] = created
         else:
             self.relations.append(created)
         self._made.append(created)
         return created
-
-    def _next_number(self) -> int:
-        number = len(self.relations)
-        if number == len(self.relation_table):
-            self.relation_table = _twice_as_long(self.relation_table)
-            self._publish()
-        return number
 
     def retire(self, relation: Relation) -> None:
         """Free a relation's memory and its number. No plan that is still used may refer to it."""
@@ -144,9 +211,11 @@ class Store:
         self.postponed.discard(relation)
         relation.clear()
         with suppress(MemoryError):  # Without memory for an empty one it stays, unused.
-            self.relations[relation.number] = Relation(self, relation.number, "#unused", 0, False, 0)
+            self.relations[relation.number] = Relation(self, relation.number, "#unused", 0, 0)
             self._spare.append(relation.number)
-            self._spare_indexes.extend(index.give_back() for index in relation.indexes)
+            for index in relation.indexes:
+                index.slots = NO_SLOTS
+                self._spare_indexes.append(index.number)
 
     def begin_relations(self) -> None:
         """Remember which relations are new from now on."""
@@ -171,20 +240,15 @@ class Store:
                 self._made = outer
 
     def new_index(self, columns: tuple[int, ...]) -> Index:
-        if self._spare_indexes:
-            number = self._spare_indexes.pop()
-            self._index_table[number] = 0
-            self._indexes[number] = Index(number, columns, self._index_table[number])
-            return self._indexes[number]
-        number = len(self._indexes)
+        number = self._spare_indexes.pop() if self._spare_indexes else len(self._indexes)
         if number == len(self._index_table):
             self._index_table = _twice_as_long(self._index_table)
-            for index in self._indexes:
+            for index in self._indexes.values():
                 index.fields = self._index_table[index.number]
             self._publish()
-        index = Index(number, columns, self._index_table[number])
-        self._indexes.append(index)
-        return index
+        self._index_table[number] = 0
+        self._indexes[number] = Index(number, columns, self._index_table[number])
+        return self._indexes[number]
 
     def memo(self, function: str, arguments: int) -> Relation:
         """The relation that remembers the results of a function: its arguments and its result."""
@@ -255,8 +319,7 @@ class Store:
 
     def remember(self, memo: Relation, rows: Cells) -> None:
         """Add rows to a memo, permanently."""
-        memo.reserve(len(rows))
-        load_rows(self.machine, memo.number, address(np.ascontiguousarray(rows)), len(rows), F.IN | F.OLD)
+        memo.load(rows, F.IN | F.OLD)
 
     @property
     def nbytes(self) -> int:

@@ -34,15 +34,6 @@ class TermTable:
     sizes: Ids
     text: npt.NDArray[np.uint8]
 
-    @classmethod
-    def empty(cls, capacity: int, text_capacity: int) -> TermTable:
-        return cls(
-            np.zeros(capacity, np.uint8),
-            np.zeros(capacity, np.int64),
-            np.zeros(capacity, np.int32),
-            np.zeros(text_capacity, np.uint8),
-        )
-
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in (self.kinds, self.payloads, self.sizes, self.text))

@@ -39,28 +39,19 @@ MOST_SLOTS = 1 << 31
 MOST_BYTES = (1 << 31) - 1
 
 
-def _check_sizes(offsets: npt.NDArray[np.int64]) -> None:
-    """Reject texts that are too long."""
-    longest = int(np.diff(offsets).max())
-    if longest > MOST_BYTES:
-        raise DataError(f"a text of {longest:,} bytes is longer than a constant can be: {MOST_BYTES:,} bytes at most")
-
-
 class Terms:
     """The dictionary. Its addresses are in the machine's registers, which it updates whenever it grows."""
 
-    def __init__(self, machine: npt.NDArray[np.int64], capacity: int = 1024, text_capacity: int = 16384) -> None:
+    def __init__(self, machine: npt.NDArray[np.int64], capacity: int = 1024) -> None:
         self._machine = machine
         capacity = max(capacity, 4)
-        self.table = TermTable.empty(capacity, max(text_capacity, 16))
+        payloads, sizes = np.zeros(capacity, np.int64), np.zeros(capacity, np.int32)
+        self.table = TermTable(np.zeros(capacity, np.uint8), payloads, sizes, np.zeros(max(capacity, 16), np.uint8))
         self._hashes = np.zeros(capacity, np.int32)
         self._slots = np.full(2 * capacity, R.EMPTY, np.int32)
         self._text_used = 0
         self._free: Ids = np.empty(0, np.int32)  # freed numbers; those at the end are used first
         self._freed = 0  # how many terms have been freed so far
-        # A single value, and the number that it gets.
-        self._value: npt.NDArray[np.int64] = np.zeros(1, np.int64)
-        self._number: Ids = np.zeros(1, np.int32)
         self.between_blocks: Pause = no_pause  # between two blocks of values, when other values may be encoded
         machine[M.TERM_COUNT] = K.FAILURE + 1  # term 0 is reserved
         machine[M.TERM_FREE_COUNT] = 0
@@ -150,21 +141,7 @@ class Terms:
 
     def encode(self, value: Value) -> int:
         """The number of one value, a new one if needed."""
-        kind = type(value)
-        if kind is str:
-            return int(self._encode_texts([value], K.STRING)[0])  # type: ignore[list-item]
-        if kind is IRI:
-            return int(self._encode_texts([value.value], K.IRI)[0])  # type: ignore[union-attr]
-        if kind is int and INTEGER_MIN <= value <= INTEGER_MAX:  # type: ignore[operator]
-            return self._encode_integer(value)  # type: ignore[arg-type]
         return int(self.encode_values([value])[0])
-
-    def _encode_integer(self, value: int) -> int:
-        """One integer, without making arrays for it: rules have many."""
-        self.reserve(1)
-        self._value[0] = value
-        encode_numbers(self._machine, address(self._value), 0, 1, K.INTEGER, address(self._number))
-        return int(self._number[0])
 
     def encode_values(self, values: Sequence[Any]) -> Ids:
         """The numbers of a column of Python values."""
@@ -178,14 +155,14 @@ class Terms:
         return result
 
     def _encode_uniform(self, values: Sequence[Any], kind: type) -> Ids:
-        if kind is str:
+        if issubclass(kind, str):
             return self._encode_texts(values, K.STRING)
         if kind is IRI:
             return self._encode_texts([value.value for value in values], K.IRI)
         if kind is Literal:
             return self._encode_literals(values)
-        if kind is bool:
-            return self._encode_bits(np.array(values, np.bool_).astype(np.int64), K.BOOLEAN)
+        if issubclass(kind, bool | np.bool_):
+            return self._encode_bits(np.array(values, np.int64), K.BOOLEAN)
         if issubclass(kind, int | np.integer):
             for value in values:
                 if not INTEGER_MIN <= value <= INTEGER_MAX:
@@ -193,10 +170,6 @@ class Terms:
             return self._encode_bits(np.array(values, np.int64), K.INTEGER)
         if issubclass(kind, float | np.floating):
             return self._encode_floats(np.array(values, np.float64))
-        if issubclass(kind, np.bool_):
-            return self._encode_bits(np.array(values, np.int64), K.BOOLEAN)
-        if issubclass(kind, str):
-            return self._encode_texts(values, K.STRING)
         raise DataError(
             f"a fact cannot hold {values[0]!r} of type {kind.__name__}: use str, int, float, bool or tidelog.IRI"
         )
@@ -231,8 +204,10 @@ class Terms:
         # Reserve for one block at a time: most texts of a long column are known already.
         for first, last in self._blocks(count):
             size = int(offsets[last] - offsets[first])
-            if size > MOST_BYTES:
-                _check_sizes(offsets[first : last + 1])
+            longest = int(np.diff(offsets[first : last + 1]).max()) if size > MOST_BYTES else 0
+            if longest > MOST_BYTES:
+                most = f"{MOST_BYTES:,} bytes at most"
+                raise DataError(f"a text of {longest:,} bytes is longer than a constant can be: {most}")
             self.reserve(last - first, size)
             self._text_used = encode_texts(
                 self._machine, address(data), address(offsets), first, last, kind, address(result), self._text_used
@@ -298,9 +273,8 @@ class Terms:
         raise DataError(f"a column of type {kind} cannot hold facts: use strings, integers, floats or booleans")
 
     def _encode_arrow_texts(self, column: pa.Array, kind: int) -> Ids:
-        data_buffer = column.buffers()[2]
-        empty = data_buffer is None or data_buffer.size == 0
-        data = np.zeros(1, np.uint8) if empty else np.frombuffer(data_buffer, np.uint8)
+        buffer = column.buffers()[2]
+        data = np.frombuffer(buffer if buffer is not None and buffer.size else b"\0", np.uint8)
         return self._encode_heap(data, text_offsets(column).astype(np.int64), kind)
 
     def _encode_union(self, column: pa.UnionArray) -> Ids:
@@ -367,6 +341,5 @@ class Terms:
         for number in suspects.tolist():
             kind, payload = int(table.kinds[number]), int(table.payloads[number])
             is_text = kind in (K.STRING, K.IRI, K.LITERAL)
-            text = table.text[payload : payload + int(table.sizes[number])].tobytes() if is_text else payload
-            seen.add((kind, text))
+            seen.add((kind, table.text[payload : payload + int(table.sizes[number])].tobytes() if is_text else payload))
         return len(seen) < len(suspects)

@@ -17,7 +17,7 @@ NO_RULE_UPDATES = "facts only"
 
 @pytest.fixture(autouse=True)
 def _tiny_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays so small that every one of them grows."""
+    """Arrays so small that each of them has to grow."""
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
     monkeypatch.setattr(tidelog.store.store, "HEAD_CELLS", 64)
     monkeypatch.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 2)
@@ -67,7 +67,7 @@ def test_a_fact_left_without_a_proof_is_proved_when_what_it_waits_for_is(mainten
 
 
 def test_where_two_atoms_lose_a_third_each_a_join_is_found_again() -> None:
-    """More than half of its instances go then, as far as one can tell: to count them down would take longer."""
+    """More than half of its instances probably go then, and counting them down would take longer."""
     kb = KnowledgeBase("a(X, Y) :- e(X, Y). b(X, Y) :- e(X, Y). j(X, Z) :- a(X, Y), b(Y, Z).")
     edges = [(left, right) for left in range(40) for right in range(40)]
     kb.update(add={"e": edges})

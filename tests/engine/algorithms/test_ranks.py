@@ -108,7 +108,7 @@ def test_facts_that_were_saved_without_ranks_have_none(tmp_path: Path) -> None:
 
 
 def test_components_that_merge_keep_their_ranks() -> None:
-    """Also where a fact above is older than what derives it by now."""
+    """Even if a fact above is older than what derives it now."""
     kb = KnowledgeBase("p(X) :- q(X). q(X) :- e(X). p(X) :- f(X).")
     kb.update(add={"e": [(1,)], "f": [(2,)], "next": [(1, 3), (3, 4), (4, 3)]})
     kb.update(add={"e": [(2,)]}, delete={"f": [(2,)]})
@@ -186,7 +186,7 @@ def test_how_many_facts_go_is_foreseen_from_earlier_deletions() -> None:
     assert costs.of_going(20) < 20, "what was long ago says little"
 
 
-def test_what_was_too_dear_is_tried_again_in_time() -> None:
+def test_what_was_too_expensive_is_tried_again_in_time() -> None:
     costs = Costs()
     costs.learn_failure(lost=100, spent=1_000, patience=1_000)
     foreseen = [costs.of_deleting(100)]
@@ -197,7 +197,7 @@ def test_what_was_too_dear_is_tried_again_in_time() -> None:
     assert foreseen[-1] < foreseen[0] / 2
 
 
-def test_a_deletion_that_will_be_too_dear_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_that_will_be_too_expensive_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
     checked: dict[float, int] = {}
     for outlook in (0.0, 1e30):
         monkeypatch.setattr(tidelog.engine.algorithms.ranks, "_outlook", lambda *_, outlook=outlook: outlook)
@@ -210,7 +210,7 @@ def test_a_deletion_that_will_be_too_dear_is_given_up_early(monkeypatch: pytest.
 
 
 def test_facts_that_are_about_to_spread_are_no_reason_to_give_up() -> None:
-    """What they take was counted when they looked."""
+    """Their cost was counted when they looked."""
     kb = KnowledgeBase("reach(X) :- start(X). reach(Y) :- reach(X), edge(X, Y).")
     kb.update(add={"start": [(0,)], "edge": [(0, node) for node in range(1, 20_000)]})
     change = kb.update(delete={"edge": [(0, node) for node in range(1, 4_000)]})
@@ -220,15 +220,15 @@ def test_facts_that_are_about_to_spread_are_no_reason_to_give_up() -> None:
 
 
 def test_candidates_are_no_reason_to_give_up_before_any_of_them_has_looked() -> None:
-    """Where kernels pause while they are still being found, nothing is known of what each of them takes."""
-    transaction: Any = SimpleNamespace(machine=np.zeros(M.SIZE, np.int64))
-    node: Any = SimpleNamespace(relations=[SimpleNamespace(queues=SimpleNamespace(waiting=1_000))])
-    assert _outlook(transaction, node, checked=0, spent=500) == 0
-    transaction.machine[M.WORK + W.CHECKED] = 10
-    assert _outlook(transaction, node, checked=0, spent=500) == 50_000
+    """If kernels pause while candidates are still being found, nothing is known about the cost of each."""
+    relations = [SimpleNamespace(queues=SimpleNamespace(waiting=1_000))]
+    task: Any = SimpleNamespace(machine=np.zeros(M.SIZE, np.int64), relations=relations)
+    assert _outlook(task, checked=0, spent=500) == 0
+    task.machine[M.WORK + W.CHECKED] = 10
+    assert _outlook(task, checked=0, spent=500) == 50_000
 
 
-def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:
+def test_a_deletion_that_is_expected_to_be_too_expensive_is_not_tried() -> None:
     kb = KnowledgeBase(CLOSURE, modules=False)
     edges = [(node, node + step) for node in range(60) for step in (1, 2)]
     kb.update(add={"edge": edges})
@@ -241,7 +241,7 @@ def test_a_deletion_that_is_foreseen_to_be_too_dear_is_not_tried() -> None:
 
 
 def test_calls_that_a_deletion_asked_for_do_not_outlive_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever it is given up; otherwise a later update would call the function for nobody."""
+    """No matter where it is given up. Otherwise a later update would call the function in vain."""
     monkeypatch.setattr(tidelog.engine.algorithms.auto, "PATIENCE", 0.0)
     monkeypatch.setattr(Costs, "of_deleting", lambda costs, lost: 0.0)
     for patience in range(1, 30):

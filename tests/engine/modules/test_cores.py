@@ -1,4 +1,4 @@
-"""Closures inside a larger recursion: cores begin where deletions are dear, and change nothing but the cost."""
+"""Closures inside a larger recursion: cores begin where deletions are expensive, and change nothing but the cost."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_failed_update_leaves_cores_as_they_were(maintenance: str, monkeypatch
 
 
 def cyclic_graph(symmetric: bool, nodes: int = 20, modules: bool = True) -> tuple[KnowledgeBase, list[tuple[int, int]]]:
-    """Mostly one component, of which each pair has many derivations; a few edges come from the recursion."""
+    """Mostly one component, in which each pair has many derivations; a few edges come from the recursion."""
     dice = random.Random(7)
     edges = [(dice.randrange(nodes), dice.randrange(nodes)) for _ in range(5 * nodes)]
     edges = list(dict.fromkeys(edge for edge in edges if edge[0] != edge[1]))
@@ -99,7 +99,7 @@ def cyclic_graph(symmetric: bool, nodes: int = 20, modules: bool = True) -> tupl
 
 
 def work(kb: KnowledgeBase, edge: tuple[int, int]) -> int:
-    """Rule applications of deleting an edge, which takes no pair along."""
+    """Rule applications of deleting an edge that takes no pair with it."""
     before = len(kb)
     change = kb.update(delete={"e": [edge]})
     assert len(kb) == before - 1
@@ -107,7 +107,7 @@ def work(kb: KnowledgeBase, edge: tuple[int, int]) -> int:
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_a_dear_deletion_is_the_last_one(symmetric: bool) -> None:
+def test_an_expensive_deletion_is_the_last_one(symmetric: bool) -> None:
     kb, edges = cyclic_graph(symmetric, nodes=200)
     plain, _ = cyclic_graph(symmetric, nodes=200, modules=False)
     gone = []

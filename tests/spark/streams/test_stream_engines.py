@@ -23,14 +23,15 @@ from tidelog import DataError, KnowledgeBase, StorageError
 from tidelog.formats import Update
 from tidelog.language import parse_program
 from tidelog.spark.streams import keyed_engine as keyed
-from tidelog.spark.streams.checkpoint import Checkpoint
-from tidelog.spark.streams.keyed_engine import KeyedProgram
+from tidelog.spark.streams import resident
 from tidelog.spark.streams.keys import CrossKeyError, Keys
 from tidelog.spark.streams.memory_engine import MOST_WAITING, MemoryEngine
-from tidelog.spark.streams.metrics import Metrics, Outcome, read_view
+from tidelog.spark.streams.metrics import Metrics, Totals, read_view
 from tidelog.spark.streams.mqtt import Spool
+from tidelog.spark.streams.resident import KeyedProgram
 from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, net_facts
 from tidelog.spark.streams.stream_batches import Batch, apply_batch
+from tidelog.spark.streams.stream_run import Checkpoint
 from tidelog.spark.streams.update_records import net, parse_entry
 from tidelog.values import IRI
 
@@ -149,7 +150,7 @@ def test_what_is_refused_leaves_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_streams(seed: int, tmp_path: Path) -> None:
-    """Facts and rules, as single records or whole updates, a restart in the middle: as the embedded engine has it."""
+    """Facts and rules, as single records or whole updates, with restarts, against a knowledge base."""
     case, stream = soak(seed, EVERYTHING, length=8)
     rules = "\n".join(map(str, case.state.rules))
     truth = KnowledgeBase(rules)
@@ -270,7 +271,7 @@ def test_metrics_can_be_read_elsewhere(tmp_path: Path) -> None:
     for number in range(3):
         metrics.arrived(number)
         metrics.backlog = {"batches taken in": 2}
-        metrics.finished(number, Outcome(10, 4, 1, 2, {"insertion": 5, "deletion": 0}))
+        metrics.finished(number, Totals(1, 10, 2, 4, 1, {"insertion": 5, "deletion": 0}))
     view = read_view(tmp_path / "metrics.json")
     assert (view.batch, view.totals.updates, view.totals.work, view.running) == (2, 30, {"insertion": 15}, True)
     assert view.updates_per_second > 0
@@ -347,7 +348,7 @@ def test_an_update_is_split_by_key() -> None:
 
 
 class State:
-    """A state of Spark's, for a key."""
+    """The state that Spark keeps for a shard."""
 
     def __init__(self) -> None:
         self._value: tuple[Any, ...] | None = None
@@ -371,8 +372,8 @@ def test_keys_with_random_programs(seed: int, tmp_path: Path) -> None:
     text, batches = keyed_stream(seed, ["a", 1, 1.0, True], length=4)
     *kept, last = text.splitlines()
     program = KeyedProgram(tmp_path, 1, {}, shards=range(3))
-    program.programs.begin("\n".join(kept))
-    program.programs.put(3, text)
+    program.begin("\n".join(kept))
+    program.put(3, text)
     keys = program.check(text)
     states: dict[int, State] = {}
     facts: dict[int, list[tuple[str, tuple[str, str]]]] = {}
@@ -384,13 +385,13 @@ def test_keys_with_random_programs(seed: int, tmp_path: Path) -> None:
             split.setdefault(program.shard(key), []).append(body)
         for shard, bodies in split.items():
             if dice.random() < 0.3:
-                keyed._residents.clear()  # another worker
+                resident._residents.clear()  # another worker
             state = states.setdefault(shard, State())
             if dice.random() < 0.3:
                 task = State()
                 task._value = state._value  # a task whose state is not committed
-                keyed.apply_to_shard(shard, entries(*bodies), task, program, program.programs.number_for(number))
-            rows = keyed.apply_to_shard(shard, entries(*bodies), state, program, program.programs.number_for(number))
+                keyed.apply_to_shard(shard, entries(*bodies), task, program, program.number_for(number))
+            rows = keyed.apply_to_shard(shard, entries(*bodies), state, program, program.number_for(number))
             changes = [(str(row[1]), (str(row[2]), str(row[3]))) for row in rows if row[0] == keyed.CHANGE]
             facts.setdefault(number, []).extend(sorted(changes, key=lambda change: change[0] != "removed"))
     truth = KnowledgeBase("\n".join(kept))
@@ -402,7 +403,7 @@ def test_keys_with_random_programs(seed: int, tmp_path: Path) -> None:
 
 
 def test_a_batch_goes_on_after_its_notes() -> None:
-    """What one life noted is all that the next one needs."""
+    """The notes of one run are all that the next one needs."""
     bodies = [
         record("add", "edge", 1, 2),
         record("add", "edge", 9),
@@ -427,7 +428,7 @@ def test_a_batch_goes_on_after_its_notes() -> None:
     second = Batch(7, entries(*bodies), parse_entry)
     second.resume(notes, changes)
     apply_batch(second, lambda piece: kb.update(**piece))
-    assert [one.entry.body for one in second.refused] == [bodies[1]]
+    assert [one.body for one in second.refused] == [bodies[1]]
     assert facts_of(kb) == {
         *(("edge", "[1, 2]"), ("edge", "[3, 3]"), ("path", "[1, 2]"), ("path", "[3, 3]"), ("x", "[3]")),
     }

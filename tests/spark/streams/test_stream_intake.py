@@ -1,4 +1,4 @@
-"""What comes into streams from outside: the spool of MQTT, its options, bytes that are no text, records with rules."""
+"""The input of streams: the spool of MQTT, its options, bytes that are not text, records with rules."""
 
 from __future__ import annotations
 
@@ -20,15 +20,12 @@ from hypothesis import strategies as st
 from stream_util import changes_in, entries, record
 from tidelog import DataError, KnowledgeBase, StorageError
 from tidelog.language import parse_program
-from tidelog.spark.pipeline.config_tables import boolean
-from tidelog.spark.pipeline.pipeline_config import read_config
+from tidelog.spark.pipeline.pipeline_config import boolean, read_config
 from tidelog.spark.streams import keyed_engine as keyed
-from tidelog.spark.streams.inbox import Inbox
 from tidelog.spark.streams.intake import parser
 from tidelog.spark.streams.keys import Keys
-from tidelog.spark.streams.memory_engine import MemoryEngine
-from tidelog.spark.streams.mqtt import Listener, MqttReader, Spool, payload_of, topic_of
-from tidelog.spark.streams.mqtt_options import MqttOptions, Tls, read_options
+from tidelog.spark.streams.memory_engine import Inbox, MemoryEngine
+from tidelog.spark.streams.mqtt import Listener, MqttOptions, MqttReader, Spool, payload_of, read_options, topic_of
 from tidelog.spark.streams.resident import ShardFacts
 from tidelog.spark.streams.sink import Quarantine, Sink
 from tidelog.spark.streams.update_records import Entry, entry_of, parse_entry
@@ -37,13 +34,14 @@ from tidelog.spark.streams.update_records import Entry, entry_of, parse_entry
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 REQUIRED = {"host": "broker.example.org", "topics": "farm/#", "client": "tidelog", "spool": "spool"}
 NO_TEXT = b'{"add": {"p": [["\xff"]]}}'
+TEXT = st.characters(codec="utf-8")  # no surrogates: bytes that decode have none
 
 
 # ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.text(), st.text(st.sampled_from(LINE_ENDS) | st.characters()) | st.binary()), min_size=1))
+@given(st.lists(st.tuples(st.text(), st.text(st.sampled_from(LINE_ENDS) | TEXT) | st.binary()), min_size=1))
 def test_a_spool_gives_back_every_message(tmp_path: Path, messages: list[tuple[str, str | bytes]]) -> None:
     kept = [(topic, payload_of(body) if isinstance(body, bytes) else body) for topic, body in messages]
     spool = Spool(tmp_path)
@@ -123,7 +121,7 @@ def test_a_topic_that_is_no_text_does_not_stop_the_listener() -> None:
 
 
 def run_memory(folder: Path, records: list[Entry], parse: Any = parse_entry) -> list[dict[str, str]]:
-    """Work a batch off in an engine; what stands in quarantine then."""
+    """Apply a batch in an engine; returns what is in quarantine afterwards."""
     sink, quarantine = Sink(folder / "sink", "jsonl"), Quarantine(folder / "refused")
     engine = MemoryEngine(folder / "state", lambda: KnowledgeBase("q(X) :- p(X)."), sink, quarantine, parse)
     engine.start()
@@ -258,24 +256,25 @@ def test_options_that_make_no_sense(options: dict[str, str | None], reason: str)
 
 
 def test_certificates_reach_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are found beside the configuration, and mean TLS on its own port."""
+    """They are looked up next to the configuration, and imply TLS on its own port."""
     for name in ("ca.pem", "client.pem", "client.key"):
         (tmp_path / name).touch()
     files = 'caFile = "ca.pem", certFile = "client.pem", keyFile = "client.key", keyPassword = "k"'
     required = 'host = "127.0.0.1", topics = "a, b/#", client = "c", spool = "spool", username = "u", password = "p"'
     source = config_of(tmp_path, f'format = "mqtt"\noptions = {{ {required}, {files} }}').source
     options = read_options(source.options)
-    assert options.tls == Tls(*(str(tmp_path / name) for name in ("ca.pem", "client.pem", "client.key")), "k")
+    expected = [*(str(tmp_path / name) for name in ("ca.pem", "client.pem", "client.key")), "k"]
+    assert options.tls == dict(zip(("ca_certs", "certfile", "keyfile", "keyfile_password"), expected, strict=True))
     assert options.port == 8883
     assert read_options(REQUIRED).port == 1883
     calls = told_to_paho(options, monkeypatch)
-    assert calls["tls_set"] == (options.tls.ca_file, options.tls.cert_file, options.tls.key_file, "k")
+    assert calls["tls_set"] == tuple(expected)
     assert calls["username_pw_set"] == ("u", "p")
     assert calls["connect"] == ("127.0.0.1", 8883)
 
 
 def told_to_paho(options: MqttOptions, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Any, ...]]:
-    """What a listener asks of its client; nobody is connected to."""
+    """What a listener asks of its client, which connects to nobody."""
     client = pytest.importorskip("paho.mqtt.client")
     calls: dict[str, tuple[Any, ...]] = {}
     for name in ("tls_set", "username_pw_set", "connect"):
@@ -284,7 +283,10 @@ def told_to_paho(options: MqttOptions, monkeypatch: pytest.MonkeyPatch) -> dict[
         )
     monkeypatch.setattr(client.Client, "loop_start", lambda self: self.on_connect(self, None, {}, Accepted()))
     monkeypatch.setattr(client.Client, "subscribe", lambda *_: None)
-    Listener(options, Spool(options.spool)).stop()
+    listener = Listener(options, Spool(options.spool))
+    assert "connect" not in calls
+    listener.start()
+    listener.stop()
     return calls
 
 
@@ -312,9 +314,9 @@ def test_a_broker_that_does_not_answer_leaves_no_client_behind(
         if listens:
             broker.listen()
         port = str(broker.getsockname()[1])
-        options = read_options({**REQUIRED, "host": "127.0.0.1", "port": port})
+        listener = Listener(read_options({**REQUIRED, "host": "127.0.0.1", "port": port}), Spool(tmp_path))
         with pytest.raises(DataError, match="does not answer" if listens else "cannot be reached"):
-            Listener(options, Spool(tmp_path))
+            listener.start()
     assert set(threading.enumerate()) <= threads
 
 
@@ -341,7 +343,7 @@ def test_a_password_in_plain_text_is_warned_about(host: str, tls: str, warned: b
 
 
 def test_nobody_splits_files_where_texts_have_other_line_ends() -> None:
-    """`str.splitlines` ends lines at ten characters that texts may hold."""
+    """`str.splitlines` ends lines at ten characters that may occur in texts."""
     root = Path(keyed.__file__).parents[2]
     files = [path for part in ("formats", "spark", "storage") for path in (root / part).rglob("*.py")]
     assert files

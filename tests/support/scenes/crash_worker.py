@@ -1,7 +1,7 @@
 """Kills a child process with `kill -9` at every step of a save or of journalled updates, and looks at what is left.
 
-Run by `test_storage.py` in a process of its own, which is small and has no threads, so that it can fork: every crash is
-then a child of its own, without the time that a new Python takes. Prints how many crashes there were.
+`test_storage_failures.py` runs it in a separate process, which is small and has no threads, so that it can fork. Each
+crash is then a child process, without the time that a new Python takes. Prints how many crashes there were.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def die_at(step: int) -> None:
 
 
 def run_child(work: Callable[[int], None]) -> tuple[bool, list[int]]:
-    """Let a child work; whether it died, and the numbers that it wrote to its pipe before."""
+    """Let a child work. Returns whether it died, and the numbers that it had written to its pipe."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -109,7 +109,7 @@ def states() -> list[dict[str, Any]]:
 
 
 def look(folder: Path) -> dict[str, Any]:
-    """What a crash left, opened for writing, as the next process would."""
+    """What a crash left, opened for writing as the next process would do."""
     with KnowledgeBase.open(folder, journal=True) as kb:
         audit(kb)
         kb.update(add={"probe": [(1,)]})
@@ -120,7 +120,7 @@ def look(folder: Path) -> dict[str, Any]:
 
 
 def crash_saves(folder: Path, expected: list[dict[str, Any]]) -> int:
-    """A save over a saved state with a journal: old or new, and never litter that stays."""
+    """A save over a saved state with a journal: the old or the new state, and no litter that stays."""
     step = died = 0
     while True:
         home = folder / f"save-{step}"
@@ -166,7 +166,7 @@ def check_updates(home: Path, acknowledged: list[int], expected: list[dict[str, 
 
 
 def crash_updates(folder: Path, expected: list[dict[str, Any]]) -> int:
-    """Journalled updates: what was acknowledged is there, and at most one more."""
+    """Journalled updates: all that were acknowledged are there, and at most one more."""
     step = died = 0
     while True:
         home = folder / f"updates-{step}"
@@ -210,7 +210,7 @@ def crash_at_random(folder: Path, expected: list[dict[str, Any]], rounds: int = 
 
 def main() -> None:
     expected = states()
-    # A killed process loses nothing that it wrote, on whatever medium: the quickest will do.
+    # A killed process loses nothing that it wrote, on any medium, so the fastest will do.
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         counts = [crash(Path(folder), expected) for crash in (crash_saves, crash_updates, crash_at_random)]

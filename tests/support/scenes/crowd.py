@@ -19,15 +19,14 @@ from tidelog import Change, KnowledgeBase
 from tidelog.facts.reading import Facts
 from tidelog.facts.results import Answers, FactSet
 from tidelog.formats.batch import FactBatch
-from tidelog.live.fully_dynamic import Live
-from tidelog.live.snapshot import Snapshot
+from tidelog.live.fully_dynamic import Live, Snapshot
 from tidelog.live.streams import AsyncStream, Stream
 
 Operation = Callable[[Scene, int], None]
 
 CLASSES = (KnowledgeBase, Facts, Answers, FactSet, Change, Stream, AsyncStream, Live, Snapshot)
 
-# What Python and its libraries look for in a class, and nobody calls.
+# What Python and its libraries look for in a class, but nobody calls.
 _NOT_CALLED = {
     *("__init__", "__new__", "__module__", "__doc__", "__abstractmethods__", "__dict__", "__weakref__"),
     *("__annotations__", "__hash__", "__subclasshook__", "__class_getitem__", "__slots__", "__match_args__"),
@@ -47,7 +46,7 @@ def public_names(kind: type) -> set[str]:
 
 OPERATIONS: dict[str, Operation] = {}
 
-# Which change something, or take what others use away.
+# Those that change something, or take away what others use.
 WRITING = {
     *("KnowledgeBase.update", "KnowledgeBase.add_rules", "KnowledgeBase.remove_rules", "KnowledgeBase.load"),
     *("KnowledgeBase.stream", "KnowledgeBase.live", "KnowledgeBase.register", "KnowledgeBase.save"),
@@ -56,12 +55,12 @@ WRITING = {
     *("Live.submit", "Live.step", "Live.settle", "Live.settle_all", "Live.__enter__", "Live.__exit__", "Live.snapshot"),
 }
 
-# After which a knowledge base with a journal takes no more updates.
+# Those after which a knowledge base with a journal takes no more updates.
 CLOSING = "KnowledgeBase.close"
 
 
 def different_operations() -> list[str]:
-    """One name of each operation: some call several methods at once."""
+    """One name for each operation, since some call several methods at once."""
     first: dict[Operation, str] = {}
     for name, function in OPERATIONS.items():
         first.setdefault(function, name)
@@ -77,7 +76,7 @@ def operation(*names: str) -> Callable[[Operation], Operation]:
 
 
 def _mine(thread: int) -> str:
-    """The lane that a thread moves by updates."""
+    """The lane that a thread moves with updates."""
     return UPDATED[thread]
 
 
@@ -238,10 +237,13 @@ def _reduce(scene: Scene, thread: int) -> None:
     scene.kb.__reduce__()
 
 
-@operation(*(f"KnowledgeBase.{name}" for name in ("prefixes", "errors", "commit_info", "missing_functions")))
+@operation(
+    *(f"KnowledgeBase.{name}" for name in ("prefixes", "errors", "constants", "commit_info", "missing_functions"))
+)
 def _small(scene: Scene, thread: int) -> None:
     kb = scene.kb
     assert (kb.prefixes, kb.errors, kb.commit_info, kb.missing_functions) == ({}, 0, {}, [])
+    assert kb.constants > 0
 
 
 def _add_shown(kind: str, things: Callable[[Scene], Iterable[Any]]) -> None:
@@ -286,7 +288,7 @@ def held(scene: Scene) -> Iterator[tuple[str, Any]]:
 
 
 def changed(scene: Scene) -> dict[str, FactSet]:
-    """What the last change took away or brought."""
+    """What the last change removed or added."""
     change = scene.change
     return {name: rows for name, rows in {**change.removed, **change.added}.items() if "_" in name}
 
@@ -314,7 +316,7 @@ def _has(scene: Scene, thread: int) -> None:
     assert (scene.sizes.count("reach_a"),) in scene.views["pairs_a"]
 
 
-# Answers: they stay what they were, whatever happens afterwards.
+# Answers: they stay as they were, whatever happens afterwards.
 
 
 def _whole_answers(scene: Scene, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -478,7 +480,7 @@ def _live_context(scene: Scene, thread: int) -> None:
         scene.submit(SUBMITTED[thread], live)
 
 
-# Snapshots: they stay what they were.
+# Snapshots: they stay as they were.
 
 
 def _whole_snapshot(scene: Scene, snapshot: Snapshot) -> None:

@@ -1,9 +1,9 @@
 """A knowledge base whose every state describes itself, for threads to use at once.
 
-Its facts stand in *lanes*. A lane has versions: all constants of a version carry its number, an update replaces one
-version by the next as a whole, and every version has facts of the same shape. So whoever reads a predicate of a lane
-knows what he must find from the first constant that he sees, and rows of two versions, missing rows and garbled texts
-show. Texts are long, so that the memory of texts moves, and paths are a closure.
+Its facts are in *lanes*. A lane has versions: all constants of a version carry its number, an update replaces one
+version by the next as a whole, and every version has facts of the same shape. So the first constant that a reader of a
+lane's predicate sees says what the rest must be; mixed versions, missing rows and garbled texts show up. Texts are
+long, so that the memory of texts moves, and paths are a closure.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from pathlib import Path
 
 from tidelog import Change, KnowledgeBase, TidelogError
 from tidelog.facts.results import Answers
-from tidelog.live.fully_dynamic import Live
-from tidelog.live.snapshot import Snapshot
+from tidelog.live.fully_dynamic import Live, Snapshot
 from tidelog.values import Value
 
 Rows = set[tuple[Value, ...]]
@@ -61,7 +60,7 @@ class Sizes:
 
     @lru_cache(maxsize=256)  # noqa: B019 - sizes are few
     def rows(self, predicate: str, version: int) -> Rows:
-        """What holds of a predicate of a lane."""
+        """The facts of a predicate of a lane."""
         kind, lane = predicate.split("_")
         nodes = [self.node(lane, version, place) for place in range(self.nodes)]
         match kind:
@@ -82,13 +81,13 @@ class Sizes:
         return {f"{kind}_{lane}": sorted(self.rows(f"{kind}_{lane}", version)) for kind in ("doc", "edge")}
 
     def step(self, lane: str, version: int) -> dict[str, dict[str, list[tuple[Value, ...]]]]:
-        """The update from a version to the next."""
+        """The update from one version to the next."""
         return {"delete": self.given(lane, version), "add": self.given(lane, version + 1)}
 
 
 @dataclass
 class Lane:
-    """Where a lane stands; only one thread at a time moves it."""
+    """The current version of a lane; only one thread at a time moves it."""
 
     name: str
     version: int = 0
@@ -96,7 +95,7 @@ class Lane:
 
 
 def save_first_versions(folder: Path, sizes: Sizes) -> None:
-    """Save a knowledge base with the first version of each lane, for scenes to begin with."""
+    """Save a knowledge base with the first version of each lane, for scenes to start from."""
     kb = KnowledgeBase(RULES)
     for lane in LANES:
         kb.update(add=sizes.given(lane, 0))
@@ -165,7 +164,7 @@ class Scene:
                     self.whole(name, rows)
 
     def check(self) -> None:
-        """When all is quiet, every lane is where it was moved to, also on the disk."""
+        """Once all is quiet, every lane is where it was moved to, on disk as well."""
         try:
             self.live.settle()
         except TidelogError:

@@ -2,9 +2,9 @@
 
     python crowd_worker.py SHARE SHARES SECONDS SEED
 
-does its share of the pairs, each a few times, or goes on for so many seconds with pairs in random order. It says which
-pair is in work before it begins, for whoever finds it dead, and ends with a line for each thing that was wrong. Freed
-memory is overwritten or gone (see `ENVIRONMENT`), so that whoever still reads it is found out.
+does its share of the pairs, each a few times, or keeps running pairs in random order for that many seconds. It prints
+each pair before it runs, so that a crash can be traced, and ends with a line for each thing that went wrong. Freed
+memory is overwritten or gone (see `ENVIRONMENT`), so that whoever still reads it is caught.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from crowd import CLOSING, OPERATIONS, WRITING, different_operations
 from crowd_scene import Scene, Sizes, save_first_versions
 from tidelog import TidelogError
 
-# The C library fills what is freed, and gives large blocks back to the system at once.
+# The C library overwrites freed memory, and returns large blocks to the system at once.
 ENVIRONMENT = {"MALLOC_PERTURB_": "165", "MALLOC_MMAP_THRESHOLD_": "65536"}
 
-# Seconds until two threads that do not come to an end count as dead, on however slow a machine.
+# Seconds until two threads that do not finish count as dead, however slow the machine is.
 PATIENCE = 120
 
 # Pairs that share a scene, whose dictionary grows with every text.
@@ -40,7 +40,7 @@ JOURNALLED = {
     *("KnowledgeBase.add_rules", "KnowledgeBase.load", "Live.settle"),
 }
 
-# Operations during which others are done many times.
+# Operations during which others are repeated many times.
 SLOW = {"KnowledgeBase.save", "KnowledgeBase.open", "Live.snapshot"}
 
 SMALL = Sizes(10, 200)
@@ -49,7 +49,7 @@ Pair = tuple[str, str]
 
 
 def run(scene: Scene, pair: Pair, rounds: int) -> list[str]:
-    """Let two threads do an operation each, over and over, until both have done it so often; what went wrong."""
+    """Let two threads repeat an operation each until both have done it often enough. Returns what went wrong."""
     done = [0, 0]
     problems: list[str] = []
     together = threading.Barrier(2)
@@ -88,7 +88,7 @@ class Stage:
         return Scene(self._folder / f"scene {self._scenes}", saved, sizes, journal)
 
     def run(self, pairs: list[Pair], journal: bool, sizes: Sizes, rounds: int) -> list[str]:
-        """Pairs on one scene, and a look at it when all is quiet."""
+        """Run pairs on one scene, and check it once all is quiet."""
         scene = self.scene(sizes, journal)
         for pair in pairs:
             print(f"{pair[0]} × {pair[1]}", flush=True)
@@ -146,7 +146,7 @@ def main(share: int, shares: int, seconds: float, seed: int) -> int:
 
 
 def _make_changes_late() -> None:
-    """Small changes, too, are listed when somebody looks."""
+    """Make even small changes wait until somebody lists them."""
     for name, module in list(sys.modules.items()):
         if name.startswith("tidelog") and hasattr(module, "LAZY_FROM"):
             module.LAZY_FROM = 20

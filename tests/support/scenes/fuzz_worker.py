@@ -1,8 +1,8 @@
 """Throws damaged input at tidelog, case after case: `python fuzz_worker.py KIND SEED CASES`.
 
-A case is told on standard output before it runs, so that whoever reads knows which one a crash belongs to:
-`python fuzz_worker.py KIND SEED 1` runs it alone. Whatever is not refused by an error of tidelog must behave: what was
-taken in can be read, and is what the input says. CASES may be a time, such as `60s`.
+Each case is printed on standard output before it runs, so that a crash can be traced: `python fuzz_worker.py KIND SEED
+1` runs it alone. Whatever is not refused by an error of tidelog must behave: what was taken in can be read, and is what
+the input says. CASES may be a time, such as `60s`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidelog.machine import registers as M
 from tidelog.store.terms import Terms
 from tidelog.values import canonical, identity
 
-# Seconds until a case counts as one that hangs, on however slow a machine.
+# Seconds until a case counts as hanging, however slow the machine is.
 PATIENCE = 300
 
 TEXTS = ["", "a", "é", "\u2028", "a longer text of some bytes", "\U0001f30a", "1", "x" * 40]
@@ -40,7 +40,7 @@ TEXTS = ["", "a", "é", "\u2028", "a longer text of some bytes", "\U0001f30a", "
 
 
 def hostile_array(choose: random.Random, depth: int = 0) -> pa.Array:
-    """An array whose buffers are right, or wrong in some way."""
+    """An array with sound buffers, or with buffers that are wrong in some way."""
     kinds = [
         _texts,
         _texts,
@@ -57,7 +57,7 @@ def hostile_array(choose: random.Random, depth: int = 0) -> pa.Array:
 
 
 def _damaged(choose: random.Random, data: bytes, often: float = 0.4) -> bytes:
-    """Bytes of which some are others, or missing."""
+    """Bytes with some changed or missing."""
     changed = bytearray(data)
     if changed and choose.random() < often:
         for _ in range(choose.randrange(1, 4)):
@@ -72,7 +72,7 @@ def _buffer(choose: random.Random, data: bytes, often: float = 0.4) -> pa.Buffer
 
 
 def _validity(choose: random.Random, count: int) -> tuple[pa.Buffer | None, int]:
-    """Which rows are null, and how many that is said to be."""
+    """Which rows are null, and how many are claimed to be."""
     if choose.random() < 0.85:
         return None, 0
     bits = bytes(choose.choice((0xFF, 0xFF, 0xFE)) for _ in range(count // 8 + 1))
@@ -91,7 +91,7 @@ def _texts(choose: random.Random, _: int) -> pa.Array:
 def _views(choose: random.Random, _: int) -> pa.Array:
     made = pa.array([choose.choice(TEXTS) for _ in range(choose.randrange(0, 8))], pa.string_view())
     valid, views, *data = made.buffers()
-    # A view of which a buffer is missing crashes Arrow when it is made.
+    # Arrow crashes when a view is made whose buffer is missing.
     damaged = [pa.py_buffer(_damaged(choose, bytes(buffer or b""))) for buffer in (views, *data)]
     return pa.Array.from_buffers(made.type, len(made), [valid, *damaged])
 
@@ -165,7 +165,7 @@ def _agree(column: pa.Array | pa.ChunkedArray) -> None:
 
 
 def _read_all(kb: KnowledgeBase) -> None:
-    """All that was taken in can be read."""
+    """Check that everything that was taken in can be read."""
     for name in kb.predicates:
         rows = list(kb.facts(name))
         assert len(rows) == len(kb.facts(name))
@@ -177,7 +177,7 @@ def _read_all(kb: KnowledgeBase) -> None:
 
 
 def _mutated(choose: random.Random, data: bytes) -> bytes:
-    """A file of which bytes are flipped, cut, doubled or moved."""
+    """A file whose bytes are flipped, cut, doubled or moved."""
     changed = bytearray(data)
     for _ in range(choose.choice((1, 1, 2, 5, 20))):
         if not changed:
@@ -286,7 +286,7 @@ def take_updates(choose: random.Random, _: Path) -> None:
 
 def take_spool(choose: random.Random, folder: Path) -> None:
     """Parts of a spool, their names too, a batch in the inbox, and the records in both."""
-    from tidelog.spark.streams.inbox import Inbox
+    from tidelog.spark.streams.memory_engine import Inbox
     from tidelog.spark.streams.mqtt import Spool
     from tidelog.spark.streams.update_records import entry_of, parse_entry
 
@@ -339,7 +339,7 @@ KINDS_OF_CASES: dict[str, Callable[[random.Random, Path], None]] = {
 
 
 def seeds(first: int, enough: str) -> Iterator[int]:
-    """So many, or, for `60s`, for as long."""
+    """A number of cases, or, for `60s`, as many as fit into that time."""
     if not enough.endswith("s"):
         yield from range(first, first + int(enough))
         return

@@ -106,7 +106,7 @@ Rows = Table | Pairs
 
 
 def bits_of(row: int) -> Longs:
-    """Which bits of a number are set."""
+    """The places of the bits that are set in a number."""
     raw = np.frombuffer(row.to_bytes(row.bit_length() // 8 + 1, "little"), np.uint8)
     return np.flatnonzero(np.unpackbits(raw, bitorder="little"))
 
@@ -167,7 +167,7 @@ def _components(successors: list[list[int]]) -> Iterable[list[int]]:
                     while component[-1] != node:
                         component.append(stack.pop())
                     for member in component:
-                        numbers[member] = len(successors) + 1  # lowers nothing any more
+                        numbers[member] = len(successors) + 1  # no longer lowers anything
                     yield component
 
 

@@ -144,7 +144,7 @@ READERS: dict[str, Callable[[Pairs, Facts], Table]] = {
     "back(Y, X) :- p(X, Y), m(X), n(Y).": lambda pairs, facts: pairs.between(facts["m"], facts["n"]).project(1, 0),
 }
 MOST_READ = 700  # nodes
-MOST_STORED = 100  # nodes, where pairs are facts like any other
+MOST_STORED = 100  # nodes, if pairs are facts like any other
 
 
 def _above(pairs: Pairs, marked: Table) -> Table:
@@ -190,7 +190,7 @@ def _dense(dice: Dice, nodes: int) -> Longs:
 
 
 def _layers(dice: Dice, nodes: int) -> Longs:
-    """No cycles, and many ways."""
+    """No cycles, and many paths."""
     return np.sort(_random(dice, nodes, 4 * nodes), axis=0)
 
 
@@ -236,7 +236,7 @@ GROWTH: list[Way] = [
 
 
 class GraphHistory:
-    """Edges that come one by one and in bulk, are cut, go, and come again."""
+    """Edges that are added one by one and in bulk, cut, deleted, and added again."""
 
     def __init__(self, dice: Dice, kind: str, modules: bool, most: int) -> None:
         closure = CLOSURES[kind]
@@ -293,7 +293,7 @@ class GraphHistory:
         return Step({"m": some(), "n": some()}, {"m": some(), "n": some()})
 
     def _present(self, facts: Facts, count: int) -> Facts:
-        """Some edges that there are."""
+        """Some existing edges."""
         base = self._dice.pick(self._closure.bases)
         keys = facts[base].keys
         if not len(keys):
@@ -316,7 +316,7 @@ class GraphHistory:
                     yield Step(away, {})
 
     def _cut(self, facts: Facts) -> Iterator[Step]:
-        """Single edges, here and there; some come back."""
+        """Delete single edges here and there; some come back."""
         for _ in range(self._dice.between(1, 8)):
             away = self._present(facts, self._dice.pick((1, 1, 5)))
             yield Step({}, away)
@@ -331,12 +331,12 @@ class GraphHistory:
             yield Step({}, {base: facts[base].where(chosen)})
 
     def _link(self, facts: Facts) -> Iterator[Step]:
-        """Edges between nodes that there are."""
+        """Edges between existing nodes."""
         for _ in range(self._dice.between(1, 8)):
             yield Step(self._of(_random(self._dice, max(self._next, 1), self._dice.pick((1, 1, 2, 10, 40)))), {})
 
     def _graft(self, facts: Facts) -> Iterator[Step]:
-        """Another graph beside the one that is there, or over its last nodes."""
+        """Another graph beside the existing one, or sharing its last nodes."""
         dice = self._dice
         nodes = min(max(2, self._nodes // dice.pick((1, 1, 3, 10))), self.universe - self._next)
         if nodes < 2:
@@ -347,7 +347,7 @@ class GraphHistory:
         yield Step(self._of(edges + first), {})
 
     def _refill(self, facts: Facts) -> Iterator[Step]:
-        """Nothing at all, then all of it again, or another beginning."""
+        """Delete everything, then add it all again, or start with something else."""
         all_of_it = {base: facts[base] for base in self._closure.bases}
         yield Step({}, all_of_it)
         if self._dice.chance(60):
@@ -358,7 +358,7 @@ class GraphHistory:
             yield from self._graft(facts)
 
     def _swap(self, facts: Facts) -> Iterator[Step]:
-        """Some go, others come, and some do both."""
+        """Some edges go, others come, and some do both."""
         for _ in range(self._dice.between(1, 4)):
             away = self._present(facts, self._dice.pick((1, 3, 30, 1000)))
             come = self._of(_random(self._dice, max(self._next, 1), self._dice.pick((1, 3, 30))))

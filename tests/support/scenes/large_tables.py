@@ -178,7 +178,7 @@ class TableHistory:
             columns[1] %= 50  # large groups, long chains
         if name == "a3":
             onwards = columns[0] + self._numbers.integers(0, 3, count)
-            columns[1] = np.minimum(onwards, np.minimum(columns[0] | 63, domain - 1))  # ways that end soon
+            columns[1] = np.minimum(onwards, np.minimum(columns[0] | 63, domain - 1))  # paths that end soon
         if name == "a5" and self._dice.chance(50):
             columns[4] = np.where(columns[4] % 3, columns[4], columns[0])
         return Table.of(*columns)
@@ -194,7 +194,7 @@ class TableHistory:
         return rows
 
     def _few(self, name: str, count: int) -> int:
-        """Starts of a recursion are few."""
+        """Keep the starting points of a recursion few."""
         return min(count, 20) if name == "a1" and any(head_of(rule) == "rc" for rule in self._possible) else count
 
     def _some_names(self) -> list[str]:
@@ -210,7 +210,7 @@ class TableHistory:
             yield Step({name: self._related(facts, name, count) for name, count in counts.items()}, {})
 
     def _pass(self, facts: Facts) -> Iterator[Step]:
-        """Up to just below a power of two, and past it by single rows."""
+        """Grow to just below a power of two, and past it by single rows."""
         name = self._dice.pick(list(self.arities))
         there = len(facts[name])
         goal = 1 << max(there, 255).bit_length()
@@ -242,7 +242,7 @@ class TableHistory:
         yield Step(come, away)
 
     def _refill(self, facts: Facts) -> Iterator[Step]:
-        """Nothing of some relations, then all of it again."""
+        """Empty some relations, then fill them again."""
         away = {name: facts[name] for name in self._some_names()}
         yield Step({}, away)
         if self._dice.chance(60):

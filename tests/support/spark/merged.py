@@ -1,4 +1,4 @@
-"""Several programs as one: Spark costs its latency per job, so tests evaluate many programs in the same jobs.
+"""Several programs as one: every job on Spark has its latency, so tests evaluate many programs in the same jobs.
 
 Each program's predicates get names of their own, and the results are taken apart again.
 """
@@ -31,7 +31,7 @@ class Part:
 
 
 class Merged:
-    """The programs under one roof."""
+    """Several programs as one."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self.parts = list(parts)

@@ -36,7 +36,7 @@ class Reader:
         self._terms = {row[0]: Constant(value_of(tuple(row[1:]))) for row in terms}
 
     def held(self) -> tuple[Database, Database]:
-        """What holds, and what of it is explicit."""
+        """What holds, and which of it is explicit."""
         rows = self._snapshot.rows(self._snapshot.stored).collect()
         assert all(row["e"] or row["n"] >= 0 for row in rows)
         return self._facts(rows), self._facts([row for row in rows if row["e"]])
@@ -65,7 +65,7 @@ class Reader:
 
 
 class MergedStream:
-    """Courses under one roof. One that ends before others has nothing to do in the end."""
+    """Several courses as one. A course that ends before the others does nothing from then on."""
 
     def __init__(self, courses: Sequence[Course]) -> None:
         updates = zip_longest(*(course.updates for course in courses), fillvalue=Update())
@@ -94,7 +94,7 @@ class MergedStream:
         return made
 
     def state(self, number: int) -> State:
-        """The state after so many updates, of all courses, under merged names."""
+        """The state of all courses after this many updates, under merged names."""
         states = [course.states[min(number, len(course.updates))] for course in self._courses]
         rules = [self._merged._rule(part, rule) for part, state in enumerate(states) for rule in state.rules]
         return State(tuple(rules), self._together([state.explicit for state in states]))

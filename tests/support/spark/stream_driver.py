@@ -18,7 +18,6 @@ from stream_files import run_stream
 from tidelog.spark import open_session
 from tidelog.spark.streams import keyed_engine as keyed
 from tidelog.spark.streams import memory_engine as memory
-from tidelog.spark.streams.inbox import Inbox
 from tidelog.spark.streams.sink import Sink
 
 KILLED_IN = 1  # the batch
@@ -29,7 +28,7 @@ def die(*_: Any) -> None:
 
 
 def before(owner: Any, name: str) -> None:
-    """Die in place of the first call with the batch."""
+    """Die instead of making the first call with the batch."""
     function = getattr(owner, name)
 
     def call(self: Any, number: int, *arguments: Any) -> Any:
@@ -51,7 +50,7 @@ def after(owner: Any, name: str) -> None:
 
 POINTS = {
     "applied, not in the sink": lambda: before(Sink, "write"),
-    "taken in, not committed": lambda: after(Inbox, "put"),
+    "taken in, not committed": lambda: after(memory.Inbox, "put"),
     "in the inbox's past, not committed": lambda: after(memory.MemoryEngine, "take"),
     "keys done, not in the sink": lambda: before(keyed.KeyedEngine, "take"),
     "keys in the sink, not committed": lambda: after(keyed.KeyedEngine, "take"),

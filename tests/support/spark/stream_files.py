@@ -24,7 +24,7 @@ def write_config(
     sink_format: str = "jsonl",
     sources: Sequence[str] = (),
 ) -> str:
-    """The configuration of a stream in a folder; its path."""
+    """Write the configuration of a stream into a folder; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "rules.dlog").write_text(program, encoding="utf-8")
     given = source or {"format": "jsonl", "path": "in"}
@@ -58,7 +58,7 @@ def _toml(value: object) -> str:
 
 
 def drop(folder: Path, number: int, bodies: Sequence[str], suffix: str = "jsonl") -> None:
-    """A file of records, which appears as a whole and is the next one by its time."""
+    """Write a file of records, which appears at once and is the next one by its time."""
     folder.mkdir(parents=True, exist_ok=True)
     beside = folder / f".{number}"
     beside.write_text("".join(body + "\n" for body in bodies), encoding="utf-8")

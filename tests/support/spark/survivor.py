@@ -79,7 +79,7 @@ def main(folder: str) -> None:
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
-        "spark.cores.max": "2",  # What the ratio of registered resources is of: without it nothing is waited for.
+        "spark.cores.max": "2",  # The ratio of registered resources is of this: without it, Spark does not wait.
         "spark.driver.host": "127.0.0.1",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",

@@ -1,6 +1,5 @@
-"""The maintenance algorithms, one file each: `insertion`, `delete_rederive`, `counting`, `backward_forward` (with
-`provability`), `ranks`, `recomputation`, and `aggregates` beside them all. `choice` says which one maintains what,
-`auto` what that depends on, and `maintenance` gives a component to its algorithm.
+"""The maintenance algorithms, one file each: `insertion`, `delete_rederive`, `counting`, `backward_forward`, `ranks`,
+and `aggregates` beside them all. `maintenance` gives a component to its algorithm; `auto` decides by what it costs.
 
 Knows: components, their deltas, the phases of the papers. Must not know: files, values, streams.
 """

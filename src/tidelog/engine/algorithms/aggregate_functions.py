@@ -37,20 +37,16 @@ def _numbers(values: list[Value]) -> list[int | float]:
 
 def _exact_sum(numbers: list[int | float]) -> float:
     try:
-        total = _sum_of_floats(numbers)
+        try:
+            total = math.fsum(numbers)
+        except OverflowError:
+            # A partial sum leaves the range of floats, in this order of the facts; the sum itself may not.
+            total = float(sum(map(Fraction, numbers)))
     except (OverflowError, ValueError):
         raise GroupFailed from None
     if not math.isfinite(total):
         raise GroupFailed
     return total
-
-
-def _sum_of_floats(numbers: list[int | float]) -> float:
-    try:
-        return math.fsum(numbers)
-    except OverflowError:
-        # A partial sum leaves the range of floats, in this order of the facts; the sum itself may not.
-        return float(sum(map(Fraction, numbers)))
 
 
 def _sum(values: list[Value]) -> Value:
@@ -84,15 +80,11 @@ def _median(values: list[Value]) -> Value:
     return _exact_sum([float(number) for number in numbers[middle - 1 : middle + 1]]) / 2  # type: ignore[arg-type]
 
 
-def _avg(values: list[Value]) -> Value:
-    return _exact_sum([float(number) for number in _numbers(values)]) / len(values)
-
-
 _FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
     "sum": _sum,
     "min": lambda values: _in_order(values)[0],
     "max": _max,
-    "avg": _avg,
+    "avg": lambda values: _exact_sum([float(number) for number in _numbers(values)]) / len(values),
     "median": _median,
 }
 

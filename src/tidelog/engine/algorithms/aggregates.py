@@ -7,7 +7,7 @@ move by those that came and went. Each match of the whole body counts once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from tidelog.engine.algorithms.aggregate_functions import Integers, fold
 from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING, Sets
 from tidelog.engine.rules.compiled import group_predicate
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.deltas import Delta
 from tidelog.engine.update.match_rows import matches
 from tidelog.language.syntax import Aggregate, Atom, Term, Variable
 from tidelog.machine import flags as F
@@ -26,7 +25,7 @@ from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start, make_plan
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
-from tidelog.store.update_kernels import load_rows, set_membership
+from tidelog.store.update_kernels import set_membership
 
 FROM_GROUP = Pivot(Start.POSITIVE, 0)
 
@@ -47,14 +46,19 @@ class AggregateRule:
         self._group = tuple(dict.fromkeys(term for term in normal.group if isinstance(term, Variable)))
         self._inputs = tuple(dict.fromkeys(a.argument for a in normal.aggregates if isinstance(a.argument, Variable)))
         self._touched = store.relation(f"#touched {number}", len(self._group))
-        self._from_group = _with_group(normal, Atom(self._touched.name, self._group))
-        self._old_values = _reads_values(normal, Atom(self._touched.name, self._group), self.relation.name)
+        # The same body, after an atom that names the groups to look at; and from a group to its rows.
+        touched = Atom(self._touched.name, self._group)
+        self._from_group = replace(normal, positives=(touched, *normal.positives), aggregates=())
+        values = tuple(
+            Variable(f"#value {column}") if isinstance(term, Aggregate) else term
+            for column, term in enumerate(arguments)
+        )
+        head = Atom(self.relation.name, values)
+        self._old_values = NormalRule(normal.source, head, (touched, head), (), (), (), ())
         self._offsets: dict[tuple[str, Pivot], int] = {}
         # The column of a count, where there are only counts.
         self._counts_only = all(a.function == "count" and not a.distinct for a in normal.aggregates)
         self._counted = next(place for place, term in enumerate(arguments) if isinstance(term, Aggregate))
-
-    # --- plans --------------------------------------------------------------------------------------------------------
 
     def _offset(self, key: str, rule: NormalRule, pivot: Pivot, head: tuple[Term, ...]) -> int:
         if (key, pivot) not in self._offsets:
@@ -65,57 +69,47 @@ class AggregateRule:
     def forget_plans(self) -> None:
         self._offsets.clear()
 
-    # --- maintenance --------------------------------------------------------------------------------------------------
-
     def maintain(self, transaction: Transaction, is_new: bool) -> None:
         """Let the groups follow what changed below, or find all of them where the rule is new."""
         transaction.runner.computes = self.normal.computes
-        if is_new or self._all_new(transaction):
-            self._evaluate(transaction)
+        if is_new or self._most_changed(transaction):
+            width = len(self._group) + len(self._inputs)
+            plan = self._offset("all", self.normal, ALL, self._group + self._inputs)
+            rows = matches(transaction.runner, HOLDING, plan, width)
+            self._replace(transaction, self._fold(transaction, rows), self.relation.rows())
         else:
             self._follow(transaction)
         transaction.collect([self.relation])
 
-    def _all_new(self, transaction: Transaction) -> bool:
-        return len(self.relation) == 0 and any(
-            atom.predicate in transaction.deltas
-            and transaction.undo.is_new(self._store.relation(atom.predicate, atom.arity))
-            for atom in self.normal.positives
-        )
-
-    def _follow(self, transaction: Transaction) -> None:
-        changed = list(self._changes(transaction))
-        if any(self._is_large(atom, delta) for atom, delta in changed):
-            self._evaluate(transaction)
-            return
-        transaction.jobs.list_changes([self.normal])
-        gone, come = self._changed_groups(transaction)
-        if not len(gone) and not len(come):
-            return
-        self._put_groups(gone, come)
-        before = self._values_before(transaction)
-        if self._counts_only and not any(atom in self.normal.negatives for atom, _ in changed):
-            self._replace(transaction, self._recounted(before, gone, come), before)
-        else:
-            self._replace(transaction, self._fold(transaction, self._rows_of_groups(transaction)), before)
-
-    def _changes(self, transaction: Transaction) -> Iterator[tuple[Atom, Delta]]:
+    def _most_changed(self, transaction: Transaction) -> bool:
+        """Whether all groups are new, or so much changed that looking for the touched ones saves nothing."""
+        has_none = len(self.relation) == 0
         for atom in (*self.normal.positives, *self.normal.negatives):
             delta = transaction.deltas.get(atom.predicate)
             if delta is not None:
-                yield atom, delta
+                relation = self._store.relation(atom.predicate, atom.arity)
+                if has_none and atom in self.normal.positives and transaction.undo.is_new(relation):
+                    return True
+                changed = delta.gone.count + delta.come.count
+                if changed > LEAST_CHANGE and changed > LARGE_SHARE * len(relation):
+                    return True
+        return False
 
-    def _is_large(self, atom: Atom, delta: Delta) -> bool:
-        """Whether so much of a relation changed that looking for the touched groups saves nothing."""
-        changed = delta.removed_count + delta.added_count
-        return changed > LEAST_CHANGE and changed > LARGE_SHARE * len(self._store.relation(atom.predicate, 0))
-
-    def _evaluate(self, transaction: Transaction) -> None:
-        """Compute all groups."""
-        width = len(self._group) + len(self._inputs)
-        plan = self._offset("all", self.normal, ALL, self._group + self._inputs)
-        rows = matches(transaction.runner, HOLDING, plan, width)
-        self._replace(transaction, self._fold(transaction, rows), self.relation.rows())
+    def _follow(self, transaction: Transaction) -> None:
+        transaction.list_changes([self.normal])
+        gone, come = self._changed_groups(transaction)
+        if not len(gone) and not len(come):
+            return
+        self._touched.clear()
+        for groups in (gone, come):
+            self._touched.load(groups, F.IN | F.OLD)
+        before = self._from_touched(transaction, HELD, "old", self._old_values, self._old_values.head.arguments)
+        if self._counts_only and not any(atom.predicate in transaction.deltas for atom in self.normal.negatives):
+            after = self._recounted(before, gone, come)
+        else:
+            head = self._group + self._inputs
+            after = self._fold(transaction, self._from_touched(transaction, HOLDING, "group", self._from_group, head))
+        self._replace(transaction, after, before)
 
     def withdraw(self, transaction: Transaction) -> None:
         """The rule is gone, and so are its groups."""
@@ -129,41 +123,27 @@ class AggregateRule:
 
     def _changed_groups(self, transaction: Transaction) -> tuple[Cells, Cells]:
         """The groups of the matches that went and of those that came, once for each match."""
-        gone, come = [self._no_groups()], [self._no_groups()]
+        width = len(self._group)
+        gone, come = [np.empty((0, width), np.int32)], [np.empty((0, width), np.int32)]
         for start, atoms in ((Start.POSITIVE, self.normal.positives), (Start.NEGATIVE, self.normal.negatives)):
             for position, atom in enumerate(atoms):
                 delta = transaction.deltas.get(atom.predicate)
                 if delta is None:
                     continue
-                pivot = Pivot(start, position)
                 lost, new = (delta.removed, delta.added) if start is Start.POSITIVE else (delta.added, delta.removed)
-                gone.append(self._groups_from(transaction, DESTROYED_FROM_BELOW, pivot, lost))
-                come.append(self._groups_from(transaction, CREATED_FROM_BELOW, pivot, new))
+                for groups, sets, facts in ((gone, DESTROYED_FROM_BELOW, lost), (come, CREATED_FROM_BELOW, new)):
+                    if len(facts):
+                        plan = self._offset("touched", self.normal, Pivot(start, position), self._group)
+                        groups.append(matches(transaction.runner, sets, plan, width, facts))
         return np.concatenate(gone), np.concatenate(come)
-
-    def _no_groups(self) -> Cells:
-        return np.empty((0, len(self._group)), np.int32)
-
-    def _groups_from(self, transaction: Transaction, sets: Sets, pivot: Pivot, pivots: Cells) -> Cells:
-        if not len(pivots):
-            return self._no_groups()
-        plan = self._offset("touched", self.normal, pivot, self._group)
-        return matches(transaction.runner, sets, plan, len(self._group), pivots)
-
-    def _put_groups(self, *touched: Cells) -> None:
-        """Let the relation of touched groups hold these, each once."""
-        self._touched.clear()
-        for groups in touched:
-            self._touched.reserve(len(groups))
-            groups = np.ascontiguousarray(groups, np.int32)
-            load_rows(self._store.machine, self._touched.number, address(groups), len(groups), F.IN | F.OLD)
 
     def _recounted(self, before: Cells, gone: Cells, come: Cells) -> Cells:
         """What each touched group counted before, less the matches that went, plus those that came."""
         terms = self._store.terms
         counts = np.zeros(self._touched.count, np.int64)
         counted = terms.table.payloads[before[:, self._counted]]
-        counts[self._store.find_facts(self._touched, self._groups_of(before))] = counted
+        columns = [self.normal.head.arguments.index(variable) for variable in self._group]
+        counts[self._store.find_facts(self._touched, before[:, columns])] = counted
         for groups, step in ((gone, -1), (come, 1)):
             facts = self._store.find_facts(self._touched, groups)
             counts += step * np.bincount(facts, minlength=len(counts))
@@ -172,18 +152,6 @@ class AggregateRule:
         with self._store.hooks.using_terms():
             values = terms.encode_numbers(counts[left])
         return self._head_rows(groups, [values] * len(self.normal.aggregates))
-
-    def _groups_of(self, values: Cells) -> Cells:
-        """The groups that rows of the group relation stand for."""
-        columns = [self.normal.head.arguments.index(variable) for variable in self._group]
-        return values[:, columns]
-
-    def _rows_of_groups(self, transaction: Transaction) -> Cells:
-        """The matches of the touched groups: group and aggregated values."""
-        return self._from_touched(transaction, HOLDING, "group", self._from_group, self._group + self._inputs)
-
-    def _values_before(self, transaction: Transaction) -> Cells:
-        return self._from_touched(transaction, HELD, "old", self._old_values, self._old_values.head.arguments)
 
     def _from_touched(
         self, transaction: Transaction, sets: Sets, key: str, rule: NormalRule, head: tuple[Term, ...]
@@ -209,19 +177,14 @@ class AggregateRule:
         """One row of the group relation for each group of matches."""
         width = len(self._group)
         rows, starts = _by_group(rows, width)
-        values = [
-            self._folded(term, rows[:, width + self._inputs.index(term.argument)], starts)
-            for term in self.normal.aggregates
-        ]
-        failed = np.zeros(len(starts), np.bool_)
-        for column in values:
-            failed |= column == K.FAILURE
+        values, failed = [], np.zeros(len(starts), np.bool_)
+        for term in self.normal.aggregates:
+            column = rows[:, width + self._inputs.index(term.argument)]
+            with self._store.hooks.using_terms():
+                values.append(fold(term.function, self._store.terms, column, starts, term.distinct))
+            failed |= values[-1] == K.FAILURE
         transaction.machine[M.ERRORS] += np.count_nonzero(failed)
         return self._head_rows(rows[starts, :width], values)[~failed]
-
-    def _folded(self, term: Aggregate, column: Cells, starts: Integers) -> Cells:
-        with self._store.hooks.using_terms():
-            return fold(term.function, self._store.terms, column, starts, term.distinct)
 
     def _head_rows(self, groups: Cells, values: list[Cells]) -> Cells:
         """Rows of the group relation from groups and the values of the aggregates, in their order."""
@@ -246,20 +209,3 @@ def _by_group(rows: Cells, width: int) -> tuple[Cells, Integers]:
         rows = rows[np.lexsort(rows[:, :width].T[::-1])]
     borders = np.flatnonzero((rows[1:, :width] != rows[:-1, :width]).any(axis=1)) + 1
     return rows, np.concatenate(([0], borders))
-
-
-def _with_group(rule: NormalRule, group: Atom) -> NormalRule:
-    """The same body, after an atom that names the groups to look at."""
-    return NormalRule(
-        rule.source, rule.head, (group, *rule.positives), rule.negatives, rule.definitions, rule.conditions, ()
-    )
-
-
-def _reads_values(rule: NormalRule, group: Atom, values: str) -> NormalRule:
-    """From a group to its rows in the group relation."""
-    arguments = tuple(
-        Variable(f"#value {column}") if isinstance(term, Aggregate) else term
-        for column, term in enumerate(rule.head.arguments)
-    )
-    head = Atom(values, arguments)
-    return NormalRule(rule.source, head, (group, head), (), (), (), ())

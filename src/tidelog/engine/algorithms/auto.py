@@ -11,14 +11,11 @@ from typing import NamedTuple
 
 from tidelog.engine.algorithms.backward_forward import backward_forward
 from tidelog.engine.algorithms.counting import count
-from tidelog.engine.algorithms.insertion import insert
+from tidelog.engine.algorithms.insertion import insert, recompute
 from tidelog.engine.algorithms.ranks import LOOK_COST, delete_by_ranks
-from tidelog.engine.algorithms.recomputation import recompute
 from tidelog.engine.propagation.derived_heads import STEP_COST
-from tidelog.engine.rules.compiled import CompiledRule, Node
-from tidelog.engine.rules.policy import Counters
-from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.deltas import Explicit, RuleChange
+from tidelog.engine.rules.compiled import CompiledRule
+from tidelog.engine.transaction.task import Task
 from tidelog.engine.update.runner import OutOfPatience
 from tidelog.store.relation import Relation
 
@@ -59,43 +56,52 @@ class Loss(NamedTuple):
         return self.gone / (len(self.relation) + (0 if self.in_relation else self.gone))
 
 
-def losses_of(transaction: Transaction, node: Node, explicit: Explicit) -> list[Loss]:
+def losses_of(task: Task) -> list[Loss]:
     """What a component has lost of its own E, and of what its rules read."""
-    losses = [Loss(len(explicit.deleted[relation.number]), relation, True) for relation in node.relations]
-    for predicate in node.readers:
-        delta = transaction.deltas.get(predicate)
+    losses = [Loss(len(task.explicit.deleted[relation.number]), relation, True) for relation in task.relations]
+    for predicate in task.node.readers:
+        delta = task.transaction.deltas.get(predicate)
         if delta is not None:
-            losses.append(Loss(delta.removed_count, transaction.store.relation(predicate, 0), False))
+            losses.append(Loss(delta.gone.count, task.store.relation(predicate, 0), False))
     return losses
 
 
-def applications(transaction: Transaction, rule: CompiledRule) -> int:
-    """About how many instances a rule has: those found so far, and for a recursive rule at least one for each fact."""
-    found = int(transaction.store.arrays.rule_work[rule.number])
-    return max(found, len(rule.head)) if rule.recursive else found
-
-
-def most_stays(transaction: Transaction, node: Node, losses: list[Loss]) -> bool:
+def most_stays(task: Task, losses: list[Loss]) -> bool:
     """Whether less is gone than left of all that a component is derived from. One input may have lost much, and yet be
     the smallest of them.
     """
     gone = sum(loss.gone for loss in losses)
-    inputs = [relation for relation in map(transaction.store.find, node.readers) if relation is not None]
-    return gone < sum(map(len, inputs)) + sum(relation.explicit_count for relation in node.relations)
+    inputs = [relation for relation in map(task.store.find, task.node.readers) if relation is not None]
+    return gone < sum(map(len, inputs)) + sum(relation.explicit_count for relation in task.relations)
 
 
-def count_or_recompute(
-    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
-) -> None:
+def _applications(task: Task, rule: CompiledRule) -> int:
+    """About how many instances a rule has: those found so far, and for a recursive rule at least one for each fact."""
+    found = int(task.store.arrays.rule_work[rule.number])
+    return max(found, len(rule.head)) if rule.recursive else found
+
+
+def starts_afresh(task: Task) -> bool:
+    """Whether rules go that gave more derivations than those that stay: the component is then materialised again.
+
+    Where no rule is left, that needs no reasoning at all (ZodiacEdge: hyper-nodes that go as a whole).
+    """
+    if not task.rules.removed or not task.node.rules:
+        return bool(task.rules.removed)
+    gone = sum(_applications(task, rule) for rule in task.rules.removed)
+    return gone > max(LEAST_LOSS, sum(_applications(task, rule) for rule in task.node.rules))
+
+
+def count_or_recompute(task: Task) -> None:
     """Maintain a component without recursion."""
-    losses = losses_of(transaction, node, explicit)
-    if _most_instances_go(transaction, node, losses):
-        recompute(transaction, node, counters, most_stays(transaction, node, losses))
+    losses = losses_of(task)
+    if _most_instances_go(task, losses):
+        recompute(task, most_stays(task, losses))
     else:
-        count(transaction, node, explicit, rules, counters)
+        count(task)
 
 
-def _most_instances_go(transaction: Transaction, node: Node, losses: list[Loss]) -> bool:
+def _most_instances_go(task: Task, losses: list[Loss]) -> bool:
     """Whether more rule instances go than stay, by the shares of facts that their atoms have lost. Those that go are
     counted down; those that stay would be found again. Where two atoms lose a third each, five ninths go, if the losses
     are independent. It may be far fewer, or more, but finding them again is never slower than starting from nothing.
@@ -104,90 +110,78 @@ def _most_instances_go(transaction: Transaction, node: Node, losses: list[Loss])
     if not stays:
         return False
     gone = left = 0.0
-    for rule in node.rules:
-        found = applications(transaction, rule)
+    for rule in task.node.rules:
+        found = _applications(task, rule)
         stay = found * prod(stays.get(atom.predicate, 1.0) for atom in rule.normal.positives)
         gone, left = gone + found - stay, left + stay
     return gone > left
 
 
-def delete_or_recompute(
-    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
-) -> None:
+def delete_or_recompute(task: Task) -> None:
     """Maintain a component with recursion."""
-    losses = losses_of(transaction, node, explicit)
-    facts = sum(relation.count for relation in node.relations)
-    patience = max(LEAST_PATIENCE, int(PATIENCE * node.costs.of_materialising(facts)))
+    losses, costs = losses_of(task), task.node.costs
+    patience = max(LEAST_PATIENCE, int(PATIENCE * costs.of_materialising(sum(each.count for each in task.relations))))
     # Each fact that a removed rule derived has to look for another derivation.
-    looks = sum(applications(transaction, rule) for rule in rules.removed)
+    looks = sum(_applications(task, rule) for rule in task.rules.removed)
     if any(loss.share > LOST_SHARE for loss in losses) or looks * (STEP_COST + LOOK_COST) > patience:
-        _start_over(transaction, node, counters, losses)
+        _start_over(task, losses)
         return
     try:
-        if node.ranked:
-            lost = sum(loss.gone for loss in losses)
-            _delete_by_ranks(transaction, node, explicit, rules, counters, patience, lost)
-            insert(transaction, node, explicit, rules, counters)
+        if task.node.ranked:
+            _delete_by_ranks(task, patience, sum(loss.gone for loss in losses))
+            insert(task)
         else:
-            backward_forward(transaction, node, explicit, rules, counters, patience // PROOF_COST)
+            backward_forward(task, patience // PROOF_COST)
     except OutOfPatience:
-        _note_cycles(transaction, node, patience, _start_over(transaction, node, counters, losses))
+        _note_cycles(task, patience, _start_over(task, losses))
 
 
-def _delete_by_ranks(
-    transaction: Transaction,
-    node: Node,
-    explicit: Explicit,
-    rules: RuleChange,
-    counters: Counters,
-    patience: int,
-    lost: int,
-) -> None:
+def _delete_by_ranks(task: Task, patience: int, lost: int) -> None:
     """Delete unless earlier deletions say that patience would run out, and learn from what it takes."""
-    if node.costs.of_deleting(lost) > patience:
-        node.costs.forget()
+    costs, transaction = task.node.costs, task.transaction
+    if costs.of_deleting(lost) > patience:
+        costs.forget()
         raise OutOfPatience
-    before, work = transaction.runner.candidates, transaction.work()
+    before, work = task.runner.candidates, transaction.work()
     try:
-        delete_by_ranks(transaction, node, explicit, rules, counters, patience)
+        delete_by_ranks(task, patience)
     except OutOfPatience:
         if lost:
-            node.costs.learn_failure(lost, transaction.runner.candidates - before, patience)
+            costs.learn_failure(lost, task.runner.candidates - before, patience)
         raise
     if lost:
-        spent = transaction.runner.candidates - before
-        node.costs.learn_deletion(lost, spent)
-        now = transaction.work()
+        spent, now = task.runner.candidates - before, transaction.work()
+        costs.learn_deletion(lost, spent)
         came_back = now["rederivation"] - work["rederivation"]
         went = now["overdeleted"] - work["overdeleted"] - came_back
-        node.costs.learn_going(lost, went)
-        _note_cycles(transaction, node, spent, went)
+        costs.learn_going(lost, went)
+        _note_cycles(task, spent, went)
 
 
-def _start_over(transaction: Transaction, node: Node, counters: Counters, losses: list[Loss]) -> int:
+def _start_over(task: Task, losses: list[Loss]) -> int:
     """Materialise a component again, and learn from what that takes and leaves; how many facts fewer it has now."""
     lost = sum(loss.gone for loss in losses)
-    facts = sum(len(relation) for relation in node.relations)
-    share_left = max(0.0, 1 - node.costs.of_going(lost) / max(1, facts))
-    stays = share_left > 0.5 and most_stays(transaction, node, losses)
-    before = transaction.runner.candidates
-    recompute(transaction, node, counters, stays, share_left)
-    went = max(0, facts - learn_effort(transaction, node, before))
+    facts = sum(map(len, task.relations))
+    share_left = max(0.0, 1 - task.node.costs.of_going(lost) / max(1, facts))
+    stays = share_left > 0.5 and most_stays(task, losses)
+    before = task.runner.candidates
+    recompute(task, stays, share_left)
+    went = max(0, facts - learn_effort(task, before))
     if lost:
-        node.costs.learn_going(lost, went)
+        task.node.costs.learn_going(lost, went)
     return went
 
 
-def learn_effort(transaction: Transaction, node: Node, before: int) -> int:
+def learn_effort(task: Task, before: int) -> int:
     """Note what it took to materialise a component, after so many candidates; how many facts it has."""
-    facts = sum(len(relation) for relation in node.relations)
+    facts = sum(map(len, task.relations))
     if facts:
-        dense = all(relation.bits.dense for relation in node.relations)
-        node.costs.learn_materialising(facts, transaction.runner.candidates - before, dense)
+        dense = all(relation.bits.dense for relation in task.relations)
+        task.node.costs.learn_materialising(facts, task.runner.candidates - before, dense)
     return facts
 
 
-def _note_cycles(transaction: Transaction, node: Node, spent: int, went: int) -> None:
+def _note_cycles(task: Task, spent: int, went: int) -> None:
     """Where a deletion was expensive, the closures of a component are to get cores."""
     if spent > EXPENSIVE + EXPENSIVE_FOR_EACH * went:
-        transaction.cyclic += node.predicates
+        task.transaction.cyclic += task.node.predicates

@@ -12,10 +12,8 @@ from __future__ import annotations
 from tidelog.engine.algorithms.insertion import insert
 from tidelog.engine.propagation.derived_heads import OVERDELETE
 from tidelog.engine.propagation.match_sets import DESTROYED_FROM_BELOW, DESTROYED_IN_ROUND, HELD, HOLDING
-from tidelog.engine.rules.compiled import Node
 from tidelog.engine.rules.policy import Counters
-from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.deltas import Explicit, RuleChange
+from tidelog.engine.transaction.task import Task
 from tidelog.joins.executor import next_match, start
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
@@ -104,51 +102,48 @@ def rederive(m, head_starts, head_ends, head_plans, counted):
     return DONE
 
 
-def find_candidates(
-    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
-) -> int:
+def find_candidates(task: Task) -> int:
     """DR1: E⁻, what lost a fact below, what a removed rule yielded: these wait in the queues. How many there are.
 
     With counters, a fact with a non-recursive derivation left is no candidate.
     """
-    transaction.lists.clear(L.D)
-    jobs = transaction.jobs.from_below(node, rules, deleted=True, counters=counters)
-    removed = transaction.jobs.of_rules(rules.removed, deleted=True, counters=counters)
-    announced = any(rule.number in transaction.marking.announced for rule in node.rules)
-    if not (announced or jobs or removed or any(len(facts) for facts in explicit.deleted.values())):
+    task.lists.clear(L.D)
+    jobs = task.from_below(deleted=True)
+    removed = task.of_rules(task.rules.removed, deleted=True)
+    marking = task.transaction.marking
+    announced = any(rule.number in marking.announced for rule in task.node.rules)
+    if not (announced or jobs or removed or any(map(len, task.explicit.deleted.values()))):
         return 0
-    node.complete_tables()
-    for relation in node.relations:
+    protect = task.counters is not Counters.NONE
+    task.node.complete_tables()
+    for relation in task.relations:
         relation.mark_unclean()
-        transaction.marking.seed(relation, protect=counters is not Counters.NONE)
-    transaction.jobs.spread(OVERDELETE, DESTROYED_FROM_BELOW, jobs)
-    transaction.jobs.spread(OVERDELETE, HELD, removed)
-    settle_doubts(transaction, node, rules.added_numbers)
-    for relation in node.relations:
-        facts = explicit.deleted[relation.number]
-        transaction.jobs.seed(OVERDELETE, relation, facts, protect=counters is not Counters.NONE)
-    return sum(relation.queues.waiting for relation in node.relations)
+        marking.seed(relation, protect)
+    task.spread(OVERDELETE, DESTROYED_FROM_BELOW, jobs)
+    task.spread(OVERDELETE, HELD, removed)
+    settle_doubts(task, task.rules.added_numbers)
+    for relation in task.relations:
+        task.seed(OVERDELETE, relation, task.explicit.deleted[relation.number], protect)
+    return sum(relation.queues.waiting for relation in task.relations)
 
 
-def bring_back(transaction: Transaction, node: Node, rules: RuleChange, counted: bool) -> None:
+def bring_back(task: Task, counted: bool) -> None:
     """DR4: let the facts of D that have a derivation left wait for insertion."""
-    for relation in node.relations:
-        relation.queues.reserve(transaction.lists.count(L.D))
-    HOLDING.install(transaction.machine)
-    transaction.runner.run(rederive, *node.heads(rules.added_numbers).arguments(), int(counted))
+    for relation in task.relations:
+        relation.queues.reserve(task.lists.count(L.D))
+    HOLDING.install(task.machine)
+    task.runner.run(rederive, *task.node.heads(task.rules.added_numbers).arguments(), int(counted))
 
 
-def delete_and_rederive(
-    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
-) -> None:
+def delete_and_rederive(task: Task) -> None:
     """DRed, or DRed^c with counters of all derivations, on one component."""
-    if find_candidates(transaction, node, explicit, rules, counters):
+    if find_candidates(task):
         # DR2: the heads of instances with a fact of D go to D as well.
-        transaction.jobs.rounds(OVERDELETE, DESTROYED_IN_ROUND, node, counters, rules.added_numbers)
-        drop_deleted(transaction.machine)
-        bring_back(transaction, node, rules, counted=counters is Counters.ALL)
+        task.rounds(OVERDELETE, DESTROYED_IN_ROUND)
+        drop_deleted(task.machine)
+        bring_back(task, counted=task.counters is Counters.ALL)
     # DR5
-    insert(transaction, node, explicit, rules, counters)
+    insert(task)
 
 
 # --- facts in doubt ---------------------------------------------------------------------------------------------------
@@ -186,14 +181,14 @@ def end_doubts(m, head_starts, head_ends, head_plans):
     return DONE
 
 
-def settle_doubts(transaction: Transaction, node: Node, without: frozenset[int] = frozenset()) -> None:
+def settle_doubts(task: Task, without: frozenset[int]) -> None:
     """End the doubts that deletion or counting have left in a component's queues. Rules whose instances are only
     counted afterwards are left out.
     """
-    if not transaction.machine[M.DOUBTS]:
+    if not task.machine[M.DOUBTS]:
         return
-    transaction.jobs.queues_to_list(node, L.D)
-    HOLDING.install(transaction.machine)
-    transaction.runner.run(end_doubts, *node.heads(without).arguments())
-    transaction.lists.clear(L.D)
-    transaction.machine[M.DOUBTS] = 0
+    task.queues_to_list(L.D)
+    HOLDING.install(task.machine)
+    task.runner.run(end_doubts, *task.node.heads(without).arguments())
+    task.lists.clear(L.D)
+    task.machine[M.DOUBTS] = 0

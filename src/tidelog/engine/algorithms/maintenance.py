@@ -1,76 +1,118 @@
-"""Bringing one component up to date: by the algorithm that `maintenance` names for it, with the counters it keeps."""
+"""Bringing one component up to date: which algorithm maintains it (see docs/algorithms.md), and with which counters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
+from typing import NamedTuple
 
-from tidelog.engine.algorithms.choice import Algorithm
-from tidelog.engine.algorithms.counting import recount
-from tidelog.engine.algorithms.recomputation import recompute
+from tidelog.engine.algorithms import auto
+from tidelog.engine.algorithms.backward_forward import backward_forward
+from tidelog.engine.algorithms.counting import count, recount
+from tidelog.engine.algorithms.delete_rederive import delete_and_rederive
+from tidelog.engine.algorithms.insertion import recompute
+from tidelog.engine.algorithms.names import MAINTENANCE, Maintenance
+from tidelog.engine.marking.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.engine.rules.compiled import AUXILIARY, CompiledRule, Node
 from tidelog.engine.rules.policy import CountedRules, Counters
-from tidelog.engine.transaction.explicit import follow_explicit
+from tidelog.engine.transaction.task import Task
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.deltas import Explicit, RuleChange
+from tidelog.errors import TidelogError
+
+
+class Algorithm(NamedTuple):
+    """An algorithm, the counters that it keeps, and which facts pass their marks on under it."""
+
+    run: Callable[[Task], None]
+    counters: Counters
+    marks: int = 0
+
+
+def _recompute(task: Task) -> None:
+    recompute(task, most_stays=not task.rules.removed and auto.most_stays(task, auto.losses_of(task)))
+
+
+_DRED = Algorithm(delete_and_rederive, Counters.NONE, ALL_MARKS)
+_COUNTING = Algorithm(count, Counters.ALL)
+_DRED_COUNTING = Algorithm(delete_and_rederive, Counters.ALL, ALL_MARKS)
+_BF = Algorithm(backward_forward, Counters.NONE, EXPLICIT_MARKS)
+_BF_COUNTING = Algorithm(backward_forward, Counters.NON_RECURSIVE, EXPLICIT_MARKS)
+_RECOMPUTE = Algorithm(_recompute, Counters.NONE)
+_AUTO = Algorithm(auto.count_or_recompute, Counters.ALL)
+_AUTO_RECURSIVE = Algorithm(auto.delete_or_recompute, Counters.NON_RECURSIVE, EXPLICIT_MARKS)
+
+# For components without recursion, and for those with it.
+_CHOICES = {
+    Maintenance.AUTO: (_AUTO, _AUTO_RECURSIVE),
+    Maintenance.RECOMPUTE: (_RECOMPUTE, _RECOMPUTE),
+    Maintenance.DRED: (_DRED, _DRED),
+    Maintenance.COUNTING: (_COUNTING, _DRED),
+    Maintenance.DRED_COUNTING: (_COUNTING, _DRED_COUNTING),
+    Maintenance.BACKWARD_FORWARD: (_BF, _BF),
+    Maintenance.BACKWARD_FORWARD_COUNTING: (_COUNTING, _BF_COUNTING),
+}
 
 
 class ComponentMaintenance:
-    """An algorithm, and in which counter the derivations of each rule are counted."""
+    """The algorithms that `maintenance` names, and in which counter the derivations of each rule are counted."""
 
-    def __init__(self, algorithm: Algorithm) -> None:
-        self.algorithm = algorithm
+    def __init__(self, maintenance: str) -> None:
+        try:
+            self._plain, self._recursive = _CHOICES[Maintenance(maintenance)]
+        except ValueError:
+            known = ", ".join(MAINTENANCE)
+            raise TidelogError(f"unknown maintenance {maintenance!r}; it is one of {known}") from None
+        self._is_auto = maintenance == Maintenance.AUTO
         self.counted = CountedRules()
+
+    def algorithm(self, recursive: bool) -> Algorithm:
+        """The one for components with recursion, or without it."""
+        return self._recursive if recursive else self._plain
 
     def maintain(
         self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, afresh: bool = False
     ) -> None:
         """Let a component follow what changed below it, in E and in its rules; or materialise it afresh."""
         transaction.runner.computes = node.computes or any(rule.normal.computes for rule in rules.removed)
-        if afresh or self.algorithm.starts_afresh(transaction, node, rules):
-            self._start_afresh(transaction, node)
-        elif node.rules or rules.removed:
-            self._prepare_counters(transaction, node, rules)
-            self.algorithm.maintain(transaction, node, explicit, rules)
-        else:
-            follow_explicit(transaction, node, explicit)
-
-    def forget_counts(self, rules: Iterable[int]) -> None:
-        """The derivations of these rules are no longer counted."""
-        for number in rules:
-            self.counted.forget(number)
-
-    def _start_afresh(self, transaction: Transaction, node: Node) -> None:
-        """Materialise a component again, with the counters that its algorithm keeps."""
-        counters = self._add_counters(node)
-        recompute(transaction, node, counters, most_stays=False)
-        self._note_counters(node, counters)
-
-    def _add_counters(self, node: Node) -> Counters:
-        counters = self.algorithm.counters(node)
-        if counters is not Counters.NONE:
+        algorithm = self.algorithm(node.recursive)
+        task = Task(transaction, node, explicit, rules, algorithm.counters)
+        afresh = afresh or (self._is_auto and auto.starts_afresh(task))
+        if not (afresh or node.rules or rules.removed):
+            task.follow_explicit()
+            return
+        if algorithm.counters is not Counters.NONE:
             for relation in node.relations:
                 relation.add_counters()
-        return counters
+        if afresh:
+            recompute(task, most_stays=False)
+            self._note_counters(task)
+        else:
+            self._prepare_counters(task)
+            transaction.marking.pass_on(algorithm.marks)
+            before, all_is_new = transaction.runner.candidates, all(relation.is_new() for relation in node.relations)
+            algorithm.run(task)
+            if all_is_new:
+                auto.learn_effort(task, before)
 
-    def _prepare_counters(self, transaction: Transaction, node: Node, rules: RuleChange) -> None:
+    def _prepare_counters(self, task: Task) -> None:
         """Let the counters of a component be those that its algorithm keeps, as of before the update."""
-        counters = self._add_counters(node)
+        node, rules = task.node, task.rules
         if node.keeps_count_alone or (node.counted == self.counted.version and not rules.removed):
             return  # Nothing has changed since the last time.
-        if counters is not Counters.NONE:
+        if task.counters is not Counters.NONE:
             before = [rule for rule in node.rules if rule.number not in rules.added_numbers]
             before.extend(rules.removed)
-            if any(self._is_counted_otherwise(rule, counters) for rule in before):
-                recount(transaction, node, before, counters)
-        self._note_counters(node, counters)
+            if any(self._is_counted_otherwise(rule, task.counters) for rule in before):
+                recount(task, before)
+        self._note_counters(task)
 
     def _is_counted_otherwise(self, rule: CompiledRule, counters: Counters) -> bool:
         """An auxiliary rule is counted from when there is something to count for it."""
         counter = counters.of(rule.recursive, deleting=False)
         return rule.number != AUXILIARY and self.counted.get(rule.number) != counter
 
-    def _note_counters(self, node: Node, counters: Counters) -> None:
-        for rule in node.rules:
+    def _note_counters(self, task: Task) -> None:
+        for rule in task.node.rules:
             if rule.number != AUXILIARY:
-                self.counted.count(rule.number, counters.of(rule.recursive, deleting=False))
-        node.counted = self.counted.version
+                self.counted.count(rule.number, task.counters.of(rule.recursive, deleting=False))
+        task.node.counted = self.counted.version

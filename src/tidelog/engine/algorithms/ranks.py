@@ -23,22 +23,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tidelog.engine.algorithms.delete_rederive import (
-    BY_OWN_RULES,
-    bring_back,
-    drop_deleted,
-    end_look,
-    find_candidates,
-    look_for_instance,
-)
-from tidelog.engine.propagation.batches import waiting
+from tidelog.engine.algorithms import delete_rederive as dred
 from tidelog.engine.propagation.derived_heads import LOSE, count_work
 from tidelog.engine.propagation.match_sets import IN_DELETION, IN_SUPPORT, match_in
-from tidelog.engine.propagation.propagate import run_round
-from tidelog.engine.rules.compiled import CompiledRule, Node
-from tidelog.engine.rules.policy import Counters
-from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.deltas import Explicit, RuleChange
+from tidelog.engine.propagation.propagate import run_round, waiting
+from tidelog.engine.rules.compiled import CompiledRule
+from tidelog.engine.transaction.task import Task
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
@@ -59,21 +49,19 @@ LOOKING, SPREADING = 0, 1
 LOOK_COST, LOSS_COST = 25, 110
 
 # From this rank on, facts are renumbered between two updates. An update that needs more ranks than are left leaves the
-# facts of its component without any (`batches.TOP_RANK`).
+# facts of its component without any (`propagate.TOP_RANK`).
 LAST_RANK = 1 << 30
 
 
 @device
 def look(m, relation, row, fact, head_starts, head_ends, head_plans):
-    """Look for an instance that derives the fact from lower ranks: MATCH, DONE where there is none, or a reason to
-    pause. It has no non-recursive instance: its counter says so.
-    """
+    """Look for an instance that derives the fact from lower ranks; its counter says that no other rule has one."""
     if m[M.LOOK_PLAN] == 0:
         m[M.LATE] = 0
         m[M.WORK + W.CHECKED] += 1
         m[M.BUDGET] -= LOOK_COST
     m[M.BELOW] = load_i32(counters_of(row, fact) + 4) + 1
-    status = look_for_instance(m, relation, fact, head_starts, head_ends, head_plans, BY_OWN_RULES)
+    status = dred.look_for_instance(m, relation, fact, head_starts, head_ends, head_plans, dred.BY_OWN_RULES)
     m[M.BELOW] = 0
     if status == MATCH:
         count_work(m, W.BACKWARD, load_i64(m[M.FRAMES]), 1)
@@ -95,7 +83,7 @@ def settle(m, relation, row, fact, status):
             L.push(m, L.P, L.entry_of(relation, fact))
         m[M.BUDGET] -= LOSS_COST
     store_i32(place, flags)
-    end_look(m)
+    dred.end_look(m)
     m[M.RANKS_FACT] += 1
 
 
@@ -122,7 +110,7 @@ def let_look(m, relations, relation_count, head_starts, head_ends, head_plans):
 
 
 @entry_point
-def overdelete_by_rank(m, relations, relation_count, starts, plans, head_starts, head_ends, head_plans):
+def overdelete_by_rank(m, relations, relation_count, starts, ends, plans, head_starts, head_ends, head_plans):
     """After it, D holds what is overdeleted; every other fact has a derivation from lower ranks."""
     while True:
         if m[M.RANKS_STAGE] == LOOKING:
@@ -132,7 +120,7 @@ def overdelete_by_rank(m, relations, relation_count, starts, plans, head_starts,
                 return status
             m[M.RANKS_STAGE] = SPREADING
         match_in(m, IN_DELETION)
-        status = run_round(m, LOSE, relations, relation_count, starts, plans)
+        status = run_round(m, LOSE, relations, relation_count, starts, ends, plans)
         if status != DONE:
             return status
         m[M.RANKS_STAGE] = LOOKING
@@ -158,7 +146,7 @@ def start_ranks_over(store: Store) -> None:
         store.machine[M.RANK] = len(known)
 
 
-def stack_ranks(transaction: Transaction, node: Node, rules: Iterable[CompiledRule]) -> bool:
+def stack_ranks(task: Task, rules: Iterable[CompiledRule]) -> bool:
     """Components have merged: let facts that these rules derived above others have higher ranks; whether ranks are
     kept. Where components split, there is nothing to do: whatever derived a fact from lower ranks still does, or is
     counted now.
@@ -166,9 +154,9 @@ def stack_ranks(transaction: Transaction, node: Node, rules: Iterable[CompiledRu
     A fact that only a counter held has the facts that derive it in components below, and so with lower ranks; the
     others keep their order.
     """
-    if not node.ranked:
+    if not task.node.ranked:
         return False
-    relations = {relation.name: relation for relation in node.relations}
+    relations = {relation.name: relation for relation in task.relations}
     read: dict[str, set[str]] = {name: set() for name in relations}
     for rule in rules:
         read[rule.head.name].update(atom.predicate for atom in rule.normal.positives if atom.predicate in relations)
@@ -181,48 +169,40 @@ def stack_ranks(transaction: Transaction, node: Node, rules: Iterable[CompiledRu
         for column in ranks:
             column += top
         top += height + 1
-    transaction.machine[M.RANK] = max(transaction.machine[M.RANK], top)
+    task.machine[M.RANK] = max(task.machine[M.RANK], top)
     return True
 
 
-def delete_by_ranks(
-    transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters, most: int
-) -> None:
+def delete_by_ranks(task: Task, most: int) -> None:
     """Delete from one component whose facts have their ranks; what comes back waits for insertion.
 
     Raises `OutOfPatience`, with nothing decided, once it costs more than `most` candidates of materialisation, or is
     going to: the facts that wait are taken to cost what those before them did.
     """
-    checked = int(transaction.machine[M.WORK + W.CHECKED])
-    with transaction.runner.patience(most, lambda spent: _outlook(transaction, node, checked, spent)):
-        found = find_candidates(transaction, node, explicit, rules, counters)
-        if found:
-            _overdelete(transaction, node, rules, counters)
-    if found:
-        # DR3 and DR4, as in Delete/Rederive.
-        drop_deleted(transaction.machine)
-        transaction.lists.move(L.P, L.D)
-        bring_back(transaction, node, rules, counted=False)
+    checked = int(task.machine[M.WORK + W.CHECKED])
+    with task.runner.patience(most, lambda spent: _outlook(task, checked, spent)):
+        if not dred.find_candidates(task):
+            return
+        task.lists.clear(L.P)
+        table = task.round_table(deleting=True)
+        let_candidates_look(task.machine, *task.node.numbers())
+        heads = task.node.heads(task.rules.added_numbers)
+        task.runner.run(overdelete_by_rank, *task.node.numbers(), *table.arguments(), *heads.arguments())
+    # DR3 and DR4, as in Delete/Rederive.
+    dred.drop_deleted(task.machine)
+    task.lists.move(L.P, L.D)
+    dred.bring_back(task, counted=False)
 
 
-def _outlook(transaction: Transaction, node: Node, checked: int, spent: int) -> float:
+def _outlook(task: Task, checked: int, spent: int) -> float:
     """What the facts that wait to look will cost at least; `checked` had looked before this component's did."""
-    machine = transaction.machine
+    machine, waiting_in, looked = task.machine, task.relations, 0
     done = int(machine[M.WORK + W.CHECKED]) - checked
     if done == 0:
         return 0.0  # Candidates are still being found.
-    waiting_in = node.relations
-    looked = 0
     if machine[M.RANKS_STAGE] == LOOKING:
         waiting_in = waiting_in[int(machine[M.RANKS_RELATION]) :]
         looked = int(machine[M.RANKS_FACT])
     elif machine[M.AT_PHASE] == 0:
         return 0.0  # Those that wait have looked, and are about to spread, which was counted.
     return spent / done * (sum(relation.queues.waiting for relation in waiting_in) - looked)
-
-
-def _overdelete(transaction: Transaction, node: Node, rules: RuleChange, counters: Counters) -> None:
-    transaction.lists.clear(L.P)
-    table = node.rounds(counters, deleting=True, without=rules.added_numbers)
-    let_candidates_look(transaction.machine, *table.relations())
-    transaction.runner.run(overdelete_by_rank, *table.arguments(), *node.heads(rules.added_numbers).arguments())

@@ -15,12 +15,12 @@ Marks change order and work, never results: a candidate for deletion is proved, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidelog.engine.marking.copied_marks import CopyTable
-from tidelog.engine.propagation.mark_kernels import forget_marks, mark_explicit, seed_expected
+from tidelog.engine.propagation.mark_kernels import mark_explicit, seed_expected
+from tidelog.engine.update.runner import Runner
+from tidelog.engine.update.undo import UndoLog
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
@@ -29,12 +29,7 @@ from tidelog.machine.jit import address
 from tidelog.machine.status import DONE
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
-
-if TYPE_CHECKING:
-    from tidelog.engine.rules.compiled import Node
-    from tidelog.engine.update.runner import Runner
-    from tidelog.engine.update.undo import UndoLog
-    from tidelog.store.store import Store
+from tidelog.store.store import Store
 
 Rows = Mapping[str, Cells]
 
@@ -62,9 +57,7 @@ class Marking:
         self._incoming = 0
         self.marked: dict[str, Cells] = {}  # the deletions of the next update, by predicate, as far as they are marked
         self.announced: set[int] = set()  # rules of which all heads that lose a derivation are expected
-
-    def reset(self) -> None:
-        """Let the machine hold no marks of this update."""
+        # The machine holds no marks of this update yet.
         self._machine[M.MARKING] = 0
         self._machine[M.SAVED] = 0
         self._machine[M.PASSING] = ALL_MARKS
@@ -74,8 +67,6 @@ class Marking:
     def begin(self, coming: set[str]) -> None:
         """Facts may be marked in this update; it adds explicit ones of these predicates."""
         self._begun, self._coming = True, coming
-
-    # --- the next update ---
 
     def look(self, deletions: Rows, additions: Rows, relation_of: Callable[[str], Relation | None]) -> None:
         """The next update is there: mark the explicit facts that it deletes and does not add again.
@@ -122,19 +113,6 @@ class Marking:
         if care:
             machine[M.PASSING] = care
 
-    # --- the current update ---
-
-    def went(self, node: Node, rows: Rows, marked: Rows, copies: CopyTable) -> None:
-        """The explicit facts in `rows` went. If the same facts were marked before, and nothing else can have gone, the
-        heads of rules that copy them are expected already, and need not be derived.
-        """
-        if not marked or node.rules:
-            return
-        predicate = node.predicates[0]  # the only one, since there is no rule
-        gone = rows.get(predicate)
-        if gone is not None and gone is marked.get(predicate):
-            self.announced |= copies.rules(node.relations[0])
-
     def seed(self, relation: Relation, protect: bool) -> None:
         """Let the facts that were marked before this update wait for deletion; `protect` as for any overdeletion."""
         expected = self._lists.count(L.EXPECTED)
@@ -142,7 +120,7 @@ class Marking:
             self._undo.reserve(expected)
             relation.queues.reserve(expected)
 
-    def finish(self, copies: CopyTable) -> None:
+    def finish(self, share: Callable[..., int]) -> None:
         """The update is done: take the marks off, and let the next one expect the marked derived facts."""
         machine = self._machine
         machine[M.WORK + W.DELETION] -= machine[M.SAVED]
@@ -150,21 +128,5 @@ class Marking:
         if self._lists.count(L.MARKED):
             machine[M.COPY_FACT] = machine[M.COPY_PLAN] = 0
             # It seldom has to pause; if it does, it begins again.
-            if copies.share(machine) != DONE:
-                self._runner.run(copies.share)
-
-    def forget(self) -> None:
-        """Take every mark off, also after a failure, when a fact's record may have come back as it was when marked."""
-        forget_marks(self._machine)
-
-
-def renumber_expected(store: Store, relation: int, alive: Cells) -> None:
-    """A relation was compacted to the facts in `alive`, which kept their order."""
-    entries = store.lists.entries(L.EXPECTED)
-    own = entries >> 32 == relation
-    entries[own] = (relation << 32) | np.searchsorted(alive, entries[own] & 0xFFFFFFFF)
-
-
-def expect_nothing(store: Store) -> None:
-    """Forget what the last update marked."""
-    store.lists.clear(L.EXPECTED)
+            if share(machine) != DONE:
+                self._runner.run(share)

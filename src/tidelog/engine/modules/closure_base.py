@@ -15,7 +15,7 @@ import numpy as np
 
 from tidelog.closures.edges import Edges
 from tidelog.engine.rules.compiled import CompiledRule, Node, normal_form
-from tidelog.engine.transaction.explicit import explicit_rows
+from tidelog.engine.transaction.task import explicit_rows
 from tidelog.engine.update.deltas import NO_RULE_CHANGE, RuleChange
 from tidelog.language.syntax import Atom, Rule
 from tidelog.machine import term_kinds as K
@@ -61,33 +61,28 @@ class ClosureBase:
     def _name(self, predicate: str) -> str:
         return relation_name(self._kind, predicate, self.module)
 
-    # --- components ---------------------------------------------------------------------------------------------------
-
     @property
     def nodes(self) -> tuple[Node, ...]:
         """The components of the base, each after those that are copied into it."""
         if self._nodes is None:
-            self._nodes = self._make_nodes() if self.is_own else ()
+            self._nodes = tuple(self._make_nodes()) if self.is_own else ()
         return self._nodes
 
-    def _make_nodes(self) -> tuple[Node, ...]:
+    def _make_nodes(self) -> Iterator[Node]:
         rules: dict[str, list[CompiledRule]] = {predicate: [] for predicate in self.module.predicates}
         for number, rule in self._feeding().items():
             rules[rule.head.predicate].append(self._rule(number, rule))
         for twin in self.module.twins:
             copy = self.rules[twin.copy]
             rules[copy.head.predicate].append(self._rule(twin.copy, copy, twin.predicate))
-        return tuple(self._node(predicate, rules[predicate]) for predicate in reversed(rules))
+        for predicate in reversed(rules):
+            node = Node(self._store, (predicate,), [self._relation(predicate)], rules[predicate])
+            node.keeps_count_alone = self._shares_rules
+            yield node
 
     def _feeding(self) -> dict[int, Rule]:
         """All rules but those that the module stands for."""
-        own = set(self.module.rules)
-        return {number: rule for number, rule in self.rules.items() if number not in own}
-
-    def _node(self, predicate: str, rules: list[CompiledRule]) -> Node:
-        node = Node(self._store, (predicate,), [self._relation(predicate)], rules)
-        node.keeps_count_alone = self._shares_rules
-        return node
+        return {number: rule for number, rule in self.rules.items() if number not in self.module.rules}
 
     def _rule(self, number: int, rule: Rule, copied: str | None = None) -> CompiledRule:
         """A rule, deriving into the base of its head, and from that of a twin that it copies."""
@@ -103,12 +98,13 @@ class ClosureBase:
         if former is None:
             return NO_RULE_CHANGE
         before, now = former._feeding(), self._feeding()
-        gone = (
+        gone = tuple(
             self._rule(number, rule)
             for number, rule in before.items()
             if number not in now and rule.head.predicate == node.predicates[0]
         )
-        return RuleChange.of(gone, (rule for rule in node.rules if rule.number in now and rule.number not in before))
+        come = tuple(rule for rule in node.rules if rule.number in now and rule.number not in before)
+        return RuleChange(gone, come)
 
     def forget_plans(self) -> None:
         """What the rules of the base read has moved, or their plans have."""
@@ -118,8 +114,6 @@ class ClosureBase:
         """The base serves no more. Another one will have another name where its twins are joined otherwise."""
         for node in self.nodes:
             self._store.retire(node.relations[0])
-
-    # --- facts --------------------------------------------------------------------------------------------------------
 
     def _relation(self, predicate: str) -> Relation:
         return self._store.relation(self._name(predicate), 2)
@@ -148,6 +142,3 @@ class ClosureBase:
         if not self.module.needs_distinct_values:
             return False
         return bool((self._store.terms.table.kinds[rows.ravel()] == K.FLOAT).any())
-
-    def relation_names(self) -> Iterator[str]:
-        return (node.relations[0].name for node in self.nodes)

@@ -9,56 +9,39 @@ rule asks. Predicates that are twins (`program.twins`) all show the one closure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 
 from tidelog.closures.closed_graph import NO_EDGES, Watch, watch_nothing
-from tidelog.closures.closure import Closure
+from tidelog.closures.closure import Closure, ReadableClosure
 from tidelog.closures.directed import DirectedGraph
 from tidelog.closures.edges import Edges
-from tidelog.closures.readable import ReadableClosure
 from tidelog.closures.symmetric import SymmetricGraph
 from tidelog.engine.modules.closure_base import BASE, ClosureBase
 from tidelog.engine.rules.compiled import Node
-from tidelog.engine.transaction.explicit import explicit_rows
+from tidelog.engine.transaction.task import explicit_rows
 from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update import pair_sets
 from tidelog.engine.update import rows as lazy_rows
 from tidelog.engine.update.deltas import Delta, RuleChange
-from tidelog.engine.update.pair_sets import (
-    PIECE,
-    CheckLimits,
-    ClosurePairs,
-    Pairs,
-    StoredPairs,
-    changed,
-    closure_delta,
-    count_common,
-    is_within,
-    missing,
-)
-from tidelog.engine.update.rows import Unread
+from tidelog.engine.update.pair_sets import CheckLimits, ClosurePairs, Pairs, StoredPairs
+from tidelog.engine.update.rows import Rows
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.machine import flags as F
-from tidelog.machine.jit import address
 from tidelog.program.modules import Diagonal, Kind, Module
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
-from tidelog.store.update_kernels import load_rows
 
 
 class ModuleUnfit(Exception):
-    """An update that a closure module cannot take: the predicate must go back to the general algorithms."""
-
-    def __init__(self, predicate: str) -> None:
-        super().__init__(predicate)
-        self.predicate = predicate
+    """An update that a closure module cannot take: the predicate it names must go back to the general algorithms."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A predicate that shows the closure, as it is or turned round."""
 
     relation: Relation
@@ -66,9 +49,6 @@ class Member:
 
     def view_of(self, closure: Closure) -> ReadableClosure:
         return closure.turned() if self.turned else closure
-
-    def pairs_of(self, closure: Closure) -> ClosurePairs:
-        return ClosurePairs(closure, self.turned)
 
 
 def _yield(module: Module) -> tuple[Kind, Diagonal, bool]:
@@ -82,10 +62,12 @@ class ClosureNode:
     def __init__(self, store: Store, module: Module, rules: dict[int, Rule]) -> None:
         self._store = store
         self.base = self._base_of(module, rules)
-        self.members = self._members()
+        turned = {module.predicate: False, **{twin.predicate: twin.turned for twin in module.twins}}
+        self.members = tuple(Member(self._shown_in(name), turned[name]) for name in module.predicates)
+        self.relation = self.members[0].relation  # that of the leader
         self._known_to_programs = sum(not member.relation.name.startswith("#") for member in self.members)
         self.closure = self._empty_closure()
-        self._unread = Unread()
+        self._unread: WeakSet[Rows] = WeakSet()  # those of the last change that are still referred to
         # What the update in work does: whether the closure begins, the pairs of before where it replaces records or
         # another closure, the closure and the base of before where it follows other rules, and whether it has changed.
         self.begins = False
@@ -96,10 +78,6 @@ class ClosureNode:
     def _base_of(self, module: Module, rules: dict[int, Rule]) -> ClosureBase:
         return ClosureBase(self._store, module, rules, BASE, shares_rules=False)
 
-    def _members(self) -> tuple[Member, ...]:
-        turned = {self.module.predicate: False, **{twin.predicate: twin.turned for twin in self.module.twins}}
-        return tuple(Member(self._shown_in(name), turned[name]) for name in self.module.predicates)
-
     def _shown_in(self, predicate: str) -> Relation:
         """The relation that shows the closure under the name of a predicate."""
         return self._store.relation(predicate, 2)
@@ -107,11 +85,8 @@ class ClosureNode:
     def _empty_closure(self) -> Closure:
         kind = SymmetricGraph if self.module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedGraph
         graph = kind("closure" if self.module.diagonal is Diagonal.CLOSURE else "given")
-        graph.pause = self._between_pieces
+        graph.pause = lambda: self._store.hooks.between_pieces()
         return Closure(graph)
-
-    def _between_pieces(self) -> None:
-        self._store.hooks.between_pieces()
 
     @property
     def module(self) -> Module:
@@ -123,21 +98,16 @@ class ClosureNode:
 
     # --- what it shows ------------------------------------------------------------------------------------------------
 
-    @property
-    def relation(self) -> Relation:
-        """That of the leader."""
-        return self.members[0].relation
-
     def views(self) -> Iterator[tuple[str, ReadableClosure]]:
         """What each predicate shows of the closure."""
         return ((member.relation.name, member.view_of(self.closure)) for member in self.members)
 
     def view(self, predicate: str) -> ReadableClosure:
-        return dict(self.views())[predicate]
+        return self.members[self.module.predicates.index(predicate)].view_of(self.closure)
 
     def pairs(self, predicate: str) -> ClosurePairs:
         """The pairs that a predicate shows now."""
-        return next(member.pairs_of(self.closure) for member in self.members if member.relation.name == predicate)
+        return ClosurePairs(self.closure, self.members[self.module.predicates.index(predicate)].turned)
 
     def _show(self) -> None:
         """Become the contents of all relations."""
@@ -181,30 +151,25 @@ class ClosureNode:
         """Put the pairs into records again, as they are between two updates; or the explicit ones alone."""
         try:
             for member in self.members:
-                self._record(member.relation, explicit_only, check_limits)
+                self._record(member, explicit_only, check_limits)
         except BaseException:
             self.come_back()
             raise
 
-    def _record(self, relation: Relation, explicit_only: bool, check_limits: CheckLimits) -> None:
-        explicit, closure = self.base.explicit_rows(relation.name), relation.closure
-        assert closure is not None
+    def _record(self, member: Member, explicit_only: bool, check_limits: CheckLimits) -> None:
+        relation, closure = member.relation, member.view_of(self.closure)
+        explicit = self.base.explicit_rows(relation.name)
         relation.become_closure(None)
         # Explicit ones first: a row that is there already keeps its flags.
-        self._load(relation, explicit, F.IN | F.OLD | F.EXPLICIT)
+        relation.load(explicit, F.IN | F.OLD | F.EXPLICIT)
         if not explicit_only:
             relation.reserve(len(closure))
-            for pair in closure.pairs(PIECE):
-                self._load(relation, np.stack(pair, axis=1), F.IN | F.OLD)
+            for pair in closure.pairs(pair_sets.PIECE):
+                relation.load(np.stack(pair, axis=1), F.IN | F.OLD)
                 check_limits()
         relation.explicit_count = len(explicit)
         relation.ranked = False
         relation.settle_start()
-
-    def _load(self, relation: Relation, rows: Cells, flags: int) -> None:
-        rows = np.ascontiguousarray(rows)
-        relation.reserve(len(rows))
-        load_rows(self._store.machine, relation.number, address(rows), len(rows), flags)
 
     def come_back(self) -> None:
         """The closure does not end after all: be the contents of the relations again."""
@@ -234,13 +199,13 @@ class ClosureNode:
         self._before = self.closure, self.base
         self.base = self._base_of(module, rules)
         if _yield(module) != _yield(self._before[1].module):
-            self._former = {member.relation.name: member.pairs_of(self.closure) for member in self.members}
+            self._former = {member.relation.name: ClosurePairs(self.closure, member.turned) for member in self.members}
             self.closure = self._empty_closure()
 
     def base_change(self, node: Node) -> RuleChange:
         """How the update in work changes the rules of a component of the base."""
         if self.begins:
-            return RuleChange.of((), node.rules)
+            return RuleChange((), tuple(node.rules))
         return self.base.change_since(None if self._before is None else self._before[1], node)
 
     # --- updates ------------------------------------------------------------------------------------------------------
@@ -248,9 +213,7 @@ class ClosureNode:
     def maintain(self, transaction: Transaction) -> dict[str, Delta]:
         """Take the change of the base into the closure, or begin from the whole of the base; what that changed."""
         delta = transaction.deltas.get(self.base.predicate)
-        if self.begins:
-            self._set_records_aside(transaction)
-        if self._former:
+        if self.begins or self._former:
             return self._replace(transaction, delta)
         if not delta:
             return {}
@@ -265,13 +228,11 @@ class ClosureNode:
             member.relation.was_empty = len(self.closure) == 0
         change = self.closure.apply(gone, come, self._watch(transaction, 0))
         self._applied = True
-        lost, won = (changed(change, appeared, self._store.readers) for appeared in (False, True))
-        self._unread.clear()
-        self._unread.add(lost.rows)
-        self._unread.add(won.rows)
+        lost, won = (pair_sets.changed(change, appeared, self._store.readers) for appeared in (False, True))
+        self._unread = WeakSet((lost.rows, won.rows))
         check_limits = transaction.runner.check_limits
         return {
-            member.relation.name: closure_delta(
+            member.relation.name: pair_sets.closure_delta(
                 member.relation, *((lost.turned(), won.turned()) if member.turned else (lost, won)), check_limits
             )
             for member in self.members
@@ -286,53 +247,49 @@ class ClosureNode:
         check_limits = transaction.runner.check_limits
         return lambda more: check_limits(max(0, more - counted) * self._known_to_programs, step)
 
-    def _set_records_aside(self, transaction: Transaction) -> None:
-        # No fact is marked in an update that changes rules, so that the numbers of the records may change.
-        for member in self.members:
-            records = transaction.undo.set_aside(member.relation)
-            self._former.setdefault(member.relation.name, StoredPairs(records.rows(F.IN)))
-
     def _replace(self, transaction: Transaction, delta: Delta | None) -> dict[str, Delta]:
         """Build the closure from its base, and tell by what it differs from what was there."""
+        if self.begins:
+            # No fact is marked in an update that changes rules, so that the numbers of the records may change.
+            for member in self.members:
+                records = transaction.undo.set_aside(member.relation)
+                self._former.setdefault(member.relation.name, StoredPairs(records.rows(F.IN)))
         self._refuse_unfit(self.base.rows())
         self._read_unread()
         self.take_over(self._watch(transaction, len(self.relation)))
-        deltas = {}
+        deltas, check_limits = {}, transaction.runner.check_limits
         for member in self.members:
-            former, present = self._former[member.relation.name], member.pairs_of(self.closure)
+            former, present = self._former[member.relation.name], ClosurePairs(self.closure, member.turned)
             member.relation.was_empty = len(former) == 0
             common = self._count_common(transaction, former, present, delta)
-            gone = missing(former, present, len(former) - common, self._store.readers)
-            come = missing(present, former, len(present) - common, self._store.readers)
-            deltas[member.relation.name] = closure_delta(member.relation, gone, come, transaction.runner.check_limits)
+            gone = pair_sets.missing(former, present, len(former) - common, self._store.readers)
+            come = pair_sets.missing(present, former, len(present) - common, self._store.readers)
+            deltas[member.relation.name] = pair_sets.closure_delta(member.relation, gone, come, check_limits)
         return deltas
 
     def _count_common(self, transaction: Transaction, former: Pairs, present: Pairs, delta: Delta | None) -> int:
         if self._before is not None:
             module, before = self.module, self._before[1].module
-            if is_within(before, module) and not (delta and delta.removed_count):
+            if pair_sets.is_within(before, module) and not (delta and delta.gone.count):
                 return len(former)
-            if is_within(module, before) and not (delta and delta.added_count):
+            if pair_sets.is_within(module, before) and not (delta and delta.come.count):
                 return len(present)
-        return count_common(former, present, transaction.runner.check_limits)
+        return pair_sets.count_common(former, present, transaction.runner.check_limits)
 
     def _read_unread(self) -> None:
         """List the pairs that an earlier change brought or took, if they may still be read and are few. Many are
         better found again when they are read.
         """
-        self._unread.read(lazy_rows.LAZY_FROM)
+        for rows in self._unread:
+            if rows.count <= lazy_rows.LAZY_FROM:
+                rows.read()
 
     def _refuse_unfit(self, rows: Cells) -> None:
         if self.base.is_unfit(rows):
             raise ModuleUnfit(self.module.predicate)
 
-    def commit(self) -> None:
-        self._clear_records()
-        self._end_update()
-
     def roll_back(self) -> None:
         """Be again what the node was before the update."""
-        self._clear_records()
         if self._before is not None:
             before, self.base = self._before
             if self._former:
@@ -341,23 +298,18 @@ class ClosureNode:
         if self._applied:
             # The rows of this update are not needed. Those of an earlier one have been read, or are found again.
             self._unread.clear()
-            self._undo()
-        self._end_update()
+            try:
+                self.closure.undo()
+            except MemoryError:
+                # Build the closure anew from its base, which is as before already.
+                self.closure = self._empty_closure()
+                self.take_over()
+        self.end_update()
         # Plans that the failed update made may refer to relations that are gone.
         self.base.forget_plans()
 
-    def _end_update(self) -> None:
-        self.begins = self._applied = False
-        self._former, self._before = {}, None
-
-    def _clear_records(self) -> None:
+    def end_update(self) -> None:
         for member in self.members:
             member.relation.clear()
-
-    def _undo(self) -> None:
-        """Take the change back; where that fails, build the closure anew from its base, which is as before already."""
-        try:
-            self.closure.undo()
-        except MemoryError:
-            self.closure = self._empty_closure()
-            self.take_over()
+        self.begins = self._applied = False
+        self._former, self._before = {}, None

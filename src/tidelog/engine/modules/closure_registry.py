@@ -8,24 +8,135 @@ from their explicit facts and its rules, so that the pairs are never derived one
 leaves no module, the pairs are put into records. What was there before is kept until the update commits, and put back
 if it fails.
 
-Closures that are only a part of their component's recursion are the subject of `engine.modules.cores`.
+Closures that are only a part of their component's recursion are the subject of `engine.modules.cores`; both are kept in
+a `Registry`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Iterator
+from typing import Generic, Protocol, TypeVar
 
+from tidelog.engine.algorithms.maintenance import ComponentMaintenance
 from tidelog.engine.modules.closure_node import ClosureNode, ModuleUnfit
-from tidelog.engine.modules.registry import Host, Registry
 from tidelog.engine.rules.compiled import aggregates
+from tidelog.engine.transaction.task import apply_explicit
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.deltas import Request
 from tidelog.engine.update.pair_sets import CheckLimits, ClosurePairs
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Module, recognise_whole
 from tidelog.runtime import signals as interrupts
+from tidelog.store.store import Store
+
+N = TypeVar("N", bound=ClosureNode)
+
+
+class Host(Protocol):
+    """What closures need of the engine they belong to."""
+
+    store: Store
+    graph: RuleGraph
+    maintenance: ComponentMaintenance
+
+    def forget_plans(self, predicate: str) -> None:
+        """The facts of a predicate have moved: plan again what reads or derives it."""
+
+
+class Registry(Generic[N]):
+    """Closures by predicate, of which twins share one, and what the update in work does to them."""
+
+    def __init__(self, engine: Host, enabled: bool) -> None:
+        self._engine = engine
+        self._enabled = enabled
+        self._nodes: dict[str, N] = {}
+        # What the update in work did.
+        self._begun: list[N] = []
+        self._followed: list[N] = []
+        self._ended: list[N] = []
+        self._maintained: list[N] = []
+
+    def each(self) -> Iterable[N]:
+        return dict.fromkeys(self._nodes.values())
+
+    def of(self, predicates: Iterable[str]) -> list[N]:
+        """The closures of some predicates."""
+        return list(dict.fromkeys(self._nodes[name] for name in predicates if name in self._nodes))
+
+    @property
+    def bases(self) -> Iterator[str]:
+        """The relations that hold what closures start from."""
+        return (base.relations[0].name for node in self.each() for base in node.base.nodes)
+
+    @property
+    def ended(self) -> tuple[str, ...]:
+        """The predicates that had a closure here until the update in work."""
+        return tuple(name for node in self._ended for name in node.module.predicates)
+
+    def forget_plans(self) -> None:
+        """The code has moved."""
+        for node in self.each():
+            node.base.forget_plans()
+
+    def _add(self, node: N) -> None:
+        self._nodes.update(dict.fromkeys(node.module.predicates, node))
+
+    def _remove(self, node: N) -> None:
+        for predicate in node.module.predicates:
+            del self._nodes[predicate]
+
+    def _begin(self, node: N) -> None:
+        self._add(node)
+        self._begun.append(node)
+
+    def _end(self, node: N) -> None:
+        self._remove(node)
+        self._ended.append(node)
+
+    # --- an update ----------------------------------------------------------------------------------------------------
+
+    def maintain(self, transaction: Transaction, node: N, request: Request) -> None:
+        """Bring the base of a closure up to date, as any component; then the closure itself."""
+        self._maintained.append(node)
+        self._maintain_base(transaction, node, request)
+        deltas = node.maintain(transaction)
+        transaction.deltas.update((predicate, delta) for predicate, delta in deltas.items() if delta)
+
+    def _maintain_base(self, transaction: Transaction, node: N, request: Request) -> None:
+        for base in node.base.nodes:
+            asked = request
+            if node.begins:
+                # It gets its pairs from all of its rules.
+                predicate = base.predicates[0]
+                rows = node.first_explicit(predicate, request.delete.get(predicate), request.add.get(predicate))
+                asked = Request(add={predicate: rows})
+            explicit = apply_explicit(transaction, base, asked)
+            self._engine.maintenance.maintain(transaction, base, explicit, node.base_change(base))
+            transaction.collect(base.relations)
+
+    def commit(self) -> None:
+        for node in dict.fromkeys((*self._maintained, *self._followed)):
+            node.end_update()
+        for node in self._ended:
+            node.retire()
+        self._end_update()
+
+    def roll_back(self) -> None:
+        """Closures that the failed update began are none; the others are as before it."""
+        for node in self._begun:
+            self._remove(node)
+        for node in self.each():
+            node.roll_back()
+        for node in self._ended:
+            node.come_back()
+            self._add(node)
+        self._end_update()
+
+    def _end_update(self) -> None:
+        for nodes in (self._begun, self._followed, self._ended, self._maintained):
+            nodes.clear()
 
 
 class Closures(Registry[ClosureNode]):
@@ -46,8 +157,9 @@ class Closures(Registry[ClosureNode]):
 
     # --- recognition --------------------------------------------------------------------------------------------------
 
-    def _module(self, graph: RuleGraph, predicate: str) -> Module | None:
+    def _module(self, predicate: str) -> Module | None:
         """The module that the whole recursion of a predicate's component is, if any."""
+        graph = self._engine.graph
         component = graph.component(predicate)
         if not self._enabled or not self._unfit.isdisjoint(component.predicates):
             return None
@@ -57,52 +169,42 @@ class Closures(Registry[ClosureNode]):
         rest = set(component.rules).difference(module.rules)
         return None if any(aggregates(graph.rule(number)) for number in rest) else module
 
-    def _rules(self, graph: RuleGraph, predicate: str) -> dict[int, Rule]:
+    def _rules(self, predicate: str) -> dict[int, Rule]:
+        graph = self._engine.graph
         return {number: graph.rule(number) for number in graph.component(predicate).rules}
 
     # --- rules that change --------------------------------------------------------------------------------------------
 
-    def leave(
-        self, graph: RuleGraph, touched: Iterable[str], afresh: Container[str], check_limits: CheckLimits
-    ) -> None:
-        """Before the rules change to those of `graph`: let closures follow where they can, and put the pairs of the
-        others into records, except for predicates that are derived afresh.
+    def leave(self, touched: Iterable[str], afresh: Container[str], check_limits: CheckLimits) -> None:
+        """The rules have changed: let closures follow where they can, and put the pairs of the others into records,
+        except for predicates that are derived afresh.
         """
-        try:
-            for predicate in touched:
-                if predicate in self._nodes:
-                    self._follow_or_leave(graph, predicate, afresh, check_limits)
-        except BaseException:
-            self.roll_back()
-            raise
-
-    def _follow_or_leave(
-        self, graph: RuleGraph, predicate: str, afresh: Container[str], check_limits: CheckLimits
-    ) -> None:
-        node = self._nodes[predicate]
-        rules = self._rules(graph, predicate)
-        module = self._module(graph, predicate)
-        if rules == node.rules and module == node.module:
-            return
-        if module is not None and node.can_follow(module):
-            self._followed.append(node)
-            node.follow_rules(module, rules)
-        else:
-            self._hand_back(node, all(name in afresh for name in node.module.predicates), check_limits)
+        for predicate in touched:
+            node = self._nodes.get(predicate)
+            if node is None:
+                continue
+            rules, module = self._rules(predicate), self._module(predicate)
+            if (rules, module) == (node.rules, node.module):
+                continue
+            if module is not None and node.can_follow(module):
+                self._followed.append(node)
+                node.follow_rules(module, rules)
+            else:
+                self._hand_back(node, all(name in afresh for name in node.module.predicates), check_limits)
 
     def begin(self, touched: Iterable[str]) -> tuple[str, ...]:
         """Let the components that the new rules make closures be that from now on; their predicates."""
-        graph, store = self._engine.graph, self._engine.store
+        graph = self._engine.graph
         # One predicate of each component will do.
         for predicate in dict.fromkeys(graph.component(name).predicates[0] for name in (*touched, *self.ended)):
-            module = None if predicate in self._nodes else self._module(graph, predicate)
+            module = None if predicate in self._nodes else self._module(predicate)
             if module is None or (module.needs_no_explicit_facts and self._have_explicit_facts(module.predicates)):
                 continue
-            node = ClosureNode(store, module, self._rules(graph, predicate))
+            node = ClosureNode(self._engine.store, module, self._rules(predicate))
             former = self.former_pairs()
             node.follow_records({name: former[name] for name in module.predicates if name in former})
             self._begin(node)
-            self._engine.maintenance.forget_counts(node.rules)
+            self._engine.maintenance.counted.forget(node.rules)
         return tuple(node.module.predicate for node in self._begun)
 
     def _have_explicit_facts(self, predicates: Iterable[str]) -> bool:
@@ -113,17 +215,12 @@ class Closures(Registry[ClosureNode]):
         """The pairs of closures that ended in the update in work and that did not become records."""
         return {name: node.pairs(name) for name, node in self._virtual.items()}
 
-    @property
-    def ended(self) -> tuple[str, ...]:
-        """The predicates that were closures until the update in work."""
-        return tuple(name for node in self._ended for name in node.module.predicates)
-
     def _hand_back(self, node: ClosureNode, explicit_only: bool, check_limits: CheckLimits) -> None:
         node.hand_back(explicit_only, check_limits)
         if explicit_only:
             self._virtual.update(dict.fromkeys(node.module.predicates, node))
         self._end(node)
-        self._engine.maintenance.forget_counts(node.rules)
+        self._engine.maintenance.counted.forget(node.rules)
         self._forget_plans(node)
 
     def _forget_plans(self, node: ClosureNode) -> None:
@@ -144,9 +241,6 @@ class Closures(Registry[ClosureNode]):
             raise ModuleUnfit(node.module.predicate)
         super().maintain(transaction, node, request)
 
-    def _come_back(self, node: ClosureNode) -> None:
-        node.come_back()
-
     def _end_update(self) -> None:
         super()._end_update()
         self._virtual.clear()
@@ -156,14 +250,13 @@ class Closures(Registry[ClosureNode]):
 
         The base of one may be another closure, so those that are read come first, whatever the order of the rules.
         """
-        graph = self._engine.graph
-        for predicate in sorted(predicates, key=graph.position):
+        for predicate in sorted(predicates, key=self._engine.graph.position):
             if predicate in self._nodes:
                 continue
-            module = self._module(graph, predicate)
+            module = self._module(predicate)
             if module is None or not set(module.predicates).issubset(predicates):
                 raise StorageError(f"`{predicate}` was saved as a closure, and by its rules it is none")
-            node = ClosureNode(self._engine.store, module, self._rules(graph, predicate))
+            node = ClosureNode(self._engine.store, module, self._rules(predicate))
             node.restore()
             self._add(node)
             self._forget_plans(node)

@@ -25,15 +25,14 @@ from collections.abc import Iterable, Iterator
 
 from tidelog.engine.modules.closure_base import ClosureBase, relation_name
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.modules.closure_registry import Closures
-from tidelog.engine.modules.registry import Host, Registry
+from tidelog.engine.modules.closure_registry import Closures, Host, Registry
 from tidelog.engine.rules.compiled import AUXILIARY, CompiledRule, aggregates
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.outcome import Request
+from tidelog.engine.update.deltas import Request
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Atom, Rule, Variable
 from tidelog.machine import registers as M
-from tidelog.program.graph import Component, RuleGraph
+from tidelog.program.graph import Component
 from tidelog.program.modules import Module, recognise_cores
 from tidelog.program.normal_form import NormalRule
 from tidelog.store.relation import Relation
@@ -67,6 +66,9 @@ class Core(ClosureNode):
             return True
         return any(name in node.readers for node in self.base.nodes for name in changed)
 
+    def come_back(self) -> None:
+        self.base.forget_plans()
+
     def retire(self) -> None:
         for member in self.members:
             member.relation.become_closure(None)
@@ -80,7 +82,7 @@ class Cores(Registry[Core]):
     def __init__(self, engine: Host, closures: Closures, enabled: bool) -> None:
         super().__init__(engine, enabled)
         self._closures = closures
-        self._wanted: dict[str, None] = {}  # predicates that are to have one
+        self.wanted: dict[str, None] = {}  # predicates that are to have one
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,16 +93,16 @@ class Cores(Registry[Core]):
         """The rules by which the predicates of a component read their cores."""
         return [rule for core in self.of(component.predicates) for rule in core.rules_within(component)]
 
-    # --- recognition --------------------------------------------------------------------------------------------------
-
-    def _modules(self, graph: RuleGraph, predicate: str) -> Iterator[Module]:
+    def _modules(self, predicate: str) -> Iterator[Module]:
         """The closures that are parts of a component's recursion."""
+        graph = self._engine.graph
         component = graph.component(predicate)
         if self._enabled and component.recursive_rules and self._closures.get(predicate) is None:
             yield from recognise_cores(component, graph.rules)
 
-    def _rules(self, graph: RuleGraph, module: Module) -> dict[int, Rule]:
+    def _rules(self, module: Module) -> dict[int, Rule]:
         """The rules that feed a core, and those that the module stands for."""
+        graph = self._engine.graph
         predicates, own = set(module.predicates), set(module.rules)
         return {
             number: rule
@@ -109,33 +111,24 @@ class Cores(Registry[Core]):
             and (number in own or (not graph.recursive(number) and not aggregates(rule)))
         }
 
-    # --- beginning and ending -----------------------------------------------------------------------------------------
-
-    @property
-    def wanted(self) -> bool:
-        return bool(self._wanted)
-
     def want(self, predicates: Iterable[str]) -> None:
         """Closures of these predicates are to have a core, if there are any."""
         if self._enabled:
-            self._wanted.update(dict.fromkeys(predicates))
-
-    def want_none(self) -> None:
-        self._wanted.clear()
+            self.wanted.update(dict.fromkeys(predicates))
 
     def begin(self) -> list[str]:
         """Let the cores begin that are wanted; their predicates."""
-        if not self._wanted:
+        if not self.wanted:
             return []
         graph = self._engine.graph
-        for first in dict.fromkeys(graph.component(name).predicates[0] for name in self._wanted):
-            for module in self._modules(graph, first):
+        for first in dict.fromkeys(graph.component(name).predicates[0] for name in self.wanted):
+            for module in self._modules(first):
                 if module.predicate not in self._nodes:
-                    core = Core(self._engine.store, module, self._rules(graph, module))
+                    core = Core(self._engine.store, module, self._rules(module))
                     core.follow_records({})
                     self._begin(core)
                     self._engine.forget_plans(module.predicate)
-        self._wanted.clear()
+        self.wanted.clear()
         return [core.module.predicate for core in self._begun]
 
     def follow_rules(self, touched: Iterable[str]) -> list[str]:
@@ -143,12 +136,12 @@ class Cores(Registry[Core]):
         graph = self._engine.graph
         components = {component.predicates[0]: component for component in map(graph.component, touched)}
         for core in self.of(name for component in components.values() for name in component.predicates):
-            modules = self._modules(graph, core.module.predicate)
+            modules = self._modules(core.module.predicate)
             module = next((module for module in modules if module.predicates == core.module.predicates), None)
             if module is None or not core.can_follow(module):
                 self._end(core)
                 continue
-            rules = self._rules(graph, module)
+            rules = self._rules(module)
             if (module, rules) != (core.module, core.rules):
                 self._followed.append(core)
                 core.follow_rules(module, rules)
@@ -165,11 +158,11 @@ class Cores(Registry[Core]):
         """A saved engine is open again: build the cores from their bases, which are there."""
         graph, saved = self._engine.graph, set(names)
         for first in dict.fromkeys(graph.component(name).predicates[0] for name in graph.predicates) if saved else ():
-            for module in self._modules(graph, first):
+            for module in self._modules(first):
                 name = relation_name(CORE, module.predicate, module)
                 if name in saved:
                     saved.remove(name)
-                    core = Core(self._engine.store, module, self._rules(graph, module))
+                    core = Core(self._engine.store, module, self._rules(module))
                     core.restore()
                     self._add(core)
         if saved:

@@ -11,8 +11,6 @@ instances are one operation on two words, in the two shapes that nearly all recu
 Where the sets are small, their members are taken one by one. Either way each instance is counted once.
 """
 
-from __future__ import annotations
-
 from tidelog.machine import plan_words as P
 from tidelog.machine.bits import bit_of, first_bit
 from tidelog.machine.fact_kernels import is_known, note_pair

@@ -5,8 +5,6 @@ the difference between insertion (DR5 and semi-naive evaluation), overdeletion (
 fact) and counting.
 """
 
-from __future__ import annotations
-
 from tidelog.engine.propagation.mark_kernels import mark_fact, noted_places
 from tidelog.engine.rules.policy import NON_RECURSIVE, RECURSIVE
 from tidelog.joins.executor import plan_word
@@ -50,9 +48,8 @@ STEP_COST = 7
 
 
 @device
-def has_room(m, relation, rows):
-    """Whether a relation, its indexes, its queue and the log can take that many more facts."""
-    row = relation_row(m, relation)
+def has_room(m, row, rows):
+    """Whether a relation, its indexes and its queue can take that many more facts."""
     count = field(row, R.COUNT) + rows
     if count > field(row, R.CAPACITY) or count > field(row, R.LIMIT):
         return False
@@ -67,18 +64,22 @@ def has_room(m, relation, rows):
 
 
 @device
+def let_wait(m, relation, row, fact, flags):
+    """Let a fact wait for the next round, with these flags."""
+    touch(m, relation, row, fact)
+    place = flags_at(row, fact)
+    store_i32(place, load_i32(place) | flags)
+    enqueue(row, fact)
+
+
+@device
 def insert_head(m, relation, row, fact, counter):
     """Let a fact that is not in I wait for insertion."""
-    place = flags_at(row, fact)
-    flags = load_i32(place)
     if counter >= 0:
         touch(m, relation, row, fact)
-        flags = load_i32(place)
         move_counter(row, fact, counter, 1)
-    if not flags & (F.IN | F.PENDING):
-        touch(m, relation, row, fact)
-        store_i32(place, load_i32(place) | F.PENDING)
-        enqueue(row, fact)
+    if not load_i32(flags_at(row, fact)) & (F.IN | F.PENDING):
+        let_wait(m, relation, row, fact, F.PENDING)
 
 
 @device
@@ -100,16 +101,14 @@ def overdelete_head(m, relation, row, fact, counter):
     touch(m, relation, row, fact)
     counted = 0 <= counter <= RECURSIVE
     doubted = counted and count_down(m, row, fact, counter)
-    place = flags_at(row, fact)
-    flags = load_i32(place)
+    flags = load_i32(flags_at(row, fact))
     if not counted and flags & m[M.KNOWN]:
         m[M.SAVED] += 1
     if flags & F.DELETED or not flags & F.OLD:
         return
     if counter >= 0 and not doubted and (flags & F.EXPLICIT or load_i32(counters_of(row, fact)) > 0):
         return
-    store_i32(place, flags | F.DELETED)
-    enqueue(row, fact)
+    let_wait(m, relation, row, fact, F.DELETED)
 
 
 @device
@@ -117,17 +116,14 @@ def lose_head(m, relation, row, fact, rank):
     """Let a fact that lost a derivation, with a fact of this rank in it, wait to look for another. Not if that rank is
     no lower than its own, nor if E or a non-recursive derivation keeps it anyway.
     """
-    place = flags_at(row, fact)
-    flags = load_i32(place)
+    flags = load_i32(flags_at(row, fact))
     if flags & m[M.KNOWN]:
         m[M.SAVED] += 1
     counters = counters_of(row, fact)
     if flags & (F.IN | F.EXPLICIT | F.DELETED | F.CHECKED) != F.IN or load_i32(counters) > 0:
         return
     if rank < load_i32(counters + 4):
-        touch(m, relation, row, fact)
-        store_i32(place, load_i32(place) | F.CHECKED)
-        enqueue(row, fact)
+        let_wait(m, relation, row, fact, F.CHECKED)
 
 
 @device
@@ -138,11 +134,8 @@ def count_head(m, relation, row, fact, counter, step):
         count_down(m, row, fact, counter)
     else:
         move_counter(row, fact, counter, 1)
-    place = flags_at(row, fact)
-    flags = load_i32(place)
-    if not flags & F.PENDING:
-        store_i32(place, flags | F.PENDING)
-        enqueue(row, fact)
+    if not load_i32(flags_at(row, fact)) & F.PENDING:
+        let_wait(m, relation, row, fact, F.PENDING)
 
 
 @inlined
@@ -172,20 +165,6 @@ def count_work(m, kind, plan, instances):
     m[M.WORK + kind] += instances
     place = m[M.RULE_WORK] + 8 * plan_word(m, plan, P.RULE)
     store_i64(place, load_i64(place) + instances)
-
-
-@device
-def end_plan(m, action, plan, target_row, known, work, status):
-    """Account for what a plan has done since its target had `known` facts; if it is done, absorb what is buffered."""
-    count_work(m, W.DELETION if action in (OVERDELETE, COUNT_DOWN, LOSE) else W.INSERTION, plan, work)
-    if action == LOSE:
-        # Deletion by ranks does more with the heads of instances than finding them.
-        m[M.BUDGET] -= STEP_COST * work
-    if status == DONE:
-        status = flush(m, action)
-    rule_facts = m[M.RULE_FACTS] + 8 * plan_word(m, plan, P.RULE)
-    store_i64(rule_facts, load_i64(rule_facts) + field(target_row, R.COUNT) - known)
-    return status
 
 
 @device
@@ -260,7 +239,7 @@ def insert_new_pairs(m, row, rows, count, slots):
 def absorb(m, action, target, buffered, counter):
     """Act on the buffered heads: DONE, or what is missing."""
     row = relation_row(m, target)
-    if not has_room(m, target, buffered):
+    if not has_room(m, row, buffered):
         m[M.FULL] = target
         m[M.STAGED] = buffered
         return FULL
@@ -305,12 +284,10 @@ def absorb(m, action, target, buffered, counter):
             overdelete_head(m, target, row, fact, counter)
         elif action == LOSE:
             lose_head(m, target, row, fact, load_i32(ranks + 4 * position))
-        elif action == COUNT_UP:
-            count_head(m, target, row, fact, counter, 1)
         elif action == RECOUNT:
             move_counter(row, fact, counter, 1)
         else:
-            count_head(m, target, row, fact, counter, -1)
+            count_head(m, target, row, fact, counter, 1 if action == COUNT_UP else -1)
         if marked <= position < unmarked:
             mark_fact(m, target, fact)
             if position == unmarked - 1:
@@ -321,12 +298,17 @@ def absorb(m, action, target, buffered, counter):
 
 
 @device
-def flush(m, action):
-    """Absorb what is buffered, if anything."""
-    buffered = m[M.AT_BUFFERED]
-    if buffered == 0:
-        return DONE
-    status = absorb(m, action, m[M.AT_TARGET], buffered, m[M.AT_COUNTER])
-    if status == DONE:
-        m[M.AT_BUFFERED] = 0
+def end_plan(m, action, plan, counter, known, work, status):
+    """Account for what a plan has done since its target had `known` facts; if it is done, absorb what is buffered."""
+    count_work(m, W.DELETION if action in (OVERDELETE, COUNT_DOWN, LOSE) else W.INSERTION, plan, work)
+    if action == LOSE:
+        # Deletion by ranks does more with the heads of instances than finding them.
+        m[M.BUDGET] -= STEP_COST * work
+    target = m[M.AT_TARGET]
+    if status == DONE and m[M.AT_BUFFERED] > 0:
+        status = absorb(m, action, target, m[M.AT_BUFFERED], counter)
+        if status == DONE:
+            m[M.AT_BUFFERED] = 0
+    rule_facts = m[M.RULE_FACTS] + 8 * plan_word(m, plan, P.RULE)
+    store_i64(rule_facts, load_i64(rule_facts) + field(relation_row(m, target), R.COUNT) - known)
     return status

@@ -4,8 +4,6 @@ Heads are buffered before they are looked up, so marked heads are first noted by
 knows how many of its facts pass marks on (`R.MARKS`), so a plan over relations without any costs nothing.
 """
 
-from __future__ import annotations
-
 from tidelog.joins.executor import matched_fact, plan_word
 from tidelog.machine import flags as F
 from tidelog.machine import plan_words as P

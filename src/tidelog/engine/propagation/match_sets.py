@@ -10,8 +10,6 @@ leftmost changed atom of an instance is its only pivot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import numpy.typing as npt
 
@@ -35,25 +33,22 @@ KNOWN: Masks = (F.PROVED, F.PROVED)
 KNOWN_BEFORE_BATCH: Masks = (F.PROVED | F.CURRENT, F.PROVED)
 
 
-@dataclass(frozen=True, slots=True)
 class Sets:
     """One set for each role."""
 
-    lower_before: Masks
-    lower_after: Masks
-    own_before: Masks
-    own_after: Masks
-    absent_before: int
-    absent_after: int
-    absent_pivot: int = 0
-    words: npt.NDArray[np.int64] = field(init=False, repr=False, compare=False)
-    """The registers from M.MASKS on."""
-
-    def __post_init__(self) -> None:
-        roles = (self.lower_before, self.lower_after, self.own_before, self.own_after)
-        masks = [word for pair in roles for word in pair]
-        absent = [self.absent_before, self.absent_after, self.absent_pivot]
-        object.__setattr__(self, "words", np.array([*masks, *absent], np.int64))
+    def __init__(
+        self,
+        lower_before: Masks,
+        lower_after: Masks,
+        own_before: Masks,
+        own_after: Masks,
+        absent_before: int,
+        absent_after: int,
+        absent_pivot: int = 0,
+    ) -> None:
+        masks = *lower_before, *lower_after, *own_before, *own_after
+        # The registers from M.MASKS on.
+        self.words = np.array([*masks, absent_before, absent_after, absent_pivot], np.int64)
 
     def install(self, machine: npt.NDArray[np.int64]) -> None:
         """Put the sets into the machine, for the next kernel."""

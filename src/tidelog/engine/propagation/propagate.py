@@ -3,72 +3,71 @@
 The same kernels serve insertion (semi-naive evaluation; Modular, Algorithm 1, and DR5), overdeletion (DR2 with its
 "inverse semi-naive" cure) and counting. First *jobs* are run, plans over given pivots: the facts of lower components
 that changed, or a whole rule. Then *rounds*: the facts of the component's own relations that arrived in the last round
-are the pivots of the next. What differs is the action on each derived head (`derived_heads`), and the sets in which
-body atoms are matched, which the caller puts into the machine.
+wait in *queues*, which become the *batches* of pivots of the next. What differs is the action on each derived head
+(`derived_heads`), and the sets in which body atoms are matched, which the caller puts into the machine.
 
 All state is in the machine: a kernel returns when something must grow, when a Python function must be called or when
 its budget is spent, and goes on at the next call.
 """
 
-from __future__ import annotations
-
-from tidelog.engine.propagation.batches import begin_batch, end_batch, keeps_batches, sort_batch, waiting
-from tidelog.engine.propagation.derived_heads import (
-    INSERT,
-    LOSE,
-    absorb,
-    end_plan,
-    known_pairs,
-    note_pivot,
-    room_for_heads,
-)
+from tidelog.engine.propagation import derived_heads as H
 from tidelog.engine.propagation.mark_kernels import first_marked_step, note_marked, uses_marked
 from tidelog.engine.propagation.short_plans import run_short_plan
+from tidelog.engine.rules.policy import NO_COUNTER
 from tidelog.joins.chains import drain_last
-from tidelog.joins.executor import head_relation, next_match, plan_word, start, write_head
+from tidelog.joins.executor import next_match, plan_word, start, write_head
 from tidelog.machine import flags as F
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
+from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
-from tidelog.machine.fact_kernels import field, flags_at, is_known, relation_row
-from tidelog.machine.jit import clock, device, entry_point, load_i32, load_i64, store_i32, store_i64
+from tidelog.machine.counters import counters_of, is_full
+from tidelog.machine.fact_kernels import field, flags_at, is_known, record_of, relation_row, set_field
+from tidelog.machine.jit import clock, device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL, FULL_LIST, MATCH
 
 # A job: its plan, the address of its pivots or 0, how many there are, whether they get F.SEEN, the counter that it
 # moves, and the relation of the pivots.
 JOB_FIELDS = 6
 
+# Batches from this size on are sorted before they run.
+SORT_FROM = 4096
+
+# Facts that are inserted after one of this rank get the same rank; see `ranks`.
+TOP_RANK = (1 << 31) - 1
+
+# --- plans and jobs ---------------------------------------------------------------------------------------------------
+
 
 @device
 def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     """Run a plan over its pivots (once, from nothing, where `pivots` is 0), buffering and absorbing its heads."""
     short = plan_word(m, plan, P.SHORT)
-    marked_step = first_marked_step(m, plan) if action == INSERT and m[M.MARKING] != 0 else -1
+    marked_step = first_marked_step(m, plan) if action == H.INSERT and m[M.MARKING] != 0 else -1
     marking = m[M.MARKING] if marked_step >= 0 else 0
     if short != 0 and not seen:
         return run_short_plan(m, action, plan, m[M.CODE] + 4 * short, pivots, count, counter, pivot_row, marking)
-    target = head_relation(m, plan)
+    target = plan_word(m, plan, P.HEAD_RELATION)
     target_row = relation_row(m, target)
     arity = field(target_row, R.ARITY)
     known = field(target_row, R.COUNT)
-    room = room_for_heads(m, arity)
+    room = H.room_for_heads(m, arity)
     frame = m[M.FRAMES]
     work = 0
     status = DONE
     m[M.AT_TARGET] = target
-    m[M.AT_COUNTER] = counter
     buffered = m[M.AT_BUFFERED]
     position = m[M.AT_PIVOT]
     joining = m[M.AT_JOINING]
-    known_heads = known_pairs(action, counter, target_row)
+    known_heads = H.known_pairs(action, counter, target_row)
     while position < count:
         if joining == 0:
             start(frame, plan, load_i32(pivots + 4 * position) if pivots != 0 else -1)
             joining = 1
         if buffered >= room:
             m[M.AT_BUFFERED] = buffered
-            status = absorb(m, action, target, buffered, counter)
+            status = H.absorb(m, action, target, buffered, counter)
             if status != DONE:
                 break
             buffered = 0
@@ -85,8 +84,8 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
             if marking == 0:
                 matches, buffered = drain_last(m, frame, m[M.HEADS], room, buffered, known_heads)
                 work += matches
-            if action == LOSE:
-                note_pivot(m, room, first, buffered, pivot_row, load_i32(pivots + 4 * position))
+            if action == H.LOSE:
+                H.note_pivot(m, room, first, buffered, pivot_row, load_i32(pivots + 4 * position))
         elif status == DONE:
             joining = 0
             if seen:
@@ -98,7 +97,7 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     m[M.AT_BUFFERED] = buffered
     m[M.AT_PIVOT] = position
     m[M.AT_JOINING] = joining
-    return end_plan(m, action, plan, target_row, known, work, status)
+    return H.end_plan(m, action, plan, counter, known, work, status)
 
 
 @device
@@ -134,11 +133,121 @@ def run_jobs(m, action, jobs, job_count):
     return DONE
 
 
+# --- batches: N of DR2 and DR5, whose facts carry F.CURRENT while their consequences are looked for -------------------
+
+
+@inlined
+def keeps_batches(action):
+    """Whether facts that have spread are kept in the list D."""
+    return action in (H.OVERDELETE, H.LOSE)
+
+
 @device
-def run_round(m, action, relations, relation_count, starts, plans):
+def swap_queue_and_batch(row):
+    queue, capacity = field(row, R.QUEUE), field(row, R.QUEUE_CAPACITY)
+    set_field(row, R.QUEUE, field(row, R.BATCH))
+    set_field(row, R.QUEUE_CAPACITY, field(row, R.BATCH_CAPACITY))
+    set_field(row, R.BATCH, queue)
+    set_field(row, R.BATCH_CAPACITY, capacity)
+
+
+@device
+def begin_batch(m, action, row):
+    """The queue of a relation becomes its batch; its facts enter the set that the round is about."""
+    count = field(row, R.QUEUE_COUNT)
+    swap_queue_and_batch(row)
+    batch = field(row, R.BATCH)
+    set_field(row, R.QUEUE_COUNT, 0)
+    set_field(row, R.BATCH_COUNT, count)
+    rank = m[M.RANK] if action == H.INSERT and m[M.RANKING] != 0 else 0
+    recursive = field(row, R.COUNTERS) + 4 - field(row, R.FLAGS)
+    for position in range(count):
+        place = flags_at(row, load_i32(batch + 4 * position))
+        flags = load_i32(place)
+        if action == H.INSERT:
+            store_i32(place, (flags | F.IN | F.CURRENT) & ~F.PENDING)
+            if rank != 0:
+                store_i32(place + recursive, min(rank + position, TOP_RANK))
+        else:
+            store_i32(place, flags | F.CURRENT)
+    if rank != 0:
+        m[M.RANK] = rank + count
+
+
+@device
+def sort_batch(m, relation):
+    """Sort a large batch by its first column, so that its heads share cache lines. FULL where the queue, whose array is
+    free now, is too small.
+    """
+    row = relation_row(m, relation)
+    count = field(row, R.BATCH_COUNT)
+    if count < SORT_FROM or field(row, R.ARITY) == 0:
+        return DONE
+    if field(row, R.QUEUE_CAPACITY) < count:
+        m[M.FULL] = relation
+        m[M.STAGED] = count
+        return FULL
+    batch = field(row, R.BATCH)
+    largest = 0
+    for position in range(count):
+        largest = max(largest, load_i32(record_of(row, load_i32(batch + 4 * position))))
+    shift = 0
+    while largest >> shift >= M.SORT_BUCKETS:
+        shift += 1
+    buckets = m[M.BUCKETS]
+    for bucket in range(M.SORT_BUCKETS + 1):
+        store_i64(buckets + 8 * bucket, 0)
+    for position in range(count):
+        place = buckets + 8 * ((load_i32(record_of(row, load_i32(batch + 4 * position))) >> shift) + 1)
+        store_i64(place, load_i64(place) + 1)
+    for bucket in range(M.SORT_BUCKETS):
+        place = buckets + 8 * bucket
+        store_i64(place + 8, load_i64(place + 8) + load_i64(place))
+    spare = field(row, R.QUEUE)
+    for position in range(count):
+        fact = load_i32(batch + 4 * position)
+        place = buckets + 8 * (load_i32(record_of(row, fact)) >> shift)
+        store_i32(spare + 4 * load_i64(place), fact)
+        store_i64(place, load_i64(place) + 1)
+    swap_queue_and_batch(row)
+    return DONE
+
+
+@device
+def end_batch(m, action, relation, row):
+    """The facts of the batch have spread; overdeleted ones are kept in the list D."""
+    batch = field(row, R.BATCH)
+    count = field(row, R.BATCH_COUNT)
+    for position in range(count):
+        fact = load_i32(batch + 4 * position)
+        place = flags_at(row, fact)
+        flags = load_i32(place) & ~F.CURRENT
+        if keeps_batches(action):
+            flags |= F.PROCESSED
+            L.push(m, L.D, L.entry_of(relation, fact))
+        store_i32(place, flags)
+    if keeps_batches(action):
+        m[M.WORK + W.OVERDELETED] += count
+    set_field(row, R.BATCH_COUNT, 0)
+
+
+@device
+def waiting(m, relations, relation_count):
+    """How many facts wait in the queues of a component."""
+    total = 0
+    for position in range(relation_count):
+        total += field(relation_row(m, load_i32(relations + 4 * position)), R.QUEUE_COUNT)
+    return total
+
+
+# --- rounds -----------------------------------------------------------------------------------------------------------
+
+
+@device
+def run_round(m, action, relations, relation_count, starts, ends, plans):
     """Let what waits in a component's relations spread, but not what follows from it: DONE, or a reason to pause.
 
-    The plans with a pivot in the i-th relation are those from `starts[i]` to `starts[i + 1]`, each with its counter.
+    The plans with a pivot in relation number i are those from `starts[i]` to `ends[i]`, each with its counter.
     """
     if m[M.AT_PHASE] == 0:
         total = waiting(m, relations, relation_count)
@@ -158,11 +267,11 @@ def run_round(m, action, relations, relation_count, starts, plans):
         m[M.AT_PHASE] = 2
         m[M.AT_RELATION] = 0
     while m[M.AT_RELATION] < relation_count:
-        position = m[M.AT_RELATION]
-        row = relation_row(m, load_i32(relations + 4 * position))
-        last = load_i32(starts + 4 * (position + 1))
-        while m[M.AT_PLAN] < last and field(row, R.BATCH_COUNT) > 0:
-            entry = plans + 8 * m[M.AT_PLAN]
+        relation = load_i32(relations + 4 * m[M.AT_RELATION])
+        row = relation_row(m, relation)
+        first = load_i32(starts + 4 * relation)
+        while first + m[M.AT_PLAN] < load_i32(ends + 4 * relation) and field(row, R.BATCH_COUNT) > 0:
+            entry = plans + 8 * (first + m[M.AT_PLAN])
             batch = field(row, R.BATCH)
             count = field(row, R.BATCH_COUNT)
             status = run_timed(m, action, load_i32(entry), batch, count, 0, load_i32(entry + 4), row)
@@ -170,7 +279,7 @@ def run_round(m, action, relations, relation_count, starts, plans):
                 return status
             m[M.AT_PIVOT] = 0
             m[M.AT_PLAN] += 1
-        m[M.AT_PLAN] = last
+        m[M.AT_PLAN] = 0
         m[M.AT_RELATION] += 1
     for position in range(relation_count):
         relation = load_i32(relations + 4 * position)
@@ -180,10 +289,61 @@ def run_round(m, action, relations, relation_count, starts, plans):
 
 
 @entry_point
-def run_rounds(m, action, relations, relation_count, starts, plans):
+def run_rounds(m, action, relations, relation_count, starts, ends, plans):
     """Rounds until nothing waits."""
     while m[M.AT_PHASE] != 0 or waiting(m, relations, relation_count) > 0:
-        status = run_round(m, action, relations, relation_count, starts, plans)
+        status = run_round(m, action, relations, relation_count, starts, ends, plans)
         if status != DONE:
             return status
     return DONE
+
+
+# --- queues -----------------------------------------------------------------------------------------------------------
+
+
+@entry_point
+def seed(m, action, relation, facts, count, protect):
+    """Let facts wait as if a rule had derived them; for counting, as if a counter had moved. Where `protect` is
+    set, counters protect them from overdeletion. There is room.
+    """
+    row = relation_row(m, relation)
+    for position in range(count):
+        fact = load_i32(facts + 4 * position)
+        if action == H.INSERT:
+            H.insert_head(m, relation, row, fact, NO_COUNTER)
+            continue
+        waits = F.DELETED if action == H.OVERDELETE else F.PENDING
+        if not (load_i32(flags_at(row, fact)) & waits or (protect and load_i32(counters_of(row, fact)) > 0)):
+            H.let_wait(m, relation, row, fact, waits)
+
+
+@entry_point
+def queues_to_list(m, relations, relation_count, which):
+    """Move what waits in a component's queues to a work list. There is room."""
+    for position in range(relation_count):
+        relation = load_i32(relations + 4 * position)
+        row = relation_row(m, relation)
+        queue = field(row, R.QUEUE)
+        for place in range(field(row, R.QUEUE_COUNT)):
+            L.push(m, which, L.entry_of(relation, load_i32(queue + 4 * place)))
+        set_field(row, R.QUEUE_COUNT, 0)
+
+
+@entry_point
+def settle_counts(m, relation):
+    """A fact is in I exactly if it is explicit or has a derivation; decide for every fact whose counters moved.
+
+    No rule is recursive here: a recursive counter that is full stems from rules that are gone.
+    """
+    row = relation_row(m, relation)
+    queue = field(row, R.QUEUE)
+    for position in range(field(row, R.QUEUE_COUNT)):
+        record = record_of(row, load_i32(queue + 4 * position))
+        place = record + field(row, R.FLAGS)
+        flags = load_i32(place) & ~F.PENDING
+        counters = record + field(row, R.COUNTERS)
+        if is_full(load_i32(counters + 4)):
+            store_i32(counters + 4, 0)
+        derived = load_i32(counters) > 0 or load_i32(counters + 4) > 0
+        store_i32(place, flags | F.IN if derived or flags & F.EXPLICIT else flags & ~F.IN)
+    set_field(row, R.QUEUE_COUNT, 0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from tidelog.engine.rules.policy import Costs, Counters
 from tidelog.language.syntax import Aggregate, Atom, Rule, Variable
@@ -17,6 +16,7 @@ from tidelog.machine.jit import address
 from tidelog.program.normal_form import NormalRule, normalise
 from tidelog.program.plan import HEAD, Pivot, Plan, Start, make_plan
 from tidelog.store.relation import Relation
+from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
 
 # The number of rules that no program has: their work is not reported, and they all share it.
@@ -61,59 +61,18 @@ class CompiledRule:
         return (place for place, atom in enumerate(self.normal.positives) if atom.predicate in self.own)
 
 
-class RoundTable:
-    """The plans of a component's recursive rules, by the relation of their pivot, as flat arrays for kernels."""
+class PlanTable:
+    """Plans of a component by relation, as flat arrays for kernels; each plan with one more number."""
 
-    def __init__(
-        self, store: Store, relations: list[Relation], rules: list[CompiledRule], counters: Counters, deleting: bool
-    ) -> None:
-        numbers = {relation.name: place for place, relation in enumerate(relations)}
-        by_relation: list[list[int]] = [[] for _ in relations]
-        for rule in rules:
-            for position in rule.own_positions():
-                predicate = rule.normal.positives[position].predicate
-                plan = rule.offset(Pivot(Start.POSITIVE, position))
-                by_relation[numbers[predicate]] += [plan, counters.of(True, deleting)]
-        starts = [0]
-        for plans in by_relation:
-            starts.append(starts[-1] + len(plans) // 2)
-        self._starts = np.array(starts, np.int32)
-        self._plans = np.array([word for plans in by_relation for word in plans] or [0], np.int32)
-        self._relations = np.array([relation.number for relation in relations], np.int32)
-        self._places = np.zeros(len(store.relations), np.int32)
-        self._places[self._relations] = range(len(relations))
-
-    def arguments(self) -> tuple[int, int, int, int]:
-        """What `run_rounds` takes."""
-        return address(self._relations), len(self._relations), address(self._starts), address(self._plans)
-
-    def places(self) -> tuple[int, int, int]:
-        """For one fact at a time: the place of each relation in `starts`, `starts`, and the plans."""
-        return address(self._places), address(self._starts), address(self._plans)
-
-    def relations(self) -> tuple[int, int]:
-        return address(self._relations), len(self._relations)
-
-
-class HeadTable:
-    """The plans that look for a derivation of a given fact, by its relation, non-recursive rules first; each with the
-    number of facts of the component that an instance has.
-    """
-
-    def __init__(self, store: Store, relations: list[Relation], rules: list[CompiledRule]) -> None:
-        starts: npt.NDArray[np.int32] = np.zeros(len(store.relations) + 1, np.int32)
-        by_head: dict[Relation, list[CompiledRule]] = {relation: [] for relation in relations}
-        for rule in sorted(rules, key=lambda rule: (rule.recursive, len(rule.normal.positives))):
-            by_head[rule.head].append(rule)
-        words: list[int] = []
-        self._ends = starts.copy()
-        for relation, own in by_head.items():
-            starts[relation.number] = len(words) // 2
-            for rule in own:
-                words += [rule.offset(HEAD), len(list(rule.own_positions()))]
-            self._ends[relation.number] = len(words) // 2
-        self._starts = starts
-        self._plans = np.array(words or [0], np.int32)
+    def __init__(self, plans: dict[Relation, list[tuple[int, int]]]) -> None:
+        self._starts: Cells = np.zeros(1 + max(relation.number for relation in plans), np.int32)
+        self._ends = self._starts.copy()
+        entries: list[tuple[int, int]] = []
+        for relation, own in plans.items():
+            self._starts[relation.number] = len(entries)
+            entries += own
+            self._ends[relation.number] = len(entries)
+        self._plans = np.array(entries or [(0, 0)], np.int32)
 
     def arguments(self) -> tuple[int, int, int]:
         """The addresses of where a relation's plans start, where they end, and of the plans."""
@@ -130,8 +89,9 @@ class Node:
         self.rules = rules
         self.recursive_rules = [rule for rule in rules if rule.recursive]
         self.computes = any(rule.normal.computes for rule in rules)
-        self._rounds: dict[tuple[Counters, bool, frozenset[int]], RoundTable] = {}
-        self._heads: dict[frozenset[int], HeadTable] = {}
+        self._numbers = np.array([relation.number for relation in relations], np.int32)
+        self._rounds: dict[tuple[Counters, bool, frozenset[int]], PlanTable] = {}
+        self._heads: dict[frozenset[int], PlanTable] = {}
         self.readers = self._readers()
         self.aggregated: tuple[int, ...] = ()  # the rules that read groups of aggregates
         self.costs = Costs()
@@ -169,32 +129,41 @@ class Node:
         self._rounds.clear()
         self._heads.clear()
 
-    def rounds(self, counters: Counters, deleting: bool, without: frozenset[int] = frozenset()) -> RoundTable:
-        """The plans of its recursion, without those of some rules."""
+    def numbers(self) -> tuple[int, int]:
+        """The address of the numbers of its relations, and how many there are."""
+        return address(self._numbers), len(self._numbers)
+
+    def rounds(self, counters: Counters, deleting: bool, without: frozenset[int] = frozenset()) -> PlanTable:
+        """The plans of its recursion by the relation of their pivot, each with its counter, without those of some
+        rules.
+        """
         key = (counters, deleting, without)
         if key not in self._rounds:
-            rules = [rule for rule in self.recursive_rules if rule.number not in without]
-            self._rounds[key] = RoundTable(self._store, self.relations, rules, counters, deleting)
+            plans: dict[str, list[tuple[int, int]]] = {relation.name: [] for relation in self.relations}
+            for rule in self.recursive_rules:
+                if rule.number not in without:
+                    for position in rule.own_positions():
+                        plan = rule.offset(Pivot(Start.POSITIVE, position))
+                        plans[rule.normal.positives[position].predicate].append((plan, counters.of(True, deleting)))
+            self._rounds[key] = PlanTable(dict(zip(self.relations, plans.values(), strict=True)))
         return self._rounds[key]
 
-    def heads(self, without: frozenset[int] = frozenset()) -> HeadTable:
+    def heads(self, without: frozenset[int] = frozenset()) -> PlanTable:
+        """The plans that look for a derivation of a given fact, by its relation, non-recursive rules first; each with
+        the number of facts of the component that an instance has. Without those of some rules.
+        """
         if without not in self._heads:
-            rules = [rule for rule in self.rules if rule.number not in without]
-            self._heads[without] = HeadTable(self._store, self.relations, rules)
+            plans: dict[Relation, list[tuple[int, int]]] = {relation: [] for relation in self.relations}
+            for rule in sorted(self.rules, key=lambda rule: (rule.recursive, len(rule.normal.positives))):
+                if rule.number not in without:
+                    plans[rule.head].append((rule.offset(HEAD), len(list(rule.own_positions()))))
+            self._heads[without] = PlanTable(plans)
         return self._heads[without]
 
 
 def group_predicate(number: int) -> str:
     """The predicate of the groups of a rule with aggregates; no text can spell it."""
     return f"#groups {number}"
-
-
-def reader_of_groups(rule: Rule, number: int) -> NormalRule:
-    """The plain rule that copies the groups of an aggregate rule into its head's relation."""
-    arguments = tuple(Variable(f"#{column}") for column in range(rule.head.arity))
-    head = Atom(rule.head.predicate, arguments)
-    body = Atom(group_predicate(number), arguments)
-    return NormalRule(rule, head, (body,), (), (), (), ())
 
 
 def aggregates(rule: Rule) -> bool:
@@ -206,4 +175,7 @@ def normal_form(rule: Rule, number: int) -> tuple[NormalRule, NormalRule | None]
     normal = normalise(rule)
     if not normal.aggregates:
         return normal, None
-    return reader_of_groups(rule, number), normal
+    # The plain rule that copies the groups into the relation of the head.
+    arguments = tuple(Variable(f"#{column}") for column in range(rule.head.arity))
+    body = Atom(group_predicate(number), arguments)
+    return NormalRule(rule, Atom(rule.head.predicate, arguments), (body,), (), (), (), ()), normal

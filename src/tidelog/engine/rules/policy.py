@@ -110,9 +110,9 @@ class CountedRules:
             self._counters[rule] = counter
             self.version += 1
 
-    def forget(self, rule: int) -> None:
-        """The derivations of a rule are no longer counted."""
-        if rule in self._counters:
+    def forget(self, rules: Iterable[int]) -> None:
+        """The derivations of these rules are no longer counted."""
+        for rule in self._counters.keys() & set(rules):
             self._before.setdefault(rule, self._counters.pop(rule))
             self.version += 1
 

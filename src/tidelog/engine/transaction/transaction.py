@@ -1,28 +1,55 @@
-"""A transaction: one update on its way through the components, all or nothing."""
+"""A transaction: one update on its way through the components, all or nothing; and who observes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.marking.marking import Marking
+from tidelog.engine.propagation.mark_kernels import forget_marks
 from tidelog.engine.rules.compiled import Node
-from tidelog.engine.transaction.jobs import Jobs
-from tidelog.engine.transaction.observer import Observer
-from tidelog.engine.update.deltas import Delta
+from tidelog.engine.update.deltas import Delta, EncodedFacts
 from tidelog.engine.update.relation_growth import RelationGrowth
-from tidelog.engine.update.runner import Functions, Limits, Runner
+from tidelog.engine.update.runner import CLOSED, Functions, Limits, Runner, Window
 from tidelog.engine.update.undo import UndoLog
-from tidelog.engine.update.window import CLOSED, Window
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
 from tidelog.machine.growth import no_pause
+from tidelog.program.normal_form import NormalRule
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import NO_HOOKS, Store, UpdateHooks
+
+
+class Observer(Protocol):
+    """Has its turn while an update is in work, between components and whenever a kernel pauses: a stream that looks
+    ahead, or the live mode that takes new updates in.
+    """
+
+    @property
+    def budget(self) -> int:
+        """How many candidates a kernel may look at before it pauses."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether work is counted as for a stream, see `engine.marking.marking`."""
+
+    @property
+    def window(self) -> Window:
+        """Open while an update is in work, except around what needs the terms."""
+
+    def ahead(self) -> EncodedFacts:
+        """What the next update of a stream deletes, as far as it has been seen."""
+
+    def observe(self, transaction: Transaction) -> None:
+        """May mark facts or wait, and raise to have the update rolled back. Must not run a kernel that has state."""
+
+    def between_pieces(self) -> None:
+        """Called in long work that cannot be left half done: may take new updates in, and must not raise."""
 
 
 class Transaction:
@@ -34,51 +61,48 @@ class Transaction:
         limits: Limits,
         functions: Functions,
         rule_text: Callable[[int], str],
-        observer: Observer | None = None,
-        began: float | None = None,
+        observer: Observer | None,
+        began: float,
     ) -> None:
+        """From now on the store serves this update."""
         self.store = store
         self.machine = store.machine
+        self.lists = store.lists
+        self.deltas: dict[str, Delta] = {}
+        # Predicates of components in which a deletion was expensive for the little that it took with it.
+        self.cyclic: tuple[str, ...] = ()
         self._observer = observer
         self.window: Window = CLOSED if observer is None else observer.window
         self.growth = RelationGrowth(store, observer is not None)
         budget = None if observer is None else observer.budget
         self.runner = Runner(store, limits, functions, rule_text, self.growth, self.window, budget, began)
-        self.lists = store.lists
-        self.undo = UndoLog(store)
-        self.marking = Marking(store, self.runner, self.undo, observer is not None and observer.streams)
-        self.deltas: dict[str, Delta] = {}
-        self.jobs = Jobs(store, self.runner, self.growth, self.undo, self.marking, self.deltas)
-        # Predicates of components in which a deletion was expensive for the little that it took with it.
-        self.cyclic: tuple[str, ...] = ()
-
-    def begin(self) -> None:
-        """Let the store serve this update from now on."""
-        store = self.store
         between_pieces = no_pause
-        if self._observer is not None:
-            self.runner.on_pause = partial(self._observer.observe, self)
-            between_pieces = self._observer.between_pieces
+        if observer is not None:
+            self.runner.on_pause = partial(observer.observe, self)
+            between_pieces = observer.between_pieces
         store.hooks = UpdateHooks(between_pieces, self.window.using_terms, self.runner.check_limits)
         self.machine[M.DOUBTS] = 0
         self.work_registers()[:] = 0
         self.runner.begin()
+        self.undo = UndoLog(store)
         self.undo.begin()
-        self.marking.reset()
-
-    # --- components ---------------------------------------------------------------------------------------------------
+        self.marking = Marking(store, self.runner, self.undo, observer is not None and observer.streams)
 
     def forget_derived(self, node: Node, relation: Relation, most_stays: bool, share_left: float) -> Cells:
-        """Take all facts of a relation out of I, for its component to be materialised again. The explicit ones; they
-        come first.
-        """
-        # An observer may know facts by their numbers, though not where rules change.
-        if self._observer is not None and node.rules:
-            return self.undo.take_all(relation)
-        # Facts that no table has are not quickly found again.
-        if most_stays and relation.table.is_usable:
+        """Take all facts of a relation out of I, to materialise its component again; the explicit ones, now first."""
+        # An observer may know facts by their numbers, though not where rules change; and facts that no table has are
+        # not quickly found again.
+        if (self._observer is not None and node.rules) or (most_stays and relation.table.is_usable):
             return self.undo.take_all(relation)
         return self.undo.renew(relation, share_left if node.rules else 0.0)
+
+    def list_changes(self, rules: Iterable[NormalRule]) -> None:
+        """Make records for all that changed of what rules read: they tell what held before from what holds now."""
+        for rule in rules:
+            for atom in (*rule.positives, *rule.negatives):
+                delta = self.deltas.get(atom.predicate)
+                if delta is not None:
+                    delta.listed()
 
     def collect(self, relations: Iterable[Relation]) -> None:
         """Note how the relations of a component changed, now that it is done."""
@@ -95,8 +119,6 @@ class Transaction:
         """Rule applications by kind."""
         return dict(zip(W.KINDS, self.work_registers().tolist(), strict=True))
 
-    # --- the end ------------------------------------------------------------------------------------------------------
-
     def commit(self) -> None:
         self.growth.end_insertion()
         self.undo.commit()
@@ -105,7 +127,8 @@ class Transaction:
         self.growth.roll_back()
         self.undo.roll_back()
         self.machine[M.REQUEST_COUNT] = 0
-        self.marking.forget()
+        # A fact's record may have come back as it was when marked.
+        forget_marks(self.machine)
         self.let_go()
 
     def let_go(self) -> None:

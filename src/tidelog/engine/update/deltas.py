@@ -1,18 +1,48 @@
-"""What an update asks of one component, in facts and rules, and what it has changed in one relation."""
+"""What an update asks for and what it changes: in all, in one component, and in one relation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from tidelog.engine.rules.compiled import CompiledRule
-from tidelog.engine.update.rows import NO_ROWS, Rows, rows_of
+from tidelog.engine.update.rows import Rows, rows_of
+from tidelog.language.syntax import Rule
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 
 NOTHING: Cells = np.empty(0, np.int32)
+
+EncodedFacts = Mapping[str, Cells]
+"""Rows of terms by predicate."""
+
+
+@dataclass(slots=True)
+class Request:
+    """What an update asks for."""
+
+    delete: EncodedFacts = field(default_factory=dict)
+    add: EncodedFacts = field(default_factory=dict)
+    remove_rules: tuple[int, ...] = ()
+    add_rules: tuple[Rule, ...] = ()
+
+
+NO_REQUEST = Request()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an update did: the rows of each predicate that changed, rule applications by kind, and the number of rule
+    instances that failed in an expression.
+    """
+
+    removed: dict[str, Rows]
+    added: dict[str, Rows]
+    work: dict[str, int]
+    errors: int
 
 
 @dataclass(slots=True)
@@ -23,19 +53,16 @@ class Explicit:
     added: dict[int, Cells] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuleChange:
     """Rules of a component that an update removes and adds."""
 
     removed: tuple[CompiledRule, ...] = ()
     added: tuple[CompiledRule, ...] = ()
 
-    added_numbers: frozenset[int] = frozenset()
-
-    @classmethod
-    def of(cls, removed: Iterable[CompiledRule], added: Iterable[CompiledRule]) -> RuleChange:
-        come = tuple(added)
-        return cls(tuple(removed), come, frozenset(rule.number for rule in come))
+    @cached_property
+    def added_numbers(self) -> frozenset[int]:
+        return frozenset(rule.number for rule in self.added)
 
 
 NO_RULE_CHANGE = RuleChange()
@@ -44,6 +71,7 @@ Facts = tuple[Cells, Cells]
 """The numbers of the facts that left a relation, and of those that came into it."""
 
 
+@dataclass(slots=True)
 class Delta:
     """What changed in a relation: the rows that left I, and those that came into it.
 
@@ -51,31 +79,16 @@ class Delta:
     makes records for rows that have none; it is called when the first such component asks.
     """
 
-    __slots__ = ("_facts", "_list_facts", "come", "gone")
-
-    def __init__(
-        self, gone: Rows, come: Rows, list_facts: Callable[[], Facts] | None, facts: Facts | None = None
-    ) -> None:
-        self.gone = gone
-        self.come = come
-        self._list_facts = list_facts
-        self._facts = facts
+    gone: Rows
+    come: Rows
+    list_facts: Callable[[], Facts]
+    _facts: Facts | None = None
 
     @classmethod
     def of_facts(cls, relation: Relation, removed: Cells, added: Cells) -> Delta:
         """Facts that lie in records of the relation."""
-        return cls(rows_of(relation, removed), rows_of(relation, added), None, (removed, added))
-
-    @classmethod
-    def of_new_records(cls, relation: Relation, start: int, stop: int) -> Delta:
-        """New records at the end of the relation, all of them in I."""
-        come = Rows(
-            stop - start,
-            lambda most: relation.cells[start : start + most, : relation.arity].copy(),
-            relation.store.readers,
-            in_records=True,
-        )
-        return cls(NO_ROWS, come, lambda: (NOTHING, np.arange(start, stop, dtype=np.int32)))
+        facts = removed, added
+        return cls(rows_of(relation, removed), rows_of(relation, added), lambda: facts, facts)
 
     @property
     def removed(self) -> Cells:
@@ -84,14 +97,6 @@ class Delta:
     @property
     def added(self) -> Cells:
         return self.listed()[1]
-
-    @property
-    def removed_count(self) -> int:
-        return self.gone.count
-
-    @property
-    def added_count(self) -> int:
-        return self.come.count
 
     @property
     def dead_count(self) -> int:
@@ -103,6 +108,5 @@ class Delta:
 
     def listed(self) -> Facts:
         if self._facts is None:
-            assert self._list_facts is not None
-            self._facts = self._list_facts()
+            self._facts = self.list_facts()
         return self._facts

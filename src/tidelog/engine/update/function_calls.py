@@ -34,20 +34,16 @@ def answer_requests(store: Store, functions: Mapping[str, Callable[..., Any]]) -
         wanted.setdefault(memo, {})[tuple(requests[place + 2 : place + 2 + size])] = None
         place += 2 + size
     for memo, calls in wanted.items():
-        _answer(store, memo, list(calls), functions)
-
-
-def _answer(store: Store, memo: int, calls: list[tuple[int, ...]], functions: Mapping[str, Callable[..., Any]]) -> None:
-    name = store.memo_functions[memo]
-    built_in = BUILT_IN.get(name)
-    function = functions.get(name, built_in)
-    if function is None:
-        raise TidelogError(f"the function `{name}` is not registered; register it with kb.register({name!r}, function)")
-    rows = np.empty((len(calls), len(calls[0]) + 1), np.int32)
-    for place, arguments in enumerate(calls):
-        values = [store.terms.table.decode(term) for term in arguments]
-        rows[place] = (*arguments, _result(store, function, values))
-    store.remember(store.relations[memo], rows)
+        name = store.memo_functions[memo]
+        function = functions.get(name, BUILT_IN.get(name))
+        if function is None:
+            hint = f"register it with kb.register({name!r}, function)"
+            raise TidelogError(f"the function `{name}` is not registered; {hint}")
+        rows = []
+        for arguments in calls:
+            values = [store.terms.table.decode(term) for term in arguments]
+            rows.append((*arguments, _result(store, function, values)))
+        store.remember(store.relations[memo], np.array(rows, np.int32))
 
 
 def _result(store: Store, function: Callable[..., Any], values: list[Value]) -> int:

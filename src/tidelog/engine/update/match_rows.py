@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tidelog.engine.propagation.match_sets import Sets
+from tidelog.engine.update.runner import Runner
 from tidelog.joins.chains import drain_last
 from tidelog.joins.executor import next_match, plan_word, start, write_head
 from tidelog.machine import plan_words as P
@@ -15,9 +14,6 @@ from tidelog.machine.growth import grown
 from tidelog.machine.jit import address, entry_point, load_i32
 from tidelog.machine.status import DONE, MATCH, PAUSED
 from tidelog.store.relation_parts import Cells
-
-if TYPE_CHECKING:
-    from tidelog.engine.update.runner import Runner
 
 FIRST_ROWS = 4096
 

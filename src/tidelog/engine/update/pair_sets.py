@@ -9,10 +9,9 @@ rule that reads the predicate asks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,44 +21,25 @@ from tidelog.closures.history import ClosureChange
 from tidelog.engine.update.deltas import Delta, Facts
 from tidelog.engine.update.rows import Rows
 from tidelog.machine import flags as F
-from tidelog.machine.jit import address
 from tidelog.program.modules import Diagonal, Kind, Module
 from tidelog.runtime.signals import check
 from tidelog.runtime.thread_locks import Readers
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
-from tidelog.store.update_kernels import load_rows
 
 Mask = npt.NDArray[np.bool_]
 CheckLimits = Callable[[], None]
 """Called now and then in long work; raises to end it."""
 
 PIECE = 1 << 20
-_KINDS = (Kind.TRANSITIVE, Kind.SYMMETRIC_TRANSITIVE)
+# From the fewest pairs to the most.
 _DIAGONALS = (Diagonal.NONE, Diagonal.GIVEN, Diagonal.CLOSURE)
-
-
-class Pairs(Protocol):
-    """A set of pairs that can be asked and listed."""
-
-    def __len__(self) -> int: ...
-
-    def contains(self, rows: Cells) -> Mask: ...
-
-    def pieces(self) -> Iterator[Cells]: ...
-
-    @property
-    def order(self) -> int:
-        """Two sets are held in this order, so that two threads never wait for each other."""
-
-    def held(self) -> AbstractContextManager[Pairs]:
-        """The same pairs, for reading after the update, at any time and from any thread."""
 
 
 class StoredPairs:
     """Pairs in rows, each once."""
 
-    order = 0
+    order = 0  # in which sets are held
 
     def __init__(self, rows: Cells) -> None:
         self._rows = rows
@@ -69,15 +49,20 @@ class StoredPairs:
         return len(self._rows)
 
     def contains(self, rows: Cells) -> Mask:
+        if len(self._rows) == 0:
+            return np.zeros(len(rows), np.bool_)
         if self._ordered is None:
             self._ordered = np.sort(packed(self._rows))
-        return among(packed(rows), self._ordered)
+        keys = packed(rows)
+        places = np.minimum(np.searchsorted(self._ordered, keys), len(self._ordered) - 1)
+        return np.equal(self._ordered[places], keys)
 
     def pieces(self) -> Iterator[Cells]:
         if len(self._rows):
             yield self._rows
 
     def held(self) -> AbstractContextManager[Pairs]:
+        """The same pairs, for reading after the update, at any time and from any thread."""
         return nullcontext(self)
 
 
@@ -109,18 +94,13 @@ class ClosurePairs:
             yield ClosurePairs(closure, self._turned)
 
 
+Pairs = StoredPairs | ClosurePairs
+"""A set of pairs that can be asked and listed."""
+
+
 def packed(rows: Cells) -> npt.NDArray[np.int64]:
     """Each pair as one number."""
     return rows[:, 0].astype(np.int64) << 32 | rows[:, 1]
-
-
-def among(keys: npt.NDArray[np.int64], ordered: npt.NDArray[np.int64]) -> Mask:
-    """For each key, whether it is one of some sorted keys."""
-    if len(ordered) == 0:
-        return np.zeros(len(keys), np.bool_)
-    places = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
-    found: Mask = ordered[places] == keys
-    return found
 
 
 # --- changes of pairs -------------------------------------------------------------------------------------------------
@@ -162,23 +142,15 @@ def _missing_pieces(pairs: Pairs, other: Pairs, count: int) -> Iterator[Cells]:
 
 def _first_missing(pairs: Pairs, other: Pairs, count: int, most: int) -> Cells:
     listed, found = [np.empty((0, 2), np.int32)], 0
-    with _both_held(pairs, other) as (held, held_other):
-        pieces = _missing_pieces(held, held_other, count)
+    with ExitStack() as stack:
+        # In this order, so that two threads never wait for each other.
+        held = {each: stack.enter_context(each.held()) for each in sorted((pairs, other), key=lambda each: each.order)}
+        pieces = _missing_pieces(held[pairs], held[other], count)
         while found < most:
             listed.append(next(pieces)[: most - found])
             found += len(listed[-1])
             check()
     return np.concatenate(listed)
-
-
-@contextmanager
-def _both_held(pairs: Pairs, other: Pairs) -> Iterator[tuple[Pairs, Pairs]]:
-    if pairs.order <= other.order:
-        with pairs.held() as first, other.held() as second:
-            yield first, second
-    else:
-        with other.held() as second, pairs.held() as first:
-            yield first, second
 
 
 def closure_delta(relation: Relation, gone: ChangedPairs, come: ChangedPairs, check_limits: CheckLimits) -> Delta:
@@ -190,8 +162,7 @@ def _record(relation: Relation, gone: ChangedPairs, come: ChangedPairs, check_li
     for pairs, flags in ((gone, F.OLD), (come, F.IN)):
         relation.reserve(pairs.rows.count)
         for piece in pairs.pieces():
-            rows = np.ascontiguousarray(piece)
-            load_rows(relation.store.machine, relation.number, address(rows), len(rows), flags)
+            relation.load(piece, flags)
             check_limits()
     facts = np.arange(gone.rows.count + come.rows.count, dtype=np.int32)
     return facts[: gone.rows.count], facts[gone.rows.count :]
@@ -212,8 +183,7 @@ def count_common(one: Pairs, other: Pairs, check_limits: CheckLimits) -> int:
 
 def is_within(module: Module, larger: Module) -> bool:
     """Whether one module yields no pair that another does not yield, from the same base."""
-    if module.kind not in _KINDS or larger.kind not in _KINDS:
+    kinds = module.kind, larger.kind
+    if Kind.LINEAR in kinds or kinds == (Kind.SYMMETRIC_TRANSITIVE, Kind.TRANSITIVE):
         return False
-    return _KINDS.index(module.kind) <= _KINDS.index(larger.kind) and _DIAGONALS.index(
-        module.diagonal
-    ) <= _DIAGONALS.index(larger.diagonal)
+    return _DIAGONALS.index(module.diagonal) <= _DIAGONALS.index(larger.diagonal)

@@ -55,7 +55,10 @@ class RelationGrowth:
         """A relation is full, and a kernel has `rows` heads for it."""
         if self._inserting:
             self.expect_many(relation)
-            self._postpone_table(relation)
+            # A relation that is known by its bits needs no table.
+            may_wait = relation not in self._postponed and not self._needs_tables
+            if may_wait and relation.postpone_table(int(self._store.machine[M.AT_BUFFERED])):
+                self._postponed.add(relation)
         if relation.has_room(rows):
             relation.queues.reserve(rows)
             return
@@ -85,15 +88,8 @@ class RelationGrowth:
         """Whether single facts may be looked for in the middle of the work."""
         return self._observed or bool(self._store.machine[M.MARKING])
 
-    def _postpone_table(self, relation: Relation) -> None:
-        """A relation that is known by its bits needs no table."""
-        if relation in self._postponed or self._needs_tables:
-            return
-        if relation.postpone_table(int(self._store.machine[M.AT_BUFFERED])):
-            self._postponed.add(relation)
-
     def postpone_covered(self, plans: Iterable[int]) -> None:
-        """The first facts of a relation need no table where no two of them can be equal: see `distinct_heads`."""
+        """The first facts of a relation need no table where no two of them can be equal: see `short_plans`."""
         if self._needs_tables:
             return
         for plan in plans:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -47,13 +46,21 @@ class Rows:
 
     def read(self) -> Cells:
         """All rows."""
-        rows = self._rows
-        return self._read(self.count) if rows is None else rows
+        return self.first(self.count)
 
     def first(self, most: int) -> Cells:
         """At most this many rows, without looking at the others where that is expensive."""
-        rows = self._rows
-        return self._read(min(most, self.count)) if rows is None else rows[:most]
+        if self._rows is not None:
+            return self._rows[:most]
+        # Signals wait, so that no handler can raise while the lock is held: sources let them in between two pieces.
+        with deferred(), self._readers.entered(), self._lock.mutex:
+            if self._rows is None:
+                assert self._source is not None
+                rows = self._source(min(most, self.count))
+                if most < self.count:
+                    return rows
+                self._rows, self._source = rows, None
+            return self._rows[:most]
 
     def turned(self) -> Rows:
         """The same pairs, with their columns swapped."""
@@ -64,17 +71,6 @@ class Rows:
         if self._source is not None:
             self._rows, self._source = self._source(self.count), None
 
-    def _read(self, most: int) -> Cells:
-        # Signals wait, so that no handler can raise while the lock is held: sources let them in between two pieces.
-        with deferred(), self._readers.entered(), self._lock.mutex:
-            if self._rows is not None:
-                return self._rows[:most]
-            assert self._source is not None
-            rows = self._source(most)
-            if most == self.count:
-                self._rows, self._source = rows, None
-            return rows
-
 
 NO_ROWS = Rows.of(np.empty((0, 0), np.int32))
 
@@ -84,22 +80,3 @@ def rows_of(relation: Relation, facts: Cells) -> Rows:
     if not len(facts):
         return NO_ROWS
     return Rows(len(facts), lambda most: relation.rows(facts[:most]), relation.store.readers, in_records=True)
-
-
-class Unread:
-    """Rows that may not have been read yet, and whose source is about to change."""
-
-    def __init__(self) -> None:
-        self._rows: list[weakref.ref[Rows]] = []
-
-    def add(self, rows: Rows) -> None:
-        self._rows.append(weakref.ref(rows))
-
-    def clear(self) -> None:
-        self._rows.clear()
-
-    def read(self, most: int | None = None) -> None:
-        """Read those that are still referred to, unless they are more than `most`."""
-        for rows in (held() for held in self._rows):
-            if rows is not None and (most is None or rows.count <= most):
-                rows.read()

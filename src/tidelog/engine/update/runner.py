@@ -7,32 +7,21 @@ called again. Limits, Ctrl-C and observers have their turn in these pauses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tidelog.engine.rules.compiled import AUXILIARY
 from tidelog.engine.update.function_calls import answer_requests
 from tidelog.engine.update.relation_growth import RelationGrowth
-from tidelog.engine.update.window import CLOSED, Window
 from tidelog.errors import LimitError
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
+from tidelog.machine import status as S
 from tidelog.machine.jit import working_time
-from tidelog.machine.status import (
-    DONE,
-    FULL,
-    FULL_FRAMES,
-    FULL_LIST,
-    FULL_LOG,
-    FULL_TERMS,
-    NEED_CALLS,
-    NEED_TABLE,
-    PAUSED,
-)
 from tidelog.runtime import signals as interrupts
 from tidelog.store.store import Store
 
@@ -62,6 +51,29 @@ class Limits:
         interrupts.check()
         if self.timeout is not None and working_time() - began > self.timeout:
             raise LimitError(f"the update took more than {self.timeout} s; {busiest()}")
+
+
+class Window(Protocol):
+    """The window of an update: a context around the work, in which other threads may encode facts. It may be entered
+    within itself.
+    """
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *problem: object) -> object: ...
+
+    def using_terms(self) -> AbstractContextManager[None]:
+        """Within, no other thread encodes anything. It may be entered within itself."""
+
+
+class ClosedWindow(nullcontext[None]):
+    """The window of an update during which nobody else encodes anything."""
+
+    def using_terms(self) -> AbstractContextManager[None]:
+        return self
+
+
+CLOSED = ClosedWindow()
 
 
 class OutOfPatience(Exception):
@@ -111,16 +123,13 @@ class Runner:
         while True:
             budget = self._budget if self._patience is None else max(1, min(self._slice, self._patience))
             self.machine[M.BUDGET] = budget
-            if self.computes and self._window is not CLOSED:
-                with self._window.using_terms():
-                    status = kernel(self.machine, *arguments)
-            else:
+            with self._window.using_terms() if self.computes else CLOSED:
                 status = kernel(self.machine, *arguments)
             used = budget - int(self.machine[M.BUDGET])
             self.candidates += used
             if self._patience is not None:
                 self._patience -= used
-            if status == DONE:
+            if status == S.DONE:
                 return
             if self._patience is not None and self._is_hopeless():
                 self.machine[M.REQUEST_COUNT] = 0  # the results of those calls are not needed
@@ -150,35 +159,28 @@ class Runner:
 
     def _serve(self, status: int) -> None:
         """Do what a kernel paused for."""
-        if status in (FULL_TERMS, NEED_CALLS):
-            with self._window.using_terms():
-                if status == FULL_TERMS:
-                    self._store.terms.reserve(1)
-                else:
-                    self._call_functions()
-        else:
-            self._make_room(status)
-        self.pause()
-
-    def _make_room(self, status: int) -> None:
         machine, store = self.machine, self._store
-        if status == FULL:
+        if status in (S.FULL_TERMS, S.NEED_CALLS):
+            with self._window.using_terms():
+                if status == S.FULL_TERMS:
+                    store.terms.reserve(1)
+                else:
+                    if machine[M.REQUEST_COUNT] == 0:
+                        store.arrays.grow_requests()
+                    answer_requests(store, self._functions)
+        elif status == S.FULL:
             self._growth.make_room(store.relations[machine[M.FULL]], int(machine[M.STAGED]))
-        elif status == FULL_LOG:
+        elif status == S.FULL_LOG:
             store.arrays.grow_log(int(machine[M.LOG_COUNT] + machine[M.STAGED]))
-        elif status == FULL_LIST:
+        elif status == S.FULL_LIST:
             store.lists.reserve(int(machine[M.FULL]), int(machine[M.STAGED]))
-        elif status == FULL_FRAMES:
+        elif status == S.FULL_FRAMES:
             store.arrays.grow_frames()
-        elif status == PAUSED:
+        elif status == S.PAUSED:
             self._growth.expect_long_work()
-        elif status == NEED_TABLE:
+        elif status == S.NEED_TABLE:
             store.relations[machine[M.FULL]].table.complete()
-
-    def _call_functions(self) -> None:
-        if self.machine[M.REQUEST_COUNT] == 0:
-            self._store.arrays.grow_requests()
-        answer_requests(self._store, self._functions)
+        self.pause()
 
     def pause(self) -> None:
         """Check the limits, and give the observer its turn, which does not count as time of the update."""
@@ -199,14 +201,11 @@ class Runner:
         limits = self._limits
         busiest = self._busiest_rule if rule is None else partial(self._named, rule)
         limits.check_time(self._began, busiest)
-        if limits.max_facts is not None and self._at_most() + more > limits.max_facts:
-            total = self._store.fact_count() + more
-            if total > limits.max_facts:
+        if limits.max_facts is not None:
+            # Facts are only counted if all records, dead ones too, and the pairs of closures are too many.
+            at_most = int(self._store.relation_table[:, R.COUNT].sum()) + self._store.pair_count()
+            if at_most + more > limits.max_facts and (total := self._store.fact_count() + more) > limits.max_facts:
                 raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {busiest()}")
-
-    def _at_most(self) -> int:
-        """At least as many as there are facts: all records, dead ones too, and the pairs of closures."""
-        return int(self._store.relation_table[:, R.COUNT].sum()) + self._store.pair_count()
 
     def _busiest_rule(self) -> str:
         before = self._rule_work_before

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidelog.engine.update.deltas import NOTHING, Delta
-from tidelog.engine.update.pair_sets import ClosurePairs
-from tidelog.engine.update.renewal import renewed_closure, renewed_records
+from tidelog.engine.update.pair_sets import ClosurePairs, StoredPairs, missing
+from tidelog.engine.update.rows import Rows, rows_of
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
@@ -24,7 +24,6 @@ from tidelog.store.update_kernels import (
     commit_log,
     commit_relation,
     empty_relation,
-    load_rows,
     roll_back_log,
     roll_back_relation,
 )
@@ -115,18 +114,17 @@ class UndoLog:
         return _explicit_facts(relation)
 
     def renew(self, relation: Relation, share: float) -> Cells:
-        """The same by setting all records aside, see `renewal`. The explicit facts get fresh ones, and there is room
+        """The same by setting all records aside, see below. The explicit facts get fresh ones, and there is room
         for a share of all.
         """
         if relation in self._columns:
             return self.take_all(relation)
         relation.queues.clear()
         # As they are now: the records that are set aside are as of before the update.
-        rows = np.ascontiguousarray(relation.rows(_explicit_facts(relation)))
+        rows = relation.rows(_explicit_facts(relation))
         former = self.set_aside(relation)
         relation.table.expect(len(former.keys), former.count, share)
-        relation.reserve(len(rows))
-        load_rows(self._machine, relation.number, address(rows), len(rows), F.EXPLICIT)
+        relation.load(rows, F.EXPLICIT)
         relation.explicit_count = len(rows)
         return np.arange(len(rows), dtype=np.int32)
 
@@ -145,8 +143,8 @@ class UndoLog:
         """What the component in work has changed in one of its relations."""
         if relation in self._set_aside:
             if relation in self._former_closures:
-                return renewed_closure(self._store, relation, self._former_closures[relation])
-            return renewed_records(self._store, relation, self._set_aside[relation][0])
+                return renewed_closure(relation, self._former_closures[relation])
+            return renewed_records(relation, self._set_aside[relation][0])
         if relation in self._columns:
             places = relation.cells[: relation.count, relation.flags_column] & (F.IN | F.OLD)
             removed, added = (np.flatnonzero(places == place).astype(np.int32) for place in (F.OLD, F.IN))
@@ -158,10 +156,7 @@ class UndoLog:
             if appended == 0:
                 return None
             if relation.clean:
-                return Delta.of_new_records(relation, start, relation.count)
-        return self._logged_delta(relation, entries, start, appended)
-
-    def _logged_delta(self, relation: Relation, entries: int, start: int, appended: int) -> Delta:
+                return Delta.of_facts(relation, NOTHING, np.arange(start, relation.count, dtype=np.int32))
         removed = np.empty(entries, np.int32)
         added = np.empty(entries + appended, np.int32)
         counts = np.zeros(2, np.int64)
@@ -221,3 +216,55 @@ def _explicit_facts(relation: Relation) -> Cells:
         return NOTHING
     flags = relation.cells[: relation.count, relation.flags_column]
     return np.flatnonzero(flags & F.EXPLICIT).astype(np.int32)
+
+
+# --- renewal ----------------------------------------------------------------------------------------------------------
+#
+# What changed in a relation whose records were set aside, and whose facts were derived again into fresh ones. To clear
+# facts one by one and to find each of them again costs as much as deriving them, and the gaps of those that do not come
+# back have to be closed afterwards. Setting all records aside costs nothing, and so does putting them back if the
+# update fails. What went and what came is found by looking the old facts up among the new ones. A component that
+# follows the change fact by fact needs both in one place: the old facts that are gone become dead records when the
+# first such component asks. Where all of them start again as well, or there are none, nobody asks.
+
+GONE = -1  # what `find_old` gives for a fact that is no longer there
+
+
+def renewed_records(relation: Relation, former: Records) -> Delta:
+    """What changed where there were other records."""
+    if relation.count == 0:
+        gone = Rows(former.count if former.clean else former.count_of(F.OLD), lambda most: former.rows(F.OLD)[:most])
+        return _renewed(relation, NOTHING, gone)
+    found = relation.store.find_old(relation, former)
+    lost = int(np.count_nonzero(found == GONE))
+    gone = Rows(lost, lambda most: former.cells[np.flatnonzero(found == GONE)[:most], : former.arity])
+    return _renewed(relation, found[found >= 0], gone)
+
+
+def renewed_closure(relation: Relation, former: ClosurePairs) -> Delta:
+    """What changed where there was a closure; its pairs need not become records for that."""
+    rows = relation.rows()
+    kept = np.flatnonzero(former.contains(rows)).astype(np.int32)
+    gone = missing(former, StoredPairs(rows), len(former) - len(kept), relation.store.readers)
+    return _renewed(relation, kept, gone.rows)
+
+
+def _renewed(relation: Relation, kept: Cells, gone: Rows) -> Delta:
+    """The change of a relation in which the facts in `kept` were there before."""
+    added = np.delete(np.arange(relation.count, dtype=np.int32), kept)
+    delta = Delta(gone, rows_of(relation, added), lambda: (_record_gone(relation, kept, gone), added))
+    if not delta:
+        # What did not change is no delta and will not be listed, and yet its records have to say that they are old.
+        delta.listed()
+    return delta
+
+
+def _record_gone(relation: Relation, kept: Cells, gone: Rows) -> Cells:
+    """Let the records tell what was there before; the numbers of those that are gone."""
+    rows = gone.read()
+    relation.cells[kept, relation.flags_column] |= F.OLD
+    first = relation.count
+    if len(rows):
+        relation.mark_unclean()
+        relation.load(rows, F.OLD)
+    return np.arange(first, relation.count, dtype=np.int32)

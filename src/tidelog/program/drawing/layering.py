@@ -55,26 +55,8 @@ class Layout:
 
 def lay_out(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Layout:
     """Place boxes of these sizes, numbered so that each edge leads from a smaller number to a larger one."""
-    parts = [_Part(boxes, sizes, edges_within).layout() for boxes, edges_within in _connected(len(sizes), edges)]
-    return _pack(parts)
-
-
-def _connected(count: int, edges: Iterable[Edge]) -> list[tuple[list[int], list[Edge]]]:
-    """The boxes and edges of each connected part, the largest parts first."""
-    neighbours: dict[int, list[int]] = {box: [] for box in range(count)}
-    for source, target in edges:
-        neighbours[source].append(target)
-        neighbours[target].append(source)
-    parts = sorted(map(sorted, components(neighbours, neighbours)), key=len, reverse=True)
-    part_of = {box: number for number, boxes in enumerate(parts) for box in boxes}
-    within: list[list[Edge]] = [[] for _ in parts]
-    for edge in edges:
-        within[part_of[edge[0]]].append(edge)
-    return list(zip(parts, within, strict=True))
-
-
-def _pack(parts: Iterable[Layout]) -> Layout:
-    """Parts in rows, from left to right and from top to bottom."""
+    parts = (_Part(boxes, sizes, edges_within).layout() for boxes, edges_within in _connected(len(sizes), edges))
+    # Parts stand in rows, from left to right and from top to bottom.
     whole = Layout({}, {}, {}, 0.0, 0.0)
     left = top = row_height = 0.0
     for part in parts:
@@ -89,6 +71,20 @@ def _pack(parts: Iterable[Layout]) -> Layout:
         whole.height = max(whole.height, top + row_height)
         left += part.width + _PART_GAP
     return whole
+
+
+def _connected(count: int, edges: Iterable[Edge]) -> list[tuple[list[int], list[Edge]]]:
+    """The boxes and edges of each connected part, the largest parts first."""
+    neighbours: dict[int, list[int]] = {box: [] for box in range(count)}
+    for source, target in edges:
+        neighbours[source].append(target)
+        neighbours[target].append(source)
+    parts = sorted(map(sorted, components(neighbours, neighbours)), key=len, reverse=True)
+    part_of = {box: number for number, boxes in enumerate(parts) for box in boxes}
+    within: list[list[Edge]] = [[] for _ in parts]
+    for edge in edges:
+        within[part_of[edge[0]]].append(edge)
+    return list(zip(parts, within, strict=True))
 
 
 class _Part:
@@ -118,7 +114,11 @@ class _Part:
         y = self._coordinates()
         top = min(middle - height / 2 for middle, height in zip(y, self.heights, strict=True))
         bottom = max(middle + height / 2 for middle, height in zip(y, self.heights, strict=True))
-        columns = self._columns()
+        # The left and right ends of each layer, which is as wide as its widest box.
+        columns: list[tuple[float, float]] = []
+        for row in self.rows:
+            begin = columns[-1][1] + _LAYER_GAP if columns else 0.0
+            columns.append((begin, begin + max(self.widths[node] for node in row)))
         left = [columns[layer][0] for layer in self.layer]
         right = [columns[layer][1] for layer in self.layer]
         numbered = list(enumerate(self.boxes))
@@ -132,16 +132,6 @@ class _Part:
             width=columns[-1][1],
             height=bottom - top,
         )
-
-    def _columns(self) -> list[tuple[float, float]]:
-        """The left and right ends of each layer, which is as wide as its widest box."""
-        columns: list[tuple[float, float]] = []
-        left = 0.0
-        for row in self.rows:
-            right = left + max(self.widths[node] for node in row)
-            columns.append((left, right))
-            left = right + _LAYER_GAP
-        return columns
 
     def _layers(self) -> list[int]:
         """The longest path from a source; a source itself moves next to the first box that it leads to."""

@@ -70,10 +70,6 @@ class Picture:
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
 
-    @property
-    def of_update(self) -> bool:
-        return any(box.touch is not Touch.NONE for box in self.boxes)
-
 
 def picture_of_graph(graph: RuleGraph, prefixes: Mapping[str, str]) -> Picture:
     """The graph as it is."""

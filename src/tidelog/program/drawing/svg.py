@@ -39,7 +39,9 @@ _STYLE = f"""
 
 def to_svg(picture: Picture) -> str:
     """The picture as a complete SVG document."""
-    layout = _placed(picture)
+    numbers = {box.name: number for number, box in enumerate(picture.boxes)}
+    edges = [(numbers[arrow.source], numbers[arrow.target]) for arrow in picture.arrows]
+    layout = lay_out([_size(box) for box in picture.boxes], sorted(set(edges))).moved(_MARGIN, _MARGIN)
     width = max(layout.width + 2 * _MARGIN, 460.0)
     height = layout.height + 2 * _MARGIN + _LEGEND
     lines = [
@@ -49,18 +51,12 @@ def to_svg(picture: Picture) -> str:
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         f'<path d="M0,0.5 L8,4 L0,7.5 z" fill="{_FAINT}"/></marker></defs>',
         '<rect width="100%" height="100%" fill="#ffffff"/>',
-        *_arrows(picture, layout),
+        *_arrows(picture, edges, layout),
     ]
     for number, box in enumerate(picture.boxes):
         lines.extend(_frame(box, *layout.centres[number]))
     lines.extend(_legend(picture, height - _LEGEND / 2))
     return "\n".join([*lines, "</svg>"]) + "\n"
-
-
-def _placed(picture: Picture) -> Layout:
-    number = {box.name: index for index, box in enumerate(picture.boxes)}
-    edges = sorted({(number[arrow.source], number[arrow.target]) for arrow in picture.arrows})
-    return lay_out([_size(box) for box in picture.boxes], edges).moved(_MARGIN, _MARGIN)
 
 
 def _size(box: Box) -> tuple[float, float]:
@@ -109,9 +105,7 @@ def _rectangle(
 # ── arrows ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _arrows(picture: Picture, layout: Layout) -> Iterator[str]:
-    number = {box.name: index for index, box in enumerate(picture.boxes)}
-    edges = [(number[arrow.source], number[arrow.target]) for arrow in picture.arrows]
+def _arrows(picture: Picture, edges: Sequence[tuple[int, int]], layout: Layout) -> Iterator[str]:
     sources, targets = [source for source, _ in edges], [target for _, target in edges]
     turns = [[layout.centres[edge[0]], *layout.crossings[edge], layout.centres[edge[1]]] for edge in edges]
     leaving = _ports(sources, [turn[1][1] for turn in turns], picture, layout, side=1)
@@ -170,14 +164,10 @@ def _legend(picture: Picture, y: float) -> Iterator[str]:
     x = _MARGIN
     for text, kind in (("reads", "arrow"), ("reads under negation or an aggregate", "arrow strict")):
         yield f'<path class="{kind}" d="M{x:.1f},{y:.1f} h30" marker-end="url(#tip)"/>'
-        yield _legend_text(x + 38, y, text)
+        yield f'<text class="legend" x="{x + 38:.1f}" y="{y + 4:.1f}">{text}</text>'
         x += 38 + len(text) * 6.4 + 22
-    if picture.of_update:
+    if any(box.touch is not Touch.NONE for box in picture.boxes):  # the picture of an update
         for touch in (Touch.DIRECT, Touch.REACHED, Touch.GONE):
             yield _rectangle(x, y - 7, 22, 14, 4, FRAME_COLOURS[touch])
-            yield _legend_text(x + 30, y, touch.value)
+            yield f'<text class="legend" x="{x + 30:.1f}" y="{y + 4:.1f}">{touch.value}</text>'
             x += 30 + len(touch.value) * 6.4 + 22
-
-
-def _legend_text(x: float, y: float, text: str) -> str:
-    return f'<text class="legend" x="{x:.1f}" y="{y + 4:.1f}">{text}</text>'

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from tidelog.program.drawing.picture import Arrow, Box, Fate, Line, Picture, Touch
+from tidelog.program.drawing.picture import Box, Fate, Line, Picture, Touch
 
 # Fill and border of a frame.
 FRAME_COLOURS = {
@@ -45,28 +43,21 @@ def to_dot(picture: Picture) -> str:
         '  edge [fontname="Helvetica", fontsize=9, color="#57606a"];',
     ]
     for box in picture.boxes:
-        lines.extend(_dot_cluster(box))
-    boxes = {box.name: box for box in picture.boxes}
-    lines.extend(_dot_arrow(arrow, boxes[arrow.source], boxes[arrow.target]) for arrow in picture.arrows)
+        fill, border = FRAME_COLOURS[box.touch]
+        lines.append(f"  subgraph cluster_{box.name} {{")
+        lines.append(f'    label={_dot_text(title(box))}; fillcolor="{fill}"; color="{border}";')
+        for line in box.lines:
+            fill, border = RULE_COLOURS[line.fate]
+            text = _dot_text(f"r{line.number}  {line.text}")
+            lines.append(f'    {_node(box, line)} [label={text}, fillcolor="{fill}", color="{border}"];')
+        lines.append("  }")
+    first = {box.name: _node(box, box.lines[0]) for box in picture.boxes}
+    for arrow in picture.arrows:
+        clusters = f"ltail=cluster_{arrow.source}, lhead=cluster_{arrow.target}"
+        style = ", style=dashed" if arrow.strict else ""
+        label = _dot_text(", ".join(arrow.predicates))
+        lines.append(f"  {first[arrow.source]} -> {first[arrow.target]} [{clusters}, label={label}{style}];")
     return "\n".join([*lines, "}"]) + "\n"
-
-
-def _dot_cluster(box: Box) -> Iterator[str]:
-    fill, border = FRAME_COLOURS[box.touch]
-    yield f"  subgraph cluster_{box.name} {{"
-    yield f'    label={_dot_text(title(box))}; fillcolor="{fill}"; color="{border}";'
-    for line in box.lines:
-        fill, border = RULE_COLOURS[line.fate]
-        text = _dot_text(f"r{line.number}  {line.text}")
-        yield f'    {_node(box, line)} [label={text}, fillcolor="{fill}", color="{border}"];'
-    yield "  }"
-
-
-def _dot_arrow(arrow: Arrow, source: Box, target: Box) -> str:
-    ends = f"{_node(source, source.lines[0])} -> {_node(target, target.lines[0])}"
-    style = ", style=dashed" if arrow.strict else ""
-    clusters = f"ltail=cluster_{source.name}, lhead=cluster_{target.name}"
-    return f"  {ends} [{clusters}, label={_dot_text(', '.join(arrow.predicates))}{style}];"
 
 
 def _dot_text(text: str) -> str:
@@ -83,26 +74,15 @@ def to_mermaid(picture: Picture) -> str:
         lines.append(f'  subgraph {box.name}["{_mermaid_text(title(box))}"]')
         lines.extend(f'    {_node(box, line)}["r{line.number}  {_mermaid_text(line.text)}"]' for line in box.lines)
         lines.append("  end")
-    lines.extend(_mermaid_arrow(arrow) for arrow in picture.arrows)
-    lines.extend(_mermaid_styles(picture))
-    return "\n".join(lines) + "\n"
-
-
-def _mermaid_arrow(arrow: Arrow) -> str:
-    link = "-.->" if arrow.strict else "-->"
-    return f'  {arrow.source} {link}|"{_mermaid_text(", ".join(arrow.predicates))}"| {arrow.target}'
-
-
-def _mermaid_styles(picture: Picture) -> Iterator[str]:
+    for arrow in picture.arrows:
+        link = "-.->" if arrow.strict else "-->"
+        lines.append(f'  {arrow.source} {link}|"{_mermaid_text(", ".join(arrow.predicates))}"| {arrow.target}')
     for box in picture.boxes:
-        yield f"  style {box.name} {_mermaid_colours(FRAME_COLOURS[box.touch])}"
-        for line in box.lines:
-            yield f"  style {_node(box, line)} {_mermaid_colours(RULE_COLOURS[line.fate])}"
-
-
-def _mermaid_colours(colours: tuple[str, str]) -> str:
-    fill, border = colours
-    return f"fill:{fill},stroke:{border},color:#1f2328"
+        colours = {box.name: FRAME_COLOURS[box.touch]}
+        colours |= {_node(box, line): RULE_COLOURS[line.fate] for line in box.lines}
+        for name, (fill, border) in colours.items():
+            lines.append(f"  style {name} fill:{fill},stroke:{border},color:#1f2328")
+    return "\n".join(lines) + "\n"
 
 
 def _mermaid_text(text: str) -> str:

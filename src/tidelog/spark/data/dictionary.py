@@ -13,32 +13,30 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR
-from tidelog.formats.constants import literal_text, parse_literal
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, literal_text
+from tidelog.language import parse_literal
 from tidelog.language.syntax import Constant
-from tidelog.spark.data.driver_files import write_part
+from tidelog.spark.data.wide_frames import NOT_A_TERM, observed, write_part
 from tidelog.values import IRI, Literal, Value, canonical
 
 FIELDS = ("kind", "text", "integer", "number")
 VALUE_TYPE = "struct<kind:tinyint,text:string,integer:bigint,number:double>"
 ARROW_VALUE = pa.struct([("kind", pa.int8()), ("text", pa.string()), ("integer", pa.int64()), ("number", pa.float64())])
-NOT_A_TERM = -1
 _STORED = "id bigint, kind tinyint, text string, integer bigint, number double"
 
 Fields = tuple[int, str, int, Any]
 
 
 def fields_of(value: Value) -> Fields:
-    """The fields of a constant's struct."""
     match canonical(value):
         case bool(truth):
             return (BOOL, "", int(truth), 0.0)
@@ -55,7 +53,6 @@ def fields_of(value: Value) -> Fields:
 
 
 def value_of(fields: Sequence[Any]) -> Value:
-    """The constant of a struct's fields."""
     kind, text, integer, number = fields
     if kind == STR:
         return str(text)
@@ -68,27 +65,12 @@ def value_of(fields: Sequence[Any]) -> Value:
     return IRI(text) if kind == IRI_KIND else parse_literal(text)
 
 
-def constant_column(value: Value) -> Column:
-    """The struct of one constant."""
-    types = ("tinyint", "string", "bigint", "double")
-    cells = zip(FIELDS, fields_of(value), types, strict=True)
-    return F.struct(*(F.lit(cell).cast(type_).alias(name) for name, cell, type_ in cells))
-
-
 def values_frame(spark: SparkSession, values: Iterable[Value]) -> DataFrame:
     """Constants of the driver as a frame with a column `value`."""
     cells = [dict(zip(FIELDS, fields_of(value), strict=True)) for value in values]
     return spark.createDataFrame(pa.table({"value": pa.array(cells, ARROW_VALUE)})).select(
         F.col("value").cast(VALUE_TYPE).alias("value")
     )
-
-
-def observed(observation: Observation, name: str) -> int:
-    """A count that a job took along; 0 where Spark dropped that branch of the plan because it is empty."""
-    try:
-        return int(observation.get[name])
-    except (Py4JError, KeyError):
-        return 0
 
 
 @dataclass
@@ -125,17 +107,13 @@ class Dictionary:
             new = new.join(self.frame().select("value"), "value", "left_anti")
         numbered = self._numbered_in_buckets(new) if large else new.withColumn("id", _row_number() + self.size - 1)
         found = Observation()
+        counts = F.count("*").alias("count"), F.count_if(F.col("kind") == FLOAT).alias("floats")
         path = self._next_part
-        is_float = F.col("kind") == FLOAT
-        numbered.select("id", "value.*").observe(
-            found, F.count("*").alias("count"), F.count_if(is_float).alias("floats")
-        ).write.mode("overwrite").parquet(path)
+        numbered.select("id", "value.*").observe(found, *counts).write.mode("overwrite").parquet(path)
         shutil.rmtree(self._staging, ignore_errors=True)
         count = observed(found, "count")
         if count:
-            self.parts.append(path)
-            self.size += count
-            self.floats = self.floats or observed(found, "floats") > 0
+            self._note(path, count, observed(found, "floats") > 0)
         return count
 
     def append(self, constants: Sequence[Fields]) -> None:
@@ -148,9 +126,12 @@ class Dictionary:
         ids = pa.array(range(self.size, self.size + len(constants)), pa.int64())
         table = pa.table({"id": ids} | {name: pa.array(cells, type_.type) for name, type_, cells in columns})
         write_part(path, table)
-        self.parts.append(str(path))
-        self.size += len(constants)
-        self.floats = self.floats or any(kind == FLOAT for kind, *_ in constants)
+        self._note(str(path), len(constants), any(kind == FLOAT for kind, *_ in constants))
+
+    def _note(self, path: str, count: int, floats: bool) -> None:
+        self.parts.append(path)
+        self.size += count
+        self.floats = self.floats or floats
 
     @property
     def _next_part(self) -> str:
@@ -162,33 +143,30 @@ class Dictionary:
 
     def _numbered_in_buckets(self, new: DataFrame) -> DataFrame:
         buckets = 64
-        staged = self._staging
         bucket = F.pmod(F.xxhash64("value"), F.lit(buckets))
-        new.withColumn("bucket", bucket).write.mode("overwrite").parquet(staged)
-        rows = self.spark.read.schema(f"value {VALUE_TYPE}, bucket bigint").parquet(staged)
+        new.withColumn("bucket", bucket).write.mode("overwrite").parquet(self._staging)
+        rows = self.spark.read.schema(f"value {VALUE_TYPE}, bucket bigint").parquet(self._staging)
         counts = {row["bucket"]: row["count"] for row in rows.groupBy("bucket").count().collect()}
-        offsets, total = [], self.size
-        for number in range(buckets):
-            offsets.append(total)
-            total += counts.get(number, 0)
+        offsets = accumulate((counts.get(number, 0) for number in range(buckets - 1)), initial=self.size)
         offset = F.element_at(F.array(*map(F.lit, offsets)), F.col("bucket").cast("int") + 1)
         return rows.withColumn("id", offset + _row_number("bucket") - 1)
 
     def with_values(self, frame: DataFrame, columns: Mapping[str, str], missing: bool = False) -> DataFrame:
         """Add columns of values for columns of ids; `missing` keeps rows with a cell that is not an id, as null."""
         for id_name, value_name in columns.items():
-            terms = self.frame().select(F.col("id").alias(id_name), F.col("value").alias(value_name))
-            frame = frame.join(terms, id_name, "left" if missing else "inner")
+            frame = frame.join(self._named(id_name, value_name), id_name, "left" if missing else "inner")
         return frame
 
     def with_ids(self, frame: DataFrame, columns: Mapping[str, str], missing: bool = False) -> DataFrame:
         """Add columns of ids for columns of values; `missing` keeps the rows whose value has none, as `NOT_A_TERM`."""
         for value_name, id_name in columns.items():
-            terms = self.frame().select(F.col("id").alias(id_name), F.col("value").alias(value_name))
-            frame = frame.join(terms, value_name, "left" if missing else "inner")
+            frame = frame.join(self._named(id_name, value_name), value_name, "left" if missing else "inner")
             if missing:
                 frame = frame.withColumn(id_name, F.coalesce(F.col(id_name), F.lit(NOT_A_TERM)))
         return frame
+
+    def _named(self, id_name: str, value_name: str) -> DataFrame:
+        return self.frame().select(F.col("id").alias(id_name), F.col("value").alias(value_name))
 
     def ids_of(self, constants: Iterable[Constant]) -> dict[Constant, int]:
         """The ids of a few constants; those without an id get one."""

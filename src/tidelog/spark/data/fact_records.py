@@ -44,7 +44,6 @@ def records_of_atoms(spark: SparkSession, atoms: Iterable[Atom], source: str) ->
             ],
             "source": source,
             "row": atom.place.line if atom.place else None,
-            "reason": None,
         }
         for atom in atoms
     ]
@@ -75,14 +74,13 @@ def read_whole_file(path: str, header: bool = False) -> Iterator[pa.RecordBatch]
 
 
 def record_batch(batch: FactBatch, rows: Sequence[int] | None = None) -> pa.RecordBatch:
-    """Facts as records."""
     count = batch.rows
     numbers = pa.array(range(batch.first_line, batch.first_line + count) if rows is None else rows, pa.int64())
     return pa.RecordBatch.from_arrays(
         [
-            pa.repeat(pa.scalar(batch.predicate), count),
+            pa.repeat(batch.predicate, count),
             _lists([structs_of_column(column) for column in batch.columns], count),
-            pa.repeat(pa.scalar(batch.source), count),
+            pa.repeat(batch.source, count),
             numbers,
             pa.nulls(count, pa.string()),
         ],
@@ -92,17 +90,8 @@ def record_batch(batch: FactBatch, rows: Sequence[int] | None = None) -> pa.Reco
 
 def rejected(source: str, rows: Sequence[int | None], reasons: Sequence[str]) -> pa.RecordBatch:
     """Records of rows that do not fit."""
-    count = len(rows)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.nulls(count, pa.string()),
-            pa.nulls(count, pa.list_(ARROW_VALUE)),
-            pa.repeat(pa.scalar(source), count),
-            pa.array(rows, pa.int64()),
-            pa.array(reasons, pa.string()),
-        ],
-        schema=ARROW_RECORD,
-    )
+    found = [{"source": source, "row": row, "reason": reason} for row, reason in zip(rows, reasons, strict=True)]
+    return pa.RecordBatch.from_pylist(found, ARROW_RECORD)
 
 
 def structs_of_column(column: pa.Array) -> pa.Array:
@@ -113,19 +102,15 @@ def structs_of_column(column: pa.Array) -> pa.Array:
 
 def _structs(part: Part) -> pa.Array:
     count = len(part.values)
-    fields = {
-        "kind": pa.array(np.full(count, part.kind, np.int8)),
-        "text": pa.repeat(pa.scalar(""), count),
-        "integer": pa.array(np.zeros(count, np.int64)),
-        "number": pa.array(np.zeros(count, np.float64)),
-    }
+    kinds = pa.array(np.full(count, part.kind, np.int8))
+    text, integer, number = (pa.repeat(fixed, count) for fixed in ("", 0, 0.0))
     if part.kind in (INT, BOOL):
-        fields["integer"] = part.values.cast(pa.int64())
+        integer = part.values.cast(pa.int64())
     elif part.kind == FLOAT:
-        fields["number"] = pc.add(part.values.cast(pa.float64()), 0.0)
+        number = pc.add(part.values.cast(pa.float64()), 0.0)
     else:
-        fields["text"] = part.values.cast(pa.string())
-    return pa.StructArray.from_arrays(list(fields.values()), fields=list(ARROW_VALUE))
+        text = part.values.cast(pa.string())
+    return pa.StructArray.from_arrays([kinds, text, integer, number], fields=list(ARROW_VALUE))
 
 
 def column_of_structs(structs: pa.StructArray) -> pa.Array:

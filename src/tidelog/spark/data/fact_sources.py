@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,26 +23,17 @@ from pyspark.sql import types as T
 from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR
 from tidelog.spark.data.dictionary import VALUE_TYPE
-from tidelog.spark.data.fact_records import ARROW_RECORD, RECORD_TYPE, records_of_files, rejected
+from tidelog.spark.data.fact_records import RECORD_TYPE, records_of_files, rejected
 from tidelog.spark.data.text_sources import KIND_OF_TYPE, PATTERN_OF_TYPE, TEXT_FORMATS, TYPES, TextSource, read_text
 from tidelog.spark.data.wide_frames import union_all
 
 FORMATS = (*TEXT_FORMATS, "parquet", "table")
 
-# The driver checks so many files itself; more are checked by a job.
-FEW_FILES = 100
-
 
 @dataclass(frozen=True)
-class Source:
+class Source(TextSource):
     """Files by a pattern, a table by its name, or a DataFrame, and how to read them."""
 
-    path: str = ""
-    predicate: str | None = None
-    format: str | None = None
-    header: bool = False
-    columns: tuple[str | int, ...] | None = None
-    types: tuple[str, ...] | None = None
     frame: DataFrame | None = None
 
     def __post_init__(self) -> None:
@@ -58,17 +49,14 @@ class Source:
     def name(self) -> str:
         return self.path or f"DataFrame for {self.predicate}"
 
-    @property
-    def kind(self) -> str:
-        return self.format or Path(self.path.removesuffix(".gz")).suffix.removeprefix(".")
-
     def records(self, spark: SparkSession) -> DataFrame:
         if self.frame is not None:
             return self._records_of_frame(self.frame)
         if self.kind == "table":
             return self._records_of_frame(spark.table(self.path))
-        paths = self._paths()
-        return self._records_of_parquet(spark, paths) if self.kind == "parquet" else self._records_of_text(spark, paths)
+        if self.kind == "parquet":
+            return self._records_of_parquet(spark, self._paths())
+        return records_of_files(spark, self._paths(), partial(read_text, source=self))
 
     def _paths(self) -> list[str]:
         found = sorted(glob.glob(self.path, recursive=True))
@@ -82,19 +70,13 @@ class Source:
             raise DataError(f"source {self.name}: no file matches; check the path")
         return files
 
-    # ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _records_of_text(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-        how = TextSource(self.kind, self.predicate, self.header, self.columns, self.types)
-        return records_of_files(spark, paths, partial(read_text, source=how))
-
-    # ── Parquet and frames ───────────────────────────────────────────────────────────────────────────────────────
-
     def _records_of_parquet(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-        refused = _refused(spark, paths)
-        bad = set(refused.column("source").to_pylist())
-        good = [path for path in paths if path not in bad]
-        parts = [spark.createDataFrame(refused, RECORD_TYPE)] if bad else []
+        refused = {path: reason for path in paths if (reason := _unreadable(path))}
+        good = [path for path in paths if path not in refused]
+        parts = []
+        if refused:
+            records = [rejected(path, [None], [reason]) for path, reason in refused.items()]
+            parts.append(spark.createDataFrame(pa.Table.from_batches(records), RECORD_TYPE))
         if good:
             schema = _simple_schema(good[0])
             frame = (spark.read.schema(schema) if schema else spark.read).parquet(*good)
@@ -107,19 +89,14 @@ class Source:
         types = self.types or ("auto",) * len(names)
         if len(types) != len(names):
             raise DataError(f"source {self.name}: {len(names)} columns, but {len(types)} types")
-        fields = {field.name: field.dataType for field in frame.schema.fields}
-        cells = [self._value(name, fields[name], type_) for name, type_ in zip(names, types, strict=True)]
-        place = source if source is not None else F.lit(self.name)
+        typed = list(zip(names, types, strict=True))
+        cells = [self._value(name, frame.schema[name].dataType, type_) for name, type_ in typed]
+        reasons = [_reason(name, cell, type_) for (name, type_), cell in zip(typed, cells, strict=True)]
         values = frame.select(
-            F.array(*(cell.cast(VALUE_TYPE) for cell in cells)).alias("arguments"),
-            F.coalesce(
-                *(self._reason(name, cell, type_) for name, cell, type_ in zip(names, cells, types, strict=True)),
-                F.lit(None),
-            )
-            .cast("string")
-            .alias("reason"),
-            place.alias("source"),
-            (row if row is not None else F.lit(None)).cast("bigint").alias("row"),
+            F.array(*cells).alias("arguments"),
+            F.coalesce(*reasons, F.lit(None)).cast("string").alias("reason"),
+            (F.lit(self.name) if source is None else source).alias("source"),
+            (F.lit(None) if row is None else row).cast("bigint").alias("row"),
         )
         fits = F.col("reason").isNull()
         return values.select(
@@ -141,17 +118,17 @@ class Source:
             )
         return names
 
-    def _reason(self, name: str, cell: Column, type_: str) -> Column:
-        column = F.col(f"`{name}`")
-        return F.when(column.isNull(), F.lit(f"column {name}: a missing value; facts have no nulls")).when(
-            cell.isNull(), F.concat(F.lit(f"column {name}: "), column.cast("string"), F.lit(f" is no {type_}"))
-        )
-
     def _value(self, name: str, spark_type: T.DataType, type_: str) -> Column:
         """The value of a column, null if it does not fit."""
         column = F.col(f"`{name}`")
         if type_ == "auto":
-            return _struct(column, self._kind(name, spark_type))
+            for kind, fitting in _KINDS_OF_TYPES.items():
+                if isinstance(spark_type, fitting):
+                    return _struct(column, kind)
+            raise DataError(
+                f"source {self.name}, column {name}: facts cannot hold values of type {spark_type.simpleString()}; "
+                "cast the column, or leave it out with `columns`"
+            )
         if isinstance(spark_type, T.StringType):
             return _from_text(column, type_)
         if type_ == "int" and isinstance(spark_type, T.FractionalType):
@@ -159,15 +136,6 @@ class Source:
             return _struct(F.when(whole == column, whole), INT)
         kind = KIND_OF_TYPE[type_]
         return _struct(column.try_cast(_SPARK_TYPES[kind]), kind)
-
-    def _kind(self, name: str, spark_type: T.DataType) -> int:
-        for kind, fitting in _KINDS_OF_TYPES:
-            if isinstance(spark_type, fitting):
-                return kind
-        raise DataError(
-            f"source {self.name}, column {name}: facts cannot hold values of type {spark_type.simpleString()}; "
-            "cast the column, or leave it out with `columns`"
-        )
 
 
 _SPARK_TYPES = {STR: "string", INT: "bigint", FLOAT: "double", BOOL: "boolean", IRI_KIND: "string"}
@@ -180,24 +148,32 @@ _SPARK_TYPES_OF_ARROW = {
     pa.float64(): "double",
     pa.bool_(): "boolean",
 }
-_KINDS_OF_TYPES: tuple[tuple[int, tuple[type[T.DataType], ...]], ...] = (
-    (STR, (T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType)),
-    (INT, (T.IntegralType,)),
-    (FLOAT, (T.FractionalType,)),
-    (BOOL, (T.BooleanType,)),
-)
-_FIELD_OF_KIND = {STR: "text", IRI_KIND: "text", INT: "integer", BOOL: "integer", FLOAT: "number"}
+_KINDS_OF_TYPES: dict[int, tuple[type[T.DataType], ...]] = {
+    STR: (T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType),
+    INT: (T.IntegralType,),
+    FLOAT: (T.FractionalType,),
+    BOOL: (T.BooleanType,),
+}
 
 
 def _struct(column: Column, kind: int) -> Column:
     """Values of one kind from a column of plain values; null stays null."""
-    cells = {"text": F.lit(""), "integer": F.lit(0).cast("bigint"), "number": F.lit(0.0)}
-    field = _FIELD_OF_KIND[kind]
-    cells[field] = column.cast({"text": "string", "integer": "bigint", "number": "double"}[field])
-    if kind == FLOAT:
-        cells[field] = cells[field] + F.lit(0.0)
-    fields = (F.lit(kind).cast("tinyint").alias("kind"), *(cell.alias(name) for name, cell in cells.items()))
-    return F.when(column.isNotNull(), F.struct(*fields))
+    text, integer, number = F.lit(""), F.lit(0), F.lit(0.0)
+    if kind in (INT, BOOL):
+        integer = column.cast("bigint")
+    elif kind == FLOAT:
+        number = column.cast("double") + F.lit(0.0)
+    else:
+        text = column.cast("string")
+    return F.when(column.isNotNull(), F.struct(F.lit(kind), text, integer, number).cast(VALUE_TYPE))
+
+
+def _reason(name: str, cell: Column, type_: str) -> Column:
+    """Why the value of a column is missing; null if it is not."""
+    column = F.col(f"`{name}`")
+    return F.when(column.isNull(), F.lit(f"column {name}: a missing value; facts have no nulls")).when(
+        cell.isNull(), F.concat(F.lit(f"column {name}: "), column.cast("string"), F.lit(f" is no {type_}"))
+    )
 
 
 def _from_text(column: Column, type_: str) -> Column:
@@ -212,13 +188,6 @@ def _from_text(column: Column, type_: str) -> Column:
     return _struct(F.when(fits, value), kind)
 
 
-def _refused(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
-    """A record for each Parquet file that cannot be read; for a few files, without a job."""
-    if len(paths) > FEW_FILES:
-        return records_of_files(spark, paths, _unreadable).toArrow().cast(ARROW_RECORD)
-    return pa.Table.from_batches([record for path in paths for record in _unreadable(path)], ARROW_RECORD)
-
-
 def _simple_schema(path: str) -> str | None:
     """The schema of a Parquet file whose columns have plain types; for any other file Spark has to run a job."""
     types = {field.name: _SPARK_TYPES_OF_ARROW.get(field.type) for field in pq.read_schema(path)}
@@ -226,8 +195,10 @@ def _simple_schema(path: str) -> str | None:
     return ", ".join(known) if known and len(known) == len(types) else None
 
 
-def _unreadable(path: str) -> Iterator[pa.RecordBatch]:
+def _unreadable(path: str) -> str | None:
+    """Why a file cannot be read; None if it can."""
     try:
         pq.read_metadata(path)
     except (OSError, pa.ArrowException) as error:
-        yield rejected(path, [None], [f"{path}: not a readable Parquet file ({error}); write it again"])
+        return f"{path}: not a readable Parquet file ({error}); write it again"
+    return None

@@ -6,7 +6,7 @@ column holds constants as text, and the metadata of its field says so, as in `ti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,16 +19,15 @@ from tidelog.formats.folder import file_of_predicate
 from tidelog.formats.rdf import ntriples
 from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, delimited_format, json_format, render
 from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND
+from tidelog.spark.data.dictionary import FIELDS
 from tidelog.spark.data.fact_records import column_of_structs
 
-Lines = Callable[[str, list[Columns]], Iterator[bytes]]
-
-_LINES: dict[str, Lines] = {
-    "csv": lambda _, batches: iter(delimited_format(",").lines(batches)),
-    "tsv": lambda _, batches: iter(delimited_format("\t").lines(batches)),
-    "jsonl": lambda _, batches: iter(json_format().lines(batches)),
-    "nt": lambda name, batches: iter(ntriples(name, batches)),
-    "dlog": lambda name, batches: iter(dlog_lines(name, batches)),
+_LINES: dict[str, Callable[[str, list[Columns]], Iterable[bytes]]] = {
+    "csv": lambda _, batches: delimited_format(",").lines(batches),
+    "tsv": lambda _, batches: delimited_format("\t").lines(batches),
+    "jsonl": lambda _, batches: json_format().lines(batches),
+    "nt": ntriples,
+    "dlog": dlog_lines,
 }
 _NATIVE = {STR: "text", INT: "integer", FLOAT: "number", BOOL: "integer"}
 
@@ -38,23 +37,19 @@ def write_predicate(values: DataFrame, arity: int, predicate: str, folder: str, 
     path = str(Path(folder) / file_of_predicate(predicate, format))
     if format == "parquet":
         native_columns(values, arity).write.mode("overwrite").parquet(path)
-    else:
-        as_text(values, arity, predicate, format).write.mode("overwrite").text(path)
-    return path
-
-
-def as_text(values: DataFrame, arity: int, predicate: str, format: str) -> DataFrame:
-    """Facts as text: each row of the frame is a block of lines."""
+        return path
     lines = _LINES[format]
 
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Facts as text, a block of lines for each batch."""
         for batch in batches:
             if batch.num_rows:
                 columns = [column_of_structs(column) for column in batch.columns[:arity]]
                 text = b"".join(lines(predicate, [columns])).decode().removesuffix("\n")
                 yield pa.RecordBatch.from_pydict({"value": pa.array([text], pa.large_string())})
 
-    return values.mapInArrow(write, "value string")
+    values.mapInArrow(blocks, "value string").write.mode("overwrite").text(path)
+    return path
 
 
 def native_columns(values: DataFrame, arity: int) -> DataFrame:
@@ -69,7 +64,7 @@ def native_columns(values: DataFrame, arity: int) -> DataFrame:
 def of_kinds(values: DataFrame, kinds: Sequence[Set[int]], *kept: str) -> DataFrame:
     """Columns `c0`, `c1`, … of plain Spark types for columns of constants of these kinds; columns in `kept` stay."""
     if not kinds:
-        return values.select(*kept, F.lit(True).alias("holds", metadata={_text(KIND_KEY): _text(NULLARY_KIND)}))
+        return values.select(*kept, F.lit(True).alias("holds", metadata={KIND_KEY.decode(): NULLARY_KIND.decode()}))
     return values.select(*kept, *(_native(number, found) for number, found in enumerate(kinds)))
 
 
@@ -80,19 +75,12 @@ def _native(number: int, kinds: Set[int]) -> Column:
         column = F.col(f"a{number}")[_NATIVE[kind]]
         return (column.cast("boolean") if kind == BOOL else column).alias(name)
     text = F.pandas_udf(_constant_texts, "string")(F.col(f"a{number}"))
-    return text.alias(name, metadata={_text(KIND_KEY): _text(CONSTANT_KIND)})
-
-
-def _text(key: bytes) -> str:
-    return key.decode()
+    return text.alias(name, metadata={KIND_KEY.decode(): CONSTANT_KIND.decode()})
 
 
 def _constant_texts(frame):  # type: ignore[no-untyped-def]
     """Constants as text, from a pandas frame of their fields.
 
     No field is missing: what pandas takes for missing is the number `nan`."""
-    structs = pa.StructArray.from_arrays(
-        [pa.array(frame[name], from_pandas=False) for name in ("kind", "text", "integer", "number")],
-        names=["kind", "text", "integer", "number"],
-    )
+    structs = pa.StructArray.from_arrays([pa.array(frame[name], from_pandas=False) for name in FIELDS], names=FIELDS)
     return render(column_of_structs(structs), CONSTANT_RENDERERS).to_pandas()

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL
+from tidelog.formats.batch import IRI_KIND, LITERAL
 from tidelog.language.syntax import Constant
-from tidelog.spark.data.dictionary import FIELDS, Dictionary, Fields, fields_of, value_of
+from tidelog.spark.data.dictionary import ARROW_VALUE, FIELDS, Dictionary, Fields, fields_of, value_of
 from tidelog.values import Value
 
 Key = tuple[Any, ...]
@@ -29,7 +29,6 @@ GIVE, TAKE = "give", "take"
 # The driver encodes up to this many values itself.
 FEW_VALUES = 50_000
 
-_INTEGERS = (INT, BOOL)
 _BATCH_ROWS = 1 << 18
 
 
@@ -39,16 +38,20 @@ def key_of(fields: Sequence[Any]) -> Key:
     return kind, text, integer, "nan" if number != number else number
 
 
-# ── lookups ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def ids_of(parts: Iterable[str], wanted: Iterable[Fields]) -> dict[Key, int]:
     """The ids of those constants that have one."""
     keys = {key_of(fields): fields for fields in wanted}
-    sought = _Sought(keys.values())
     found: dict[Key, int] = {}
-    for batch in _batches(parts if keys else ()):
-        rows = _rows(batch.filter(sought.fitting(batch)))
+    if not keys:
+        return found
+    # The fields that do not count are fixed: rows that fit in every field are the wanted ones, and hardly any others.
+    sought = {
+        field.name: pa.array({fields[place] for fields in keys.values()}, field.type)
+        for place, field in enumerate(ARROW_VALUE)
+    }
+    for batch in _batches(parts):
+        fits = (pc.is_in(batch.column(name), cells) for name, cells in sought.items())
+        rows = _rows(batch.filter(reduce(pc.and_, fits)))
         found.update((key, id_) for id_, fields in rows if (key := key_of(fields)) in keys)
     return found
 
@@ -67,13 +70,10 @@ def ids_of_constants(dictionary: Dictionary, constants: Iterable[Constant]) -> d
 
 def values_of_ids(parts: Iterable[str], wanted: set[int]) -> dict[int, Value]:
     """The constants of ids, from one pass over the dictionary."""
-    ids = np.fromiter(sorted(wanted), np.int64)
+    ids = pa.array(wanted, pa.int64())
     found: dict[int, Value] = {}
     for batch in _batches(parts if wanted else ()):
-        numbers = batch.column("id").to_numpy()
-        places = np.searchsorted(ids, numbers)
-        places[places == len(ids)] = 0
-        found |= _values(batch.filter(pa.array(ids[places] == numbers)))
+        found |= _values(batch.filter(pc.is_in(batch.column("id"), ids)))
     return found
 
 
@@ -102,29 +102,6 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, Fields]]:
 
 def _values(batch: pa.RecordBatch) -> dict[int, Value]:
     return {id_: value_of(fields) for id_, fields in _rows(batch)}
-
-
-class _Sought:
-    """Constants to be found, by the field that matters for each."""
-
-    def __init__(self, wanted: Collection[Fields]) -> None:
-        texts = (text for kind, text, _, _ in wanted if kind not in (*_INTEGERS, FLOAT))
-        integers = (integer for kind, _, integer, _ in wanted if kind in _INTEGERS)
-        numbers = (number for kind, _, _, number in wanted if kind == FLOAT)
-        self._texts = pa.array(texts, pa.string())
-        self._integers = pa.array(integers, pa.int64())
-        self._numbers = pa.array(numbers, pa.float64())
-
-    def fitting(self, batch: pa.RecordBatch) -> pa.Array:
-        """The rows that agree with some constant in the field that matters for it, and possibly a few others."""
-        kind = batch.column("kind")
-        is_integer, is_float = pc.is_in(kind, pa.array(_INTEGERS, pa.int8())), pc.equal(kind, FLOAT)
-        by_number = pc.if_else(is_float, pc.is_in(batch.column("number"), self._numbers), False)
-        by_integer = pc.if_else(is_integer, pc.is_in(batch.column("integer"), self._integers), by_number)
-        return pc.if_else(pc.or_(is_integer, is_float), by_integer, pc.is_in(batch.column("text"), self._texts))
-
-
-# ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)

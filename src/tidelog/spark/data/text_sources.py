@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,7 @@ import pyarrow.csv as pcsv
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR, FactBatch, column_of_kinds, values_of
 from tidelog.formats.byte_files import decode, open_input, read_lines
-from tidelog.formats.cells import CellError, float_cells, type_cells
-from tidelog.formats.constants import FLOAT as FLOAT_PATTERN
-from tidelog.formats.constants import INTEGER as INTEGER_PATTERN
+from tidelog.formats.cells import FLOAT_PATTERN, INTEGER_PATTERN, CellError, float_cells, type_cells
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.display import counted
 from tidelog.formats.folder import SEPARATORS
@@ -34,43 +33,51 @@ from tidelog.spark.data.fact_records import read_whole_file, record_batch, rejec
 KIND_OF_TYPE = {"string": STR, "int": INT, "float": FLOAT, "bool": BOOL, "iri": IRI_KIND}
 TYPES = ("auto", *KIND_OF_TYPE)
 TEXT_FORMATS = ("csv", "tsv", "facts", "jsonl", "nt", "ttl", "dlog")
+SEPARATOR_OF = {suffix.removeprefix("."): separator for suffix, separator in SEPARATORS.items()}
 PATTERN_OF_TYPE = {"int": INTEGER_PATTERN, "float": rf"{INTEGER_PATTERN}|{FLOAT_PATTERN}", "bool": "true|false"}
 _CHUNK_ROWS = 50_000
 
 
 @dataclass(frozen=True)
 class TextSource:
-    """How to read a text file: which of its columns (by name or by number from 0) and as which types."""
+    """How to read text files: facts of which predicate, from which columns (by name or by number from 0 on), as which
+    types."""
 
-    format: str
+    path: str = ""
     predicate: str | None = None
+    format: str | None = None
     header: bool = False
     columns: tuple[str | int, ...] | None = None
     types: tuple[str, ...] | None = None
 
+    @property
+    def kind(self) -> str:
+        return self.format or Path(self.path.removesuffix(".gz")).suffix.removeprefix(".")
 
-@dataclass(frozen=True)
-class _Row:
-    line: int
-    data: bytes
+
+Row = tuple[int, bytes]
+"""A row of a file, after the number of its first line."""
+
+Parser = Callable[[bytes, int], Iterable[FactBatch]]
+"""Reads the facts of a chunk that begins at a line."""
 
 
 def read_text(path: str, source: TextSource) -> Iterator[pa.RecordBatch]:
     """The records of one file; if it cannot be read to its end, a last record says why."""
     try:
-        if source.format in ("ttl", "dlog"):
+        if source.kind in ("ttl", "dlog"):
             yield from read_whole_file(path)
             return
         with open_input(Path(path)) as stream:
-            yield from _read_rows(_rows(read_lines(stream, path), source.format in SEPARATOR_OF), path, source)
+            rows = _rows(read_lines(stream, path), source.kind in SEPARATOR_OF)
+            parse = _parser(path, source, _header(rows, path, source))
+            while chunk := list(islice(rows, _CHUNK_ROWS)):
+                yield from _read_apart(parse, chunk, path)
     except TidelogError as error:
         yield rejected(path, [None], [str(error)])
 
 
-SEPARATOR_OF = {suffix.removeprefix("."): separator for suffix, separator in SEPARATORS.items()}
-
-
-def _rows(blocks: Iterable[tuple[int, list[bytes]]], quoted: bool) -> Iterator[_Row]:
+def _rows(blocks: Iterable[tuple[int, list[bytes]]], quoted: bool) -> Iterator[Row]:
     """Whole rows: if cells may be quoted, a row continues until its quotes are closed."""
     held, first = b"", 0
     for line, block in blocks:
@@ -79,67 +86,53 @@ def _rows(blocks: Iterable[tuple[int, list[bytes]]], quoted: bool) -> Iterator[_
             if quoted and held.count(b'"') % 2:
                 continue
             if held.strip():
-                yield _Row(first, held.removesuffix(b"\r"))
+                yield first, held.removesuffix(b"\r")
             held = b""
     if held:
-        yield _Row(first, held)
+        yield first, held
 
 
-def _read_rows(rows: Iterator[_Row], path: str, source: TextSource) -> Iterator[pa.RecordBatch]:
-    names = _header(rows, path, source)
-    parse = _parser(path, source, names)
-    while chunk := [row for _, row in zip(range(_CHUNK_ROWS), rows, strict=False)]:
-        yield from _read_apart(parse, chunk, path)
+def _header(rows: Iterator[Row], path: str, source: TextSource) -> list[str] | None:
+    if not (source.header and source.kind in SEPARATOR_OF):
+        return None
+    for _, data in rows:
+        text = decode(data, path, 1).removeprefix("\ufeff")
+        return [name.strip().strip('"') for name in text.split(SEPARATOR_OF[source.kind])]
+    return []
 
 
-def _read_apart(parse: Parser, chunk: list[_Row], path: str) -> Iterator[pa.RecordBatch]:
+def _read_apart(parse: Parser, chunk: list[Row], path: str) -> Iterator[pa.RecordBatch]:
     """Read a chunk; if that fails, its halves, and so on down to the bad rows."""
-    lines: list[int | None] = []
+    bad: list[int | None] = []
     reasons = []
     waiting = [chunk]
     while waiting:
         rows = waiting.pop()
+        lines = [line for line, _ in rows]
         try:
-            yield from _records(parse(b"\n".join(row.data for row in rows), rows[0].line), rows)
+            # All is read before the first record is yielded. RDF has batches by predicate, not by row.
+            found = list(parse(b"\n".join(data for _, data in rows), lines[0]))
+            whole = len(found) == 1 and found[0].rows == len(rows)
+            yield from [record_batch(batch, lines if whole else lines[:1] * batch.rows) for batch in found]
         except TidelogError as error:
             if len(rows) == 1:
-                lines.append(rows[0].line)
+                bad += lines
                 reasons.append(str(error))
             else:
                 middle = len(rows) // 2
                 waiting += [rows[middle:], rows[:middle]]
-    if lines:
-        yield rejected(path, lines, reasons)
-
-
-def _records(batches: Iterable[FactBatch], chunk: list[_Row]) -> list[pa.RecordBatch]:
-    """The records of a chunk, all read before the first is yielded. RDF has batches by predicate, not by row."""
-    found = list(batches)
-    if sum(batch.rows for batch in found) == len(chunk) and len(found) == 1:
-        return [record_batch(found[0], [row.line for row in chunk])]
-    return [record_batch(batch, [chunk[0].line] * batch.rows) for batch in found]
-
-
-def _header(rows: Iterator[_Row], path: str, source: TextSource) -> list[str] | None:
-    if not (source.header and source.format in SEPARATOR_OF):
-        return None
-    first = next(rows, None)
-    if first is None:
-        return []
-    text = decode(first.data, path, 1).removeprefix("\ufeff")
-    return [name.strip().strip('"') for name in text.split(SEPARATOR_OF[source.format])]
+    if bad:
+        yield rejected(path, bad, reasons)
 
 
 # ── parsers of chunks ────────────────────────────────────────────────────────────────────────────────────────────────
 
-Parser = Callable[[bytes, int], Iterable[FactBatch]]
-
 
 def _parser(path: str, source: TextSource, names: list[str] | None) -> Parser:
-    if source.format == "nt":
+    if source.kind == "nt":
         return lambda data, _: read_rdf(io.BytesIO(data), Path(path), turtle=False)
     predicate = source.predicate or Path(path).stem
-    read = _json_columns if source.format == "jsonl" else _cell_columns
+    read = _json_columns if source.kind == "jsonl" else _cell_columns
 
     def parse(data: bytes, line: int) -> Iterator[FactBatch]:
         for columns in read(data, line, path, source, names):
@@ -151,7 +144,7 @@ def _parser(path: str, source: TextSource, names: list[str] | None) -> Parser:
 def _cell_columns(
     data: bytes, line: int, path: str, source: TextSource, names: list[str] | None
 ) -> Iterator[list[pa.Array]]:
-    separator = SEPARATOR_OF[source.format]
+    separator = SEPARATOR_OF[source.kind]
     decode(data, path, line)
     if source.types is None:
         for _, columns in DelimitedReader(io.BytesIO(data), separator, path):
@@ -168,15 +161,13 @@ def _cell_columns(
 
 def _string_columns(data: bytes, separator: str) -> list[pa.Array]:
     width = data.split(b"\n", 1)[0].count(separator.encode()) + 1
-    names = [str(number) for number in range(width)]
+    types = {f"f{number}": pa.string() for number in range(width)}
     try:
         table = pcsv.read_csv(
             io.BytesIO(data + b"\n"),
             read_options=pcsv.ReadOptions(autogenerate_column_names=True, block_size=max(len(data) * 2, 1 << 20)),
             parse_options=pcsv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=pcsv.ConvertOptions(
-                column_types={f"f{name}": pa.string() for name in names}, strings_can_be_null=False
-            ),
+            convert_options=pcsv.ConvertOptions(column_types=types, strings_can_be_null=False),
         )
     except pa.ArrowInvalid as error:
         raise DataError(str(error)) from None
@@ -188,18 +179,14 @@ def _chosen(columns: Sequence[pa.Array], source: TextSource, names: list[str] | 
         return list(columns)
     found = []
     for wanted in source.columns:
-        number = wanted if isinstance(wanted, int) else _position(wanted, names)
+        if isinstance(wanted, str) and wanted not in (names or ()):
+            known = f"; there are {', '.join(names)}" if names else "; set `header = true`, or give numbers from 0"
+            raise DataError(f"no column is named {wanted}{known}")
+        number = wanted if isinstance(wanted, int) else (names or []).index(wanted)
         if number >= len(columns):
             raise DataError(f"{len(columns)} columns, but column {wanted} is wanted")
         found.append(columns[number])
     return found
-
-
-def _position(name: str, names: list[str] | None) -> int:
-    if names is None or name not in names:
-        known = f"; there are {', '.join(names)}" if names else "; set `header = true`, or give numbers from 0"
-        raise DataError(f"no column is named {name}{known}")
-    return names.index(name)
 
 
 def typed_column(texts: pa.Array, type_: str, place: int) -> pa.Array:

@@ -19,9 +19,8 @@ from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start
 from tidelog.spark.data.wide_frames import keys, padded, union_all, widened
 from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.plan.head_frames import encoded
-from tidelog.spark.plan.rule_changes import Roles, RuleChanges, bound_group, grouping, guarded, predicates_of
-from tidelog.spark.plan.rule_frames import Head
+from tidelog.spark.plan.rule_changes import Roles, RuleChanges, bound_group, grouping, guarded
+from tidelog.spark.plan.rule_frames import Head, encoded
 from tidelog.spark.plan.schedule import in_jobs
 
 # Derivations gained, derivations lost, and facts that are only to be looked at.
@@ -43,20 +42,18 @@ class Counting:
         self._rules = rules
         self._given = given
 
-    def touched(self, components: Sequence[Component]) -> DataFrame | None:
-        """The touched facts of all predicates: number, columns, state of before (`e0`, `b0`, `h0`) and after.
+    def touched(self, components: Sequence[Component], names: Sequence[str]) -> DataFrame | None:
+        """The facts of predicates that are given or taken, or that rules of components touch; None if there are none.
 
-        `b`, and `b0` before, tells whether a fact is explicit or has a non-recursive derivation; so does `h`, as if
-        nothing were recursive."""
-        return self._touched(list(self._contributions(components)), predicates_of(components))
-
-    def touched_by_given(self, names: Sequence[str]) -> DataFrame | None:
-        """The same, for changes of explicit facts alone."""
-        return self._touched([], names)
-
-    def _touched(self, contributions: Sequence[Contribution], names: Sequence[str]) -> DataFrame | None:
-        delta = self._delta(contributions, names)
-        return None if delta is None else self._with_state(delta, names)
+        They have their number, columns, and state of before (`e0`, `b0`, `h0`) and after. `b`, and `b0` before, tells
+        whether a fact is explicit or has a non-recursive derivation; so does `h`, as if nothing were recursive."""
+        columns = self._facts.columns(names)
+        parts = self._sums(list(self._contributions(components)), names)
+        if self._given is not None:
+            numbers = [self._facts.stored[name].number for name in names]
+            given = widened(self._given.where(F.col("p").isin(numbers)), len(columns) - 1)
+            parts.append(given.withColumn("dn", F.lit(0).cast("bigint")))
+        return self._with_state(_added_up(parts, columns), names) if parts else None
 
     def recount(self, components: Iterable[Component]) -> None:
         """Count the derivations of all facts of components that are not counted, as they were before the update."""
@@ -77,8 +74,6 @@ class Counting:
         sums = _added_up(self._sums(contributions, names), self._facts.columns(names))
         self._facts.rebase(self._with_state(sums, names).withColumn("h", F.lit(True)), names)
 
-    # ── contributions ────────────────────────────────────────────────────────────────────────────────────────────
-
     def _contributions(self, components: Sequence[Component]) -> Iterator[Contribution]:
         aggregated: list[NormalRule] = []
         for component in components:
@@ -88,10 +83,11 @@ class Counting:
             for rule in roles.gone:
                 yield from self._whole(rule, TOUCH, before=True)
             for rule in roles.counted:
-                if not rule.aggregates:
+                if rule.aggregates:
+                    aggregated.append(rule)
+                else:
                     yield from self._from_below(rule, DOWN)
                     yield from self._from_below(rule, UP)
-            aggregated += [rule for rule in roles.counted if rule.aggregates]
         for rule, groups in zip(aggregated, self._touched_groups(aggregated), strict=True):
             if groups is not None:
                 yield from self._of_groups(rule, groups)
@@ -108,9 +104,7 @@ class Counting:
                 yield self._entry(kind, rule.head.predicate, self._work.heads(rule, pivot, sets, start=count))
 
     def _entry(self, kind: int, name: str, head: Head) -> Contribution:
-        return self._facts.number(name) * _KINDS + kind, self._facts.arity(name), head
-
-    # ── aggregates by touched groups ─────────────────────────────────────────────────────────────────────────────
+        return self._facts.stored[name].number * _KINDS + kind, self._facts.stored[name].arity, head
 
     def _touched_groups(self, rules: Sequence[NormalRule]) -> list[DataFrame | None]:
         """For each rule, the groups that a change below reaches, by the variables that atoms bind; None for none."""
@@ -142,18 +136,6 @@ class Counting:
                 sets = self._facts.phases.whole(before, lambda _: groups)
                 yield self._entry(kind, rule.head.predicate, self._work.heads(chosen, pivot, sets))
 
-    # ── from contributions to facts ──────────────────────────────────────────────────────────────────────────────
-
-    def _delta(self, contributions: Sequence[Contribution], names: Sequence[str]) -> DataFrame | None:
-        """All contributions to a fact in one row: `dn` derivations, whether it is given, and whether taken."""
-        columns = self._facts.columns(names)
-        parts = self._sums(contributions, names)
-        if self._given is not None:
-            numbers = [self._facts.number(name) for name in names]
-            given = widened(self._given.where(F.col("p").isin(numbers)), len(columns) - 1)
-            parts.append(given.withColumn("dn", F.lit(0).cast("bigint")))
-        return _added_up(parts, columns) if parts else None
-
     def _sums(self, contributions: Sequence[Contribution], names: Sequence[str]) -> list[DataFrame]:
         """The sums of each job's worth of contributions, in files unless one job can do all that follows as well."""
         columns = self._facts.columns(names)
@@ -162,7 +144,7 @@ class Counting:
         return sums if at_once else list(map(self._work.staging.cut, sums))
 
     def _summed(self, contributions: Sequence[Contribution], columns: Sequence[str]) -> DataFrame:
-        rows = encoded(contributions, self._work.staging.stage, self._work.dictionary)
+        rows = encoded(contributions, self._work.staging.cut, self._work.dictionary)
         rows = self._work.noted(rows, "insertion", f"p % {_KINDS} = {UP}")
         rows = self._work.noted(rows, "deletion", f"p % {_KINDS} = {DOWN}")
         kind = F.col("p") % _KINDS
@@ -197,5 +179,6 @@ class Counting:
 
 
 def _added_up(parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
+    """All contributions to a fact in one row: `dn` derivations, whether it is given, and whether taken."""
     sums = (F.sum("dn").alias("dn"), F.max("give").alias("give"), F.max("take").alias("take"))
     return union_all(parts).groupBy(*columns).agg(*sums)

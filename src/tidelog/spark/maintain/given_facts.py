@@ -14,12 +14,11 @@ from tidelog.errors import ArityError, DataError
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.tables import columns_of
 from tidelog.language import resolve_predicate
-from tidelog.spark.data.dictionary import NOT_A_TERM
-from tidelog.spark.data.fact_encoding import MANY_VALUES, encoded_records
+from tidelog.spark.data.fact_parts import MANY_VALUES, encoded_records
 from tidelog.spark.data.fact_records import ARROW_RECORD, RECORD_TYPE, record_batch
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.data.term_lookup import FEW_VALUES, GIVE, TAKE, Encoded, encode_few
-from tidelog.spark.data.wide_frames import union_all
+from tidelog.spark.data.wide_frames import NOT_A_TERM, union_all
 from tidelog.spark.maintain.update_work import Work
 
 Given = Mapping[str, Any]
@@ -83,7 +82,7 @@ class Records:
         if self._gives:
             values = records.where(F.col("source") == GIVE).select(F.explode("arguments").alias("value"))
             work.dictionary.extend(values, large=self._count > MANY_VALUES)
-        numbers = {name: (work.facts.number(name), self.arities[name]) for name in self.names}
+        numbers = {name: (work.facts.stored[name].number, self.arities[name]) for name in self.names}
         rows = encoded_records(records, numbers, work.dictionary, ["source"])
         kinds = (F.max(F.col("source") == kind).alias(kind) for kind in (GIVE, TAKE))
         return work.staging.cut(rows.groupBy(*work.facts.columns(numbers)).agg(*kinds))
@@ -112,7 +111,7 @@ def given_frame(work: Work, asked: Encoded, names: Iterable[str]) -> DataFrame |
     if not facts:
         return None
     number, *cells = work.facts.columns({name for name, _ in facts})
-    table: dict[str, pa.Array] = {number: pa.array([work.facts.number(name) for name, _ in facts], pa.int32())}
+    table: dict[str, pa.Array] = {number: pa.array([work.facts.stored[name].number for name, _ in facts], pa.int32())}
     padding = [NOT_A_TERM] * len(cells)
     rows = [(*(ids or (0,)), *padding)[: len(cells)] for _, ids in facts]
     table |= {column: pa.array(ids, pa.int64()) for column, ids in zip(cells, zip(*rows, strict=True), strict=True)}

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +20,25 @@ from pyspark.sql import DataFrame, SparkSession
 from tidelog.errors import StorageError
 from tidelog.language import parse_program, parse_rules, render
 from tidelog.language.syntax import Constant, Program, Rule
-from tidelog.program.catalogue import Catalogue
+from tidelog.program.catalogue import Catalogue, NamesInUse, name_of
 from tidelog.program.graph import RuleGraph
-from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of_constants
-from tidelog.spark.maintain.fact_transition import Transition
+from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of_constants, values_that_name
 from tidelog.spark.maintain.given_facts import Given, Records
 from tidelog.spark.maintain.maintenance_run import Maintenance
-from tidelog.spark.maintain.staging import Staging
-from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.maintain.version_names import names_in_version
+from tidelog.spark.maintain.update_work import Staging, Transition, Work
 from tidelog.spark.options import OnProgress, Options
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
 from tidelog.spark.plan.schedule import constants_of
-from tidelog.spark.stored.compaction import compacted
-from tidelog.spark.stored.keyed_files import ColumnCache
-from tidelog.spark.stored.layers import Stored
-from tidelog.spark.stored.spark_change import Collected, SparkChange
+from tidelog.spark.stored.keyed_files import ColumnCache, Files, TooManyFacts
+from tidelog.spark.stored.layers import Stored, compacted
 from tidelog.spark.stored.version_history import History, Version
-from tidelog.spark.stored.version_reader import VersionReader
+from tidelog.spark.stored.version_reader import Collected, SparkChange, VersionReader
 from tidelog.storage.folder_lock import FolderLock
 
 RuleTexts = str | Iterable[str]
+
+# A name that so many facts have counts as in use, even if some of them have been deleted since.
+_MANY = 1_000_000
 
 
 class Materialisation:
@@ -106,8 +103,6 @@ class Materialisation:
             raise StorageError(f"{path}: there is no materialisation; make one with Materialisation.create")
         return cls(spark, history, current, options, functions, on_progress)
 
-    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
-
     @property
     def version(self) -> int:
         return self._version.number
@@ -161,8 +156,6 @@ class Materialisation:
             self._spark, self._history, found, self._options, self._functions, self._on_progress, pinned=True
         )
 
-    # ── updates ──────────────────────────────────────────────────────────────────────────────────────────────────
-
     def update(
         self,
         add: Given | None = None,
@@ -175,8 +168,7 @@ class Materialisation:
 
         Facts are given by predicate, as DataFrames or as rows. `commit` is stored with the version, in the same step.
         """
-        in_use = partial(names_in_version, self._history.folder, self._version, self._graph, self._columns)
-        program = self._catalogue.parse_added(_joined(add_rules), in_use)
+        program = self._catalogue.parse_added(_joined(add_rules), self._names_in_use)
         removed = parse_rules(_joined(remove_rules), self._catalogue.prefixes | dict(program.prefixes))
         return self._apply(program, removed, [(add or {}, GIVE), (delete or {}, TAKE)], commit or {})
 
@@ -206,9 +198,39 @@ class Materialisation:
         with self._writing() as folder:
             work = self._work(folder, records.arities, rules)
             Maintenance(work, rules, records, self._columns, self._on_progress).run()
-            self._commit(self._next_version(work, rules, folder, catalogue.prefixes, commit), rules.graph)
+            root, dictionary = self._history.folder, work.dictionary
+            version = Version(
+                self.version + 1,
+                tuple(map(str, rules.graph.rules.values())),
+                catalogue.prefixes,
+                compacted(self._spark, root, folder, work.facts.stored),
+                work.facts.changed,
+                work.by_kind(),
+                tuple(str(Path(part).relative_to(root)) for part in dictionary.parts),
+                dictionary.size,
+                dictionary.floats,
+                dict(commit),
+            )
+            self._commit(version, rules.graph)
         self._ids = dict(work.ids)
         return self.change
+
+    def _names_in_use(self) -> NamesInUse:
+        """The names that this version uses, for the check of prefixes that are declared late."""
+        root, version = self._history.folder, self._version
+
+        def names_in_facts(start: str) -> Iterator[str]:
+            """The dictionary never forgets a constant, so facts are looked at as well."""
+            candidates = values_that_name([str(root / part) for part in version.terms], start)
+            names = {id_: name_of(value) for id_, value in candidates.items()}
+            if names:
+                files = Files(root, self._columns, version.stored, version.terms_count, _MANY)
+                for name, stored in version.stored.items():
+                    for column in range(stored.arity):
+                        yield from (names[id_] for id_ in _used(files, name, column, names))
+
+        with_facts = (name for name, stored in version.stored.items() if stored.facts)
+        return NamesInUse((*self._graph.predicates, *with_facts), self._graph.rules.values(), names_in_facts)
 
     def _draft(self) -> Catalogue:
         """The catalogue of this version, for an update to try its prefixes and rules on."""
@@ -242,22 +264,6 @@ class Materialisation:
         facts = Transition(staging, self._history.folder, stored)
         return Work(self._spark, staging, facts, dictionary, ids, self._functions, self._options)
 
-    def _next_version(
-        self, work: Work, rules: RuleChanges, folder: Path, prefixes: Mapping[str, str], commit: Mapping[str, str]
-    ) -> Version:
-        return Version(
-            self.version + 1,
-            tuple(map(str, rules.graph.rules.values())),
-            prefixes,
-            compacted(self._spark, self._history.folder, folder, work.facts.stored),
-            work.facts.changed,
-            work.by_kind(),
-            tuple(str(Path(part).relative_to(self._history.folder)) for part in work.dictionary.parts),
-            work.dictionary.size,
-            work.dictionary.floats,
-            dict(commit),
-        )
-
     def _commit(self, version: Version, graph: RuleGraph) -> None:
         self._history.commit(version)
         self._show(version, graph)
@@ -271,6 +277,14 @@ class Materialisation:
         self._graph = graph
         self._catalogue = self._draft()
         self._reader = VersionReader(self._spark, self._history.folder, version, self._catalogue)
+
+
+def _used(files: Files, name: str, column: int, ids: Iterable[int]) -> set[int]:
+    """The ids among these that facts of a predicate have in a column."""
+    try:
+        return {fact[column] for fact in files.matching(name, (column,), {(id_,) for id_ in ids})}
+    except TooManyFacts:
+        return set(ids)
 
 
 def _joined(texts: RuleTexts) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -22,13 +23,11 @@ from tidelog.program.graph import Component
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import ALL, HEAD, Pivot, Start
 from tidelog.spark.data.wide_frames import union_all, widened
-from tidelog.spark.maintain.fact_transition import Difference
 from tidelog.spark.maintain.touched_facts import FRESH, LOST, Pile, Step, Touched
-from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.plan.head_frames import encoded
+from tidelog.spark.maintain.update_work import Difference, Work
 from tidelog.spark.plan.role_sets import Sets
 from tidelog.spark.plan.rule_changes import Roles, RuleChanges, predicates_of
-from tidelog.spark.plan.rule_frames import Head
+from tidelog.spark.plan.rule_frames import Head, encoded
 from tidelog.spark.plan.schedule import in_jobs
 
 # Backward/Forward may check this many facts, or this share of the component, before `auto` abandons it.
@@ -72,8 +71,6 @@ class Recursion:
     def _pile(self) -> Pile:
         return Pile(self._work, self._names)
 
-    # ── sets ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _rest(self, name: str) -> DataFrame:
         """What held before and has not been deleted."""
         facts = self._phases.before(name)
@@ -81,13 +78,9 @@ class Recursion:
             return facts
         return facts.join(self._deleted.facts(name), self._work.facts.stored[name].columns, "left_anti")
 
-    def _current(self, name: str) -> DataFrame:
-        """What is left, and what has been inserted so far."""
-        return self._rest(name).unionByName(self._inserted.facts(name))
-
-    def _earlier(self, name: str) -> DataFrame:
-        """The same without the last step."""
-        return self._rest(name).unionByName(self._inserted.facts(name, until=-1))
+    def _current(self, name: str, until: int | None = None) -> DataFrame:
+        """What is left, and what has been inserted so far, or until some step."""
+        return self._rest(name).unionByName(self._inserted.facts(name, until=until))
 
     def _unprotected(self, rows: DataFrame) -> DataFrame:
         """The rows that held before and need a proof. Touched ones are protected, or candidates already."""
@@ -110,8 +103,6 @@ class Recursion:
     def _wide(self, rows: DataFrame) -> DataFrame:
         return widened(rows, len(self._columns) - 1).select(*self._columns)
 
-    # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _from_below(self, created: bool) -> Found:
         """Heads of instances that changes below create or destroy, and of all instances of new rules."""
         for rule, own in self._kept_rules:
@@ -124,7 +115,7 @@ class Recursion:
 
     def _forward(self, pile: Pile, sets: Sets[DataFrame], rules: Rules) -> Found:
         """Heads of instances that use a fact of the last step of a pile."""
-        sets = replace(sets, take=pile.last)
+        sets = replace(sets, take=partial(pile.facts, since=-1))
         for rule, own in rules:
             for position, atom in enumerate(rule.positives):
                 count = pile.count_of(atom.predicate, since=-1) if atom.predicate in own else 0
@@ -146,11 +137,11 @@ class Recursion:
 
         They are in files, unless what they are compared with is small: then one job does it all."""
         facts, staging = self._work.facts, self._work.staging
-        entries = [(facts.number(name), facts.arity(name), head) for name, head in found]
+        entries = [(facts.stored[name].number, facts.stored[name].arity, head) for name, head in found]
         if not entries:
             return None
         parts = [
-            self._wide(self._work.noted(encoded(batch, staging.stage, self._work.dictionary), kind)).distinct()
+            self._wide(self._work.noted(encoded(batch, staging.cut, self._work.dictionary), kind)).distinct()
             for batch in in_jobs(entries)
         ]
         return parts[0] if self._were_few and len(parts) == 1 else union_all(list(map(staging.cut, parts)))
@@ -177,15 +168,11 @@ class Recursion:
         if self._work.options.maintenance != "dred" and self._prove_and_delete(candidates):
             return None
         self._deleted = self._pile()
-        self._overdelete(first)
-        return self._gathered(self._backward(self._deleted, 0, self._rest, bodies=False), "rederivation")  # DR4
-
-    def _overdelete(self, candidates: Step) -> None:
-        """DR1 and DR2."""
-        self._deleted.adopt(candidates)
-        while (found := self._consequences_of_deleted()) is not None and self._deleted.grow(found):
+        self._deleted.adopt(first)  # DR1
+        while (found := self._consequences_of_deleted()) is not None and self._deleted.grow(found):  # DR2
             pass
         self._work.counts["overdeleted"] += self._deleted.count
+        return self._gathered(self._backward(self._deleted, 0, self._rest, bodies=False), "rederivation")  # DR4
 
     def _prove_and_delete(self, checked: Pile) -> bool:
         """Backward/Forward (Algorithm 1) from candidates, which become C; False if it has to check too much."""
@@ -248,7 +235,7 @@ class Recursion:
         else:
             self._inserted.adopt(fresh)
         while self._inserted.steps:
-            sets = replace(self._phases.holding(self._current), own_before=self._earlier)
+            sets = replace(self._phases.holding(self._current), own_before=partial(self._current, until=-1))
             found = self._gathered(self._forward(self._inserted, sets, self._rules), "insertion")
             if found is None or not self._inserted.grow(self._unknown(found)):
                 break

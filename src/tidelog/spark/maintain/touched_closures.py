@@ -13,9 +13,8 @@ from pyspark.sql import functions as F
 
 from tidelog.program.graph import Component
 from tidelog.program.modules import Kind, Module
-from tidelog.spark.maintain.fact_transition import Difference
 from tidelog.spark.maintain.touched_facts import EXPLICIT, MOVED, Touched
-from tidelog.spark.maintain.update_work import Work
+from tidelog.spark.maintain.update_work import Difference, Work
 from tidelog.spark.materialise.closure_frames import closure_of, symmetric_closure, transitive_closure, with_diagonal
 from tidelog.spark.plan.rule_changes import RuleChanges
 
@@ -38,7 +37,7 @@ def maintained_closure(work: Work, rules: RuleChanges, component: Component, tou
 
 def close_again(work: Work, module: Module, touched: Touched, whole: bool) -> Difference:
     """The pairs that go and those that come; if rules changed, of the `whole` closure."""
-    name, number = module.predicate, work.facts.number(module.predicate)
+    name, number = module.predicate, work.facts.stored[module.predicate].number
     if not whole and not touched.count(MOVED, name):
         return None, None
     whole = whole or not work.facts.old.count(name)

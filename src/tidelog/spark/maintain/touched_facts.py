@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidelog.spark.data.wide_frames import union_all, widened
-from tidelog.spark.maintain.fact_transition import Transition
-from tidelog.spark.maintain.update_work import Work
-from tidelog.spark.stored.layers import RowCounts
+from tidelog.spark.data.wide_frames import RowCounts, union_all, widened
+from tidelog.spark.maintain.update_work import Transition, Work
 
 # Held, but now neither explicit nor derived without recursion; the reverse; changed in that respect; explicit.
 LOST, FRESH, MOVED, EXPLICIT = "h0 AND NOT b", "b AND NOT h0", "b != b0", "e"
@@ -31,7 +29,7 @@ class Touched:
             columns = ", ".join(f"{name} bigint" for name in work.facts.columns(names)[1:])
             state = "e0 boolean, h0 boolean, b0 boolean, e boolean, n bigint, b boolean, h boolean"
             return cls(work.spark.createDataFrame([], f"p int, {columns}, {state}"))
-        numbers = {name: work.facts.number(name) for name in names}
+        numbers = {name: work.facts.stored[name].number for name in names}
         counting = RowCounts(frame, numbers, (LOST, FRESH, MOVED, EXPLICIT))
         return cls(work.staging.cut(counting.rows), counting.get())
 
@@ -46,7 +44,7 @@ class Touched:
         """The facts of a predicate that, after the update, are explicit or have a non-recursive derivation."""
         columns = facts.stored[name].columns
         before = facts.old.rows([name]).where("e OR n > 0").select(*columns)
-        touched = self.rows([facts.number(name)])
+        touched = self.rows([facts.stored[name].number])
         kept = before.join(touched.select(*columns), columns, "left_anti")
         return kept.unionByName(touched.where("b").select(*columns))
 
@@ -68,7 +66,7 @@ class Pile:
 
     def __init__(self, work: Work, names: Sequence[str]) -> None:
         self._work = work
-        self._numbers = {name: work.facts.number(name) for name in names}
+        self._numbers = {name: work.facts.stored[name].number for name in names}
         self._columns = work.facts.columns(names)
         self.steps: list[Step] = []
 
@@ -78,9 +76,8 @@ class Pile:
         known = self.frame()
         if known is not None:
             new = new.join(known, self._columns, "left_anti")
-        schema = ", ".join(["p int", *(f"{name} bigint" for name in self._columns[1:])])
         counting = RowCounts(new, self._numbers)
-        stored = self._work.staging.stage(counting.rows, schema)
+        stored = self._work.staging.cut(counting.rows)
         step = Step(stored, {name: found["true"] for name, found in counting.get().items()})
         self.adopt(step)
         return step.count > 0
@@ -114,7 +111,3 @@ class Pile:
         if not frames:
             return self._work.spark.createDataFrame([], ", ".join(f"{column} bigint" for column in stored.columns))
         return union_all(frames).where(F.col("p") == stored.number).select(*stored.columns)
-
-    def last(self, name: str) -> DataFrame:
-        """The facts of one predicate in the last step."""
-        return self.facts(name, since=-1)

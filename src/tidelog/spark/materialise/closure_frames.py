@@ -5,6 +5,19 @@ and small-star steps (Kiveris et al., "Connected Components in MapReduce and Bey
 a join; the number of steps is logarithmic, whatever the diameter. The transitive closure is divided by sources: every
 task reads all edges, condenses them with the embedded engine, and yields the pairs of its own sources. No pair is ever
 compared with another, and only the edges must fit into a task, not the pairs.
+
+Graphs that no task can hold are closed by condensation and doubling, on DataFrames alone. *Doubling* goes by distances.
+Let `near` be the pairs at a distance below 2^k and `far` those at exactly 2^k. A longer shortest path, of up to
+2^(k+1), passes a node at distance 2^k from its start. So one join, of `far` with both, finds the next pairs: those
+found with `near` lie below 2^(k+1), and those found only with `far` lie at 2^(k+1). There are as many rounds as the
+diameter has binary digits, and a pair is found once for each node at that one distance, not for each node between its
+ends. This is the "smart" closure of Ioannidis, with distances instead of lengths, so that it also ends on cycles.
+
+*Condensation* happens on the way, because finding the strongly connected components beforehand would take as many
+rounds as the diameter. A pair of a node with itself shows a cycle, and is found in the round in which half of the cycle
+is known. Nodes with pairs both ways are then merged, as long as there are any, and the known pairs between the
+remaining nodes are the edges of a smaller graph, with the same closure and shorter distances. Every pair that is ever
+written stands for pairs of the result.
 """
 
 from __future__ import annotations
@@ -20,12 +33,10 @@ from tidelog.formats.batch import FactBatch
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import Component
 from tidelog.program.modules import Diagonal, Module, recognise
-from tidelog.spark.data.dictionary import observed
+from tidelog.spark.data.wide_frames import Cut, observed, union_all
 from tidelog.spark.materialise.embedded_tasks import solved
 
-Cut = Callable[[DataFrame], DataFrame]
-"""Writes a frame and reads it back, so that the next step starts from files."""
-
+_PAIR = ["c0", "c1"]
 _SHARE = """
 path(X, Y) :- edge(X, Y).
 path(X, Z) :- edge(X, Y), path(Y, Z).
@@ -60,9 +71,8 @@ def with_diagonal(closed: DataFrame, given: DataFrame, diagonal: Diagonal) -> Da
 def symmetric_closure(pairs: DataFrame, cut: Cut) -> DataFrame:
     """All pairs within each connected component."""
     labels = components(pairs, cut)
-    left = labels.select("label", F.col("node").alias("c0"))
-    right = labels.select("label", F.col("node").alias("c1"))
-    return left.join(right, "label").select("c0", "c1")
+    left, right = (labels.withColumnRenamed("node", column) for column in _PAIR)
+    return left.join(right, "label").select(*_PAIR)
 
 
 def components(pairs: DataFrame, cut: Cut) -> DataFrame:
@@ -72,14 +82,10 @@ def components(pairs: DataFrame, cut: Cut) -> DataFrame:
     while found != before:
         before = found
         edges, found = _cut_and_identified(_small_star(_large_star(edges)), cut)
-    nodes = edges.select(F.col("u").alias("node"), F.col("v").alias("label"))
+    labels = edges.groupBy(F.col("u").alias("node")).agg(F.min("v").alias("label"))
     # The steps drop loops (u, u), so a node with nothing but loops is its own component.
-    alone = pairs.select(F.explode(F.array("c0", "c1")).alias("node")).distinct()
-    return cut(
-        alone.join(nodes.groupBy("node").agg(F.min("label").alias("label")), "node", "left").select(
-            "node", F.coalesce("label", "node").alias("label")
-        )
-    )
+    nodes = pairs.select(F.explode(F.array("c0", "c1")).alias("node")).distinct()
+    return cut(nodes.join(labels, "node", "left").select("node", F.coalesce("label", "node").alias("label")))
 
 
 def _cut_and_identified(edges: DataFrame, cut: Cut) -> tuple[DataFrame, tuple[int, int]]:
@@ -92,40 +98,107 @@ def _cut_and_identified(edges: DataFrame, cut: Cut) -> tuple[DataFrame, tuple[in
 
 def _large_star(edges: DataFrame) -> DataFrame:
     """Link every greater neighbour of a node to the least node around it."""
-    both = edges.union(edges.select(F.col("v").alias("u"), F.col("u").alias("v")))
-    least = both.groupBy("u").agg(F.least(F.min("v"), F.col("u")).alias("m"))
-    linked = both.join(least, "u").where("v > u").select(F.col("v").alias("u"), F.col("m").alias("v"))
-    return linked.where("u != v").distinct()
+    both = edges.union(edges.select("v", "u"))
+    least = both.groupBy("u").agg(F.expr("least(min(v), u) AS m"))
+    return both.join(least, "u").where("v > u").selectExpr("v AS u", "m AS v").where("u != v").distinct()
 
 
 def _small_star(edges: DataFrame) -> DataFrame:
     """Link the smaller neighbours of a node, and the node itself, to the least of them."""
     least = edges.groupBy("u").agg(F.min("v").alias("m"))
-    linked = edges.join(least, "u").select(F.col("v").alias("u"), F.col("m").alias("v"))
-    return linked.union(least.select("u", F.col("m").alias("v"))).where("u != v").distinct()
+    linked = edges.join(least, "u").selectExpr("v AS u", "m AS v")
+    return linked.union(least).where("u != v").distinct()
 
 
-# ── transitive closure ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── transitive closure by shares of the sources ──────────────────────────────────────────────────────────────────────
 
 
 def transitive_closure(sources: DataFrame, paths: Sequence[str], inverse: bool, tasks: int) -> DataFrame:
     """What distinct sources, in a column `c0`, reach by the pairs in Parquet files, or by their inverse."""
-    schema = pa.schema([("c0", pa.int64()), ("c1", pa.int64())])
+    columns = _PAIR[::-1] if inverse else _PAIR
+    schema = pa.schema([(name, pa.int64()) for name in _PAIR])
 
     def solve(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         mine = [batch.column(0) for batch in batches if batch.num_rows]
         if not mine:
             return
-        found = _share(pa.concat_arrays(mine), paths, inverse)
-        yield from found.cast(schema).to_batches()
+        edges = pa.concat_tables([pq.read_table(path, columns=columns) for path in paths])
+        arrays = [edges.column(name).combine_chunks() for name in columns]
+        given = [FactBatch("edge", arrays, "edges", 1), FactBatch("mine", [pa.concat_arrays(mine)], "sources", 1)]
+        kb, _ = solved(_SHARE, given)
+        yield from kb.facts("share").to_arrow().cast(schema).to_batches()
 
     return sources.repartition(tasks).mapInArrow(solve, "c0 bigint, c1 bigint")
 
 
-def _share(mine: pa.Array, paths: Sequence[str], inverse: bool) -> pa.Table:
-    """The pairs of the closure that begin at one of these sources."""
-    columns = ["c1", "c0"] if inverse else ["c0", "c1"]
-    edges = pa.concat_tables([pq.read_table(path, columns=columns) for path in paths])
-    arrays = [edges.column(name).combine_chunks() for name in columns]
-    kb, _ = solved(_SHARE, [FactBatch("edge", arrays, "edges", 1), FactBatch("mine", [mine], "sources", 1)])
-    return kb.facts("share").to_arrow()
+# ── transitive closure by condensation and doubling ──────────────────────────────────────────────────────────────────
+
+
+def closure_by_doubling(pairs: DataFrame, cut: Cut, on_round: Callable[[int], None]) -> DataFrame:
+    """All pairs whose second node can be reached from the first one; `on_round` learns how many each round finds."""
+    loops = pairs.where("c0 = c1").distinct()
+    near: list[DataFrame] = []
+    far = cut(pairs.where("c0 != c1").distinct())
+    members: DataFrame | None = None
+    while True:
+        seen = Observation()
+        counts = {"new": F.count("*"), "far": F.count_if("far"), "cycles": F.count_if(F.expr("c0 = c1"))}
+        found = cut(_next(near, far).observe(seen, *(count.alias(name) for name, count in counts.items())))
+        on_round(observed(seen, "new"))
+        if observed(seen, "cycles"):
+            known = [*near, far, found.where("c0 != c1").select(*_PAIR)]
+            far, members = _contracted(union_all(known), members, cut)
+            near = []
+        else:
+            near += [far, found.where("NOT far").select(*_PAIR)]
+            far = found.where("far").select(*_PAIR)
+            if not observed(seen, "far"):
+                closed = union_all(near)
+                return closed.unionByName(loops) if members is None else _expanded(closed, loops, members)
+
+
+def _next(near: list[DataFrame], far: DataFrame) -> DataFrame:
+    """The pairs at the next distances; `far` marks those at the greatest of them. (x, x) may be among them."""
+    first = far.select("c0", F.col("c1").alias("middle"))
+    steps = [frame.withColumn("far", F.lit(False)) for frame in near] + [far.withColumn("far", F.lit(True))]
+    second = union_all(steps).withColumnRenamed("c0", "middle")
+    found = first.join(second, "middle").groupBy(*_PAIR).agg(F.bool_and("far").alias("far"))
+    return found.join(union_all([*near, far]), _PAIR, "left_anti")
+
+
+def _contracted(pairs: DataFrame, members: DataFrame | None, cut: Cut) -> tuple[DataFrame, DataFrame | None]:
+    """Merge nodes with pairs both ways until there are none: the remaining pairs, and the `label` of each `node`.
+
+    The label is a strongly connected component, named after one of its nodes. A node without a label is a component by
+    itself; if there are no cycles, there are no labels."""
+    while True:
+        seen = Observation()
+        both_ways = pairs.where("c0 < c1").join(pairs.selectExpr("c1 AS c0", "c0 AS c1"), _PAIR, "left_semi")
+        mutual = cut(both_ways.observe(seen, F.count("*").alias("pairs")))
+        if not observed(seen, "pairs"):
+            return pairs, members
+        labels = components(mutual, cut)
+        pairs = cut(_renamed(pairs, labels, "node", "label").where("c0 != c1").distinct())
+        members = labels if members is None else cut(_relabelled(members, labels))
+
+
+def _relabelled(members: DataFrame, labels: DataFrame) -> DataFrame:
+    """Members under the labels of their labels, and the labels of nodes that had none."""
+    above = labels.selectExpr("node AS label", "label AS above")
+    known = members.join(above, "label", "left").select("node", F.coalesce("above", "label").alias("label"))
+    return known.unionByName(labels.join(members, "node", "left_anti"))
+
+
+def _expanded(closed: DataFrame, loops: DataFrame, members: DataFrame) -> DataFrame:
+    """The closure between nodes. A component of several nodes reaches itself; a single node does so by a loop."""
+    cycles = members.selectExpr("label AS c0", "label AS c1").distinct()
+    alone = loops.join(members.select(F.col("node").alias("c0")), "c0", "left_anti")
+    return _renamed(union_all([closed, cycles, alone]), members, "label", "node")
+
+
+def _renamed(pairs: DataFrame, members: DataFrame, old: str, new: str) -> DataFrame:
+    """Pairs of nodes under their labels, or of labels as all pairs of their nodes."""
+    for column in _PAIR:
+        named = members.select(F.col(old).alias(column), new)
+        pairs = pairs.join(named, column, "left").withColumn(column, F.coalesce(new, column)).drop(new)
+    return pairs.select(*_PAIR)

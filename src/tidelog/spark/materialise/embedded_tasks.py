@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,13 +23,16 @@ from tidelog.errors import LimitError
 from tidelog.formats.batch import FactBatch
 from tidelog.language.syntax import Atom, BodyItem, Comparison, Constant, Negation, Rule
 from tidelog.spark.data.dictionary import ARROW_VALUE, VALUE_TYPE, Dictionary
+from tidelog.spark.data.fact_parts import BEYOND_LIMIT
 from tidelog.spark.data.fact_records import column_of_structs, structs_of_column
-from tidelog.spark.data.wide_frames import keys, union_all, widened
-from tidelog.spark.plan.head_frames import Stage
+from tidelog.spark.data.wide_frames import Cut, keys, union_all, widened
 from tidelog.spark.plan.sql_expressions import Functions
 
-# The numbers of rows that are not facts: there was more than the limit; how many rule instances failed.
-BEYOND_LIMIT, FAILURES = -1, -2
+# The number of the row that tells how many rule instances failed; see also `BEYOND_LIMIT`.
+FAILURES = -2
+
+Cells: TypeAlias = pa.Table
+"""The facts of a predicate, in columns of ids or of values; one of arity 0 has a column of zeros."""
 
 
 def solved(
@@ -48,21 +51,6 @@ def solved(
         return kb, kb.add_rules(rules).errors
 
 
-@dataclass(frozen=True)
-class TaskProgram:
-    """What a task is to solve: rules, and which of the predicates, given with number and arity, they derive."""
-
-    rules: Sequence[Rule]
-    outputs: Sequence[str]
-    numbers: Mapping[str, tuple[int, int]]
-    functions: Functions
-    limit: int
-
-    @property
-    def width(self) -> int:
-        return max(1, *(arity for _, arity in self.numbers.values()))
-
-
 class Solution(NamedTuple):
     """What a task found: rows of ids that went and that came, and how many rule instances failed."""
 
@@ -78,20 +66,19 @@ def solve_by_ids(
 
     Without `known`, the rows to start from are what was known. A row under `BEYOND_LIMIT` says that there was too
     much."""
-    rules = [_with_ids(rule, ids) for rule in program.rules]
-    task = _Task(program, "\n".join(map(str, rules)), tuple(keys(program.width)), of_values=False)
+    task = replace(program, rules=[_with_ids(rule, ids) for rule in program.rules])
     return _with_known(start, known).repartition(1).mapInArrow(task.solve, task.type)
 
 
 def solve_by_values(
-    program: TaskProgram, dictionary: Dictionary, stage: Stage, start: DataFrame, known: DataFrame | None = None
+    program: TaskProgram, dictionary: Dictionary, cut: Cut, start: DataFrame, known: DataFrame | None = None
 ) -> Solution | None:
     """The same with values instead of ids, encoded again; None where there was more than the limit."""
-    columns = {key: f"a{key[1:]}" for key in keys(program.width)}
-    task = _Task(program, "\n".join(map(str, program.rules)), tuple(columns.values()), of_values=True)
-    rows = widened(_with_known(start, known), program.width)
+    task = replace(program, of_values=True)
+    columns = dict(zip(program.names, task.names, strict=True))
+    rows = widened(_with_known(start, known), len(columns))
     decoded = dictionary.with_values(rows, columns, missing=True).drop(*columns)
-    found = stage(decoded.repartition(1).mapInArrow(task.solve, task.type), task.type)
+    found = cut(decoded.repartition(1).mapInArrow(task.solve, task.type))
     told = {row["p"]: row["count"] for row in found.where("p < 0").selectExpr("p", "a0.integer AS count").collect()}
     if BEYOND_LIMIT in told:
         return None
@@ -111,18 +98,22 @@ def _with_known(start: DataFrame, known: DataFrame | None) -> DataFrame:
     return union_all([start.withColumn("known", F.lit(False)), known.withColumn("known", F.lit(True))])
 
 
-Cells: TypeAlias = pa.Table
-"""The facts of a predicate, in columns of ids or of values; one of arity 0 has a column of zeros."""
-
-
 @dataclass(frozen=True)
-class _Task:
-    """What is sent to the executor: a program, its rules as a text, and the columns with ids or with values."""
+class TaskProgram:
+    """What a task is to solve: rules, and which of the predicates, given with number and arity, they derive."""
 
-    program: TaskProgram
-    rules: str
-    names: tuple[str, ...]
-    of_values: bool
+    rules: Sequence[Rule]
+    outputs: Sequence[str]
+    numbers: Mapping[str, tuple[int, int]]
+    functions: Functions
+    limit: int
+    of_values: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The columns with ids or with values."""
+        width = max(1, *(arity for _, arity in self.numbers.values()))
+        return [f"a{place}" for place in range(width)] if self.of_values else keys(width)
 
     @property
     def type(self) -> str:
@@ -133,17 +124,16 @@ class _Task:
     def solve(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The facts that came and went."""
         start, known = self._read(list(batches))
-        arities = {name: arity for name, (_, arity) in self.program.numbers.items()}
-        facts = [FactBatch(name, self._columns(cells, arities[name]), "a task", 1) for name, cells in start.items()]
+        facts = [FactBatch(name, self._columns(name, cells), "a task", 1) for name, cells in start.items()]
         try:
-            kb, failures = solved(self.rules, facts, self.program.functions, self.program.limit)
+            kb, failures = solved("\n".join(map(str, self.rules)), facts, self.functions, self.limit)
         except LimitError:
             yield self._rows(BEYOND_LIMIT, _units(1), True)
             return
         if self.of_values:
             yield self._rows(FAILURES, pa.table({self.names[0]: structs_of_column(pa.array([failures]))}), True)
-        for name in self.program.outputs:
-            number, arity = self.program.numbers[name]
+        for name in self.outputs:
+            number, arity = self.numbers[name]
             now = self._cells(kb.facts(name), arity)
             before = (start if known is None else known).get(name, now.slice(0, 0))
             gone = now.slice(0, 0) if known is None else _minus(before, now)
@@ -164,15 +154,15 @@ class _Task:
     def _by_predicate(self, rows: pa.Table) -> dict[str, Cells]:
         numbers = rows.column("p").to_numpy()
         found: dict[str, Cells] = {}
-        for name, (number, arity) in self.program.numbers.items():
+        for name, (number, arity) in self.numbers.items():
             places = np.flatnonzero(numbers == number)
             if places.size:
                 found[name] = rows.select(self.names[:arity]).take(pa.array(places)) if arity else _units(places.size)
         return found
 
-    def _columns(self, cells: Cells, arity: int) -> list[pa.Array]:
+    def _columns(self, name: str, cells: Cells) -> list[pa.Array]:
         """Facts as the embedded engine takes them."""
-        columns = [column.combine_chunks() for column in cells.columns[:arity]]
+        columns = [column.combine_chunks() for column in cells.columns[: self.numbers[name][1]]]
         return [column_of_structs(column) for column in columns] if self.of_values else columns
 
     def _cells(self, facts: Any, arity: int) -> Cells:

@@ -7,12 +7,14 @@ data set of their own, with file, row and reason; above a limit they stop the ru
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +25,14 @@ from tidelog.errors import DataError
 from tidelog.facts.arguments import check_function
 from tidelog.formats.folder import file_of_predicate
 from tidelog.language import display_predicate, parse_program, resolve_predicate
-from tidelog.spark.data.fact_encoding import Shapes, shapes_of
+from tidelog.spark.data.fact_parts import Shapes, shapes_of
 from tidelog.spark.data.fact_records import RECORD_TYPE, records_of_atoms
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.data.wide_frames import union_all
 from tidelog.spark.materialise.spark_engine import SparkEngine
 from tidelog.spark.options import OnProgress, Options
 from tidelog.spark.pipeline.pipeline_config import PipelineConfig, read_config
-from tidelog.spark.pipeline.publishing import publish
-from tidelog.spark.pipeline.versions import Versions
+from tidelog.spark.pipeline.publishing import Versions, write_decoded
 from tidelog.spark.session import open_session
 
 QUARANTINE = "quarantine"
@@ -46,9 +47,8 @@ class Stage:
     rows: int
     seconds: float
 
-    @property
-    def rows_per_second(self) -> float:
-        return self.rows / self.seconds if self.seconds else 0.0
+    def __str__(self) -> str:
+        return f"{self.name}: {self.rows:,} rows, {self.seconds:.1f} s"
 
 
 @dataclass
@@ -64,10 +64,7 @@ class Report:
     failed_rule_instances: int = 0
 
     def lines(self) -> list[str]:
-        found = [
-            f"{stage.name}: {stage.rows:,} rows, {stage.seconds:.1f} s, {stage.rows_per_second:,.0f} rows/s"
-            for stage in self.stages
-        ]
+        found = [f"{stage}, {stage.rows / (stage.seconds or math.inf):,.0f} rows/s" for stage in self.stages]
         found += [f"quarantined: {count:,} rows: {reason}" for reason, count in self.quarantined.items()]
         if self.failed_rule_instances:
             found.append(f"{self.failed_rule_instances:,} rule instances had no value and were left out")
@@ -128,21 +125,14 @@ class Pipeline:
         prefixes = dict(self._program.prefixes)
         return display_predicate(resolve_predicate(predicate, prefixes), prefixes)
 
-    # ── a run ────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def run(self) -> Report:
         """Read, encode, materialise and publish; if anything fails, the version before stays current."""
         number, folder = self._versions.begin()
         report = Report(number)
         work = folder / ".work"
+        dictionary = self._versions.dictionary(self._spark)
         engine = SparkEngine(
-            self._spark,
-            self._program,
-            str(work),
-            self._versions.dictionary(self._spark),
-            self._functions,
-            self._options,
-            self._on_progress,
+            self._spark, self._program, str(work), dictionary, self._functions, self._options, self._on_progress
         )
         records, shapes = self._read(engine, str(work / "records"), report)
         self._quarantine(records, str(folder / QUARANTINE), report)
@@ -169,10 +159,10 @@ class Pipeline:
         yield stage
         stage.seconds = time.monotonic() - started
         report.stages.append(stage)
-        self._on_progress(f"{name}: {stage.rows:,} rows, {stage.seconds:.1f} s")
+        self._on_progress(str(stage))
 
     def _read(self, engine: SparkEngine, path: str, report: Report) -> tuple[DataFrame, Shapes]:
-        """All records, in one set of files, and the shapes of those that fit."""
+        """All records, in one set of files, with a reason for each one of a wrong length; the shapes of the others."""
         with self._stage(report, "read") as stage:
             frames = [source.records(self._spark) for source in self._sources]
             frames.append(records_of_atoms(self._spark, self._program.facts, "the program"))
@@ -180,10 +170,6 @@ class Pipeline:
             records = self._spark.read.schema(RECORD_TYPE).parquet(path)
             records, shapes = engine.resolved(records, shapes_of(records))
             stage.rows = sum(count for counts in shapes.values() for count in counts.values())
-        return self._checked(engine, records, shapes)
-
-    def _checked(self, engine: SparkEngine, records: DataFrame, shapes: Shapes) -> tuple[DataFrame, Shapes]:
-        """The records, with a reason for each one of a wrong length, and the shapes of the others."""
         reason = F.col("reason")
         fitting: Shapes = {}
         for name, counts in shapes.items():
@@ -220,16 +206,12 @@ class Pipeline:
         named = sorted((self._display(predicate), predicate) for predicate in relations)
         files = {predicate: file_of_predicate(name, "parquet") for name, predicate in named}
         with self._stage(report, "write") as stage:
-            publish(engine, {predicate: folder / path for predicate, path in files.items()})
+            write_decoded(engine, {predicate: folder / path for predicate, path in files.items()})
             stage.rows = relations.total
         report.facts = {name: relations.count(predicate) for name, predicate in named}
         return {
-            name: {
-                "path": files[predicate],
-                "facts": relations.count(predicate),
-                "arity": relations[predicate].arity,
-            }
-            for name, predicate in named
+            name: {"path": files[one], "facts": relations.count(one), "arity": relations[one].arity}
+            for name, one in named
         }
 
 
@@ -244,14 +226,8 @@ def run_pipeline(config_path: str, master: str | None = None) -> int:
 
 def configured_pipeline(config: PipelineConfig, spark: SparkSession) -> Pipeline:
     """The pipeline that a configuration describes."""
-    pipeline = Pipeline(
-        spark,
-        config.program,
-        config.output,
-        config.options,
-        config.max_bad_rows,
-        lambda line: print(line, file=sys.stderr, flush=True),
-    )
+    on_progress = partial(print, file=sys.stderr, flush=True)
+    pipeline = Pipeline(spark, config.program, config.output, config.options, config.max_bad_rows, on_progress)
     for source in config.sources:
         pipeline.add(source.path, source.predicate, source.format, source.header, source.columns, source.types)
     return pipeline

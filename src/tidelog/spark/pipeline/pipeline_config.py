@@ -1,24 +1,6 @@
-"""The configuration of a pipeline, a TOML file:
+"""The configuration of a pipeline, a TOML file, read strictly: what is misspelt or makes no sense is refused.
 
-program = "rules.dlog"          # paths are relative to this file
-output = "published"
-max_bad_rows = 1000             # stop above so many rows that do not fit; -1: never
-
-[spark]
-master = "local[*]"
-"spark.driver.memory" = "4g"    # any setting of Spark
-
-[engine]
-local_facts = 1000000           # solve what reads no more facts than this inside one task; 0: never
-
-[[source]]
-path = "data/readings-*.csv"
-predicate = "reading"
-header = true
-columns = ["turbine", "time", "power"]
-types = ["string", "int", "float"]
-
-[stream]                        # see `tidelog.spark.pipeline.stream_config`
+`docs/spark.md` shows all of it, and `docs/spark-streams.md` the section of streams.
 """
 
 from __future__ import annotations
@@ -33,11 +15,58 @@ from tidelog.errors import DataError
 from tidelog.formats.byte_files import io_errors
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.options import Options
-from tidelog.spark.pipeline.config_tables import ConfigTable
-from tidelog.spark.pipeline.stream_config import StreamConfig, stream_config
+
+ENGINES = ("memory", "spark", "keyed")
+FILE_FORMATS = ("jsonl", "csv", "parquet")
+SINK_FORMATS = ("jsonl", "parquet")
+AVAILABLE_NOW = "available-now"
+SHARDS = 32
+
+# Options of a source that name files, relative to the folder of the configuration.
+FILE_OPTIONS = {"mqtt": ("cafile", "certfile", "keyfile")}
 
 _TOP = {"program", "output", "max_bad_rows", "spark", "engine", "source", "stream"}
 _SOURCE = {"path", "predicate", "format", "header", "columns", "types"}
+_STREAM = {
+    *("engine", "checkpoint", "quarantine", "trigger", "most_per_batch", "key", "keys", "shards", "allow_rules"),
+    *("source", "sink"),
+}
+_STREAM_SOURCE = {"format", "path", "options", "schema", "value", "order"}
+_BOOLEANS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
+
+
+@dataclass(frozen=True)
+class StreamSource:
+    """Where records come from."""
+
+    format: str
+    path: str | None = None
+    options: Mapping[str, str] | None = None
+    schema: str | None = None
+    value: str = "value"
+    order: tuple[str, ...] = ()
+
+    @property
+    def is_file(self) -> bool:
+        return self.format in FILE_FORMATS
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """The section of a stream, with complete paths."""
+
+    engine: str
+    checkpoint: Path
+    quarantine: Path
+    trigger: str | None
+    most_per_batch: int | None
+    key: int
+    keys: Mapping[str, int]
+    shards: int
+    source: StreamSource
+    allow_rules: bool
+    sink: Path
+    sink_format: str
 
 
 @dataclass(frozen=True)
@@ -54,6 +83,52 @@ class PipelineConfig:
     stream: StreamConfig | None = None
 
 
+class _Table:
+    """Looks values up in a table, and says where a value is missing or wrong."""
+
+    def __init__(self, where: str, table: Mapping[str, Any], known: set[str]) -> None:
+        self._where = where
+        self._table = table
+        unknown = sorted(set(table) - known)
+        if unknown:
+            raise DataError(f"{where}: `{unknown[0]}` is not known; there are {', '.join(sorted(known))}")
+
+    def text(self, name: str) -> str:
+        value = self._table.get(name)
+        if not isinstance(value, str):
+            raise DataError(f'{self._where}: `{name}` is missing or no text; write {name} = "…"')
+        return value
+
+    def text_or_none(self, name: str) -> str | None:
+        return self.text(name) if name in self._table else None
+
+    def one_of(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = self._table.get(name, default)
+        if value not in choices:
+            raise DataError(f"{self._where}: `{name}` is one of {', '.join(choices)}, not {value!r}")
+        return str(value)
+
+    def number(self, name: str) -> int | None:
+        value = self._table.get(name)
+        if value is not None and (type(value) is not int or value < 1):
+            raise DataError(f"{self._where}: `{name}` is a number above 0, not {value!r}")
+        return value
+
+    def table(self, name: str) -> dict[str, Any]:
+        value = self._table.get(name, {})
+        if not isinstance(value, dict):
+            raise DataError(f"{self._where}: `{name}` is a table; begin it with [{name}]")
+        return dict(value)
+
+
+def boolean(where: str, name: str, value: object) -> bool:
+    """An option that is on or off. Anything else is refused: taken for off, it might switch off a protection."""
+    found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
+    if found is None:
+        raise DataError(f"{where}: `{name}` is true or false (or yes, no, on, off, 1, 0), not {value!r:.60}")
+    return found
+
+
 def read_config(path: str) -> PipelineConfig:
     """Read and check a configuration file."""
     with io_errors(path):
@@ -62,7 +137,7 @@ def read_config(path: str) -> PipelineConfig:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: not TOML: {error}") from None
-    read = ConfigTable(path, found, _TOP)
+    read = _Table(path, found, _TOP)
     folder = Path(path).parent
     program = folder / read.text("program")
     with io_errors(str(program)):
@@ -72,7 +147,7 @@ def read_config(path: str) -> PipelineConfig:
         raise DataError(f"{path}: max_bad_rows is a number of rows, or -1 for no limit")
     needs_output = "output" in found or "stream" not in found
     spark, options = read.table("spark"), read.table("engine")
-    ConfigTable(f"{path}, [engine]", options, {option.name for option in fields(Options)})
+    _Table(f"{path}, [engine]", options, {option.name for option in fields(Options)})
     return PipelineConfig(
         program_text,
         str(folder / (read.text("output") if needs_output else "")),
@@ -81,12 +156,12 @@ def read_config(path: str) -> PipelineConfig:
         {str(key): str(value) for key, value in spark.items()},
         Options(**options),
         tuple(_source(path, folder, number, source) for number, source in enumerate(found.get("source", []), 1)),
-        stream_config(path, folder, read.table("stream")) if "stream" in found else None,
+        _stream(path, folder, read.table("stream")) if "stream" in found else None,
     )
 
 
 def _source(path: str, folder: Path, number: int, table: Mapping[str, Any]) -> Source:
-    location = ConfigTable(f"{path}, [[source]] number {number}", table, _SOURCE).text("path")
+    location = _Table(f"{path}, [[source]] number {number}", table, _SOURCE).text("path")
     columns, types = table.get("columns"), table.get("types")
     return Source(
         location if table.get("format") == "table" else str(folder / location),
@@ -95,4 +170,52 @@ def _source(path: str, folder: Path, number: int, table: Mapping[str, Any]) -> S
         bool(table.get("header", False)),
         None if columns is None else tuple(columns),
         None if types is None else tuple(types),
+    )
+
+
+def _stream(path: str, folder: Path, table: Mapping[str, Any]) -> StreamConfig:
+    where = f"{path}, [stream]"
+    read = _Table(where, table, _STREAM)
+    sink = _Table(f"{path}, [stream.sink]", read.table("sink"), {"format", "path"})
+    keys = read.table("keys")
+    if not all(type(place) is int and place >= 0 for place in keys.values()):
+        raise DataError(f"{where}: keys are numbers of arguments, from 1 on, or 0 for none")
+    return StreamConfig(
+        engine=read.one_of("engine", ENGINES, "memory"),
+        checkpoint=folder / read.text("checkpoint"),
+        quarantine=folder / read.text("quarantine"),
+        trigger=read.text_or_none("trigger"),
+        most_per_batch=read.number("most_per_batch"),
+        key=read.number("key") or 1,
+        keys=keys,
+        shards=read.number("shards") or SHARDS,
+        source=(source := _stream_source(f"{path}, [stream.source]", folder, read.table("source"))),
+        allow_rules=boolean(where, "allow_rules", table.get("allow_rules", source.is_file)),
+        sink=folder / sink.text("path"),
+        sink_format=sink.one_of("format", SINK_FORMATS, "jsonl"),
+    )
+
+
+def _stream_source(where: str, folder: Path, table: Mapping[str, Any]) -> StreamSource:
+    read = _Table(where, table, _STREAM_SOURCE)
+    format = read.text("format")
+    location = read.text_or_none("path")
+    if format in FILE_FORMATS and location is None:
+        raise DataError(f'{where}: files lie somewhere; write path = "…"')
+    order = table.get("order", [])
+    if not isinstance(order, list) or not all(isinstance(name, str) for name in order):
+        raise DataError(f'{where}: order is a list of columns, such as ["partition", "offset"]')
+
+    def option(name: str, value: Any) -> str:
+        if name.lower() in FILE_OPTIONS.get(format, ()):
+            return str(folder / str(value))
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return StreamSource(
+        format,
+        None if location is None else str(folder / location),
+        {name: option(name, value) for name, value in read.table("options").items()},
+        read.text_or_none("schema"),
+        read.text_or_none("value") or "value",
+        tuple(order),
     )

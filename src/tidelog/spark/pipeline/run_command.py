@@ -17,7 +17,7 @@ from tidelog.formats.display import rich_table
 from tidelog.formats.folder import fact_files
 from tidelog.language import display_predicate
 from tidelog.language.syntax import Program
-from tidelog.spark.data.fact_encoding import Shapes, shapes_of
+from tidelog.spark.data.fact_parts import Shapes, shapes_of
 from tidelog.spark.data.fact_records import read_whole_file, records_of_atoms, records_of_files
 from tidelog.spark.data.part_files import write_predicate
 from tidelog.spark.materialise.spark_engine import SparkEngine, refuse_bad_records
@@ -32,15 +32,17 @@ def run_program(options: Namespace) -> int:
     folder = tempfile.mkdtemp(prefix="tidelog-")
     try:
         limits = Options(max_facts=options.max_facts, timeout=options.timeout)
-        progress = _tell if sys.stderr.isatty() else lambda _: None
+        progress = partial(print, file=sys.stderr, flush=True) if sys.stderr.isatty() else lambda _: None
         engine = SparkEngine(spark, program, folder, options=limits, on_progress=progress)
         engine.load(*_given(spark, program, options))
         statistics = engine.materialise()
-        if options.explain_plan:
-            _print_plan(statistics)
-        _print_answers(engine)
+        for done in statistics.rounds if options.explain_plan else ():
+            print(f"wave {done.wave}, {done.how}: {', '.join(done.predicates)}")
+        for query in program.queries:
+            for line in answer_lines(query, engine.answers(query), dict(program.prefixes)):
+                print(line)
         if options.out:
-            write_derived(engine, options.out, options.format)
+            _write_derived(engine, options.out, options.format)
         if options.stats:
             _print_statistics(engine, statistics)
         tell_of_errors(statistics.total_failures)
@@ -61,7 +63,7 @@ def _given(spark: SparkSession, program: Program, options: Namespace) -> tuple[D
     return records, shapes_of(records)
 
 
-def write_derived(engine: SparkEngine, folder: str, format: str) -> None:
+def _write_derived(engine: SparkEngine, folder: str, format: str) -> None:
     """Write every derived predicate to a folder of its name."""
     prefixes = dict(engine.program.prefixes)
     Path(folder).mkdir(parents=True, exist_ok=True)
@@ -69,18 +71,6 @@ def write_derived(engine: SparkEngine, folder: str, format: str) -> None:
         # Triples need the IRI itself; other formats the name as people read it.
         name = predicate if format == "nt" else display_predicate(predicate, prefixes)
         write_predicate(engine.values(predicate), engine.relations[predicate].arity, name, folder, format)
-
-
-def _print_answers(engine: SparkEngine) -> None:
-    prefixes = dict(engine.program.prefixes)
-    for query in engine.program.queries:
-        for line in answer_lines(query, engine.answers(query), prefixes):
-            print(line)
-
-
-def _print_plan(statistics: Statistics) -> None:
-    for done in statistics.rounds:
-        print(f"wave {done.wave}, {done.how}: {', '.join(done.predicates)}")
 
 
 def _print_statistics(engine: SparkEngine, statistics: Statistics) -> None:
@@ -91,7 +81,3 @@ def _print_statistics(engine: SparkEngine, statistics: Statistics) -> None:
     console.print(rich_table("rounds", ("seconds", "new facts", "what"), rows))
     counts = [(name, engine.relations.count(name)) for name in sorted(engine.relations)]
     console.print(rich_table("predicates", ("predicate", "facts"), counts))
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -2,12 +2,13 @@
 
 A variable is bound to an id, to a value, or to both. Facts bind ids, and expressions bind values; the other form is
 looked up in the dictionary where a step needs it. `=` and `!=` on plain terms need no values while no constant is a
-float: then two constants are equal by value exactly when they are the same constant.
+float: then two constants are equal by value exactly when they are the same constant. The heads of all rules of a round
+become one frame; constants that rules computed get their ids there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -16,10 +17,10 @@ from pyspark.sql import functions as F
 
 from tidelog.language.syntax import Aggregate, Atom, Call, Comparison, Constant, Expression, Variable, variables
 from tidelog.program.normal_form import NormalRule, is_foreign
-from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Step, Take
-from tidelog.spark.data.dictionary import Dictionary, constant_column
-from tidelog.spark.plan.grouping import aggregate
-from tidelog.spark.plan.sql_expressions import Functions, arithmetic, comparison, foreign_call
+from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Take
+from tidelog.spark.data.dictionary import VALUE_TYPE, Dictionary, fields_of
+from tidelog.spark.data.wide_frames import Cut, keys, padded, union_all
+from tidelog.spark.plan.sql_expressions import Functions, aggregate, arithmetic, comparison, foreign_call
 
 Lookup = Callable[[Take | Match | Absent], DataFrame]
 """The facts that a step is to match, in columns `c0`, `c1`, …"""
@@ -34,11 +35,6 @@ class Context:
     ids: Mapping[Constant, int]
     functions: Functions
     failures: list[tuple[NormalRule, Observation]] = field(default_factory=list)
-
-    @property
-    def by_identity(self) -> bool:
-        """Whether `=` means that two ids are the same."""
-        return not self.dictionary.floats
 
 
 @dataclass(frozen=True)
@@ -82,24 +78,18 @@ class _Evaluation:
 
     def run(self, plan: Plan) -> Head:
         for step in plan.steps:
-            self._take_step(step)
+            match step:
+                case Take(atom=atom):
+                    self._take(atom, self._lookup(step))
+                case Match(atom=atom):
+                    self._match(atom, self._lookup(step))
+                case Absent(atom=atom):
+                    self._reject(atom, self._lookup(step))
+                case Compare(comparison=item):
+                    self._filter(self._holds(item))
+                case Define(definition=definition, binds=binds):
+                    (self._define if binds else self._check)(definition.variable, definition.expression)
         return self._aggregated() if self._rule.aggregates else self._plain_head()
-
-    def _take_step(self, step: Step) -> None:
-        match step:
-            case Take(atom=atom):
-                self._take(atom, self._lookup(step))
-            case Match(atom=atom):
-                self._match(atom, self._lookup(step))
-            case Absent(atom=atom):
-                self._reject(atom, self._lookup(step))
-            case Compare(comparison=item):
-                self._filter(self._holds(item))
-            case Define(definition=definition):
-                if step.binds:
-                    self._define(definition.variable, definition.expression)
-                else:
-                    self._check(definition.variable, definition.expression)
 
     # ── columns of variables ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -169,10 +159,10 @@ class _Evaluation:
         matches = self._matches
         if "unit" not in matches.columns:
             matches = matches.withColumn("unit", F.lit(0))
-        keys = [*(self._id(variable) for variable in shared), "unit"]
+        columns = [*(self._id(variable) for variable in shared), "unit"]
         if self._small:
-            rows = rows.join(self._sent(matches.select(*keys)), keys, "left_semi")
-        self._frame = matches.join(rows, keys, "left_anti").drop("unit")
+            rows = rows.join(self._sent(matches.select(*columns)), columns, "left_semi")
+        self._frame = matches.join(rows, columns, "left_anti").drop("unit")
 
     def _sent(self, frame: DataFrame) -> DataFrame:
         return F.broadcast(frame) if self._small else frame
@@ -194,14 +184,11 @@ class _Evaluation:
     # ── expressions ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _holds(self, item: Comparison) -> Column:
-        if self._context.by_identity and is_plain(item) and self._have_ids(item):
+        if not self._context.dictionary.floats and is_plain(item) and self._with_id.issuperset(variables(item)):
             left, right = self._term_id(item.left), self._term_id(item.right)
             return left == right if item.operator == "=" else left != right
         self._need_values(variables(item))
         return F.expr(comparison(item.operator, self._computed(item.left), self._computed(item.right)))
-
-    def _have_ids(self, item: Comparison) -> bool:
-        return all(variable in self._with_id for variable in variables(item))
 
     def _term_id(self, term: Expression) -> Column:
         return F.lit(self._context.ids[term]) if isinstance(term, Constant) else F.col(self._id(term))  # type: ignore[arg-type]
@@ -232,7 +219,7 @@ class _Evaluation:
         """The column with the value of an expression; every call has its own column, so nothing is computed twice."""
         match expression:
             case Constant(value=value):
-                return self._held(constant_column(value))
+                return self._held(F.struct(*map(F.lit, fields_of(value))).cast(VALUE_TYPE))
             case Variable():
                 return self._value(expression)
             case Call(function=function, arguments=arguments):
@@ -259,40 +246,82 @@ class _Evaluation:
 
     def _plain_head(self) -> Head:
         columns, unencoded = self._head_columns()
-        columns = columns or {"c0": F.lit(0).cast("bigint")}
-        return Head(self._matches.select(*_named(columns)), tuple(unencoded))
+        return Head(self._matches.select(*columns or [F.lit(0).cast("bigint").alias("c0")]), tuple(unencoded))
 
-    def _head_columns(self) -> tuple[dict[str, Column], list[str]]:
+    def _head_columns(self) -> tuple[list[Column], list[str]]:
         """The columns of the head without its aggregates, and which of them hold values."""
-        columns, unencoded = {}, []
+        columns, unencoded = [], []
         for number, term in enumerate(self._rule.head.arguments):
             name = f"c{number}"
             if isinstance(term, Variable) and term not in self._with_id:
                 unencoded.append(name)
-                columns[name] = F.col(self._value(term))
+                columns.append(F.col(self._value(term)).alias(name))
             elif not isinstance(term, Aggregate):
-                columns[name] = self._term_id(term).cast("bigint")
+                columns.append(self._term_id(term).cast("bigint").alias(name))
         return columns, unencoded
 
     def _aggregated(self) -> Head:
         """Group by the other terms of the head, and by a constant, so that there is always something to group by."""
-        arguments = self._rule.head.arguments
+        names = keys(len(self._rule.head.arguments))
+        aggregates = {
+            name: term
+            for name, term in zip(names, self._rule.head.arguments, strict=True)
+            if isinstance(term, Aggregate)
+        }
         self._need_values(variable for item in self._rule.aggregates for variable in variables(item))
-        group, unencoded = self._head_columns()
-        group["everything"] = F.lit(0)
-        aggregates = {number: term for number, term in enumerate(arguments) if isinstance(term, Aggregate)}
-        inputs = {f"a{number}": F.col(self._value(term.argument)) for number, term in aggregates.items()}  # type: ignore[arg-type]
-        rows = self._matches.select(*_named(group), *_named(inputs))
+        columns, unencoded = self._head_columns()
+        group = [*(name for name in names if name not in aggregates), "everything"]
+        inputs = [F.col(self._value(term.argument)).alias(f"of_{name}") for name, term in aggregates.items()]  # type: ignore[arg-type]
+        rows = self._matches.select(*columns, F.lit(0).alias("everything"), *inputs)
         parts = [
-            aggregate(rows, list(group), term.function, f"a{number}", term.distinct, f"c{number}")
-            for number, term in aggregates.items()
+            aggregate(rows, group, term.function, f"of_{name}", term.distinct, name)
+            for name, term in aggregates.items()
         ]
-        self._frame = reduce(lambda left, right: left.join(right, list(group)), parts)
-        has_values = (F.col(f"c{number}").isNotNull() for number in aggregates)
+        self._frame = reduce(lambda left, right: left.join(right, group), parts)
+        has_values = (F.col(name).isNotNull() for name in aggregates)
         self._filter(F.when(reduce(Column.__and__, has_values), F.lit(True)))
-        unencoded += [f"c{number}" for number in aggregates]
-        return Head(self._matches.select(*(f"c{number}" for number in range(len(arguments)))), tuple(unencoded))
+        return Head(self._matches.select(*names), (*unencoded, *aggregates))
 
 
-def _named(columns: Mapping[str, Column]) -> list[Column]:
-    return [column.alias(name) for name, column in columns.items()]
+# ── the heads of a round ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def encoded(heads: Sequence[tuple[int, int, Head]], cut: Cut, dictionary: Dictionary) -> DataFrame:
+    """All heads, given with the number and arity of their predicates, as rows of ids in one wide frame.
+
+    Heads that hold values are written to files first, because they are needed twice: for the new constants, and for
+    the rows. Heads with values in the same columns are encoded together."""
+    width = max(max(1, arity) for _, arity, _ in heads)
+    found = []
+    computed: dict[tuple[int, tuple[str, ...]], list[DataFrame]] = {}
+    for number, arity, head in heads:
+        rows = head.frame.withColumn("p", F.lit(number))
+        if head.unencoded:
+            computed.setdefault((arity, head.unencoded), []).append(rows)
+        else:
+            found.append(padded(rows, max(1, arity), width))
+    if not computed:
+        return union_all(found)
+    tagged = [
+        _uniform(rows, arity, unencoded, width).withColumn("s", F.lit(shape))
+        for shape, ((arity, unencoded), frames) in enumerate(computed.items())
+        for rows in frames
+    ]
+    stored = cut(union_all(tagged))
+    values = F.explode(F.array(*(f"v{number}" for number in range(width)))).alias("value")
+    dictionary.extend(stored.select(values).where("value IS NOT NULL"))
+    for shape, (arity, unencoded) in enumerate(computed):
+        rows = stored.where(F.col("s") == shape).drop(*unencoded)
+        rows = dictionary.with_ids(rows, {f"v{name[1:]}": name for name in unencoded})
+        found.append(padded(rows, arity, width))
+    return union_all(found)
+
+
+def _uniform(rows: DataFrame, arity: int, unencoded: Sequence[str], width: int) -> DataFrame:
+    """Heads with a column of ids and one of values for each argument, at least one of them null."""
+    columns = []
+    for number, name in enumerate(keys(width)):
+        has_value, has_id = name in unencoded, name not in unencoded and number < arity
+        columns.append((F.col(name) if has_id else F.lit(None).cast("bigint")).alias(name))
+        columns.append((F.col(name) if has_value else F.lit(None).cast(VALUE_TYPE)).alias(f"v{number}"))
+    return rows.select("p", *columns)

@@ -1,4 +1,4 @@
-"""Expressions and comparisons as Spark SQL over structs of values.
+"""Expressions, comparisons and aggregates as Spark SQL over structs of values.
 
 Arithmetic is Spark's own: each function here builds the text of an expression from the names of columns. All other
 functions, built in or registered, are called in Python, on batches of rows by Arrow. What has no value (a type that
@@ -6,19 +6,20 @@ does not fit, division by zero, overflow, a result that is not finite) is a null
 made is a null boolean; whatever is computed from a null is null.
 
 Numbers are compared exactly, also integers with floats: by their floor and the rest above it, since casting a 64-bit
-integer to a float would round it.
+integer to a float would round it. Aggregates are exact as well, and independent of the order of the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidelog.errors import TidelogError
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR
 from tidelog.program.text_functions import BUILT_IN
 from tidelog.spark.data.dictionary import VALUE_TYPE, Fields, fields_of, value_of
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal
@@ -221,6 +222,8 @@ def foreign_call(name: str, arguments: list[str], functions: Functions) -> Colum
 
 
 def _row_function(function: Callable[..., Any]) -> Callable[..., Fields | None]:
+    """A function over fields of constants; None where it has no result that facts can hold."""
+
     def call(*arguments: Any) -> Fields | None:
         if any(argument is None for argument in arguments):
             return None
@@ -228,17 +231,115 @@ def _row_function(function: Callable[..., Any]) -> Callable[..., Fields | None]:
             result = function(*(value_of(tuple(argument)) for argument in arguments))
         except Exception:  # A registered function may raise anything; the rule instance fails, and is counted.
             return None
-        return _checked_fields(result)
+        if hasattr(result, "item") and not isinstance(result, str):
+            result = result.item()
+        if not isinstance(result, str | int | float | bool | IRI | Literal):
+            return None
+        if isinstance(result, int) and not INTEGER_MIN <= result <= INTEGER_MAX:
+            return None
+        return fields_of(result)
 
     return call
 
 
-def _checked_fields(result: Any) -> Fields | None:
-    """The fields of a result, or None if facts cannot hold it."""
-    if hasattr(result, "item") and not isinstance(result, str):
-        result = result.item()
-    if not isinstance(result, str | int | float | bool | IRI | Literal):
+# ── aggregates ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Integers are summed as decimals, and the sum must fit into 64 bits. A sum of floats is rounded once, from its exact
+# value: each float is an integer times a power of two, so the integers of each power are summed as decimals, and the
+# few sums of a group are put together in Python. A median needs the rows of its group in order, not in memory. A group
+# whose values have no sum, no order or no single kind yields a null.
+
+_NUMBER_CLASS = 10
+
+
+def aggregate(
+    frame: DataFrame, group: Sequence[str], function: str, value: str, distinct: bool, result: str
+) -> DataFrame:
+    """One row for each group: the columns of the group, and the aggregate of a column of values as another value."""
+    rows = frame.select(*group, F.col(value).alias("v"))
+    if distinct:
+        rows = rows.distinct()
+    if function in ("sum", "avg"):
+        return _total(rows, group, function, result)
+    if function == "median":
+        return _median(rows, group, result)
+    if function == "count":
+        return rows.groupBy(*group).agg(F.expr(from_integer("count(*)")).alias(result))
+    return _extreme(rows, group, function, result)
+
+
+def _extreme(rows: DataFrame, group: Sequence[str], function: str, result: str) -> DataFrame:
+    """The least or greatest value; of an integer and a float of the same value, the integer."""
+    key = f"IF({is_number('v')}, {floor_and_rest('v')}, named_struct('floor', v.integer, 'rest', 0D))"
+    last = f"int(v.kind = {FLOAT})" if function == "min" else f"-int(v.kind = {FLOAT})"
+    kind_class = f"IF({is_number('v')}, {_NUMBER_CLASS}, int(v.kind))"
+    orderable = (
+        f"min({kind_class}) = max({kind_class}) AND count_if(v.kind = {LITERAL}) = 0 AND count_if({is_nan('v')}) = 0"
+    )
+    entry = f"named_struct('key', {key}, 'text', v.text, 'last', {last}, 'value', v)"
+    return rows.groupBy(*group).agg(F.expr(f"IF({orderable}, {function}({entry}).value, NULL)").alias(result))
+
+
+def _total(rows: DataFrame, group: Sequence[str], function: str, result: str) -> DataFrame:
+    by_power = (
+        rows.withColumn("number", F.expr(f"IF(abs({as_double('v')}) < {INFINITY}, {as_double('v')}, NULL)"))
+        .withColumn("bits", F.expr("bigint(reflect('java.lang.Double', 'doubleToLongBits', nvl(number, 0D)))"))
+        .withColumn("biased", F.expr("shiftright(bits, 52) & 2047"))
+        .withColumn("fraction", F.expr("(bits & 4503599627370495L) + IF(biased = 0, 0L, 4503599627370496L)"))
+        .withColumn("power", F.expr("nvl2(number, greatest(biased, 1) - 1075, NULL)"))
+        .groupBy(*group, "power")
+        .agg(
+            F.expr("sum(CAST(IF(number < 0, -fraction, fraction) AS decimal(20, 0)))").alias("mantissa"),
+            F.expr("sum(CAST(v.integer AS decimal(20, 0)))").alias("integers"),
+            F.expr(f"count_if(NOT {is_integer('v')})").alias("others"),
+            F.count("*").alias("count"),
+        )
+    )
+    whole = by_power.groupBy(*group).agg(
+        F.expr("collect_list(named_struct('power', power, 'mantissa', string(mantissa)))").alias("parts"),
+        F.expr("count_if(power IS NULL) > 0").alias("bad"),
+        F.sum("integers").alias("integers"),
+        F.sum("others").alias("others"),
+        F.sum("count").alias("count"),
+    )
+    summed = whole.withColumn("total", F.udf(_rounded_sum, "double", useArrow=True)("parts", "bad"))
+    outcome = from_double("(total / count)", finite=False)
+    if function == "sum":
+        outcome = f"IF(others = 0, {from_integer('try_cast(integers AS bigint)')}, {from_double('total')})"
+    return summed.select(*group, F.expr(outcome).alias(result))
+
+
+def _rounded_sum(parts: list[Any], bad: bool) -> float | None:
+    """The sum of mantissa * 2 ** power, rounded once; None where a value was no finite number."""
+    if bad:
         return None
-    if isinstance(result, int) and not INTEGER_MIN <= result <= INTEGER_MAX:
+    exact = sum((int(part["mantissa"]) * Fraction(2) ** int(part["power"]) for part in parts), Fraction(0))
+    try:
+        return float(exact)
+    except OverflowError:
         return None
-    return fields_of(result)
+
+
+def _median(rows: DataFrame, group: Sequence[str], result: str) -> DataFrame:
+    in_group = f"PARTITION BY {', '.join(group)}"
+    unfit = f"NOT ({is_number('v')}) OR {is_nan('v')}"
+    ranked = rows.select(
+        *group,
+        "v",
+        F.expr(f"row_number() OVER ({in_group} ORDER BY {floor_and_rest('v')}, v.kind)").alias("rank"),
+        F.expr(f"count(*) OVER ({in_group})").alias("count"),
+        F.expr(f"count_if({unfit}) OVER ({in_group})").alias("unfit"),
+    )
+    ends = (
+        ranked.where("rank BETWEEN count / 2 AND count / 2 + 1")
+        .groupBy(*group)
+        .agg(
+            F.expr("min_by(v, rank)").alias("low"),
+            F.expr("max_by(v, rank)").alias("high"),
+            F.max("unfit").alias("unfit"),
+            F.max("count").alias("count"),
+        )
+    )
+    mean = from_double(f"((({as_double('low')}) + ({as_double('high')})) / 2)")
+    outcome = f"CASE WHEN unfit > 0 THEN NULL WHEN count % 2 = 1 THEN low ELSE {mean} END"
+    return ends.select(*group, F.expr(outcome).alias(result))

@@ -7,41 +7,34 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tidelog.language.syntax import Atom
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import HEAD
 from tidelog.spark.data.term_lookup import Fact, Ids
-from tidelog.spark.small.matching import facts_of
-from tidelog.spark.small.pending_facts import Choose, InMemory, PendingFacts, by_predicate
-from tidelog.spark.small.touched_facts import Groups, Touched
+from tidelog.spark.small.matching import Facts
+from tidelog.spark.small.pending_facts import Choose, Groups, PendingFacts, Touched, by_predicate
 
 Bodies = dict[Fact, list[frozenset[Fact]]]
 """For each fact the instances that derive it: of each, the facts of its body that need a proof themselves."""
 
 
+@dataclass(frozen=True)
 class Proofs:
     """The search for proofs in one component, by its checked rules; `rest` chooses what has not been deleted."""
 
-    def __init__(
-        self,
-        facts: PendingFacts,
-        component: Collection[str],
-        rules: Sequence[NormalRule],
-        touched: Touched,
-        rest: Choose,
-    ) -> None:
-        self._facts = facts
-        self._component = component
-        self._rules = rules
-        self._touched = touched
-        self._rest = rest
-        self._checked: set[Fact] = set()
+    facts: PendingFacts
+    component: Collection[str]
+    rules: Sequence[NormalRule]
+    touched: Touched
+    rest: Choose
+    checked: set[Fact] = field(default_factory=set, init=False)
 
     def lost(self, candidates: Iterable[Fact]) -> set[Fact]:
         """The facts without a proof among the candidates and the facts that these may rest on.
 
-        Afterwards C has all of these facts, `_checked`: those that are not returned have been proved."""
+        Afterwards C has all of these facts, `checked`: those that are not returned have been proved."""
         bodies: Bodies = defaultdict(list)
         added: set[Fact] = set()
         latest = self._unprotected(candidates)
@@ -49,16 +42,16 @@ class Proofs:
             added |= latest  # Line 12: each fact is checked once.
             latest = self._backward(latest, bodies) - added
         proved = _proved(bodies)
-        self._facts.work["checked"] += len(added)
-        self._facts.work["forward"] += len(proved)
-        self._checked |= added
+        self.facts.work["checked"] += len(added)
+        self.facts.work["forward"] += len(proved)
+        self.checked.update(added)
         return added - proved
 
     def _unprotected(self, facts: Iterable[Fact]) -> set[Fact]:
         """The facts that held before, need a proof and have not been checked; checked ones that are left have one."""
-        asked = set(facts) - self._checked
-        self._facts.look_up(asked)
-        return {fact for fact in asked if self._facts.before(fact) is not None and not self._touched.protected(fact)}
+        asked = set(facts) - self.checked
+        self.facts.look_up(asked)
+        return {fact for fact in asked if self.facts.before(fact) is not None and not self.touched.protected(fact)}
 
     def _backward(self, latest: set[Fact], bodies: Bodies) -> set[Fact]:
         """Lines 15–18: instances of checked rules that derive the latest facts, and the facts that need a proof there.
@@ -72,7 +65,7 @@ class Proofs:
             if not unproved[name]:
                 continue
             heads, used = self._instances(rule, own, unproved[name])
-            self._facts.work["backward"] += len(heads)
+            self.facts.work["backward"] += len(heads)
             needed = self._unprotected(fact for facts in used for fact in facts)
             for head, *body in zip(heads, *used, strict=True):
                 missing = needed.intersection(body) if needed else None
@@ -92,17 +85,17 @@ class Proofs:
 
         An aggregate rests on facts below the component alone, so whatever its group derives is proved."""
         if rule.aggregates:
-            groups = Groups(self._facts, rule)
+            groups = Groups(self.facts, rule)
             heads = groups.heads(groups.deriving(wanted), before=False)
             return [head for head in heads if head[1] in wanted], []
-        sets = self._facts.phases.holding(self._rest, lambda _: InMemory(wanted))
-        found = self._facts.instances(rule, HEAD, self._component, sets, few=not own)
-        return facts_of(rule.head, found), [facts_of(atom, found) for atom in own]
+        sets = self.facts.phases.holding(self.rest, lambda _: Facts(wanted))
+        found = self.facts.instances(rule, HEAD, self.component, sets, few=not own)
+        return found.facts(rule.head), [found.facts(atom) for atom in own]
 
     def _by_promise(self) -> list[tuple[NormalRule, list[Atom]]]:
         """The checked rules with the atoms of the component in their bodies, the most promising ones first."""
-        stored = self._facts.stored
-        found = [(rule, [atom for atom in rule.positives if atom.predicate in self._component]) for rule in self._rules]
+        stored = self.facts.stored
+        found = [(rule, [atom for atom in rule.positives if atom.predicate in self.component]) for rule in self.rules]
         least = {rule: min((stored[atom.predicate].facts for atom in rule.positives), default=0) for rule, _ in found}
         return sorted(found, key=lambda pair: (len(pair[1]), -least[pair[0]]))
 

@@ -1,4 +1,4 @@
-"""One plan of one rule over facts that are looked up: each step extends all matches so far at once.
+"""Facts that are looked up by key, and one plan of one rule over them: each step extends all matches so far at once.
 
 What `spark.plan.rule_frames` does with DataFrames is done here with tuples of ids. Steps that need the values of
 constants leave the computation to `term_values.py`.
@@ -8,24 +8,39 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from tidelog.language.syntax import Atom, Call, Comparison, Constant, Expression, Term, Variable, variables
 from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Take
 from tidelog.spark.data.term_lookup import Fact, Ids
 from tidelog.spark.plan.rule_frames import is_plain
 from tidelog.spark.small.term_values import Values
+from tidelog.spark.stored.keyed_files import Files
+
+_NONE: frozenset[Ids] = frozenset()
 
 
-class Facts(Protocol):
-    """A set of facts that can be looked up by key."""
+@dataclass(frozen=True)
+class Facts:
+    """A set of facts: those of a predicate in files, if any are given, `without` some of them, and `extra` ones."""
 
-    def all(self) -> Iterable[Ids]: ...
+    extra: Collection[Ids] = _NONE
+    files: Files | None = None
+    name: str = ""
+    without: Collection[Ids] = _NONE
 
-    def matching(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]: ...
+    def matching(self, columns: Sequence[int], keys: Collection[Ids]) -> list[Ids]:
+        """The facts that have one of these keys in some columns."""
+        found = self.files.matching(self.name, columns, keys) if self.files else ()
+        return [*(fact for fact in found if fact not in self.without), *self._extra(columns, keys)]
 
-    def some(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
+    def some(self, columns: Sequence[int], keys: Collection[Ids]) -> list[Ids]:
         """At least one fact for each key that has any."""
+        found = self.files.some(self.name, columns, keys, self.without) if self.files else ()
+        return [*found, *self._extra(columns, keys)]
+
+    def _extra(self, columns: Sequence[int], keys: Collection[Ids]) -> Iterable[Ids]:
+        return (fact for fact in self.extra if tuple([fact[column] for column in columns]) in keys)
 
 
 Lookup = Callable[[Take | Match | Absent], Facts]
@@ -33,13 +48,27 @@ Lookup = Callable[[Take | Match | Absent], Facts]
 
 
 class Matches:
-    """The instances of a rule that a plan finds: for each, the ids of all variables."""
+    """All instances of a rule that a plan finds, each once: the ids of all variables.
 
-    def __init__(self, ids: Mapping[Constant, int], values: Values) -> None:
+    With `few`, only some for each match of all atoms but the last."""
+
+    def __init__(self, plan: Plan, lookup: Lookup, ids: Mapping[Constant, int], values: Values, few: bool) -> None:
         self._ids = ids
         self._values = values
         self._places: dict[Variable, int] = {}
         self._rows: list[Ids] = [()]
+        for step in plan.steps:
+            match step:
+                case Take(atom=atom):
+                    self._take(atom, lookup(step), plan.rule.negated_only)
+                case Match(atom=atom, bound=bound):
+                    self._match(atom, bound, lookup(step), few and step is plan.steps[-1])
+                case Absent(atom=atom, bound=bound):
+                    self._reject(atom, bound, lookup(step))
+                case Compare(comparison=comparison):
+                    self._compare(comparison)
+                case Define(definition=definition, binds=binds):
+                    self._define(definition.variable, definition.expression, binds)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -49,13 +78,17 @@ class Matches:
         places = [self._places[term] if isinstance(term, Variable) else ~self._constant(term) for term in terms]
         return [tuple([row[place] if place >= 0 else ~place for place in places]) for row in self._rows]
 
+    def facts(self, atom: Atom) -> list[Fact]:
+        """The facts that an atom stands for in each instance."""
+        return [(atom.predicate, ids) for ids in self.values(atom.arguments)]
+
     def _constant(self, term: Term) -> int:
         assert isinstance(term, Constant)
         return self._ids[term] if term in self._ids else self._values.ids([term.value])[0]
 
-    def take(self, atom: Atom, facts: Facts, ignored: Collection[Variable]) -> None:
+    def _take(self, atom: Atom, facts: Facts, ignored: Collection[Variable]) -> None:
         """Start from facts, and forget the variables that do not occur in the rest of the rule."""
-        found = self._parts(atom, (), facts.all())
+        found = self._parts(atom, (), facts.matching((), {()}))
         if all(variable in ignored for variable in variables(atom)):
             self._rows = [()] if found else []
             return
@@ -66,7 +99,7 @@ class Matches:
             self._rows = list(dict.fromkeys(tuple(row[place] for place in kept.values()) for row in self._rows))
             self._places = {variable: place for place, variable in enumerate(kept)}
 
-    def match(self, atom: Atom, bound: Sequence[int], facts: Facts, few: bool) -> None:
+    def _match(self, atom: Atom, bound: Sequence[int], facts: Facts, few: bool) -> None:
         """Extend each match by the facts that fit it; with `few`, by some of them."""
         keys = self.values([atom.arguments[column] for column in bound])
         free = [term for column, term in enumerate(atom.arguments) if column not in bound]
@@ -75,24 +108,26 @@ class Matches:
         self._bind(atom)
         self._rows = [row + part for row, key in zip(self._rows, keys, strict=True) for part in index.get(key, ())]
 
-    def reject(self, atom: Atom, bound: Sequence[int], facts: Facts) -> None:
+    def _reject(self, atom: Atom, bound: Sequence[int], facts: Facts) -> None:
         """Keep the matches that no fact fits."""
         keys = self.values([atom.arguments[column] for column in bound])
         index = self._parts(atom, bound, facts.matching(bound, set(keys)))
         self._rows = [row for row, key in zip(self._rows, keys, strict=True) if key not in index]
 
-    def compare(self, comparison: Comparison) -> None:
+    def _compare(self, comparison: Comparison) -> None:
         """Keep the matches in which a comparison holds."""
         if self._values.by_identity and is_plain(comparison):
             self._keep(self.values([comparison.left]), self.values([comparison.right]), comparison.operator == "=")
             return
-        verdicts = self._values.holds(comparison, self.values(list(dict.fromkeys(variables(comparison)))))
+        used = list(dict.fromkeys(variables(comparison)))
+        verdicts = self._values.holds(comparison, used, self.values(used))
         self._rows = [row for row, holds in zip(self._rows, verdicts, strict=True) if holds]
 
-    def define(self, variable: Variable, expression: Expression, binds: bool) -> None:
+    def _define(self, variable: Variable, expression: Expression, binds: bool) -> None:
         """Bind a variable to the value of an expression, or keep the matches in which it is that constant already."""
         if isinstance(expression, Call):
-            found = self._values.computed(expression, self.values(list(dict.fromkeys(variables(expression)))))
+            used = list(dict.fromkeys(variables(expression)))
+            found = self._values.computed(expression, used, self.values(used))
             self._rows = [row for row, id_ in zip(self._rows, found, strict=True) if id_ is not None]
             values: list[Ids] = [(id_,) for id_ in found if id_ is not None]
         else:
@@ -131,27 +166,3 @@ class Matches:
             if all(fact[one] == fact[other] for one, other in checks) and all(fact[c] == id_ for c, id_ in constants):
                 index[tuple([fact[column] for column in bound])].append(tuple([fact[column] for column in new]))
         return index
-
-
-def facts_of(atom: Atom, found: Matches) -> list[Fact]:
-    """The facts that an atom stands for in each instance."""
-    return [(atom.predicate, ids) for ids in found.values(atom.arguments)]
-
-
-def instances(plan: Plan, lookup: Lookup, ids: Mapping[Constant, int], values: Values, few: bool) -> Matches:
-    """All instances of a rule that a plan finds, each once; with `few`, some for each match of all atoms but the
-    last."""
-    found = Matches(ids, values)
-    for step in plan.steps:
-        match step:
-            case Take(atom=atom):
-                found.take(atom, lookup(step), plan.rule.negated_only)
-            case Match(atom=atom, bound=bound):
-                found.match(atom, bound, lookup(step), few and step is plan.steps[-1])
-            case Absent(atom=atom, bound=bound):
-                found.reject(atom, bound, lookup(step))
-            case Compare(comparison=comparison):
-                found.compare(comparison)
-            case Define(definition=definition, binds=binds):
-                found.define(definition.variable, definition.expression, binds)
-    return found

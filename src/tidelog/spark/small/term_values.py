@@ -13,18 +13,7 @@ from typing import Any
 
 from tidelog.formats.batch import FLOAT, FactBatch
 from tidelog.formats.tables import columns_of
-from tidelog.language.syntax import (
-    Aggregate,
-    Atom,
-    BodyItem,
-    Call,
-    Comparison,
-    Constant,
-    Expression,
-    Rule,
-    Variable,
-    variables,
-)
+from tidelog.language.syntax import Aggregate, Atom, BodyItem, Call, Comparison, Constant, Expression, Rule, Variable
 from tidelog.program.normal_form import NormalRule
 from tidelog.spark.data.dictionary import Dictionary, Fields, fields_of, value_of
 from tidelog.spark.data.term_lookup import Ids, Key, ids_of, key_of, values_of_ids
@@ -55,8 +44,6 @@ class Values:
         """Whether two constants are equal exactly if their ids are."""
         return not self._floats
 
-    # ── ids and values ───────────────────────────────────────────────────────────────────────────────────────────
-
     def ids(self, values: Sequence[Value]) -> list[int]:
         """The ids of values; those without one get one."""
         fields = [fields_of(value) for value in values]
@@ -76,20 +63,18 @@ class Values:
         terms = [self._new[id_ - self._first] for id_ in new]
         return terms, {id_: self._first + place for place, id_ in enumerate(new)}
 
-    # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def computed(self, expression: Expression, rows: Sequence[Ids]) -> list[int | None]:
+    def computed(self, expression: Expression, of: Sequence[Variable], rows: Sequence[Ids]) -> list[int | None]:
         """The id of an expression's value for each row of its variables, in order; None if it has no value."""
-        names = _names(expression)
+        names = _names(of)
         binding = Comparison("=", _RESULT, _renamed(expression, names))
         found = self._solve(Atom("result", (_ROW, _RESULT)), names.values(), [binding], self._numbered(rows))
         ids = self.ids([value for _, value in found])
         by_row = {row: id_ for (row, _), id_ in zip(found, ids, strict=True)}
         return [by_row.get(number) for number in range(len(rows))]
 
-    def holds(self, item: Comparison, rows: Sequence[Ids]) -> list[bool]:
+    def holds(self, item: Comparison, of: Sequence[Variable], rows: Sequence[Ids]) -> list[bool]:
         """Whether a comparison holds, for each row of its variables, in order."""
-        names = _names(item)
+        names = _names(of)
         test = Comparison(item.operator, _renamed(item.left, names), _renamed(item.right, names))
         found = set(self._solve(Atom("result", (_ROW,)), names.values(), [test], self._numbered(rows)))
         return [(number,) in found for number in range(len(rows))]
@@ -134,9 +119,9 @@ def _head(rule: NormalRule, group: Ids, aggregates: Sequence[int]) -> Ids:
     return tuple([next(computed if isinstance(term, Aggregate) else plain) for term in rule.head.arguments])
 
 
-def _names(item: Expression | Comparison) -> Names:
-    """Names that can be written in a text for the variables of an item, in their order."""
-    return {variable: Variable(f"V{place}") for place, variable in enumerate(dict.fromkeys(variables(item)))}
+def _names(of: Sequence[Variable]) -> Names:
+    """Names that can be written in a text, in order."""
+    return {variable: Variable(f"V{place}") for place, variable in enumerate(of)}
 
 
 def _renamed(expression: Expression, names: Names) -> Expression:

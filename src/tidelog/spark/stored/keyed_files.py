@@ -147,33 +147,32 @@ class Files:
         self, stored: Stored, layer: Layer, columns: Sequence[int], keys: set[Ids], first: bool = False
     ) -> Iterator[tuple[Ids, State, bool]]:
         """The rows of a layer that have a key; with `first`, only the first row of each key in each piece."""
+        whole = list(columns) == list(range(stored.arity))
+        key_names = [stored.columns[column] for column in columns]
         for piece in self._columns.pieces(self._root / layer.path):
-            chosen = self._chosen(piece, stored, columns, keys, first)
+            rows = self._candidates(piece, key_names, keys, first) if columns else None
+            if rows is not None and not len(rows):
+                continue
+            chosen = self._columns.read(piece, [*stored.columns, *_STATE])
+            if rows is not None:
+                chosen = [cells[rows] for cells in chosen]
             self.spend(len(chosen[0]))
-            yield from _fitting(chosen, stored, columns, keys)
+            for *fact, explicit, derivations, holds in zip(*(cells.tolist() for cells in chosen), strict=True):
+                ids = tuple(fact[: stored.arity])
+                if (ids if whole else _part(ids, columns)) in keys:
+                    yield ids, State(explicit, derivations if stored.counted else 0), holds
 
-    def _chosen(self, piece: Piece, stored: Stored, columns: Sequence[int], keys: set[Ids], first: bool) -> list[Cells]:
-        """The rows of a piece that may fit: their arguments and their state."""
-        key_cells = self._columns.read(piece, [stored.columns[column] for column in columns])
-        names = [*stored.columns, *_STATE]
-        if not key_cells:
-            return self._columns.read(piece, names)
-        rows = self._candidates(key_cells, keys)
-        if not len(rows):
-            return [rows] * len(names)
-        if first:
-            rows = rows[_first_of_each([cells[rows] for cells in key_cells])]
-        return [cells[rows] for cells in self._columns.read(piece, names)]
-
-    def _candidates(self, key_cells: Sequence[Cells], keys: set[Ids]) -> Cells:
+    def _candidates(self, piece: Piece, names: Sequence[str], keys: set[Ids], first: bool) -> Cells:
         """The rows in which each column has an id that some key has there."""
+        key_cells = self._columns.read(piece, names)
         fitting = np.ones(len(key_cells[0]), bool)
         for place, cells in enumerate(key_cells):
             ids = np.fromiter({key[place] for key in keys}, np.int64)
             self._flags[ids] = True
             fitting &= self._flags[cells]
             self._flags[ids] = False
-        return np.flatnonzero(fitting)
+        rows = np.flatnonzero(fitting)
+        return rows[_first_of_each([cells[rows] for cells in key_cells])] if first else rows
 
 
 def _first_of_each(columns: Sequence[Cells]) -> Cells:
@@ -186,14 +185,3 @@ def _first_of_each(columns: Sequence[Cells]) -> Cells:
 
 def _part(fact: Ids, columns: Sequence[int]) -> Ids:
     return tuple([fact[column] for column in columns])
-
-
-def _fitting(
-    chosen: Sequence[Cells], stored: Stored, columns: Sequence[int], keys: set[Ids]
-) -> Iterator[tuple[Ids, State, bool]]:
-    """The rows that have a key: each fact, its state, and whether it holds."""
-    arity, whole = stored.arity, list(columns) == list(range(stored.arity))
-    for *fact, explicit, derivations, holds in zip(*(cells.tolist() for cells in chosen), strict=True):
-        ids = tuple(fact[:arity])
-        if (ids if whole else _part(ids, columns)) in keys:
-            yield ids, State(explicit, derivations if stored.counted else 0), holds

@@ -3,24 +3,29 @@
 A row is a fact with its state: `e`, whether it is explicit; `n`, its number of derivations by those rules of its
 component that are not recursive; `h`, whether it holds. A layer holds the new state of each fact that an update
 touched, including facts that no longer hold; the newest layer that has a fact decides. So an update writes only what it
-touched, and shares all older files with the versions before. `compaction.py` keeps the layers few: it merges them, and
-folds them into the base when they have grown.
-
-Every row also carries the number of its predicate, `q`, so that one scan reads the rows of many predicates.
+touched, and shares all older files with the versions before. Compaction keeps the layers few: it merges them, and folds
+them into the base when they have grown. The driver merges layers of few rows, as small updates leave them: a job would
+cost more than the update did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidelog.spark.data.dictionary import observed
-from tidelog.spark.data.wide_frames import keys, read_wide
+from tidelog.spark.data.wide_frames import key_types, keys, read_together, read_wide, write_part, write_wide
+
+# More layers than this are merged into one.
+MOST_LAYERS = 4
+# Layers with more rows than this share of the base, and than this number, become part of it.
+LARGE_SHARE = 0.25
+FEW_ROWS = 50_000
 
 CAME, WENT = "h AND NOT h0", "h0 AND NOT h"
 _STATE_TYPE = "e boolean, n bigint, h boolean"
@@ -59,6 +64,16 @@ class Stored:
         """The base and the layers, the newest last."""
         return (*((self.base,) if self.base else ()), *self.layers)
 
+    @property
+    def layered_rows(self) -> int:
+        return sum(layer.rows for layer in self.layers)
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether the layers are to become part of the base."""
+        base = self.base.rows if self.base else 0
+        return self.layered_rows > FEW_ROWS and self.layered_rows > LARGE_SHARE * base
+
 
 class Snapshot:
     """The facts of one version as frames."""
@@ -93,8 +108,11 @@ class Snapshot:
         """The rows of all facts of some predicates, in one frame: number `p`, columns for the widest, state."""
         names = tuple(predicates)
         if names not in self._rows:
-            merged = self._merged([self.stored[name].folders for name in names], self.width(names))
-            self._rows[names] = self._known_counts(merged.where("h"), names)
+            rows = self._merged([self.stored[name].folders for name in names], self.width(names)).where("h")
+            unknown = [self.stored[name].number for name in names if not self.stored[name].counted]
+            if unknown:
+                rows = rows.withColumn("n", F.when(F.col("p").isin(unknown), 0).otherwise(F.col("n")))
+            self._rows[names] = rows
         return self._rows[names]
 
     def forget(self) -> None:
@@ -112,12 +130,10 @@ class Snapshot:
         levels = [[folders[level] for folders in stacked if level < len(folders)] for level in range(depth)]
         frames = [self.read((layer.path for layer in level), width) for level in levels]
         if not frames:
-            return self._spark.createDataFrame([], f"p int, {_columns(width)}, {_STATE_TYPE}")
-        return reduce(lambda below, above: _covered(below, above, width), frames)
-
-    def _known_counts(self, rows: DataFrame, names: Iterable[str]) -> DataFrame:
-        unknown = [self.stored[name].number for name in names if not self.stored[name].counted]
-        return rows.withColumn("n", F.when(F.col("p").isin(unknown), 0).otherwise(F.col("n"))) if unknown else rows
+            return self._spark.createDataFrame([], f"p int, {key_types(width)}, {_STATE_TYPE}")
+        columns = ["p", *keys(width)]
+        # Of two levels, the upper one decides.
+        return reduce(lambda low, high: low.join(high.select(*columns), columns, "left_anti").unionByName(high), frames)
 
     def read(self, paths: Iterable[str], width: int, more: str = "") -> DataFrame:
         """The rows of some folders as they are."""
@@ -125,44 +141,46 @@ class Snapshot:
         return read_wide(self._spark, places, width, f", {more}{_STATE_TYPE}")
 
 
-def _columns(width: int) -> str:
-    return ", ".join(f"{name} bigint" for name in keys(width))
-
-
-def _covered(below: DataFrame, above: DataFrame, width: int) -> DataFrame:
-    """Two levels as one: the upper one decides."""
-    columns = ["p", *keys(width)]
-    return below.join(above.select(*columns), columns, "left_anti").unionByName(above)
-
-
-class RowCounts:
-    """How many rows of each predicate fit each test, counted when `rows` are written."""
-
-    def __init__(self, rows: DataFrame, numbers: Mapping[str, int], tests: Sequence[str] = ("true",)) -> None:
-        self._observation = Observation()
-        self._numbers = numbers
-        self._tests = tests
-        counts = [
-            F.count_if(F.expr(f"p = {number} AND ({test})")).alias(f"n{number}_{place}")
-            for number in numbers.values()
-            for place, test in enumerate(tests)
-        ]
-        self.rows = rows.observe(self._observation, *counts)
-
-    def get(self) -> dict[str, dict[str, int]]:
-        """The counts by predicate and test."""
-        return {
-            name: {test: observed(self._observation, f"n{number}_{place}") for place, test in enumerate(self._tests)}
-            for name, number in self._numbers.items()
-        }
-
-
 def write_rows(rows: DataFrame, stored: Mapping[str, Stored], root: Path, path: Path) -> dict[str, Layer]:
     """Write rows with their state by predicate; returns the layers of those predicates that have any."""
     cells = keys(max(found.width for found in stored.values()))
     laid_out = rows.select("p", F.col("p").alias("q"), *cells, "e", "n", "h")
-    counts = RowCounts(laid_out, {name: found.number for name, found in stored.items()})
-    counts.rows.write.partitionBy("p").parquet(str(path))
+    counts = write_wide(laid_out, {name: found.number for name, found in stored.items()}, str(path))
     place = path.relative_to(root)
-    layers = {name: Layer(f"{place}/p={stored[name].number}", found["true"]) for name, found in counts.get().items()}
-    return {name: layer for name, layer in layers.items() if layer.rows}
+    return {name: Layer(f"{place}/p={stored[name].number}", count) for name, count in counts.items() if count}
+
+
+# ── compaction ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def compacted(
+    spark: SparkSession, root: Path, folder: Path, stored: Mapping[str, Stored], everything: bool = False
+) -> dict[str, Stored]:
+    """The same facts in fewer files, if there are too many; with `everything`, in one base for each predicate."""
+    snapshot = Snapshot(spark, root, stored)
+    folded = [name for name, found in stored.items() if found.layers and (everything or found.has_grown)]
+    merged = [name for name, found in stored.items() if len(found.layers) > MOST_LAYERS and name not in folded]
+    result = dict(stored)
+    if folded:
+        written = write_rows(snapshot.rows(folded), {name: stored[name] for name in folded}, root, folder / "base")
+        result |= {name: replace(stored[name], base=written.get(name), layers=()) for name in folded}
+    small = [name for name in merged if stored[name].layered_rows <= FEW_ROWS]
+    for name in small:
+        result[name] = replace(stored[name], layers=(_merged(stored[name], root, folder / "small"),))
+    large = [name for name in merged if name not in small]
+    if large:
+        written = write_rows(snapshot.layers(large), {name: stored[name] for name in large}, root, folder / "merged")
+        result |= {name: replace(stored[name], layers=(written[name],)) for name in large}
+    return result
+
+
+def _merged(stored: Stored, root: Path, folder: Path) -> Layer:
+    """All layers as one: for each fact, the row of the newest layer that has it."""
+    columns = ["q", *stored.columns, "e", "n", "h"]
+    paths = [path for layer in stored.layers for path in sorted((root / layer.path).glob("*.parquet"))]
+    whole = read_together(paths, columns)
+    numbered = whole.select(stored.columns).append_column("row", pa.array(range(whole.num_rows), pa.int64()))
+    newest = numbered.group_by(stored.columns).aggregate([("row", "max")]).column("row_max")
+    path = folder / f"p={stored.number}"
+    write_part(path, whole.take(newest))
+    return Layer(str(path.relative_to(root)), len(newest))

@@ -106,19 +106,17 @@ class History:
         needed = {path for number in numbers[len(gone) :] for path in self.version(number).paths}
         for number in gone:
             self._manifest(number).unlink(missing_ok=True)
-        self._remove_unneeded(needed, numbers[-1] if numbers else 0)
-        return gone
-
-    def _remove_unneeded(self, needed: set[str], newest: int) -> None:
-        """Remove the folders that no version refers to; each job wrote one for each predicate."""
+        newest = numbers[-1] if numbers else 0
+        # Each job wrote a folder for each predicate.
         for path in self.folder.glob("data/*/*/*"):
-            version = path.relative_to(self.folder).parts[1]
-            if version.isdigit() and int(version) <= newest and str(path.relative_to(self.folder)) not in needed:
+            place = path.relative_to(self.folder)
+            if place.parts[1].isdigit() and int(place.parts[1]) <= newest and str(place) not in needed:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         for pattern in ("data/*/*", "data/*"):
             for path in self.folder.glob(pattern):
                 if path.is_dir() and not any(path.iterdir()):
                     path.rmdir()
+        return gone
 
     def _manifest(self, number: int) -> Path:
         return self.folder / "versions" / f"{number:08d}.json"
@@ -136,12 +134,10 @@ class History:
 
 
 def _version(found: dict[str, Any]) -> Version:
-    stored = {name: _stored(entry) for name, entry in found.pop("stored").items()}
+    stored = {}
+    for name, entry in found.pop("stored").items():
+        base, layers = entry.pop("base"), tuple(Layer(**layer) for layer in entry.pop("layers"))
+        stored[name] = Stored(**entry, base=Layer(**base) if base else None, layers=layers)
     changed = {name: Changed(**entry) for name, entry in found.pop("changed").items()}
     rules, terms = tuple(found.pop("rules")), tuple(found.pop("terms"))
     return Version(**found, stored=stored, changed=changed, rules=rules, terms=terms)
-
-
-def _stored(entry: dict[str, Any]) -> Stored:
-    base, layers = entry.pop("base"), entry.pop("layers")
-    return Stored(**entry, base=Layer(**base) if base else None, layers=tuple(Layer(**layer) for layer in layers))

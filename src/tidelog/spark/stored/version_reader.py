@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,12 +14,58 @@ from tidelog.errors import StorageError
 from tidelog.formats.updates import Facts
 from tidelog.program.catalogue import Catalogue
 from tidelog.spark.data.dictionary import Dictionary
-from tidelog.spark.data.driver_files import read_together
 from tidelog.spark.data.part_files import native_columns
 from tidelog.spark.data.term_lookup import Ids, values_of_ids
+from tidelog.spark.data.wide_frames import keys, read_together
 from tidelog.spark.stored.layers import CAME, WENT, Snapshot
-from tidelog.spark.stored.spark_change import Collected, Decoded, SparkChange
 from tidelog.spark.stored.version_history import Version
+
+
+class Decoded(Mapping[str, DataFrame]):
+    """Facts by predicate as frames of decoded terms, each made on demand."""
+
+    def __init__(self, names: Iterable[str], decode: Callable[[str], DataFrame]) -> None:
+        self._names = sorted(names)
+        self._decode = decode
+
+    def __getitem__(self, name: str) -> DataFrame:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._decode(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@dataclass(frozen=True)
+class SparkChange:
+    """What an update did: the version it made, the facts that came and went by predicate, and the work it took."""
+
+    version: int
+    added: Mapping[str, DataFrame]
+    removed: Mapping[str, DataFrame]
+    added_counts: Mapping[str, int]
+    removed_counts: Mapping[str, int]
+    work: Mapping[str, int]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed)
+
+    def __str__(self) -> str:
+        counts = (("+", self.added_counts), ("-", self.removed_counts))
+        return "\n".join(f"{sign} {name}: {count:,}" for sign, found in counts for name, count in found.items())
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What an update did, with its facts on the driver: for changes that are small or needed there anyway."""
+
+    added: Facts
+    removed: Facts
+    work: Mapping[str, int]
 
 
 class VersionReader:
@@ -33,10 +80,12 @@ class VersionReader:
 
     def dictionary(self) -> Dictionary:
         """The dictionary of the version, for an update to extend."""
-        parts = [str(self._folder / path) for path in self._version.terms]
-        return Dictionary(
-            self._spark, str(self._folder / "terms"), parts, self._version.terms_count, self._version.floats
-        )
+        found = self._version
+        return Dictionary(self._spark, str(self._folder / "terms"), self._terms, found.terms_count, found.floats)
+
+    @property
+    def _terms(self) -> list[str]:
+        return [str(self._folder / path) for path in self._version.terms]
 
     @property
     def predicates(self) -> list[str]:
@@ -56,7 +105,7 @@ class VersionReader:
         """Rows of ids as terms in columns of native types."""
         arity = self._version.stored[name].arity
         if arity:
-            columns = {f"c{number}": f"a{number}" for number in range(arity)}
+            columns = {name: f"a{name[1:]}" for name in keys(arity)}
             rows = self.dictionary().with_values(rows, columns).select(*columns.values())
         return native_columns(rows, arity)
 
@@ -80,10 +129,13 @@ class VersionReader:
         went: dict[str, list[Ids]] = {}
         for name, changed in self._version.changed.items():
             table = read_together(sorted((self._folder / changed.path).glob("*.parquet")))
-            came[name] = _facts(table, self._version.stored[name].arity, "h", "h0")
-            went[name] = _facts(table, self._version.stored[name].arity, "h0", "h")
+            before, after = (table.column(flag).to_numpy() for flag in ("h0", "h"))
+            for facts, mask in ((came, after & ~before), (went, before & ~after)):
+                chosen = table.filter(pa.array(mask))
+                columns = [chosen.column(key).to_pylist() for key in keys(self._version.stored[name].arity)]
+                facts[name] = list(zip(*columns, strict=True)) if columns else [()] * chosen.num_rows
         wanted = {id_ for side in (came, went) for facts in side.values() for fact in facts for id_ in fact}
-        values = values_of_ids([str(self._folder / part) for part in self._version.terms], wanted)
+        values = values_of_ids(self._terms, wanted)
 
         def decoded(facts: Mapping[str, list[Ids]]) -> Facts:
             return {
@@ -93,11 +145,3 @@ class VersionReader:
             }
 
         return Collected(decoded(came), decoded(went), self._version.work)
-
-
-def _facts(table: pa.Table, arity: int, has: str, lacks: str) -> list[Ids]:
-    """The facts of the rows that have one flag and lack another."""
-    flags = table.column(has).to_numpy() & ~table.column(lacks).to_numpy()
-    chosen = table.filter(pa.array(flags))
-    columns = [chosen.column(f"c{place}").to_pylist() for place in range(arity)]
-    return list(zip(*columns, strict=True)) if arity else [()] * chosen.num_rows

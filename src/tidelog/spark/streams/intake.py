@@ -7,7 +7,7 @@ change, then by name; where these columns are equal, the order in which a task r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -21,14 +21,16 @@ from tidelog.formats.updates import Facts, Update
 from tidelog.spark.data.dictionary import value_of
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.materialise.spark_engine import refuse_bad_records
-from tidelog.spark.pipeline.stream_config import StreamConfig, StreamSource
-from tidelog.spark.streams.mqtt_options import read_options
+from tidelog.spark.pipeline.pipeline_config import StreamConfig
+from tidelog.spark.streams.mqtt import MqttSource, read_options
 from tidelog.spark.streams.update_records import Entry, entry_of, parse_entry
 
 Parse = Callable[[str], Update]
 
 _LIMITS = {"kafka": "maxOffsetsPerTrigger", "mqtt": "mostPerBatch"}
-_OPERATION = "op string, predicate string, arguments string"
+_ORDER = {"kafka": ("partition", "offset"), "mqtt": ("number",)}
+_FILE_ORDER = [f"_metadata.{name}" for name in ("file_modification_time", "file_path", "file_block_start")]
+_OPERATION = ("op", "predicate", "arguments")
 
 
 def parser(config: StreamConfig) -> Parse:
@@ -40,37 +42,31 @@ def open_intake(spark: SparkSession, config: StreamConfig) -> DataFrame:
     """The streaming frame of the records."""
     source = config.source
     if source.format == "mqtt":
-        from tidelog.spark.streams.mqtt import MqttSource
-
         spark.dataSource.register(MqttSource)
     try:
-        return _files(spark, source, config) if source.is_file else _messages(spark, source, config)
+        return _files(spark, config) if source.is_file else _messages(spark, config)
     except (AnalysisException, Py4JJavaError) as error:
         told = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
         reason = told.partition("\n")[0]
         raise DataError(f"[stream.source]: Spark cannot read {source.format}: {reason}") from None
 
 
-def _files(spark: SparkSession, source: StreamSource, config: StreamConfig) -> DataFrame:
+def _files(spark: SparkSession, config: StreamConfig) -> DataFrame:
+    source = config.source
     columns = source.format == "parquet"
     # Only a line feed ends a record: a quoted cell of CSV may hold a carriage return.
     options = {"lineSep": "\n", **(source.options or {})}
     reader = spark.readStream.format("parquet" if columns else "text").options(**options)
     if columns:
-        reader = reader.schema(source.schema or _OPERATION)
+        reader = reader.schema(source.schema or ", ".join(f"{name} string" for name in _OPERATION))
     if config.most_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", config.most_per_batch)
-    frame = reader.load(source.path)
-    order = [
-        F.col("_metadata.file_modification_time"),
-        F.col("_metadata.file_path"),
-        F.col("_metadata.file_block_start"),
-    ]
-    body = (F.to_json(F.struct("op", "predicate", "arguments")) if columns else F.col("value")).cast("binary")
-    return frame.select(F.col("_metadata.file_name").alias("place"), body.alias("body"), *_ordered(order))
+    body = F.to_json(F.struct(*_OPERATION)) if columns else F.col("value")
+    return _laid_out(reader.load(source.path), F.col("_metadata.file_name"), body.cast("binary"), _FILE_ORDER)
 
 
-def _messages(spark: SparkSession, source: StreamSource, config: StreamConfig) -> DataFrame:
+def _messages(spark: SparkSession, config: StreamConfig) -> DataFrame:
+    source = config.source
     options = dict(source.options or {})
     if source.format == "mqtt":
         options.setdefault("spool", str(config.checkpoint / "mqtt"))
@@ -84,32 +80,24 @@ def _messages(spark: SparkSession, source: StreamSource, config: StreamConfig) -
     if source.format == "mqtt" and source.value == "value":
         body = F.coalesce(F.col("value").cast("binary"), F.col("raw"))
     elif source.value in frame.columns:
-        body = _as_binary(frame, source.value)
-    elif {"op", "predicate", "arguments"} <= set(frame.columns):
-        body = F.to_json(F.struct("op", "predicate", "arguments"))
+        # Spark would turn any bytes into text, and those that are not UTF-8 into another record.
+        is_binary = frame.schema[source.value].dataType.typeName() == "binary"
+        body = F.col(source.value) if is_binary else F.col(source.value).cast("string")
+    elif set(_OPERATION) <= set(frame.columns):
+        body = F.to_json(F.struct(*_OPERATION))
     else:
         raise DataError(
             f"[stream.source]: {source.format} has no column `{source.value}`; there are {', '.join(frame.columns)}: "
             'name the one with the update by value = "…"'
         )
-    order = [F.col(name) for name in source.order or _known_order(source)]
     place = F.col("topic") if "topic" in frame.columns else F.lit(source.format)
     body = F.coalesce(body.cast("binary"), F.lit("null").cast("binary"))
-    return frame.select(place.alias("place"), body.alias("body"), *_ordered(order))
+    return _laid_out(frame, place, body, source.order or _ORDER.get(source.format, ()))
 
 
-def _as_binary(frame: DataFrame, name: str) -> Column:
-    """The bytes of a column. Spark would turn any bytes into text, and those that are not UTF-8 into another record."""
-    column = F.col(name)
-    return column if frame.schema[name].dataType.typeName() == "binary" else column.cast("string")
-
-
-def _known_order(source: StreamSource) -> tuple[str, ...]:
-    return {"kafka": ("partition", "offset"), "mqtt": ("number",)}.get(source.format, ())
-
-
-def _ordered(columns: list[Column]) -> list[Column]:
-    return [column.alias(f"o{number}") for number, column in enumerate(columns)]
+def _laid_out(frame: DataFrame, place: Column, body: Column, order: Iterable[str]) -> DataFrame:
+    ordered = [F.col(name).alias(f"o{number}") for number, name in enumerate(order)]
+    return frame.select(place.alias("place"), body.alias("body"), *ordered)
 
 
 def order_columns(frame: DataFrame) -> list[str]:

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,13 +32,11 @@ from tidelog.formats.updates import Facts
 from tidelog.language import parse_program
 from tidelog.spark.streams.intake import Parse, order_columns
 from tidelog.spark.streams.keys import Keys
-from tidelog.spark.streams.metrics import Outcome
-from tidelog.spark.streams.programs import Programs
-from tidelog.spark.streams.resident import Resident, ShardFacts, rules_text
+from tidelog.spark.streams.metrics import Totals
+from tidelog.spark.streams.resident import KeyedProgram, Resident, ShardFacts, prefix_lines, rules_text
 from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, changed_facts, net_facts
-from tidelog.spark.streams.stream_batches import Batch
-from tidelog.spark.streams.stream_engine import OnBatch, StreamEngine
-from tidelog.spark.streams.update_records import Entry, Refused, changes_rules, entry_of, parse_entry
+from tidelog.spark.streams.stream_batches import Batch, OnBatch, StreamEngine
+from tidelog.spark.streams.update_records import Entry, changes_rules, entry_of, parse_entry
 
 CHANGE, REFUSED, RULES, WORK = "change", "refused", "rules", "work"
 STATE = "program bigint, token string, facts string"
@@ -48,52 +44,104 @@ _OUTPUT = ("kind", "op", "predicate", "arguments", "place", "body", "reason")
 _NO_SHARD = -1  # for what belongs to no key: records that cannot be read, and changes of rules
 _BATCH_ID = "streaming.sql.batchId"
 
-# By folder and number of the program: a worker outlives a task.
-_residents: dict[tuple[str, int], Resident] = {}
+Told = tuple[str | None, ...]
+"""A row of `_OUTPUT`."""
 
 
-@dataclass(frozen=True)
-class KeyedProgram:
-    """What a task needs to know: the folder of the programs, which arguments are keys, the numbers of the shards."""
+class KeyedEngine(StreamEngine):
+    """Writes what the keys changed, and takes new rules. `rewrite` says that the text of records is not JSON yet."""
 
-    folder: Path
-    key: int
-    keys: Mapping[str, int]
-    shards: Sequence[int]
+    def __init__(
+        self,
+        program: KeyedProgram,
+        sink: Sink,
+        quarantine: Quarantine,
+        on_batch: OnBatch,
+        parse: Parse = parse_entry,
+        rewrite: bool = False,
+    ) -> None:
+        super().__init__(sink, quarantine, on_batch)
+        self._program = program
+        self._parse = parse
+        self._rewrite = rewrite
 
-    @property
-    def programs(self) -> Programs:
-        return Programs(self.folder)
+    def frame(self, records: DataFrame) -> DataFrame:
+        """The changes of each batch, as rows of several kinds."""
+        split = _split_by_key(records, self._program, self._parse, self._rewrite)
+        work = partial(_work_on_shard, program=self._program, order=order_columns(split))
+        schema = ", ".join(f"{name} string" for name in _OUTPUT)
+        return split.groupBy("shard").applyInPandasWithState(work, schema, STATE, "update", "NoTimeout")
 
-    def check(self, text: str) -> Keys:
-        """The keys of a program, which is refused if it joins across them."""
-        return Keys.of(parse_program(text), self.key, self.keys)
+    def read(self, frame: DataFrame) -> pa.Table:
+        return frame.toArrow()
 
-    def resident(self, number: int) -> Resident:
-        """What this process holds of a program."""
-        place = (str(self.folder), number)
-        if place not in _residents:
-            text = self.programs.text(number)
-            _residents[place] = Resident(text, self.check(text), self.shard)
-        return _residents[place]
+    def take(self, number: int, rows: pa.Table) -> None:
+        """Write what the shards found in a batch; it is the same if the batch is applied again."""
+        refused: list[Entry] = []
+        rules: list[Entry] = []
+        work: Counter[str] = Counter()
+        is_change = pc.equal(rows.column("kind"), CHANGE)
+        told = rows.filter(pc.invert(is_change)).select(["kind", "place", "body", "reason"])
+        for kind, place, body, reason in zip(*told.to_pydict().values(), strict=True):
+            match kind:
+                case "refused":
+                    refused.append(Entry(place, body, reason))
+                case "rules":
+                    rules.append(Entry(place, body))
+                case "work":
+                    work.update(json.loads(body))
+        refused.extend(self._take_rules(number, rules))
+        # A batch has tens of thousands of changes, and everybody waits for this: they stay in Arrow.
+        facts = rows.filter(is_change).select(ChangedFact._fields)
+        self._sink.write_table(
+            number, facts.sort_by([("op", "descending"), ("predicate", "ascending"), ("arguments", "ascending")])
+        )
+        self._quarantine.write(number, refused)
+        added = pc.sum(pc.equal(facts.column("op"), "added")).as_py() or 0
+        self._on_batch(number, Totals(1, work.pop("records", 0), len(refused), added, len(facts) - added, work))
 
-    def shard(self, key: str) -> int:
-        """The shard of a key: always the same, in every process."""
-        return self.shards[crc32(key.encode()) % len(self.shards)]
+    def _take_rules(self, number: int, entries: list[Entry]) -> list[Entry]:
+        """Apply changes of rules to the current program, for the next batches; returns those that are refused."""
+        text = self._program.text(self._program.number_for(number))
+        refused = []
+        for entry in entries:
+            try:
+                text = self._changed(text, parse_entry(entry.body))
+            except TidelogError as problem:
+                refused.append(replace(entry, fault=str(problem)))
+        if len(refused) < len(entries):
+            self._program.put(number + 1, text)
+        return refused
+
+    def _changed(self, text: str, update: Update) -> str:
+        program = parse_program(text)
+        kb = KnowledgeBase(rules_text(program))
+        kb.update(add_rules=update.get("add_rules", ""), remove_rules=update.get("remove_rules", ""))
+        if update.get("add") or update.get("delete"):
+            raise DataError("rules hold for all keys: send facts in a record of their own")
+        changed = prefix_lines(kb.prefixes) + "\n".join([*(f"{fact}." for fact in program.facts), *kb.rules])
+        self._program.check_next(changed)
+        return changed
+
+
+def _current(program: KeyedProgram) -> int:
+    """The number of the program that holds for the batch of this task."""
+    context = TaskContext.get()
+    assert context is not None
+    return program.number_for(int(context.getLocalProperty(_BATCH_ID) or 0))
 
 
 # ── records to keys ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def split_by_key(frame: DataFrame, program: KeyedProgram, parse: Parse, rewrite: bool) -> DataFrame:
-    """Records, or parts of them, with the shard of their key; `rewrite` says that their text is not JSON yet."""
+def _split_by_key(frame: DataFrame, program: KeyedProgram, parse: Parse, rewrite: bool) -> DataFrame:
+    """Records, or parts of them, with the shard of their key."""
     order = order_columns(frame)
-    types = {field.name: field.dataType.simpleString() for field in frame.schema}
-    kept = "".join(f"{name} {types[name]}, " for name in order)
+    kept = "".join(f"{name} {frame.schema[name].dataType.simpleString()}, " for name in order)
     last = f"o{len(order)}"
 
     def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keys = program.check(program.programs.text(_current(program)))
+        keys = program.check(program.text(_current(program)))
         count = 0
         for batch in batches:
             entries = map(entry_of, batch.column("place").to_pylist(), batch.column("body").to_pylist())
@@ -111,12 +159,6 @@ def split_by_key(frame: DataFrame, program: KeyedProgram, parse: Parse, rewrite:
             yield pa.RecordBatch.from_arrays(columns, names=["shard", "body", "reason", "place", *order, last])
 
     return frame.mapInArrow(split, f"shard int, body string, reason string, place string, {kept}{last} bigint")
-
-
-def _current(program: KeyedProgram) -> int:
-    context = TaskContext.get()
-    assert context is not None
-    return program.programs.number_for(int(context.getLocalProperty(_BATCH_ID) or 0))
 
 
 def _parts(
@@ -152,14 +194,6 @@ def _as_json(update: Update) -> str:
 # ── a shard ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def changes_of_keys(frame: DataFrame, program: KeyedProgram) -> DataFrame:
-    """The changes of each batch, as rows of several kinds."""
-    order = order_columns(frame)
-    schema = ", ".join(f"{name} string" for name in _OUTPUT)
-    work = partial(_work_on_shard, program=program, order=order)
-    return frame.groupBy("shard").applyInPandasWithState(work, schema, STATE, "update", "NoTimeout")
-
-
 def _work_on_shard(
     shard: tuple[Any, ...], frames: Iterator[Any], state: Any, program: KeyedProgram, order: list[str]
 ) -> Iterator[Any]:
@@ -169,21 +203,19 @@ def _work_on_shard(
     columns = [*order, "place", "body", "reason"]
     found = [row for frame in frames for row in zip(*(frame[name].tolist() for name in columns), strict=True)]
     found.sort(key=lambda row: row[: len(order)])
-    entries = [Entry(place, body) for *_, place, body, _ in found]
     if shard[0] == _NO_SHARD:
-        rows = [_told(entry, row[-1]) for entry, row in zip(entries, found, strict=True)]
+        rows = [_told(RULES if reason is None else REFUSED, place, body, reason) for *_, place, body, reason in found]
     else:
+        entries = [Entry(place, body) for *_, place, body, _ in found]
         rows = apply_to_shard(int(shard[0]), entries, state, program, _current(program))
     yield pandas.DataFrame(rows, columns=list(_OUTPUT))
 
 
-def _told(entry: Entry, reason: str | None) -> tuple[str | None, ...]:
-    return (RULES if reason is None else REFUSED, None, None, None, entry.place, entry.body, reason)
+def _told(kind: str, place: str | None, body: str, reason: str | None) -> Told:
+    return (kind, None, None, None, place, body, reason)
 
 
-def apply_to_shard(
-    shard: int, entries: list[Entry], state: Any, program: KeyedProgram, number: int
-) -> list[tuple[str | None, ...]]:
+def apply_to_shard(shard: int, entries: list[Entry], state: Any, program: KeyedProgram, number: int) -> list[Told]:
     """Apply records to the facts of a shard under the program of a number; returns rows with the changes."""
     resident = program.resident(number)
     changes = [_brought_in(shard, state, program, number, resident)]
@@ -191,10 +223,12 @@ def apply_to_shard(
     token, facts = resident.apply(shard, batch)
     state.update((number, token, facts.state))
     changes.extend(list(changed_facts(change)) for change in batch.changes)
-    rows: list[tuple[str | None, ...]] = [(CHANGE, *fact, None, None, None) for fact in net_facts(changes)]
-    rows.extend((REFUSED, None, None, None, one.entry.place, one.entry.body, one.reason) for one in batch.refused)
     work = {kind: count for kind, count in batch.work.items() if count}
-    return [*rows, (WORK, None, None, None, None, json.dumps({**work, "records": len(entries)}), None)]
+    return [
+        *((CHANGE, *fact, None, None, None) for fact in net_facts(changes)),
+        *(_told(REFUSED, one.place, one.body, one.fault) for one in batch.refused),
+        _told(WORK, None, json.dumps({**work, "records": len(entries)}), None),
+    ]
 
 
 def _brought_in(shard: int, state: Any, program: KeyedProgram, number: int, resident: Resident) -> list[ChangedFact]:
@@ -203,72 +237,8 @@ def _brought_in(shard: int, state: Any, program: KeyedProgram, number: int, resi
         return list(changed_facts(resident.bring_in(shard, resident.first_facts(shard))))
     before, token, facts = state.get
     if before == number:
-        if not resident.holds(shard, token):
-            resident.catch_up(shard, ShardFacts.of_state(facts))
+        resident.catch_up(shard, token, facts)
         return []
     gone = changed_facts(program.resident(before).bring_in(shard, ShardFacts.of_state(facts)))
     come = changed_facts(resident.bring_in(shard, ShardFacts.of_state(facts)))
     return net_facts([[fact._replace(op="removed") for fact in gone], come])
-
-
-# ── a batch, on the driver ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-class KeyedEngine(StreamEngine):
-    """Writes what the keys changed, and takes new rules."""
-
-    def __init__(self, program: KeyedProgram, sink: Sink, quarantine: Quarantine, on_batch: OnBatch) -> None:
-        super().__init__(sink, quarantine, on_batch)
-        self._program = program
-
-    def take(self, number: int, rows: pa.Table) -> None:
-        """Write what the shards found in a batch; it is the same if the batch is applied again."""
-        refused: list[Refused] = []
-        rules: list[Entry] = []
-        work: Counter[str] = Counter()
-        is_change = pc.equal(rows.column("kind"), CHANGE)
-        told = rows.filter(pc.invert(is_change)).select(["kind", "place", "body", "reason"])
-        for kind, place, body, reason in zip(*told.to_pydict().values(), strict=True):
-            match kind:
-                case "refused":
-                    refused.append(Refused(Entry(place, body), reason))
-                case "rules":
-                    rules.append(Entry(place, body))
-                case "work":
-                    work.update(json.loads(body))
-        refused.extend(self._take_rules(number, rules))
-        # A batch has tens of thousands of changes, and everybody waits for this: they stay in Arrow.
-        facts = rows.filter(is_change).select(ChangedFact._fields)
-        self._sink.write_table(
-            number, facts.sort_by([("op", "descending"), ("predicate", "ascending"), ("arguments", "ascending")])
-        )
-        self._quarantine.write(number, refused)
-        added = pc.sum(pc.equal(facts.column("op"), "added")).as_py() or 0
-        outcome = Outcome(work.pop("records", 0), added, len(facts) - added, len(refused), work)
-        self._on_batch(number, outcome)
-
-    def _take_rules(self, number: int, entries: list[Entry]) -> list[Refused]:
-        """Apply changes of rules to the current program, for the next batches; returns those that are refused."""
-        programs = self._program.programs
-        text = programs.text(programs.number_for(number))
-        refused = []
-        for entry in entries:
-            try:
-                text = self._changed(text, parse_entry(entry.body))
-            except TidelogError as problem:
-                refused.append(Refused(entry, str(problem)))
-        if len(refused) < len(entries):
-            programs.put(number + 1, text)
-        return refused
-
-    def _changed(self, text: str, update: Update) -> str:
-        program = parse_program(text)
-        kb = KnowledgeBase(rules_text(program))
-        kb.update(add_rules=update.get("add_rules", ""), remove_rules=update.get("remove_rules", ""))
-        if update.get("add") or update.get("delete"):
-            raise DataError("rules hold for all keys: send facts in a record of their own")
-        prefixes = "".join(f"@prefix {name}: <{iri}> .\n" for name, iri in kb.prefixes.items())
-        changed = prefixes + "\n".join([*(f"{fact}." for fact in program.facts), *kb.rules])
-        self._program.check(changed)
-        self._program.programs.check_arities(changed)
-        return changed

@@ -3,18 +3,24 @@
 One argument of each predicate is its key. A rule keeps to one key if its head and all its atoms, also negated ones,
 have the same term there: then what it derives for a key follows from the facts of that key alone. A predicate without a
 key is the same for all keys; its facts are those of the program, and no rule with a keyed atom may derive it.
+
+Keys are dealt to *shards*, and Spark assigns a shard to a task by the hash of its number. Of a few dozen shards with
+consecutive numbers, one of four tasks can get twice as many as another, and all others wait for it. So each shard gets
+a number whose hash leaves the same remainder as the shard's place: consecutive places then go to the tasks in turn, for
+all usual numbers of tasks.
 """
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats import Update
 from tidelog.formats.jsonl import value_to_json
-from tidelog.formats.updates import Facts
 from tidelog.language import display_predicate, render, resolve_predicate
 from tidelog.language.checks import check_arities
 from tidelog.language.syntax import Atom, Program, Rule, Term, body_atoms
@@ -22,6 +28,10 @@ from tidelog.spark.streams.update_records import Operation, operations, update_o
 from tidelog.values import Row
 
 NO_KEY = 0
+
+# If the number of tasks divides this, all tasks get the same number of shards, give or take one.
+_ROUND = 2**6 * 3 * 5 * 7
+_BITS = (1 << 32) - 1
 
 
 class CrossKeyError(TidelogError):
@@ -34,7 +44,7 @@ class Keys:
 
     default: int = 1
     special: Mapping[str, int] = field(default_factory=dict)
-    prefixes: Mapping[str, str] = field(default_factory=dict)
+    prefixes: dict[str, str] = field(default_factory=dict)
     arities: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -44,52 +54,19 @@ class Keys:
         places = {resolve_predicate(name, prefixes): place for name, place in special.items()}
         keys = cls(default, places, prefixes, check_arities((*program.facts, *program.rules), {}, prefixes))
         for rule in program.rules:
-            keys.check(rule)
+            keys._check(rule)
         return keys
-
-    def place(self, predicate: str) -> int:
-        return self.special.get(predicate, self.default)
 
     def key(self, name: str, row: Row) -> str | None:
         """The key of a fact, as JSON; None if its predicate has none."""
-        predicate = resolve_predicate(name, dict(self.prefixes))
+        predicate = resolve_predicate(name, self.prefixes)
         arity = self.arities.get(predicate)
         if arity is None:
             raise DataError(f"`{name}` is in no rule, so that nobody knows how many arguments it has")
         if arity != len(row):
             raise DataError(f"`{name}` has {arity} arguments, but a row has {len(row)} values")
-        place = self.place(predicate)
+        place = self.special.get(predicate, self.default)
         return None if place == NO_KEY else json.dumps(value_to_json(row[place - 1]), ensure_ascii=False)
-
-    def check(self, rule: Rule) -> None:
-        """Refuse a rule that does not keep to one key."""
-        keyed = [(atom, term) for atom in body_atoms(rule) if (term := self._term(atom, rule)) is not None]
-        head = self._term(rule.head, rule)
-        if head is None and keyed:
-            raise self._refusal(rule, f"{self._text(rule.head)} has no key, but {self._text(keyed[0][0])} has one")
-        if head is not None and not keyed:
-            raise self._refusal(rule, f"{self._text(rule.head)} has a key, but nothing that it follows from has one")
-        for atom, term in keyed:
-            if term != head:
-                raise self._refusal(
-                    rule, f"the key of {self._text(rule.head)} is {head}, and that of {self._text(atom)} is {term}"
-                )
-
-    def _term(self, atom: Atom, rule: Rule) -> Term | None:
-        place = self.place(atom.predicate)
-        if place > atom.arity:
-            name = display_predicate(atom.predicate, dict(self.prefixes))
-            raise self._refusal(rule, f"`{name}` has no argument {place}, which would be its key")
-        return None if place == NO_KEY else atom.arguments[place - 1]
-
-    def _refusal(self, rule: Rule, reason: str) -> CrossKeyError:
-        return CrossKeyError(
-            f"`{render(rule, dict(self.prefixes))}` joins across keys: {reason}. Say in `keys` which argument is the "
-            "key of a predicate, or use the engine memory or spark"
-        )
-
-    def _text(self, atom: Atom) -> str:
-        return f"`{render(atom, dict(self.prefixes))}`"
 
     def split(self, update: Update) -> dict[str, Update]:
         """An update of facts as one update for each key that it touches."""
@@ -101,13 +78,61 @@ class Keys:
             parts.setdefault(key, []).append(operation)
         return {key: update_of(found) for key, found in parts.items()}
 
+    def _check(self, rule: Rule) -> None:
+        """Refuse a rule that does not keep to one key."""
+        keyed = [(atom, term) for atom in body_atoms(rule) if (term := self._term(atom, rule)) is not None]
+        head, text = self._term(rule.head, rule), self._text(rule.head)
+        if head is None and keyed:
+            raise self._refusal(rule, f"{text} has no key, but {self._text(keyed[0][0])} has one")
+        if head is not None and not keyed:
+            raise self._refusal(rule, f"{text} has a key, but nothing that it follows from has one")
+        for atom, term in keyed:
+            if term != head:
+                raise self._refusal(rule, f"the key of {text} is {head}, and that of {self._text(atom)} is {term}")
 
-def facts_by_key(program: Program, keys: Keys) -> tuple[Facts, dict[str, Facts]]:
-    """The facts of a program: those without a key, and the others by key."""
-    common: Facts = {}
-    own: dict[str, Facts] = {}
-    for atom in program.facts:
-        key = keys.key(atom.predicate, atom.row)
-        target = common if key is None else own.setdefault(key, {})
-        target.setdefault(atom.predicate, []).append(atom.row)
-    return common, own
+    def _term(self, atom: Atom, rule: Rule) -> Term | None:
+        place = self.special.get(atom.predicate, self.default)
+        if place > atom.arity:
+            name = display_predicate(atom.predicate, self.prefixes)
+            raise self._refusal(rule, f"`{name}` has no argument {place}, which would be its key")
+        return None if place == NO_KEY else atom.arguments[place - 1]
+
+    def _refusal(self, rule: Rule, reason: str) -> CrossKeyError:
+        return CrossKeyError(
+            f"{self._text(rule)} joins across keys: {reason}. Say in `keys` which argument is the key of a predicate, "
+            "or use the engine memory or spark"
+        )
+
+    def _text(self, part: Atom | Rule) -> str:
+        return f"`{render(part, self.prefixes)}`"
+
+
+def numbers_of_shards(shards: int) -> tuple[int, ...]:
+    """A number for each shard, always the same ones."""
+    open_places: dict[int, list[int]] = defaultdict(list)
+    for place in reversed(range(shards)):
+        open_places[place % _ROUND].append(place)
+    found: dict[int, int] = {}
+    for number in count():
+        if len(found) == shards:
+            break
+        places = open_places.get(_spark_hash(number) % _ROUND)
+        if places:
+            found[places.pop()] = number
+    return tuple(found[place] for place in range(shards))
+
+
+def _spark_hash(number: int) -> int:
+    """Spark's `hash(number)` of an `int` that is not negative: Murmur3 with the seed 42."""
+    mixed = _rotated(number * 0xCC9E2D51, 15) * 0x1B873593 & _BITS
+    value = _rotated(42 ^ mixed, 13) * 5 + 0xE6546B64 & _BITS
+    value ^= 4  # the bytes of an int
+    value = (value ^ value >> 16) * 0x85EBCA6B & _BITS
+    value = (value ^ value >> 13) * 0xC2B2AE35 & _BITS
+    value ^= value >> 16
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _rotated(value: int, by: int) -> int:
+    value &= _BITS
+    return (value << by | value >> 32 - by) & _BITS

@@ -8,28 +8,78 @@ the batch leave the inbox; if they were lost, opening the journal yields them ag
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import Empty, Queue
 
 from tidelog.api.knowledge_base import KnowledgeBase
-from tidelog.errors import TidelogError
+from tidelog.errors import StorageError, TidelogError
 from tidelog.facts.results import Change
-from tidelog.formats import Update
 from tidelog.live.update_sources import UpdateMapping
-from tidelog.spark.streams.inbox import Inbox
+from tidelog.spark.streams.intake import Parse
 from tidelog.spark.streams.sink import Quarantine, Sink
-from tidelog.spark.streams.stream_batches import Batch, Note, Piece
-from tidelog.spark.streams.stream_engine import OnBatch, StreamEngine
+from tidelog.spark.streams.stream_batches import Batch, Note, OnBatch, Piece, StreamEngine
 from tidelog.spark.streams.update_records import Entry
+from tidelog.storage.durable_files import force_folder, replace_file, storage_errors
+from tidelog.values import is_unicode
 
 # So many batches may wait in the inbox before a source has to wait.
 MOST_WAITING = 4
 
 # After so many batches a snapshot is taken and the journal begins anew.
 SNAPSHOT_EVERY = 1000
+
+_NAME = re.compile(r"(\d+)\.json")
+
+
+class Inbox:
+    """A folder of batches that were taken in but not yet applied: a source need not wait for the work.
+
+    A batch is here from the moment when Spark may forget it until its changes are in the sink."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def batches(self) -> list[int]:
+        """The waiting batches, in order."""
+        if not self._folder.is_dir():
+            return []
+        with storage_errors("read", self._folder):
+            return sorted(int(found[1]) for path in self._folder.iterdir() if (found := _NAME.fullmatch(path.name)))
+
+    def _path(self, batch: int) -> Path:
+        return self._folder / f"{batch}.json"
+
+    def put(self, batch: int, entries: Sequence[Entry]) -> None:
+        content = json.dumps([[entry.place, entry.body, entry.fault] for entry in entries])
+        with storage_errors("write", self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            replace_file(self._path(batch), content.encode())
+
+    def get(self, batch: int) -> list[Entry]:
+        with storage_errors("read", self._folder):
+            content = self._path(batch).read_bytes()
+        try:
+            return [_entry(*record) for record in json.loads(content)]
+        except (ValueError, TypeError, RecursionError) as problem:
+            raise StorageError(f"{self._path(batch)} holds no batch ({problem}); restore the folder") from None
+
+    def remove(self, batch: int) -> None:
+        with storage_errors("write", self._folder):
+            self._path(batch).unlink(missing_ok=True)
+            force_folder(self._folder)
+
+
+def _entry(place: object, body: object, fault: object = "") -> Entry:
+    """A record as it was put; batches of an earlier version have no faults."""
+    if isinstance(place, str) and isinstance(body, str) and isinstance(fault, str) and is_unicode(place + body + fault):
+        return Entry(place, body, fault)
+    raise TypeError("a record is made of texts")
 
 
 class MemoryEngine(StreamEngine):
@@ -41,7 +91,7 @@ class MemoryEngine(StreamEngine):
         begin: Callable[[], KnowledgeBase],
         sink: Sink,
         quarantine: Quarantine,
-        parse: Callable[[str], Update],
+        parse: Parse,
         on_batch: OnBatch = lambda *_: None,
     ) -> None:
         super().__init__(sink, quarantine, on_batch)
@@ -52,29 +102,28 @@ class MemoryEngine(StreamEngine):
         self._arrivals: Queue[Batch | None] = Queue()
         self._room = threading.Semaphore(MOST_WAITING)
         self._failure: BaseException | None = None
-        self._replayed: tuple[list[Note], list[Change]] = [], []
 
     def start(self) -> None:
         if not (self._home / "CURRENT").exists():
             self._begin().save(self._home)
-        self.kb = KnowledgeBase.open(self._home, journal=True, on_replay=self._remember)
-        self._resume()
+        notes: list[Note] = []
+        changes: list[Change] = []
+
+        def remember(note: Note, change: Change) -> None:
+            """Keep what the journal holds of the last batch."""
+            if notes and notes[-1]["batch"] != note["batch"]:
+                notes.clear()
+                changes.clear()
+            notes.append(note)
+            changes.append(change)
+
+        self.kb = KnowledgeBase.open(self._home, journal=True, on_replay=remember)
+        self._resume(notes, changes)
         self._worker = threading.Thread(target=self._work, name="tidelog stream", daemon=True)
         self._worker.start()
 
-    # ── what an earlier run left ─────────────────────────────────────────────────────────────────────────────────────
-
-    def _remember(self, note: Note, change: Change) -> None:
-        notes, changes = self._replayed
-        if notes and notes[-1]["batch"] != note["batch"]:
-            notes.clear()
-            changes.clear()
-        notes.append(note)
-        changes.append(change)
-
-    def _resume(self) -> None:
+    def _resume(self, notes: Sequence[Note], changes: Sequence[Change]) -> None:
         """Queue the batches in the inbox; the first one may be half done."""
-        notes, changes = self._replayed
         self.last = int(self.kb.commit_info.get("batch", -1))
         for number in self._inbox.batches:
             batch = Batch(number, self._inbox.get(number), self._parse)
@@ -86,9 +135,6 @@ class MemoryEngine(StreamEngine):
                 self._room.acquire(blocking=False)
                 self._arrivals.put(batch)
             self.last = max(self.last, number)
-        self._replayed = [], []
-
-    # ── taking in ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def take(self, number: int, entries: Sequence[Entry]) -> None:
         """Take a batch in, unless it came before, once there is room for it; it is safe when this returns."""
@@ -119,18 +165,20 @@ class MemoryEngine(StreamEngine):
         if self._failure is not None:
             raise self._failure
 
-    # ── applying ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _work(self) -> None:
         try:
-            self._apply_all()
+            for finished, batch in enumerate(self._applied(), 1):
+                self._finish(batch)
+                self._room.release()
+                if finished % SNAPSHOT_EVERY == 0:
+                    self.kb.save(self._home)
         except BaseException as problem:
             self._failure = problem
 
-    def _apply_all(self) -> None:
+    def _applied(self) -> Iterator[Batch]:
+        """Each batch once all of it is committed."""
         pieces = _Pieces(self._arrivals)
         changes = self.kb.stream(pieces)
-        finished = 0
         while True:
             try:
                 change = next(changes, None)
@@ -142,11 +190,7 @@ class MemoryEngine(StreamEngine):
             batch = pieces.current.batch
             batch.committed(pieces.current.end, change)
             if batch.is_done:
-                self._finish(batch)
-                self._room.release()
-                finished += 1
-                if finished % SNAPSHOT_EVERY == 0:
-                    self.kb.save(self._home)
+                yield batch
 
     def _finish(self, batch: Batch) -> None:
         """Write what a batch changed, and only then remove it from the inbox."""

@@ -21,19 +21,10 @@ WINDOW = 10.0
 
 
 @dataclass
-class Outcome:
-    """The outcome of a batch: records taken, facts that came and went, records refused, work by kind."""
-
-    records: int
-    added: int
-    removed: int
-    refused: int
-    work: Mapping[str, int]
-
-
-@dataclass
 class Totals:
-    """Sums since the last start of the stream."""
+    """What a batch came to, or all batches since the last start of the stream: records taken and records refused, facts
+    that came and went, work by kind.
+    """
 
     batches: int = 0
     updates: int = 0
@@ -41,6 +32,16 @@ class Totals:
     added: int = 0
     removed: int = 0
     work: dict[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(
+            self.batches + other.batches,
+            self.updates + other.updates,
+            self.refused + other.refused,
+            self.added + other.added,
+            self.removed + other.removed,
+            dict(Counter(self.work) + Counter(other.work)),
+        )
 
 
 @dataclass
@@ -61,19 +62,16 @@ class View:
         totals = self.totals
         work = ", ".join(f"{kind} {count:,}" for kind, count in sorted(totals.work.items()) if count)
         waiting = ", ".join(f"{count:,} {what}" for what, count in self.backlog.items()) or "nothing"
-        return [
+        lines = [
             f"batch {self.batch}, {'running' if self.running else 'stopped'}",
             f"{totals.updates:,} updates in {totals.batches:,} batches, {self.updates_per_second:,.0f}/s lately",
             f"latency {self.latency:.2f} s, at most {self.slowest:.2f} s",
             f"waiting: {waiting}",
-            *(
-                [f"state: {self.state['shards']:,} shards of keys, {self.state['bytes'] / 1e6:,.1f} MB"]
-                if self.state
-                else []
-            ),
-            f"facts: {totals.added:,} came, {totals.removed:,} went; {totals.refused:,} records refused",
-            f"work: {work or 'none'}",
         ]
+        if self.state:
+            lines.append(f"state: {self.state['shards']:,} shards of keys, {self.state['bytes'] / 1e6:,.1f} MB")
+        lines.append(f"facts: {totals.added:,} came, {totals.removed:,} went; {totals.refused:,} records refused")
+        return [*lines, f"work: {work or 'none'}"]
 
 
 class Metrics:
@@ -93,48 +91,25 @@ class Metrics:
         """Note that Spark has handed a batch over."""
         self._arrived[batch] = time.monotonic()
 
-    def finished(self, batch: int, outcome: Outcome) -> None:
+    def finished(self, batch: int, outcome: Totals) -> View:
         """Note that the changes of a batch are in the sink."""
         now = time.monotonic()
         latency = now - self._arrived.pop(batch, now)
         self._slowest = max(self._slowest, latency)
         self._batch = max(self._batch, batch)
-        self._recent.append((now, outcome.records, latency))
-        totals = self._totals
-        totals.batches += 1
-        totals.updates += outcome.records
-        totals.added += outcome.added
-        totals.removed += outcome.removed
-        totals.refused += outcome.refused
-        totals.work = dict(Counter(totals.work) + Counter(outcome.work))
-        self.publish(running=True)
-
-    def view(self, running: bool) -> View:
-        now = time.monotonic()
-        while len(self._recent) > 2 and self._recent[0][0] < now - WINDOW:
-            self._recent.popleft()
-        return View(
-            self._batch,
-            self._rate(),
-            self._recent[-1][2] if self._recent else 0.0,
-            self._slowest,
-            dict(self.backlog),
-            dict(self.state),
-            self._totals,
-            running,
-            time.time(),
-        )
-
-    def _rate(self) -> float:
-        """Updates between the first and the last of the recent batches."""
-        if len(self._recent) < 2:
-            return 0.0
-        seconds = self._recent[-1][0] - self._recent[0][0]
-        return sum(updates for _, updates, _ in list(self._recent)[1:]) / seconds if seconds else 0.0
+        self._recent.append((now, outcome.updates, latency))
+        self._totals += outcome
+        return self.publish(running=True)
 
     def publish(self, running: bool) -> View:
         """Write the file for other readers. It is not forced to the disk, since nobody needs it after a crash."""
-        view = self.view(running)
+        while len(self._recent) > 2 and self._recent[0][0] < time.monotonic() - WINDOW:
+            self._recent.popleft()
+        times, updates, latencies = zip(*self._recent, strict=True) if self._recent else ((0.0,), (0,), (0.0,))
+        seconds = times[-1] - times[0]
+        rate = sum(updates[1:]) / seconds if seconds else 0.0
+        state = dict(self.backlog), dict(self.state), self._totals
+        view = View(self._batch, rate, latencies[-1], self._slowest, *state, running, time.time())
         beside = self._path.with_name(f".{self._path.name}-{os.getpid()}")
         beside.write_text(json.dumps(asdict(view), indent=1), encoding="utf-8")
         beside.replace(self._path)

@@ -6,24 +6,28 @@ knows. They leave the spool when Spark is done with them. The client has a sessi
 while nobody listens (with quality of service 1 or 2) is delivered later. A message whose acknowledgement was lost in a
 crash comes twice; adding or deleting a fact twice is the same as doing so once.
 
-`mqtt_options` lists the options. Columns: `number`, `topic`, `value`; a payload that is not UTF-8 has no `value`, and
-is in `raw` as it came.
+Options: `host`, `port`, `topics` (filters, separated by commas), `client` (the name of the session), `qos`, `username`,
+`password`, `tls`, `caFile`, `certFile`, `keyFile`, `keyPassword`, `spool`, `mostPerBatch`. Spark passes all of them as
+text, and ignores the case of their names. Columns: `number`, `topic`, `value`; a payload that is not UTF-8 has no
+`value`, and is in `raw` as it came.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from tidelog.errors import DataError, StorageError
-from tidelog.spark.streams.mqtt_options import MqttOptions, Tls, read_options
+from tidelog.errors import DataError, StorageError, warn
+from tidelog.spark.pipeline.pipeline_config import FILE_OPTIONS, boolean
 from tidelog.storage.durable_files import replace_file, storage_errors
 from tidelog.values import is_unicode
 
@@ -31,6 +35,99 @@ Payload = str | bytes  # bytes that are no UTF-8 stay bytes
 
 _PART = re.compile(r"([0-9]{1,18})-([0-9]{1,18})\.jsonl")
 _PATIENCE = 10.0
+
+# Any of these asks for TLS. The names are ours, and those of paho.
+_FILES = FILE_OPTIONS["mqtt"]
+_TLS = {"cafile": "ca_certs", "certfile": "certfile", "keyfile": "keyfile", "keypassword": "keyfile_password"}
+
+_PLAIN_PORT, _TLS_PORT = 1883, 8883
+_NEEDED = ("host", "topics", "client", "spool")
+_OTHERS = ("port", "qos", "username", "password", "tls", "keypassword", "mostperbatch", "path")
+_KNOWN = {*_NEEDED, *_FILES, *_OTHERS}
+
+
+@dataclass(frozen=True)
+class MqttOptions:
+    """The options, with their types and defaults.
+
+    `tls` says how the connection is secured, as paho takes it: authorities to trust (None: those of the system), and
+    the client's identity."""
+
+    host: str
+    port: int
+    topics: tuple[str, ...]
+    client: str
+    qos: int
+    username: str | None
+    password: str | None
+    tls: Mapping[str, str | None] | None
+    spool: Path
+    most_per_batch: int | None
+
+    def warn_of_plain_password(self) -> None:
+        """Warn that the password can be read on its way to the broker, unless that is this machine."""
+        if self.password is not None and self.tls is None and not _is_local(self.host):
+            warn(
+                f"the source mqtt sends its password to {self.host} as plain text; write tls = true, and caFile where "
+                "the broker has a certificate of its own",
+                UserWarning,
+            )
+
+
+def read_options(given: Mapping[str, str]) -> MqttOptions:
+    """Read the options of a source, strictly: what is misspelt or makes no sense is refused, never guessed."""
+    options = {name.lower(): value for name, value in given.items()}
+    unknown = sorted(set(options) - _KNOWN)
+    missing = [name for name in _NEEDED if name not in options]
+    if unknown or missing:
+        wrong = f"no option `{unknown[0]}`" if unknown else f"no `{missing[0]}`, which it needs"
+        raise DataError(f"the source mqtt has {wrong}; its options are {', '.join(sorted(_KNOWN))}")
+    topics = tuple(topic.strip() for topic in options["topics"].split(","))
+    if not all(topics):
+        raise DataError("the source mqtt: `topics` has an empty filter; write filters, separated by commas")
+    if "password" in options and "username" not in options:
+        raise DataError("the source mqtt has a `password` and no `username`; give both, or none")
+    tls = _tls(options)
+    return MqttOptions(
+        options["host"],
+        _number(options, "port", _PLAIN_PORT if tls is None else _TLS_PORT, 1, 65535),
+        topics,
+        options["client"],
+        _number(options, "qos", 1, 0, 2),
+        options.get("username"),
+        options.get("password"),
+        tls,
+        Path(options["spool"]),
+        _number(options, "mostperbatch", 1, 1, 2**31 - 1) if "mostperbatch" in options else None,
+    )
+
+
+def _tls(options: Mapping[str, str]) -> dict[str, str | None] | None:
+    secured = [name for name in _TLS if name in options]
+    if not boolean("the source mqtt", "tls", options.get("tls", bool(secured))):
+        if secured:
+            raise DataError(f"the source mqtt: `{secured[0]}` is of no use without TLS; write tls = true, or drop it")
+        return None
+    if "keyfile" in options and "certfile" not in options:
+        raise DataError("the source mqtt: a `keyFile` belongs to a `certFile`; give both")
+    for name in _FILES:
+        if name in options and not Path(options[name]).is_file():
+            raise DataError(f"the source mqtt: `{name}` is {options[name]}, which is no file; check the path")
+    return {theirs: options.get(name) for name, theirs in _TLS.items()}
+
+
+def _number(options: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = options.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        raise DataError(f"the source mqtt: `{name}` is a number from {least} to {most}, not {text!r:.60}")
+    return int(text)
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") in ("localhost", "localhost.localdomain")
 
 
 class Spool:
@@ -129,14 +226,6 @@ def topic_of(message: Any) -> str:
         return "<a topic that is not UTF-8>"
 
 
-class Range(InputPartition):  # type: ignore[misc]
-    """The messages after `start`, up to `end`."""
-
-    def __init__(self, start: int, end: int) -> None:
-        self.start = start
-        self.end = end
-
-
 class MqttSource(DataSource):  # type: ignore[misc]
     """The source `mqtt`."""
 
@@ -175,16 +264,20 @@ class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
     def latestOffset(self, start: Mapping[str, int] | None = None, limit: Any = None) -> dict[str, int]:
         """The last number received; Spark before 4.2 gives no start and no limit."""
         if self._listener is None:
-            self._listener = Listener(self._options, self._spool)
+            listener = Listener(self._options, self._spool)
+            listener.start()
+            self._listener = listener
         last = self._listener.last()
         most = getattr(limit, "max_rows", None)
         return {"number": last if start is None or most is None else min(last, start["number"] + most)}
 
-    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[Range]:
-        return [Range(start["number"], end["number"])] if start["number"] < end["number"] else []
+    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[InputPartition]:
+        """The messages after `start`, up to `end`."""
+        both = start["number"], end["number"]
+        return [InputPartition(both)] if both[0] < both[1] else []
 
-    def read(self, partition: Range) -> Iterator[tuple[int, str, str | None, bytes | None]]:
-        for number, topic, payload in self._spool.read(partition.start, partition.end):
+    def read(self, partition: InputPartition) -> Iterator[tuple[int, str, str | None, bytes | None]]:
+        for number, topic, payload in self._spool.read(*partition.value):
             yield (number, topic, payload, None) if isinstance(payload, str) else (number, topic, None, payload)
 
     def commit(self, end: Mapping[str, int]) -> None:
@@ -195,14 +288,6 @@ class MqttReader(DataSourceStreamReader):  # type: ignore[misc]
             self._listener.stop()
 
 
-def _secure(client: Any, tls: Tls) -> None:
-    """Let a client use TLS and verify the broker."""
-    try:
-        client.tls_set(tls.ca_file, tls.cert_file, tls.key_file, keyfile_password=tls.key_password)
-    except (OSError, ValueError) as problem:  # `ssl.SSLError` is an OSError
-        raise DataError(f"the source mqtt: the certificates cannot be used: {problem}") from None
-
-
 class Listener:
     """A client of the broker: messages go to the spool, many at once, and are acknowledged then."""
 
@@ -210,6 +295,7 @@ class Listener:
         from paho.mqtt.client import Client
         from paho.mqtt.enums import CallbackAPIVersion
 
+        self._options = options
         self._spool = spool
         self._last = spool.last
         self._waiting: list[Any] = []
@@ -217,7 +303,7 @@ class Listener:
         self._stopped = False
         self._failure: BaseException | None = None
         self._connected = threading.Event()
-        self._topics = [(topic, options.qos) for topic in options.topics]
+        self._writer = threading.Thread(target=self._write, name="mqtt spool", daemon=True)
         client = self._client = Client(CallbackAPIVersion.VERSION2, options.client, clean_session=False)
         client.manual_ack_set(True)
         client.on_message = self._receive
@@ -225,17 +311,23 @@ class Listener:
         if options.username is not None:
             client.username_pw_set(options.username, options.password)
         if options.tls is not None:
-            _secure(client, options.tls)
-        self._writer = threading.Thread(target=self._write, name="mqtt spool", daemon=True)
+            try:
+                client.tls_set(**options.tls)
+            except (OSError, ValueError) as problem:  # `ssl.SSLError` is an OSError
+                raise DataError(f"the source mqtt: the certificates cannot be used: {problem}") from None
+
+    def start(self) -> None:
+        """Connect to the broker and listen."""
         self._writer.start()
         try:
-            self._connect(options.host, options.port)
+            self._connect()
         except BaseException:
             # The next attempt has a client of its own, and this one would go on trying too.
             self.stop()
             raise
 
-    def _connect(self, host: str, port: int) -> None:
+    def _connect(self) -> None:
+        host, port = self._options.host, self._options.port
         try:
             self._client.connect(host, port)
         except (OSError, ValueError) as problem:
@@ -248,7 +340,7 @@ class Listener:
         if reason.is_failure:
             self._failure = DataError(f"the broker refuses the client: {reason}")
         else:
-            client.subscribe(self._topics)
+            client.subscribe([(topic, self._options.qos) for topic in self._options.topics])
         self._connected.set()
 
     def _receive(self, _: Any, __: Any, message: Any) -> None:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from tidelog.formats.jsonl import value_to_json
 from tidelog.formats.order import sorted_rows
 from tidelog.formats.updates import ChangeLike
-from tidelog.spark.streams.update_records import Refused
+from tidelog.spark.streams.update_records import Entry
 from tidelog.storage.durable_files import force, force_folder, storage_errors
 
 _BATCH = re.compile(r"batch=(\d+)")
@@ -104,11 +104,8 @@ class Sink(BatchFolder):
     def write_table(self, batch: int, facts: pa.Table) -> None:
         """The same for facts in columns."""
         if facts.num_rows:
-            self._write(batch, partial(_put_table if self._format == "parquet" else _put_lines, facts))
-
-
-def _put_table(facts: pa.Table, file: BinaryIO) -> None:
-    pq.write_table(facts.cast(_SCHEMA), file)
+            put = partial(pq.write_table, facts.cast(_SCHEMA))
+            self._write(batch, put if self._format == "parquet" else partial(_put_lines, facts))
 
 
 def _put_lines(facts: pa.Table, file: BinaryIO) -> None:
@@ -127,8 +124,8 @@ class Quarantine(BatchFolder):
     def __init__(self, path: Path) -> None:
         super().__init__(path, "jsonl")
 
-    def write(self, batch: int, refused: Iterable[Refused]) -> None:
-        rows = [{"place": one.entry.place, "record": one.entry.body, "reason": one.reason} for one in refused]
+    def write(self, batch: int, refused: Iterable[Entry]) -> None:
+        rows = [{"place": one.place, "record": one.body, "reason": one.fault} for one in refused]
         lines = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]
         if lines:
             self._write(batch, lambda file: file.writelines(lines))

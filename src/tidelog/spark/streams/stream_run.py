@@ -7,12 +7,13 @@ kill -9, the next start continues where it was.
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -20,116 +21,105 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tidelog.api.knowledge_base import KnowledgeBase
-from tidelog.errors import DataError, TidelogError
-from tidelog.spark.pipeline.pipeline_config import PipelineConfig, read_config
-from tidelog.spark.pipeline.stream_config import AVAILABLE_NOW, StreamConfig
+from tidelog.errors import DataError, StorageError, TidelogError
+from tidelog.spark.maintain.materialisation import Materialisation
+from tidelog.spark.pipeline.pipeline_config import AVAILABLE_NOW, PipelineConfig, read_config
 from tidelog.spark.session import open_session
-from tidelog.spark.streams.checkpoint import Checkpoint
-from tidelog.spark.streams.dealing import numbers_of_shards
-from tidelog.spark.streams.intake import entries_of, facts_of_sources, open_intake, parser
-from tidelog.spark.streams.keyed_engine import KeyedEngine, KeyedProgram, changes_of_keys, split_by_key
+from tidelog.spark.stored.version_history import History
+from tidelog.spark.streams.intake import facts_of_sources, open_intake, parser
+from tidelog.spark.streams.keyed_engine import KeyedEngine
+from tidelog.spark.streams.keys import numbers_of_shards
 from tidelog.spark.streams.memory_engine import MemoryEngine
-from tidelog.spark.streams.metrics import Metrics, Outcome, View, read_view
-from tidelog.spark.streams.sink import Quarantine, Sink
-from tidelog.spark.streams.stream_engine import StreamEngine
+from tidelog.spark.streams.metrics import Metrics, Totals, View, read_view
+from tidelog.spark.streams.resident import KeyedProgram
+from tidelog.spark.streams.sink import BatchFolder, Quarantine, Sink
+from tidelog.spark.streams.stream_batches import StreamEngine
 from tidelog.spark.streams.version_engine import VersionEngine
+from tidelog.storage.durable_files import checksum, replace_file, storage_errors
 
+_FORMAT = 2
 _POLL_SECONDS = 0.2
 
 OnView = Callable[[View], None]
 
 
-@dataclass(frozen=True)
-class _Feed:
-    """An engine, the streaming frame that it is fed from, and how the rows of a batch are read."""
+class Checkpoint:
+    """The folder with all that a restart of a stream needs: which stream it is, Spark's own checkpoint, the state of
+    the engine, and the latest metrics. They belong together: remove all of them, or none.
+    """
 
-    engine: StreamEngine
-    frame: DataFrame
-    read: Callable[[DataFrame], Any]
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.spark = folder / "spark"
+        self.engine = folder / "engine"
+        self.metrics = folder / "metrics.json"
 
-
-def _memory_feed(spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> _Feed:
-    def begin() -> KnowledgeBase:
-        kb = KnowledgeBase(config.program)
-        kb.update(add=facts_of_sources(spark, config.sources))
-        return kb
-
-    frame = open_intake(spark, stream)
-    folder = run.checkpoint.engine
-    engine = MemoryEngine(folder, begin, run.sink, run.quarantine, parser(stream), run.finished)
-    return _Feed(engine, frame, entries_of)
-
-
-def _version_feed(spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> _Feed:
-    frame = open_intake(spark, stream)
-    engine = VersionEngine(
-        spark,
-        run.checkpoint.engine,
-        config.program,
-        lambda: facts_of_sources(spark, config.sources),
-        config.options,
-        run.sink,
-        run.quarantine,
-        parser(stream),
-        run.finished,
-    )
-    return _Feed(engine, frame, entries_of)
-
-
-def _keyed_feed(spark: SparkSession, config: PipelineConfig, stream: StreamConfig, run: StreamRun) -> _Feed:
-    if config.sources:
-        raise DataError("[[source]]: the engine keyed takes facts from its program and from the stream only")
-    folder = run.checkpoint.engine / "programs"
-    program = KeyedProgram(folder, stream.key, stream.keys, numbers_of_shards(stream.shards))
-    KnowledgeBase(config.program)  # reports whatever else is wrong with it, and leaves compiled kernels to the workers
-    program.check(config.program)
-    program.programs.begin(config.program)
-    is_csv = stream.source.format == "csv"
-    records = split_by_key(open_intake(spark, stream), program, parser(stream), rewrite=is_csv)
-    engine = KeyedEngine(program, run.sink, run.quarantine, run.finished)
-    return _Feed(engine, changes_of_keys(records, program), lambda frame: frame.toArrow())
-
-
-_FEEDS = {"memory": _memory_feed, "spark": _version_feed, "keyed": _keyed_feed}
+    def begin(self, program: str, engine: str, *outputs: BatchFolder, shards: int | None = None) -> None:
+        """Begin a stream here, or make sure that it is the same one as before; `shards`: of keys, if it has any."""
+        wanted = {"format": _FORMAT, "program": checksum(program.encode()), "engine": engine, "shards": shards}
+        path = self.folder / "stream.json"
+        if not path.exists():
+            used = [output.path for output in outputs if output.batches]
+            if used:
+                raise StorageError(
+                    f"{used[0]} holds batches of another stream; name an empty folder, or its checkpoint"
+                )
+            with storage_errors("write", self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                replace_file(path, json.dumps(wanted).encode())
+            return
+        with storage_errors("read", path):
+            found = json.loads(path.read_bytes())
+        for what, advice in (
+            ("format", "it is of another version of tidelog"),
+            ("engine", f"its engine is {found.get('engine')}"),
+            ("shards", f"it has {found.get('shards')} shards"),
+            ("program", "its program was another one: put that back and send the change of rules through the stream"),
+        ):
+            if found.get(what) != wanted[what]:
+                raise StorageError(f"{self.folder} is the checkpoint of another stream: {advice}; or name a new folder")
 
 
 class StreamRun:
-    """One run of a stream."""
+    """One run of a stream. Nothing is read or written before `run`."""
 
     def __init__(self, spark: SparkSession, config: PipelineConfig, on_view: OnView = lambda _: None) -> None:
-        stream = config.stream
-        if stream is None:
+        if config.stream is None:
             raise DataError("the configuration has no section [stream]; see docs/spark.md")
-        self._config = stream
+        self._spark = spark
+        self._config = config
+        self._stream = config.stream
         self._on_view = on_view
-        self.checkpoint = Checkpoint(stream.checkpoint)
-        self.sink = Sink(stream.sink, stream.sink_format)
-        self.quarantine = Quarantine(stream.quarantine)
+        self.checkpoint = Checkpoint(config.stream.checkpoint)
+        self.sink = Sink(config.stream.sink, config.stream.sink_format)
+        self.quarantine = Quarantine(config.stream.quarantine)
         self.metrics = Metrics(self.checkpoint.metrics)
-        shards = stream.shards if stream.engine == "keyed" else None
-        self.checkpoint.begin(config.program, stream.engine, self.sink, self.quarantine, shards=shards)
-        self._feed = _FEEDS[stream.engine](spark, config, stream, self)
-        self._feed.engine.start()
         self._in_batch = threading.Lock()
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
 
     def run(self) -> View:
         """Run until `stop` is called or, with the trigger `available-now`, until nothing is left."""
+        shards = self._stream.shards if self._stream.engine == "keyed" else None
+        self.checkpoint.begin(self._config.program, self._stream.engine, self.sink, self.quarantine, shards=shards)
+        engine = self._engine()
+        frame = engine.frame(open_intake(self._spark, self._stream))
+        engine.start()
         try:
-            query = self._start()
+            query = self._start(engine, frame)
             while not query.awaitTermination(_POLL_SECONDS):
-                self._note_backlog(query)
+                self._note_backlog(engine, query)
                 if self._stopping.is_set():
-                    self._halt(query)
+                    with self._in_batch:
+                        query.stop()
         except StreamingQueryException as error:
             if self._failure is not None:
                 raise self._failure from None
             if not self._stopping.is_set():
                 raise TidelogError(_reason(error)) from None
         finally:
-            self._feed.engine.close()
-        self._note_backlog(query)
+            engine.close()
+        self._note_backlog(engine, query)
         self.metrics.backlog = {}
         return self.metrics.publish(running=False)
 
@@ -137,10 +127,49 @@ class StreamRun:
         """End after the current batch; then `run` returns."""
         self._stopping.set()
 
-    def _start(self) -> StreamingQuery:
-        writer = self._feed.frame.writeStream.foreachBatch(self._take).outputMode("update")
+    def _engine(self) -> StreamEngine:
+        stream, program, folder = self._stream, self._config.program, self.checkpoint.engine
+        outputs, parse = (self.sink, self.quarantine), parser(stream)
+        match stream.engine:
+            case "memory":
+                return MemoryEngine(folder, self._first_kb, *outputs, parse, self._finished)
+            case "spark":
+                return VersionEngine(self._materialisation, *outputs, parse, self._finished)
+        if self._config.sources:
+            raise DataError("[[source]]: the engine keyed takes facts from its program and from the stream only")
+        keyed = KeyedProgram(folder / "programs", stream.key, stream.keys, numbers_of_shards(stream.shards))
+        KnowledgeBase(program)  # reports whatever else is wrong with it, and leaves compiled kernels to the workers
+        keyed.check(program)
+        keyed.begin(program)
+        return KeyedEngine(keyed, *outputs, self._finished, parse, rewrite=stream.source.format == "csv")
+
+    def _first_kb(self) -> KnowledgeBase:
+        kb = KnowledgeBase(self._config.program)
+        kb.update(add=facts_of_sources(self._spark, self._config.sources))
+        return kb
+
+    def _materialisation(self) -> Materialisation:
+        config, folder = self._config, self.checkpoint.engine
+        if History(folder.absolute()).current() is None:
+            facts = facts_of_sources(self._spark, config.sources)
+            return Materialisation.create(self._spark, str(folder), config.program, facts, config.options)
+        return Materialisation.open(self._spark, str(folder), config.options)
+
+    def _start(self, engine: StreamEngine, frame: DataFrame) -> StreamingQuery:
+        def take(rows: DataFrame, number: int) -> None:
+            with self._in_batch:
+                if self._stopping.is_set():
+                    raise _Stopped  # before anything has happened: the batch comes again
+                self.metrics.arrived(number)
+                try:
+                    engine.take(number, engine.read(rows))
+                except BaseException as problem:
+                    self._failure = problem
+                    raise
+
+        writer = frame.writeStream.foreachBatch(take).outputMode("update")
         writer = writer.option("checkpointLocation", str(self.checkpoint.spark)).queryName("tidelog")
-        trigger = self._config.trigger
+        trigger = self._stream.trigger
         if trigger == AVAILABLE_NOW:
             writer = writer.trigger(availableNow=True)
         elif trigger is not None:
@@ -150,29 +179,12 @@ class StreamRun:
         except PySparkException as error:
             raise TidelogError(f"the stream does not start: {str(error).partition(chr(10))[0]}") from None
 
-    def _take(self, frame: DataFrame, number: int) -> None:
-        with self._in_batch:
-            if self._stopping.is_set():
-                raise _Stopped  # before anything has happened: the batch comes again
-            self.metrics.arrived(number)
-            try:
-                self._feed.engine.take(number, self._feed.read(frame))
-            except BaseException as problem:
-                self._failure = problem
-                raise
+    def _finished(self, number: int, outcome: Totals) -> None:
+        self._on_view(self.metrics.finished(number, outcome))
 
-    def _halt(self, query: StreamingQuery) -> None:
-        with self._in_batch:
-            query.stop()
-
-    def finished(self, number: int, outcome: Outcome) -> None:
-        """Note that a batch is in the sink."""
-        self.metrics.finished(number, outcome)
-        self._on_view(self.metrics.view(running=True))
-
-    def _note_backlog(self, query: StreamingQuery) -> None:
+    def _note_backlog(self, engine: StreamEngine, query: StreamingQuery) -> None:
         """Note what waits, in the inbox and in the source, and how large Spark's state is."""
-        waiting = self._feed.engine.waiting
+        waiting = engine.waiting
         backlog = {"batches taken in": waiting} if waiting else {}
         progress: Any = query.lastProgress
         for source in progress["sources"] if progress else ():

@@ -36,7 +36,7 @@ _KEYS = {"op", "predicate", "arguments", "batch", "key"}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record as it came, and where from; one that is not text is in base64, with its `fault`."""
+    """A record as it came, and where from; one that is not text is in base64. `fault`: why it cannot be applied."""
 
     place: str
     body: str
@@ -50,14 +50,6 @@ def entry_of(place: str, data: bytes) -> Entry:
     except UnicodeDecodeError as error:
         reason = f"byte 0x{data[error.start]:02x} at place {error.start} is not UTF-8"
         return Entry(place, b64encode(data).decode(), f"{reason}; the record stands here in base64")
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A record that is not applied, and why."""
-
-    entry: Entry
-    reason: str
 
 
 def parse_entry(body: str, csv: bool = False, allow_rules: bool = True) -> Update:

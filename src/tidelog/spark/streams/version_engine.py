@@ -9,20 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from tidelog.formats import Update
-from tidelog.formats.updates import Facts
 from tidelog.spark.maintain.materialisation import Materialisation
-from tidelog.spark.options import Options
-from tidelog.spark.stored.spark_change import Collected
-from tidelog.spark.stored.version_history import History
+from tidelog.spark.stored.version_reader import Collected
+from tidelog.spark.streams.intake import Parse
 from tidelog.spark.streams.sink import Quarantine, Sink
-from tidelog.spark.streams.stream_batches import Batch, apply_batch
-from tidelog.spark.streams.stream_engine import OnBatch, StreamEngine
+from tidelog.spark.streams.stream_batches import Batch, OnBatch, StreamEngine, apply_batch
 from tidelog.spark.streams.update_records import Entry
 
 # Versions that stay readable behind the one that a finished batch made.
@@ -30,44 +23,27 @@ KEPT_VERSIONS = 10
 
 
 class VersionEngine(StreamEngine):
-    """Applies each batch as one or more versions."""
+    """Applies each batch as one or more versions of the materialisation that `begin` opens or creates."""
+
+    made: Materialisation
 
     def __init__(
-        self,
-        spark: SparkSession,
-        folder: Path,
-        program: str,
-        facts: Callable[[], Facts],
-        options: Options,
-        sink: Sink,
-        quarantine: Quarantine,
-        parse: Callable[[str], Update],
-        on_batch: OnBatch = lambda *_: None,
+        self, begin: Callable[[], Materialisation], sink: Sink, quarantine: Quarantine, parse: Parse, on_batch: OnBatch
     ) -> None:
         super().__init__(sink, quarantine, on_batch)
-        self._spark = spark
-        self._folder = folder
-        self._program = program
-        self._facts = facts
-        self._options = options
+        self._begin = begin
         self._parse = parse
 
     def start(self) -> None:
-        if History(self._folder.absolute()).current() is None:
-            Materialisation.create(self._spark, str(self._folder), self._program, self._facts(), self._options)
-        self.made = Materialisation.open(self._spark, str(self._folder), self._options)
-
-    @property
-    def last(self) -> int:
-        """The last batch of which anything was applied."""
-        return int(self.made.commit_info.get("batch", -1))
+        self.made = self._begin()
 
     def take(self, number: int, entries: Sequence[Entry]) -> None:
         """Apply a batch; if it came before, only the rest of it."""
-        if number < self.last or not entries:
+        last = int(self.made.commit_info.get("batch", -1))
+        if number < last or not entries:
             return
         batch = Batch(number, entries, self._parse)
-        if number == self.last:
+        if number == last:
             made = self._versions_of(number)
             batch.resume([one.commit_info for one in made], [one.collected for one in made])
         if not batch.is_done:
