@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
@@ -20,6 +21,7 @@ tutor(john, math). tutor(peter, math). tutor(john, phys).
 E1 = "tutor(john, math)"
 I1, I2, I3 = "person(peter)", "ta(peter)", "course(math)"
 I4, I5, I6 = "person(john)", "ta(john)", "course(phys)"
+TRANSITIVE = "p(X, Y) :- e(X, Y). p(X, Z) :- p(X, Y), p(Y, Z)."
 DELETE_E1 = {"tutor": [("john", "math")]}
 
 
@@ -117,9 +119,32 @@ def test_theorem_1_no_instance_twice(seed: int) -> None:
 def test_random_programs_end_where_the_engine_ends(maintenance: str, seed: int) -> None:
     case, updates = soak(seed, Features(aggregates=False))
     kb = KnowledgeBase(str(case.state), maintenance=maintenance, trace="paper")
-    state = case.state
     for update in updates:
         change = kb.update(**update.mapping())  # type: ignore[arg-type]
-        state = state.apply(update)
         assert change.trace is not None
         assert change.work["deletion"] == change.trace.work.get("deletion", 0)
+
+
+# Theorem 1 of the engine's own search, which looks at other instances
+
+
+@pytest.mark.plain
+def test_two_awaited_facts_that_are_proved_together_find_an_instance_once() -> None:
+    kb = KnowledgeBase(TRANSITIVE, maintenance="backward-forward", modules=False)
+    kb.update(add={"e": [(0, 2), (1, 0), (2, 1)]})
+    work = kb.update(delete={"e": [(2, 1)]}).work
+    assert work["deletion"] + work["forward"] <= 36
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_theorem_1_bounds_the_engine(seed: int) -> None:
+    """No more instances in deletion and forward chaining together than the materialisation has."""
+    dice = random.Random(seed)
+    nodes = dice.randint(3, 7)
+    edges = {(dice.randrange(nodes), dice.randrange(nodes)) for _ in range(dice.randint(nodes, 3 * nodes))}
+    for rules in (TRANSITIVE, TRANSITIVE + "p(X, Y) :- p(Y, X).", TRANSITIVE + "p(X, X) :- p(X, Y), p(Y, X)."):
+        kb = KnowledgeBase(rules, maintenance="backward-forward", modules=False)
+        instances = kb.update(add={"e": sorted(edges)}).work["insertion_instances"]
+        deleted = dice.sample(sorted(edges), dice.randint(1, 2))
+        work = kb.update(delete={"e": deleted}).work
+        assert work["deletion"] + work["forward"] <= instances, (rules, sorted(edges), deleted)

@@ -16,6 +16,7 @@ AWAITED = 1024  # in C, and not yet proved when an instance needed it
 DOUBTED = 2048  # lost an instance while its counter was full: see `machine.counters`
 DISPROVED = 4096  # S
 MARKED = 8192  # a mark: the next update deletes it or what it came from
+QUEUED = 16384  # in P and not yet in V: proved, and waiting to spread
 SEEN = 32768  # a changed fact of a negated atom that was a pivot already
 EXPECTED = 65536  # in D because the previous update marked it
 PERSISTENT = EXPLICIT | IN | OLD | MARKED

@@ -86,6 +86,7 @@ ERRORS = _cell()  # rule instances that failed in an expression
 RULE_WORK = _cell()  # address of rule applications by rule
 RULE_FACTS = _cell()  # address of facts that were new, by the rule that derived them first
 RULE_TIME = _cell()  # address of the nanoseconds that the plans of each rule have run
+DERIVED = _cell()  # facts that rules have added in insertion, over all updates
 
 # --- algorithms -------------------------------------------------------------------------------------------------------
 EXPLICIT_FIRST = _cell()  # 1: backward search looks for instances of explicit facts first

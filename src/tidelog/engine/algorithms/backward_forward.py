@@ -16,8 +16,9 @@ in Modular, section 8). Unlike in the paper, most facts are proved without forwa
 
 Nothing is lost. Suppose that some checked facts have proofs and are left without one; take the fact whose proof is the
 smallest. The search has looked at the last instance of this proof and checked its facts, and they are proved in the
-end. Had all been proved at that time, the fact would have been too; otherwise the last of them to be proved was
-awaited, and has spread.
+end. Had all been proved at that time, the fact would have been too; otherwise those that were not were awaited, and
+the last of them to spread has found the instance. It alone: facts that still wait to spread are not in V, in which
+forward chaining matches. So no instance is found twice (Theorem 1).
 """
 
 from __future__ import annotations
@@ -87,9 +88,10 @@ def protected(m, entry, counters):
 
 @device
 def prove(m, entry):
-    """P.add(F), of a fact in C; where an instance has waited for it, it spreads at once."""
+    """P.add(F), of a fact in C; where an instance has waited for it, it waits to spread."""
     set_flags(m, entry, F.PROVED)
     if has_flag(m, entry, F.AWAITED):
+        set_flags(m, entry, F.QUEUED)
         L.push(m, L.P, entry)
         m[M.PROOF_MODE] = MODE_SATURATE
 
@@ -320,8 +322,11 @@ def saturate(m, starts, ends, plans):
             end_spreading(m)
         return status
     if m[M.PROOF_P] < L.count(m, L.P):
-        # 23–26: let a proved fact spread
-        begin_spreading(m, L.entry(m, L.P, m[M.PROOF_P]), starts, ends)
+        # 23–26: let a proved fact spread; V holds what has spread and what nobody awaits
+        fact = L.entry(m, L.P, m[M.PROOF_P])
+        place = flags_place(m, fact)
+        store_i32(place, load_i32(place) & ~F.QUEUED)
+        begin_spreading(m, fact, starts, ends)
         m[M.PROOF_P] += 1
     else:
         m[M.PROOF_MODE] = MODE_CHECK if m[M.PROOF_LEVEL] != 0 else MODE_VERDICT
@@ -420,7 +425,16 @@ def backward_forward(task: Task, patience: int | None = None) -> None:
     with task.runner.patience(patience):
         if find_candidates(task):
             _delete_by_proofs(task)
+    _insert(task)
+
+
+def _insert(task: Task) -> None:
+    """Insertion, counted as in Backward/Forward with Marking: line 28 applies a rule only where its head is new."""
+    work, derived = task.transaction.work_registers(), task.machine[M.DERIVED]
+    instances = work[W.INSERTION]
     insert(task)
+    found, new = work[W.INSERTION] - instances, task.machine[M.DERIVED] - derived
+    task.transaction.known_heads += int(found - new)
 
 
 def _delete_by_proofs(task: Task) -> None:

@@ -30,7 +30,8 @@ EXPLICIT: Masks = (F.IN | F.EXPLICIT, F.IN | F.EXPLICIT)
 KEPT: Masks = (F.IN | F.DELETED, F.IN)
 EITHER = F.IN | F.OLD
 KNOWN: Masks = (F.PROVED, F.PROVED)
-KNOWN_BEFORE_BATCH: Masks = (F.PROVED | F.CURRENT, F.PROVED)
+SPREAD: Masks = (F.PROVED | F.QUEUED, F.PROVED)
+SPREAD_BEFORE_BATCH: Masks = (F.PROVED | F.QUEUED | F.CURRENT, F.PROVED)
 
 
 class Sets:
@@ -66,8 +67,8 @@ DESTROYED_IN_ROUND = Sets(UNCHANGED, UNCHANGED, OLD_BEFORE_BATCH, OLD_UNPROCESSE
 # All instances that hold now; all that held before.
 HOLDING = Sets(NEW, NEW, NEW, NEW, F.IN, F.IN)
 HELD = Sets(OLD, OLD, OLD, OLD, F.OLD, F.OLD)
-# Instances all of whose own facts have been proved.
-PROVED = Sets(NEW, NEW, KNOWN_BEFORE_BATCH, KNOWN, F.IN, F.IN)
+# Instances all of whose own facts have been proved and do not wait to spread: V of Backward/Forward.
+PROVED = Sets(NEW, NEW, SPREAD_BEFORE_BATCH, SPREAD, F.IN, F.IN)
 # Instances that could derive a fact: their own facts are not disproved, or are all explicit, or all proved.
 BACKWARD = Sets(NEW, NEW, UNDISPROVED, UNDISPROVED, F.IN, F.IN)
 BACKWARD_EXPLICIT = Sets(NEW, NEW, EXPLICIT, EXPLICIT, F.IN, F.IN)

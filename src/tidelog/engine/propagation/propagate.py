@@ -172,6 +172,8 @@ def begin_batch(m, action, row):
             store_i32(place, flags | F.CURRENT)
     if rank != 0:
         m[M.RANK] = rank + count
+    if action == H.INSERT:
+        m[M.DERIVED] += count
 
 
 @device
@@ -307,6 +309,7 @@ def seed(m, action, relation, facts, count, protect):
     set, counters protect them from overdeletion. There is room.
     """
     row = relation_row(m, relation)
+    waited = field(row, R.QUEUE_COUNT)
     for position in range(count):
         fact = load_i32(facts + 4 * position)
         if action == H.INSERT:
@@ -315,6 +318,8 @@ def seed(m, action, relation, facts, count, protect):
         waits = F.DELETED if action == H.OVERDELETE else F.PENDING
         if not (load_i32(flags_at(row, fact)) & waits or (protect and load_i32(counters_of(row, fact)) > 0)):
             H.let_wait(m, relation, row, fact, waits)
+    if action == H.INSERT:
+        m[M.DERIVED] -= field(row, R.QUEUE_COUNT) - waited  # No rule derived these.
 
 
 @entry_point

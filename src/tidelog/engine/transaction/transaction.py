@@ -71,6 +71,7 @@ class Transaction:
         self.deltas: dict[str, Delta] = {}
         # Predicates of components in which a deletion was expensive for the little that it took with it.
         self.cyclic: tuple[str, ...] = ()
+        self.known_heads = 0  # instances that Backward/Forward found in insertion, and whose heads were not new
         self._observer = observer
         self.window: Window = CLOSED if observer is None else observer.window
         self.growth = RelationGrowth(store, observer is not None)
@@ -117,7 +118,9 @@ class Transaction:
 
     def work(self) -> dict[str, int]:
         """Rule applications by kind."""
-        return dict(zip(W.KINDS, self.work_registers().tolist(), strict=True))
+        work = dict(zip(W.KINDS, self.work_registers().tolist(), strict=True))
+        instances = work["insertion"]
+        return work | {"insertion": instances - self.known_heads, "insertion_instances": instances}
 
     def commit(self) -> None:
         self.growth.end_insertion()
