@@ -91,7 +91,7 @@ def check(change: Change, before: Facts, after: Facts) -> None:
         expected = {name: more[name] - less[name] for name in more if more[name] - less[name]}
         assert {name: len(rows) for name, rows in changed.items()} == {name: len(r) for name, r in expected.items()}
         for name, rows in changed.items():
-            first = rows._first(2)
+            first = list(rows._encoded(2).rows())
             assert len(first) == min(2, len(rows))
             assert set(first) <= expected[name]
             assert set(rows) == expected[name]

@@ -342,7 +342,7 @@ def test_numbers_of_rules_that_leave_much_out(tmp_path: Path) -> None:
     """Every number costs memory: once a great many are used up, numbering starts afresh."""
     rules = RULES + "of(X, Y) :- has(Y, X). has(X, Y) :- of(Y, X). of(X, Z) :- of(X, Y), of(Y, Z)."
     kb = KnowledgeBase()
-    kb._engine.graph._next = 2**21
+    kb._engine.graph.next_number = 2**21
     kb.update(add={"edge": [("a", "b"), ("b", "c")], "has": [("x", "y")], "of": [("x", "z")]}, add_rules=rules)
     assert min(kb._engine.graph.rules) == 2**21
     kb.save(tmp_path)

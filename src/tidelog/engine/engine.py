@@ -240,8 +240,8 @@ class Engine:
         self._marks.went(transaction, node, request.delete)
         change = rules.of_component(node)
         # Where a closure went with its rules, nothing is known of the derivations that it stood for: they all go.
-        ended = (*self.cores.ended, *(self.closures.ended if change.removed else ()))
-        afresh = any(name in ended for name in node.predicates)
+        gone = (self.cores.ended, self.closures.ended) if change.removed else (self.cores.ended,)
+        afresh = any(name in ended for name in node.predicates for ended in gone)
         self.maintenance.maintain(transaction, node, explicit, change, afresh)
         transaction.collect(node.relations)
         return node.predicates

@@ -91,7 +91,7 @@ def between(opening: str, closing: str) -> Renderer:
 
 def floats(special: Mapping[str, str] = {}) -> Renderer:
     """The shortest text that reads back as the same float; `special` renames `inf`, `-inf` and `nan`."""
-    return by_cell(lambda value: special.get(text := repr(value), text))
+    return by_cell(lambda value: special.get(text := repr(value), text)) if special else by_cell(repr)
 
 
 def plain(cells: pa.Array) -> pa.Array:

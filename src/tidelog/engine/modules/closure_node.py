@@ -63,7 +63,8 @@ class ClosureNode:
         self._store = store
         self.base = self._base_of(module, rules)
         turned = {module.predicate: False, **{twin.predicate: twin.turned for twin in module.twins}}
-        self.members = tuple(Member(self._shown_in(name), turned[name]) for name in module.predicates)
+        self._by_predicate = {name: Member(self._shown_in(name), turned[name]) for name in module.predicates}
+        self.members = tuple(self._by_predicate.values())
         self.relation = self.members[0].relation  # that of the leader
         self._known_to_programs = sum(not member.relation.name.startswith("#") for member in self.members)
         self.closure = self._empty_closure()
@@ -103,11 +104,11 @@ class ClosureNode:
         return ((member.relation.name, member.view_of(self.closure)) for member in self.members)
 
     def view(self, predicate: str) -> ReadableClosure:
-        return self.members[self.module.predicates.index(predicate)].view_of(self.closure)
+        return self._by_predicate[predicate].view_of(self.closure)
 
     def pairs(self, predicate: str) -> ClosurePairs:
         """The pairs that a predicate shows now."""
-        return ClosurePairs(self.closure, self.members[self.module.predicates.index(predicate)].turned)
+        return ClosurePairs(self.closure, self._by_predicate[predicate].turned)
 
     def _show(self) -> None:
         """Become the contents of all relations."""

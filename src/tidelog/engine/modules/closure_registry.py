@@ -57,6 +57,7 @@ class Registry(Generic[N]):
         self._followed: list[N] = []
         self._ended: list[N] = []
         self._maintained: list[N] = []
+        self.ended: dict[str, None] = {}  # the predicates that had a closure here until the update in work
 
     def each(self) -> Iterable[N]:
         return dict.fromkeys(self._nodes.values())
@@ -69,11 +70,6 @@ class Registry(Generic[N]):
     def bases(self) -> Iterator[str]:
         """The relations that hold what closures start from."""
         return (base.relations[0].name for node in self.each() for base in node.base.nodes)
-
-    @property
-    def ended(self) -> tuple[str, ...]:
-        """The predicates that had a closure here until the update in work."""
-        return tuple(name for node in self._ended for name in node.module.predicates)
 
     def forget_plans(self) -> None:
         """The code has moved."""
@@ -94,6 +90,7 @@ class Registry(Generic[N]):
     def _end(self, node: N) -> None:
         self._remove(node)
         self._ended.append(node)
+        self.ended.update(dict.fromkeys(node.module.predicates))
 
     # --- an update ----------------------------------------------------------------------------------------------------
 
@@ -137,6 +134,7 @@ class Registry(Generic[N]):
     def _end_update(self) -> None:
         for nodes in (self._begun, self._followed, self._ended, self._maintained):
             nodes.clear()
+        self.ended.clear()
 
 
 class Closures(Registry[ClosureNode]):

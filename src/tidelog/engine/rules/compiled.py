@@ -89,7 +89,7 @@ class Node:
         self.rules = rules
         self.recursive_rules = [rule for rule in rules if rule.recursive]
         self.computes = any(rule.normal.computes for rule in rules)
-        self._numbers = np.array([relation.number for relation in relations], np.int32)
+        self._numbers: Cells | None = None  # made when they are needed: to make a node must not take memory
         self._rounds: dict[tuple[Counters, bool, frozenset[int]], PlanTable] = {}
         self._heads: dict[frozenset[int], PlanTable] = {}
         self.readers = self._readers()
@@ -131,6 +131,8 @@ class Node:
 
     def numbers(self) -> tuple[int, int]:
         """The address of the numbers of its relations, and how many there are."""
+        if self._numbers is None:
+            self._numbers = np.array([relation.number for relation in self.relations], np.int32)
         return address(self._numbers), len(self._numbers)
 
     def rounds(self, counters: Counters, deleting: bool, without: frozenset[int] = frozenset()) -> PlanTable:
