@@ -116,7 +116,7 @@ class Engine:
             with transaction.window:
                 self._walk(transaction, request, rules)
                 transaction.marking.finish(self._marks.share)
-                outcome = self._outcome(transaction)
+                outcome = self._outcome(transaction, request)
             if before_commit is not None:
                 before_commit(outcome)
         except BaseException as problem:
@@ -248,7 +248,7 @@ class Engine:
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def _outcome(self, transaction: Transaction) -> Outcome:
+    def _outcome(self, transaction: Transaction, request: Request) -> Outcome:
         transaction.runner.check_limits()
         removed: dict[str, Rows] = {}
         added: dict[str, Rows] = {}
@@ -264,7 +264,12 @@ class Engine:
                         self._unread.add(rows)
                     else:
                         rows.copy_now()
-        return Outcome(removed, added, transaction.work(), int(transaction.machine[M.ERRORS]))
+        explicit = {
+            predicate: change
+            for predicate in (*request.delete, *request.add)
+            if (change := transaction.explicit.get(self.explicit_relation(predicate)))  # type: ignore[arg-type]
+        }
+        return Outcome(removed, added, explicit, transaction.work(), int(transaction.machine[M.ERRORS]))
 
     def _commit(self, transaction: Transaction, rules: RuleChanges) -> None:
         transaction.commit()

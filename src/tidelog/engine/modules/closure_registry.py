@@ -110,9 +110,12 @@ class Registry(Generic[N]):
             if node.begins:
                 # It gets its pairs from all of its rules.
                 predicate = base.predicates[0]
-                rows = node.first_explicit(predicate, request.delete.get(predicate), request.add.get(predicate))
-                asked = Request(add={predicate: rows})
+                changed = request.delete.get(predicate), request.add.get(predicate)
+                asked = Request(add={predicate: node.first_explicit(predicate, *changed)})
             explicit = apply_explicit(transaction, base, asked)
+            if node.begins:
+                # Only its base is new: most of these facts were explicit before.
+                transaction.explicit[base.relations[0]] = node.explicit_change(predicate, *changed)
             self._engine.maintenance.maintain(transaction, base, explicit, node.base_change(base))
             transaction.collect(base.relations)
 
