@@ -8,9 +8,11 @@ stay as they are, whatever becomes of the knowledge base.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heappop, heappush
 from json import dumps
 from typing import Any
 
@@ -113,8 +115,8 @@ class DependencyGraph(Drawn):
         """The graph as it is now; nobody changes `graph` and `catalogue` from now on."""
         prefixes = catalogue.prefixes
         edges = tuple(_edges(graph, prefixes))
-        strata = _strata(graph, edges)
-        nodes = (_shown(graph, node, strata[node.id], prefixes) for node in graph.hyper_nodes)
+        strata = _in_order((node.id for node in graph.hyper_nodes), edges)
+        nodes = (_shown(graph, graph.hyper_node(id), stratum, prefixes) for id, stratum in strata.items())
         return cls(tuple(nodes), edges, graph, catalogue, frozenset(functions))
 
     @cached_property
@@ -238,15 +240,27 @@ def _edges(graph: RuleGraph, prefixes: Mapping[str, str]) -> Iterator[Dependency
             yield DependencyEdge(source, target, shown, bool(strict))
 
 
-def _strata(graph: RuleGraph, edges: Iterable[DependencyEdge]) -> dict[int, int]:
-    """The least stratum of each hyper-node, from 0 (the function f of §2.1)."""
-    into: dict[int, list[DependencyEdge]] = {}
+def _in_order(hyper_nodes: Iterable[int], edges: Iterable[DependencyEdge]) -> dict[int, int]:
+    """The hyper-nodes in an order of evaluation, each with its least stratum (the function f of §2.1), from 0. Of those
+    that could be next, the one whose first rule is older comes first.
+    """
+    strata = dict.fromkeys(hyper_nodes, 0)
+    waiting: Counter[int] = Counter()
+    readers: dict[int, list[DependencyEdge]] = {}
     for edge in edges:
-        into.setdefault(edge.target, []).append(edge)
-    strata: dict[int, int] = {}
-    for node in graph.hyper_nodes:
-        strata[node.id] = max((strata[edge.source] + edge.strict for edge in into.get(node.id, ())), default=0)
-    return strata
+        waiting[edge.target] += 1
+        readers.setdefault(edge.source, []).append(edge)
+    ready = sorted(id for id in strata if not waiting[id])
+    found: dict[int, int] = {}
+    while ready:
+        id = heappop(ready)
+        found[id] = strata[id]
+        for edge in readers.get(id, ()):
+            strata[edge.target] = max(strata[edge.target], strata[id] + edge.strict)
+            waiting[edge.target] -= 1
+            if not waiting[edge.target]:
+                heappush(ready, edge.target)
+    return found
 
 
 def _texts(graph: DependencyGraph, numbers: Iterable[int]) -> Iterator[str]:

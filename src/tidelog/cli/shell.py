@@ -103,13 +103,13 @@ class Shell:
     def _update(self, text: str) -> dict[str, Any]:
         """The update that a statement or a command stands for."""
         command = _COMMAND.fullmatch(text)
-        if command is None:
+        if command is None and text:
             program = parse_program(_with_dot(text), "<shell>", self.kb.prefixes)
             if (program.facts or program.rules) and not program.queries:
                 return _addition(program)
-        elif command[1] == "delete":
+        elif command and command[1] == "delete":
             return self._deletion(command[2] or "")
-        elif command[1] == "remove":
+        elif command and command[1] == "remove":
             return {"remove_rules": _with_dot(command[2] or "")}
         raise TidelogError(":what_if takes facts and rules, `:delete FACTS` or `:remove RULES`")
 

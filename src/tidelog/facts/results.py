@@ -217,6 +217,9 @@ class Origin(Protocol):
     def explain(self, change: Change, fact: str) -> ChangeProof | None:
         """Why a fact came or went."""
 
+    def after(self, others: Iterable[Any]) -> Origin:
+        """The same for several updates at once, of which this one is the last."""
+
 
 @dataclass(frozen=True)
 class Change:

@@ -9,7 +9,9 @@ in E, and no more than `MOST_KEPT` facts of it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -40,12 +42,12 @@ class Origin:
     def __init__(
         self,
         knowledge: Knowledge,
-        explicit: Mapping[str, ExplicitChange],
+        explicit: Mapping[str, ExplicitChange] | None,
         gone: tuple[Rule, ...],
         come: tuple[Rule, ...],
         made: bool,
     ) -> None:
-        """The update is about to be committed, or taken back."""
+        """The update is about to be committed, or taken back. `explicit` is None for several updates at once."""
         self._knowledge = weakref.ref(knowledge)
         self._version = knowledge.version + made
         self._explicit = explicit
@@ -53,6 +55,13 @@ class Origin:
         self._made = made
         self._prefixes = knowledge.catalogue.prefixes
         self._terms = knowledge.engine.store.terms.table
+
+    def after(self, others: Iterable[Origin]) -> Origin:
+        """Where the net change of several updates comes from, of which this one is the last."""
+        net = copy(self)
+        net._explicit = None
+        net._come = (*chain.from_iterable(other._come for other in others), *self._come)
+        return net
 
     def explain(self, change: Change, fact: str) -> ChangeProof | None:
         """Why a fact came or went with this update; None if it did neither."""
@@ -118,6 +127,11 @@ class Origin:
 
     def _facts(self, knowledge: Knowledge, way: str) -> dict[str, Cells]:
         """The explicit facts that came or went, in the terms that the knowledge base has now."""
+        if self._explicit is None:
+            raise TidelogError(
+                "this is the net change of several updates, and what was before the first of them can no longer be "
+                "found; a fact that came can be explained, and one that went if each update is settled by itself"
+            )
         found: dict[str, Cells] = {}
         for predicate, change in self._explicit.items():
             rows: Cells | None = getattr(change, way)

@@ -148,6 +148,7 @@ class Closures(Registry[ClosureNode]):
     def __init__(self, engine: Host, enabled: bool) -> None:
         super().__init__(engine, enabled)
         self._unfit: set[str] = set()
+        self._given_up: list[str] = []  # those that became unfit in the update in work
         # Closures that ended in the update in work, and whose pairs did not become records.
         self._virtual: dict[str, ClosureNode] = {}
 
@@ -231,11 +232,13 @@ class Closures(Registry[ClosureNode]):
             self._engine.forget_plans(predicate)
 
     def give_up(self, predicate: str) -> None:
-        """A predicate that met facts which its module cannot take is left to the general algorithms."""
+        """A predicate that meets facts which its module cannot take is left to the general algorithms, unless the
+        update fails.
+        """
         if predicate in self._nodes:
             self._hand_back(self._nodes[predicate], False, interrupts.check)
-            self.commit()
         self._unfit.add(predicate)
+        self._given_up.append(predicate)
 
     # --- updates ------------------------------------------------------------------------------------------------------
 
@@ -244,9 +247,14 @@ class Closures(Registry[ClosureNode]):
             raise ModuleUnfit(node.module.predicate)
         super().maintain(transaction, node, request)
 
+    def roll_back(self) -> None:
+        self._unfit.difference_update(self._given_up)
+        super().roll_back()
+
     def _end_update(self) -> None:
         super()._end_update()
         self._virtual.clear()
+        self._given_up.clear()
 
     def restore(self, predicates: Collection[str]) -> None:
         """A saved engine is open again: build the closures from their bases, which are there.
