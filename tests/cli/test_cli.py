@@ -410,6 +410,15 @@ def test_graph_shows_what_an_update_would_touch(program: str, tmp_path: Path, ca
     assert "none.dlog" in capsys.readouterr().err
 
 
+def test_graph_as_data(program: str, capsys: Captured) -> None:
+    assert main(["graph", program, "--format", "json"]) == 0
+    graph = json.loads(capsys.readouterr().out)
+    assert [node["id"] for node in graph["hyper_nodes"]] == [1, 2]
+    assert main(["graph", program, "--format", "json", "--if-added", "far(X) :- path(a, X)."]) == 0
+    impact = json.loads(capsys.readouterr().out)
+    assert (impact["before"], impact["new"], impact["direct"], impact["plan"]) == (graph, [3], [3], [3])
+
+
 def test_graph_adds_no_rule_that_is_there(program: str, capsys: Captured) -> None:
     assert main(["graph", program, "--if-removed", ""]) == 0
     before = capsys.readouterr().out

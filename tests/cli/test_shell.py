@@ -38,6 +38,19 @@ def test_rules_come_and_go(shell: Shell) -> None:
     assert len(said(shell, ":rules")) == 2
 
 
+def test_what_if_changes_nothing(shell: Shell) -> None:
+    assert said(shell, ":what_if edge(b, c). far(X) :- path(a, X), not edge(a, X).") == [
+        *("+ edge(b, c)", "+ far(c)", "+ path(a, c)", "+ path(b, c)")
+    ]
+    assert said(shell, ":what_if :delete edge(a, b)") == ["- edge(a, b)", "- path(a, b)"]
+    assert said(shell, ":what_if :remove path(A, B) :- edge(A, B)") == ["- path(a, b)"]
+    assert said(shell, ":facts") == ["edge(a, b).", "path(a, b)."]
+    assert len(said(shell, ":rules")) == 2
+    for text in (":what_if ?- path(X, Y).", ":what_if :rules", ":what_if"):
+        with pytest.raises(TidelogError, match=":what_if takes"):
+            said(shell, text)
+
+
 def test_queries_are_answered(shell: Shell) -> None:
     assert said(shell, "?- path(X, Y).") == ["X = a, Y = b"]
     assert said(shell, "?- path(?x, b).") == ["?x = a"]

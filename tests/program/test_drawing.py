@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
 from itertools import combinations
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tidelog.errors import StratificationError
 from tidelog.language import parse_program
 from tidelog.program.drawing.layering import lay_out
-from tidelog.program.drawing.picture import Fate, Touch, picture_of_graph, picture_of_update
+from tidelog.program.drawing.picture import Fate, Picture, Touch, picture_of_graph, picture_of_impact
 from tidelog.program.drawing.svg import to_svg
 from tidelog.program.drawing.text import to_dot, to_mermaid
 from tidelog.program.graph import RuleGraph
@@ -31,6 +32,11 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def graph_of(text: str) -> RuleGraph:
     return RuleGraph(parse_program(text).rules)
+
+
+def picture_of_update(graph: RuleGraph, add: str, remove: Iterable[int] = ()) -> Picture:
+    after = graph.copy()
+    return picture_of_impact(graph, after, after.update(parse_program(add).rules, remove), {})
 
 
 def test_mermaid_of_a_small_program() -> None:
@@ -94,7 +100,7 @@ def test_svg_shortens_long_rules_and_keeps_them_in_full_as_a_hint() -> None:
 
 def test_picture_of_an_update_that_splits() -> None:
     graph = graph_of(FIGURE_1)
-    picture = picture_of_update(graph, parse_program("p8(X) :- p7(X, Y).").rules, [4], {})
+    picture = picture_of_update(graph, "p8(X) :- p7(X, Y).", [4])
     touches = {box.name: (box.touch, box.note) for box in picture.boxes}
     assert touches == {
         "gone2": (Touch.GONE, "removed from hn2"),
@@ -112,7 +118,7 @@ def test_picture_of_an_update_that_splits() -> None:
 
 def test_picture_of_an_update_that_merges() -> None:
     graph = graph_of("b(X) :- a(X). c(X) :- b(X). d(X) :- c(X). e(X) :- e(X), f(X). g(X) :- f(X).")
-    picture = picture_of_update(graph, parse_program("a(X) :- c(X). e(X) :- e(X), h(X).").rules, [5], {})
+    picture = picture_of_update(graph, "a(X) :- c(X). e(X) :- e(X), h(X).", [5])
     assert {box.name: (box.touch, box.note) for box in picture.boxes} == {
         "gone5": (Touch.GONE, "vanishes"),
         "hn1": (Touch.DIRECT, "merged from hn1, hn2"),
@@ -123,7 +129,7 @@ def test_picture_of_an_update_that_merges() -> None:
 
 def test_picture_of_an_update_that_cannot_be() -> None:
     with pytest.raises(StratificationError):
-        picture_of_update(graph_of("b(X) :- a(X)."), parse_program("a(X) :- c(X), not b(X).").rules, [], {})
+        picture_of_update(graph_of("b(X) :- a(X)."), "a(X) :- c(X), not b(X).")
 
 
 @st.composite

@@ -20,9 +20,10 @@ from tidelog.live.fully_dynamic import Live
 from tidelog.live.knowledge import FactsByPredicate, Knowledge
 from tidelog.live.streams import AsyncStream, Stream
 from tidelog.live.update_sources import Source, UpdateMapping, source_of
+from tidelog.program.catalogue import Catalogue
 
 if TYPE_CHECKING:
-    from tidelog.explain.explainer import Explainer
+    from tidelog.api.dependencies import DependencyGraph
     from tidelog.explain.proof import Proof
 
 
@@ -48,7 +49,6 @@ class KnowledgeBase:
         self._catalogue = self._knowledge.catalogue
         self._lock = self._knowledge.lock
         self._reader = self._knowledge.reader
-        self._made_explainer: Explainer | None = None
         if checked_text(rules_text, "rules_text"):
             self._knowledge.add_program(parse_program(rules_text))
 
@@ -67,6 +67,16 @@ class KnowledgeBase:
         `commit` is a mapping of texts that becomes durable in the same step as the update: see `commit_info`.
         """
         return self._knowledge.update(add, delete, add_rules, remove_rules, commit)
+
+    def what_if(
+        self,
+        add: FactsByPredicate | None = None,
+        delete: FactsByPredicate | None = None,
+        add_rules: str = "",
+        remove_rules: str = "",
+    ) -> Change:
+        """The change that an update would make, which is not made: afterwards, everything is as before."""
+        return self._knowledge.what_if(add, delete, add_rules, remove_rules)
 
     def add_rules(self, text: str) -> Change:
         return self.update(add_rules=text)
@@ -139,6 +149,16 @@ class KnowledgeBase:
         """The rules of the program as text, each with the `facts` it derived and the `seconds` it took so far."""
         return list(map(ListedRule.of, self.rule_statistics()))
 
+    @property
+    def graph(self) -> DependencyGraph:
+        """The hyper rule dependency graph of the rules: hyper-nodes, edges, strata, and what a change would impact."""
+        from tidelog.api.dependencies import DependencyGraph
+
+        with self._lock:
+            graph, catalogue = self._engine.graph.copy(), self._catalogue
+            known = Catalogue(catalogue.prefixes, catalogue.arities)
+            return DependencyGraph.of(graph, known, self._knowledge.functions)
+
     def rule_statistics(self) -> list[RuleStatistics]:
         """What each rule has done and how long it took; see `RuleStatistics` for what is measured."""
         with self._lock:
@@ -176,21 +196,14 @@ class KnowledgeBase:
         with self._lock.working(), self._reader.terms_for_a_question():
             atom = self._knowledge.fact(fact)
             cells = self._reader.cells_of(atom.predicate, atom.row)
-            return iter(() if cells is None else self._explainer().proofs(atom.predicate, cells, limit))
+            return iter(() if cells is None else self._knowledge.explainer().proofs(atom.predicate, cells, limit))
 
     def why_not(self, fact: str) -> str:
         """What a fact that does not hold lacks: the rule that came closest, and the part of its body that failed."""
         with self._lock.working(), self._reader.terms_for_a_question():
             atom = self._knowledge.fact(fact)
             cells = self._reader.cells_of(atom.predicate, atom.row)
-            return self._explainer().why_not(atom, cells, self._reader.predicates())
-
-    def _explainer(self) -> Explainer:
-        if self._made_explainer is None:
-            from tidelog.explain.explainer import Explainer
-
-            self._made_explainer = Explainer(self._engine, lambda: self._catalogue.prefixes)
-        return self._made_explainer
+            return self._knowledge.explainer().why_not(atom, cells, self._reader.predicates())
 
     # --- on disk ------------------------------------------------------------------------------------------------------
 

@@ -127,7 +127,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 def _add_graph(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
-    parser.add_argument("--format", choices=("dot", "svg", "mermaid"), default="dot", help="default: dot")
+    parser.add_argument("--format", choices=("dot", "svg", "mermaid", "json"), default="dot", help="default: dot")
     parser.add_argument("--out", metavar="FILE", help="write the drawing here (default: standard output)")
     what = "the rules of a file, or these rules,"
     parser.add_argument("--if-added", metavar="FILE", default="", help=f"show what adding {what} would touch")

@@ -23,6 +23,7 @@ from tidelog.formats.display import counted, rich_table
 from tidelog.language import display_predicate, parse_program, parse_rules, resolve_predicate
 from tidelog.language.checks import check_arities, check_query, check_rule, foreign_functions, suggest
 from tidelog.language.syntax import Atom, Program, Rule, rule_key
+from tidelog.program.catalogue import Catalogue
 from tidelog.program.graph import RuleGraph
 
 if TYPE_CHECKING:
@@ -256,15 +257,15 @@ def explain(options: Namespace) -> int:
 
 def graph(options: Namespace) -> int:
     """`tidelog graph`"""
-    from tidelog.program.drawing.picture import picture_of_graph, picture_of_update
-    from tidelog.program.drawing.svg import to_svg
-    from tidelog.program.drawing.text import to_dot, to_mermaid
+    from tidelog.api.dependencies import DependencyGraph, Drawn
 
     _, program = read_program(options.program)
     prefixes = dict(program.prefixes)
     with _errors_in(_name_of(options.program)):
         arities = _checked_arities(program.facts, program.rules, {}, prefixes)
         rules = RuleGraph(program.rules)
+    whole = DependencyGraph.of(rules, Catalogue(prefixes, arities), ())
+    drawn: Drawn = whole
     if options.if_added or options.if_removed:
         added = _rules_of_option("--if-added", options.if_added, prefixes)
         with _errors_in("--if-added"):
@@ -272,12 +273,9 @@ def graph(options: Namespace) -> int:
         removed = _rules_of_option("--if-removed", options.if_removed, prefixes)
         known = set(map(rule_key, rules.rules.values()))
         fresh = tuple(rule for rule in added if rule_key(rule) not in known)
-        picture = picture_of_update(rules, fresh, [_number(rules, rule) for rule in removed], prefixes)
-    else:
-        picture = picture_of_graph(rules, prefixes)
-    drawn = {"dot": to_dot, "mermaid": to_mermaid, "svg": to_svg}[options.format](picture)
+        drawn = whole.impact(fresh, [_number(rules, rule) for rule in removed])
     with _output(options.out) as out:
-        out.write(drawn)
+        out.write(drawn.draw(options.format))
     return 0
 
 

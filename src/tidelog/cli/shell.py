@@ -37,6 +37,7 @@ path(X, Y) :- edge(X, Y).          add a rule
 @prefix ex: <http://e.org/> .      declare a prefix
 :delete edge(a, b).                delete facts
 :remove path(X, Y) :- edge(X, Y).  remove rules
+:what_if edge(c, d).               show what this would change, also with :delete and :remove, without doing it
 :explain path(a, b)                prove a fact, or say why it does not hold
 :load FILE                         load a program (.dlog), a file of facts or a folder of them
 :rules                             list the rules
@@ -71,10 +72,8 @@ class Shell:
         yield from getattr(self, f"_do_{name}")(argument)
 
     def _take(self, program: Program) -> Iterator[str]:
-        rules = [f"@prefix {name}: <{namespace}> ." for name, namespace in program.prefixes]
-        rules += [str(rule) for rule in program.rules]
-        if rules or program.facts:
-            yield from self._changed(self.kb.update(add=_rows(program), add_rules="\n".join(rules)))
+        if program.prefixes or program.rules or program.facts:
+            yield from self._changed(self.kb.update(**_addition(program)))
         for query in program.queries:
             yield from list(answer_lines(query, self.kb.query(str(query)), self.kb.prefixes))[1:]
 
@@ -84,15 +83,35 @@ class Shell:
             yield f"{counted(change.errors, 'rule instance')} failed because an expression had no value"
 
     def _do_delete(self, text: str) -> Iterator[str]:
+        return self._changed(self.kb.update(**self._deletion(text)))
+
+    def _deletion(self, text: str) -> dict[str, Any]:
+        """The update that deletes facts."""
         program = parse_program(_with_dot(text), "<shell>", self.kb.prefixes)
         if program.rules:
             raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`; rules go with :remove")
         if program.queries or not program.facts:
             raise TidelogError(":delete takes facts, such as `:delete edge(a, b).`")
-        return self._changed(self.kb.update(delete=_rows(program)))
+        return {"delete": _rows(program)}
 
     def _do_remove(self, text: str) -> Iterator[str]:
         return self._changed(self.kb.remove_rules(_with_dot(text)))
+
+    def _do_what_if(self, text: str) -> Iterator[str]:
+        return self._changed(self.kb.what_if(**self._update(text)))
+
+    def _update(self, text: str) -> dict[str, Any]:
+        """The update that a statement or a command stands for."""
+        command = _COMMAND.fullmatch(text)
+        if command is None and text:
+            program = parse_program(_with_dot(text), "<shell>", self.kb.prefixes)
+            if (program.facts or program.rules) and not program.queries:
+                return _addition(program)
+        elif command and command[1] == "delete":
+            return self._deletion(command[2] or "")
+        elif command and command[1] == "remove":
+            return {"remove_rules": _with_dot(command[2] or "")}
+        raise TidelogError(":what_if takes facts and rules, `:delete FACTS` or `:remove RULES`")
 
     def _do_explain(self, text: str) -> Iterator[str]:
         proof = self.kb.explain(text.removesuffix("."))
@@ -133,6 +152,13 @@ class Shell:
 
 
 _COMMANDS = sorted(name.removeprefix("_do_") for name in vars(Shell) if name.startswith("_do_"))
+
+
+def _addition(program: Program) -> dict[str, Any]:
+    """The update that adds the facts and rules of a program, and its prefixes."""
+    rules = [f"@prefix {name}: <{namespace}> ." for name, namespace in program.prefixes]
+    rules += [str(rule) for rule in program.rules]
+    return {"add": _rows(program), "add_rules": "\n".join(rules)}
 
 
 def _rows(program: Program) -> dict[str, list[Row]]:

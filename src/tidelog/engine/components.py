@@ -5,11 +5,13 @@ rules that an update removes and adds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from tidelog.engine.algorithms.aggregates import AggregateRule
 from tidelog.engine.modules.closure_registry import Closures
 from tidelog.engine.modules.cores import Cores
 from tidelog.engine.rules.compiled import CompiledRule, Node, normal_form
+from tidelog.engine.rules.policy import Costs
 from tidelog.engine.update.deltas import NO_RULE_CHANGE, RuleChange
 from tidelog.errors import TidelogError
 from tidelog.language.syntax import body_atoms
@@ -30,6 +32,7 @@ class Nodes:
         self._aggregates: dict[int, AggregateRule] = {}
         self._nodes: dict[str, tuple[Component, Node]] = {}  # by the first predicate
         self._own: dict[str, tuple[Component, frozenset[str]]] = {}  # by the first predicate
+        self._learnt: dict[tuple[str, ...], Costs] = {}  # what `costs` gave, for components to be compiled again
 
     def relation(self, predicate: str) -> Relation:
         """The relation of a predicate that facts or rules mention."""
@@ -81,6 +84,8 @@ class Nodes:
         node.aggregated = tuple(number for number in component.rules if number in self._aggregates)
         if known is not None and known[0].predicates == component.predicates:
             node.costs = known[1].costs  # of other rules, but still the best guess
+        elif component.predicates in self._learnt:
+            node.costs = self._learnt.pop(component.predicates)
         self._nodes[component.predicates[0]] = (component, node)
         return node
 
@@ -117,6 +122,14 @@ class Nodes:
             node.forget_plans()
         self._closures.forget_plans()
         self._cores.forget_plans()
+
+    def costs(self) -> dict[tuple[str, ...], Costs]:
+        """A copy of what has been learnt about components."""
+        return self._learnt | {component.predicates: replace(node.costs) for component, node in self._nodes.values()}
+
+    def restore_costs(self, costs: dict[tuple[str, ...], Costs]) -> None:
+        """What was learnt before, now that everything is to be compiled again."""
+        self._learnt = costs
 
     def clear(self) -> None:
         """Numbers of rules and names of relations will mean something else from now on."""

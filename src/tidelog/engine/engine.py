@@ -85,12 +85,12 @@ class Engine:
         """
         self.reclaim_terms(request)
         self._begin_cores()
+        unfit: list[str] = []
         while True:
             try:
-                return self._update(request, before_commit)
-            except ModuleUnfit as unfit:
-                self.closures.give_up(str(unfit))
-                self.maintenance.counted.commit()
+                return self._update(request, before_commit, unfit)
+            except ModuleUnfit as problem:
+                unfit.append(str(problem))
 
     def _begin_cores(self) -> None:
         """Let the cores begin that the update before this one has shown a need for. If that fails, do without: a
@@ -104,10 +104,13 @@ class Engine:
             except (TidelogError, MemoryError):
                 self.cores.wanted.clear()
 
-    def _update(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
+    def _update(
+        self, request: Request, before_commit: Callable[[Outcome], None] | None, unfit: Iterable[str] = ()
+    ) -> Outcome:
+        """Try an update. The predicates in `unfit` meet facts that their modules cannot take."""
         began = working_time()
         self._make_ready()
-        rules = self._change_rules(request, began)
+        rules = self._change_rules(request, unfit, began)
         transaction = Transaction(self.store, self.limits, self.functions, self.rule_text, self.observer, began)
         if self.observer is not None and not rules and self._marks.can_spread():
             transaction.marking.begin(set(request.add))
@@ -116,7 +119,7 @@ class Engine:
             with transaction.window:
                 self._walk(transaction, request, rules)
                 transaction.marking.finish(self._marks.share)
-                outcome = self._outcome(transaction)
+                outcome = self._outcome(transaction, request)
             if before_commit is not None:
                 before_commit(outcome)
         except BaseException as problem:
@@ -156,8 +159,14 @@ class Engine:
             self.nodes.forget_all_plans()
             self._marks.forget()
 
-    def _change_rules(self, request: Request, began: float) -> RuleChanges:
+    def _change_rules(self, request: Request, unfit: Iterable[str], began: float) -> RuleChanges:
         """Change the rules; closures follow where they can."""
+        try:
+            for predicate in unfit:
+                self.closures.give_up(predicate)
+        except BaseException:
+            self._roll_back(NO_RULE_CHANGES)
+            raise
         if not request.remove_rules and not request.add_rules:
             return NO_RULE_CHANGES
         removed = {number: self.nodes.rule(number) for number in request.remove_rules}
@@ -248,7 +257,7 @@ class Engine:
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def _outcome(self, transaction: Transaction) -> Outcome:
+    def _outcome(self, transaction: Transaction, request: Request) -> Outcome:
         transaction.runner.check_limits()
         removed: dict[str, Rows] = {}
         added: dict[str, Rows] = {}
@@ -264,7 +273,12 @@ class Engine:
                         self._unread.add(rows)
                     else:
                         rows.copy_now()
-        return Outcome(removed, added, transaction.work(), int(transaction.machine[M.ERRORS]))
+        explicit = {
+            predicate: change
+            for predicate in (*request.delete, *request.add)
+            if (change := transaction.explicit.get(self.explicit_relation(predicate)))  # type: ignore[arg-type]
+        }
+        return Outcome(removed, added, explicit, transaction.work(), int(transaction.machine[M.ERRORS]))
 
     def _commit(self, transaction: Transaction, rules: RuleChanges) -> None:
         transaction.commit()

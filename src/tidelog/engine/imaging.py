@@ -86,9 +86,12 @@ def _relation(engine: Engine, relation: Relation) -> RelationImage:
     records = relation.cells[relation.live()]
     explicit = (records[:, relation.flags_column] & F.EXPLICIT) != 0
     counters = records[:, list(relation.counter_columns)] if relation.has_counters else None
-    counted = map(engine.maintenance.counted.get, engine.graph.producers(relation.name))
+    counted = set(map(engine.maintenance.counted.get, engine.graph.producers(relation.name)))
     if counters is not None and not relation.ranked and RECURSIVE not in counted:
         counters[:, 1] = 0  # ranks that mean nothing; see `_has_ranks`
+    if counters is not None and counted <= {None, NO_COUNTER} and not relation.name.startswith("#"):
+        # Nothing is counted here, as after an update that was taken back: only ranks may be worth keeping.
+        counters = counters if counters.any() else None
     return RelationImage(relation.name, records[:, : relation.arity], explicit, counters)
 
 

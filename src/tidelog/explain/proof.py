@@ -12,7 +12,7 @@ is drawn as a tree of its own further down, so that a proof of any height is dra
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import islice
 from typing import Any, NamedTuple
@@ -73,33 +73,25 @@ class Proof:
         ]
         return {"fact": self.fact, "height": self.height, "steps": steps}
 
+    def lines(self) -> Iterator[Line]:
+        """The lines of the drawing, from top to bottom."""
+        return _Drawing().lines(self)
+
     def __str__(self) -> str:
-        return "\n".join(f"{line.branches}{line.subject}{line.remark}" for line in _Drawing().lines(self))
+        return plain_text(self.lines())
 
     def __rich__(self) -> Any:
-        from rich.text import Text
-
-        text = Text(no_wrap=True, overflow="ignore")
-        for number, line in enumerate(_Drawing().lines(self)):
-            text.append("\n" if number else "")
-            text.append(line.branches, "dim")
-            text.append(line.subject, "bold" if line.remark else "")
-            text.append(line.remark, "dim")
-        return text
+        return rich_text(self.lines())
 
     def _repr_html_(self) -> str:
-        """The drawing for a notebook; only the beginning of a long one."""
-        drawn = [line.html() for line in islice(_Drawing().lines(self), MOST_LINES_IN_NOTEBOOKS + 1)]
-        if len(drawn) > MOST_LINES_IN_NOTEBOOKS:
-            drawn[-1] = "<i>… and so on; <code>print(proof)</code> draws all of it</i>"
-        return '<pre style="line-height: 1.3">' + "\n".join(drawn) + "</pre>"
+        return html_text(self.lines())
 
     def __repr__(self) -> str:
         how = "explicit" if self.rule is None else f"height {self.height}"
         return f"<Proof of {self.fact}: {how}>"
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
     """A line of the drawing: branches of the tree, a fact or a condition, and a remark."""
 
     branches: str
@@ -111,6 +103,30 @@ class _Line(NamedTuple):
             return escape(self.branches + self.subject)
         remark = f'  <span style="opacity: 0.6">{escape(self.remark.lstrip())}</span>'
         return f"{escape(self.branches)}<b>{escape(self.subject)}</b>{remark}"
+
+
+def plain_text(lines: Iterable[Line]) -> str:
+    return "\n".join(f"{line.branches}{line.subject}{line.remark}" for line in lines)
+
+
+def rich_text(lines: Iterable[Line]) -> Any:
+    from rich.text import Text
+
+    text = Text(no_wrap=True, overflow="ignore")
+    for number, line in enumerate(lines):
+        text.append("\n" if number else "")
+        text.append(line.branches, "dim")
+        text.append(line.subject, "bold" if line.remark else "")
+        text.append(line.remark, "dim")
+    return text
+
+
+def html_text(lines: Iterable[Line]) -> str:
+    """A drawing for a notebook; only the beginning of a long one."""
+    drawn = [line.html() for line in islice(lines, MOST_LINES_IN_NOTEBOOKS + 1)]
+    if len(drawn) > MOST_LINES_IN_NOTEBOOKS:
+        drawn[-1] = "<i>… and so on; <code>print(proof)</code> draws all of it</i>"
+    return '<pre style="line-height: 1.3">' + "\n".join(drawn) + "</pre>"
 
 
 class _Item(NamedTuple):
@@ -141,34 +157,34 @@ class _Drawing:
         self._sections: deque[Proof] = deque()
         self._numbers: dict[int, int] = {}
 
-    def lines(self, proof: Proof) -> Iterator[_Line]:
+    def lines(self, proof: Proof) -> Iterator[Line]:
         """The lines of the drawing, from top to bottom."""
         yield from self._tree(_Item(proof))
         while self._sections:
             cut = self._sections.popleft()
             if id(cut) not in self._drawn:
-                yield _Line("", "")
+                yield Line("", "")
                 yield from self._tree(_Item(cut, f"[{self._numbers[id(cut)]}] ", "    "))
 
-    def _tree(self, top: _Item) -> Iterator[_Line]:
+    def _tree(self, top: _Item) -> Iterator[Line]:
         waiting = [top]
         while waiting:
             item = waiting.pop()
             proof, branches = item.content, item.branches
             if isinstance(proof, str):
-                yield _Line(branches, proof)
+                yield Line(branches, proof)
             elif proof.rule is None:
-                yield _Line(branches, proof.fact, "  explicit")
+                yield Line(branches, proof.fact, "  explicit")
             elif id(proof) in self._drawn:
-                yield _Line(branches, proof.fact, "  see above")
+                yield Line(branches, proof.fact, "  see above")
             elif item.depth == DEEPEST:
                 if id(proof) not in self._numbers:
                     self._numbers[id(proof)] = len(self._numbers) + 1
                     self._sections.append(proof)
-                yield _Line(branches, proof.fact, f"  see [{self._numbers[id(proof)]}] below")
+                yield Line(branches, proof.fact, f"  see [{self._numbers[id(proof)]}] below")
             else:
                 self._drawn.add(id(proof))
                 # A proof that was cut further up may be drawn here, where there is room for it.
                 label = f"[{self._numbers[id(proof)]}] " if item.depth and id(proof) in self._numbers else ""
-                yield _Line(branches, label + proof.fact, f"  by {proof.rule}")
+                yield Line(branches + label, proof.fact, f"  by {proof.rule}")
                 waiting += reversed(item.children(proof))

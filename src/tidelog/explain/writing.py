@@ -31,6 +31,7 @@ from tidelog.store.term_table import TermTable
 Binding = Mapping[Variable, int]
 """The term that each variable stands for."""
 
+NO_FACT = "no fact matches "
 MOST_VALUES = 10
 MOST_CONDITIONS = 12
 
@@ -115,7 +116,7 @@ class Wording:
         for item in rule.body:
             match item:
                 case Negation(atom=atom):
-                    yield f"no fact matches {self.text(self.atom(atom, binding))}"
+                    yield NO_FACT + self.text(self.atom(atom, binding))
                 case Comparison(operator="=", left=Variable() as variable, right=other) if variable in rest:
                     rest.discard(variable)
                     yield self.definition(variable, other, binding)

@@ -52,7 +52,7 @@ class PaperTracer:
         self._engine = engine
         self._title, self._procedure = PROCEDURES[maintenance]
         self._marks = maintenance == "backward-forward"
-        self._waiting: list[Fact] = []
+        self.waiting: list[Fact] = []  # from the last update of a stream
 
     def begin(self) -> State:
         """The state before an update."""
@@ -64,14 +64,14 @@ class PaperTracer:
         """
         after = read_state(self._engine)
         if not (streams and self._marks):
-            self._waiting = []
+            self.waiting = []
             return self._traced(Trace(self._title), self._procedure, before, after)
         deleted_next = [fact for fact in read_facts(self._engine, ahead) if fact in after.explicit]
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
 
         def procedure(update: PaperUpdate, trace: Trace) -> set[Fact]:
             facts, left = marking(update, trace, waiting, deleted_next)
-            self._waiting += left
+            self.waiting += left
             return facts
 
         return self._traced(Trace(MARKING), procedure, before, after)

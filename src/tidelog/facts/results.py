@@ -10,17 +10,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from tidelog.engine.update.rows import Rows
+from tidelog.errors import TidelogError
 from tidelog.formats.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
 from tidelog.language.literals import render_value
 from tidelog.papers.trace import Trace
 from tidelog.store.relation_parts import Cells
 from tidelog.store.term_table import TermTable
 from tidelog.values import Row, Value, identity
+
+if TYPE_CHECKING:
+    from tidelog.explain.change_proof import ChangeProof
 
 MOST_IN_REPR = 10
 
@@ -207,6 +211,16 @@ def _listed(texts: Iterable[str], more: bool) -> str:
     return ", ".join([*texts, "…"] if more else texts)
 
 
+class Origin(Protocol):
+    """The update that made a change, or would make it."""
+
+    def explain(self, change: Change, fact: str) -> ChangeProof | None:
+        """Why a fact came or went."""
+
+    def after(self, others: Iterable[Any]) -> Origin:
+        """The same for several updates at once, of which this one is the last."""
+
+
 @dataclass(frozen=True)
 class Change:
     """What an update did: the facts that appeared in I and those that vanished, by predicate, and the work it took."""
@@ -216,6 +230,15 @@ class Change:
     work: Mapping[str, int] = field(default_factory=dict)
     errors: int = 0
     trace: Trace | None = None
+    _origin: Origin | None = field(default=None, repr=False, compare=False)
+
+    def explain(self, fact: str) -> ChangeProof | None:
+        """Why a fact such as `"path(a, c)"` came or went; None if it did neither. Only the last change of a knowledge
+        base can be explained, and what `what_if` gave for the state that it has.
+        """
+        if self._origin is None:
+            raise TidelogError("this change does not know the update that made it, and cannot be explained")
+        return self._origin.explain(self, fact)
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)

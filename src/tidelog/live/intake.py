@@ -276,4 +276,6 @@ def _net(terms: Terms, changes: list[Change]) -> Change:
             if chosen:
                 cells = np.array(chosen, np.int32).reshape(len(chosen), arities[name])
                 half[name] = FactSet(terms.table, Rows.of(cells))
-    return Change(halves[True], halves[False], dict(work), sum(change.errors for change in changes))
+    last = changes[-1]._origin if changes else None
+    origin = None if last is None else last.after(change._origin for change in changes[:-1])
+    return Change(halves[True], halves[False], dict(work), sum(change.errors for change in changes), None, origin)

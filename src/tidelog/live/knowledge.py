@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tidelog.engine.reclaiming import PassingTerms
 from tidelog.engine.transaction.transaction import Observer
 from tidelog.engine.update.deltas import Outcome, Request
 from tidelog.engine.update.runner import Limits
+from tidelog.engine.what_if import what_if
 from tidelog.errors import ArityError, BrokenError, CrossProductWarning, TidelogError, warn
 from tidelog.facts.arguments import check_limits, checked_commit, checked_facts, checked_text
 from tidelog.facts.encoding import LoadedRows, check_arities_of, check_arity, encode_columns, encode_rows, in_time
@@ -31,6 +32,7 @@ from tidelog.formats.display import counted
 from tidelog.language import parse_atom, parse_query, parse_rules, render
 from tidelog.language.checks import MOST_ARGUMENTS, check_arities, check_query, foreign_functions, too_many_arguments
 from tidelog.language.syntax import Atom, Constant, Program, Rule
+from tidelog.live.origin import Origin
 from tidelog.papers.trace import Trace
 from tidelog.program.catalogue import Catalogue, RuleUpdate
 from tidelog.program.normal_form import unjoined_atoms
@@ -40,11 +42,14 @@ from tidelog.storage.journal import Record
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
+    from tidelog.explain.explainer import Explainer
     from tidelog.storage.home import Home
 
 FactsByPredicate = Mapping[str, Any]
 
 NO_PROGRAM = Program()
+
+Found = TypeVar("Found")
 
 
 class Knowledge:
@@ -70,7 +75,9 @@ class Knowledge:
         self.lock = KnowledgeLock(self.engine.store.readers)
         self.errors = 0  # matches that failed because an expression had no value
         self.commit_info: Mapping[str, str] = {}
+        self.version = 0  # how many updates have been made
         self.home: Home | None = None
+        self._made_explainer: Explainer | None = None
 
     # --- updates ------------------------------------------------------------------------------------------------------
 
@@ -85,18 +92,56 @@ class Knowledge:
         """Apply one update: deletions before additions, all or nothing."""
         with self.lock.working(), self.terms_if_it_succeeds():
             self.engine.reclaim_terms()  # Here, too: updates that fail may get no further.
-            added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
-            text, removing = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
-            catalogue, before = self.catalogue, self.catalogue.prefixes
-            names = partial(names_in_use, self.engine)
-            program = interruptible(catalogue.parse_added, text, names) if text else NO_PROGRAM
-            catalogue.declare(program.prefixes)
+            before = self.catalogue.prefixes
             try:
-                removed = parse_rules(removing, catalogue.prefixes) if removing else ()
-                return self._update(added, deleted, program.rules, removed, checked_commit(commit))
+                return self.apply(*self._read(add, delete, add_rules, remove_rules), checked_commit(commit))
             except BaseException:
-                catalogue.prefixes = before
+                self.catalogue.prefixes = before
                 raise
+
+    def what_if(
+        self,
+        add: FactsByPredicate | None = None,
+        delete: FactsByPredicate | None = None,
+        add_rules: str = "",
+        remove_rules: str = "",
+    ) -> Change:
+        """The change that an update would make. It is not made."""
+        with self.lock.working(), self.reader.terms_for_a_question():
+            self.engine.reclaim_terms()
+            before = self.catalogue.prefixes
+            try:
+                request, _ = self._read(add, delete, add_rules, remove_rules)
+                removed = self._rules(request.remove_rules)
+                return self.tried(request, self._changing(request, removed, made=False))
+            finally:
+                self.catalogue.prefixes = before
+
+    def tried(self, request: Request, look: Callable[[Outcome], Found]) -> Found:
+        """What `look` finds in the state that an update leads to, which is then taken back."""
+        waiting = None if self.tracer is None else self.tracer.waiting
+        try:
+            return what_if(self.engine, request, look)
+        except BrokenError as broken:
+            self.lock.refuse(str(broken))
+            raise
+        finally:
+            if self.tracer is not None:
+                self.tracer.waiting = waiting or []
+
+    def _read(
+        self, add: FactsByPredicate | None, delete: FactsByPredicate | None, add_rules: str, remove_rules: str
+    ) -> tuple[Request, RuleUpdate]:
+        """An update as it was given, checked and encoded. Its prefixes are declared: the caller may have to forget them
+        again.
+        """
+        added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
+        text, removing = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
+        names = partial(names_in_use, self.engine)
+        program = interruptible(self.catalogue.parse_added, text, names) if text else NO_PROGRAM
+        self.catalogue.declare(program.prefixes)
+        removed = parse_rules(removing, self.catalogue.prefixes) if removing else ()
+        return self._checked(added, deleted, program.rules, removed)
 
     def update_encoded(self, request: Request, commit: Mapping[str, str] | None = None) -> Change:
         """The same for facts that are already encoded."""
@@ -109,7 +154,7 @@ class Knowledge:
         """Add the facts and rules of a text, and its prefixes."""
         self.catalogue.declare(program.prefixes)
         with self.lock.working():
-            self._update(program.rows, {}, program.rules, ())
+            self.apply(*self._checked(program.rows, {}, program.rules, ()))
 
     def load(self, batches: Iterable[FactBatch]) -> Change:
         """Add the facts that a reader yields, in one update. Limits hold while they are read."""
@@ -135,21 +180,16 @@ class Knowledge:
                 f"`{self.catalogue.display(predicate)}` has {counted(known, 'argument')}"
             )
 
-    def _update(
-        self,
-        add: FactsByPredicate,
-        delete: FactsByPredicate,
-        rules: tuple[Rule, ...],
-        removed: tuple[Rule, ...],
-        commit: Mapping[str, str] | None = None,
-    ) -> Change:
+    def _checked(
+        self, add: FactsByPredicate, delete: FactsByPredicate, rules: tuple[Rule, ...], removed: tuple[Rule, ...]
+    ) -> tuple[Request, RuleUpdate]:
+        """What an update asks for, and what it does to the catalogue."""
         update = self.catalogue.check(rules, removed, self.functions.keys())
         for rule in rules:
             self._warn_of_cross_product(rule)
         added_rows = self.encode(add, update.arities)
         deleted_rows = self.encode(delete, update.arities)
-        request = Request(deleted_rows, added_rows, tuple(update.removed), tuple(update.added.values()))
-        return self.apply(request, update, commit)
+        return Request(deleted_rows, added_rows, tuple(update.removed), tuple(update.added.values())), update
 
     def _warn_of_cross_product(self, rule: Rule) -> None:
         unjoined = unjoined_atoms(rule)
@@ -164,14 +204,12 @@ class Knowledge:
 
     def apply(self, request: Request, update: RuleUpdate, commit: Mapping[str, str] | None = None) -> Change:
         """Let the engine apply an update that has been checked; `update` is what it does to the catalogue."""
-        removed = tuple(map(self.engine.graph.rule, request.remove_rules))
-        first_number = self.engine.graph.next_number
-        before = None if self.tracer is None else self.tracer.begin()
+        first_number, removed = self.engine.graph.next_number, self._rules(request.remove_rules)
+        changing = self._changing(request, removed, made=True)
         changes: list[Change] = []
 
         def before_commit(outcome: Outcome) -> None:
-            trace = None if before is None else self._trace(before)
-            changes.append(self._change(outcome, trace))
+            changes.append(changing(outcome))
             if self.home is not None:
                 prefixes = self.catalogue.prefixes
                 record = Record(request.add, request.delete, request.add_rules, removed, prefixes, commit or {})
@@ -185,7 +223,27 @@ class Knowledge:
         self.catalogue.commit(update, first_number)
         self.errors += outcome.errors
         self.commit_info = commit or self.commit_info
+        self.version += 1
         return changes[0]
+
+    def _rules(self, numbers: Iterable[int]) -> tuple[Rule, ...]:
+        return tuple(map(self.engine.graph.rule, numbers))
+
+    def _changing(self, request: Request, removed: tuple[Rule, ...], made: bool) -> Callable[[Outcome], Change]:
+        """An update begins. What this gives turns its outcome into a change, before the commit."""
+        before = None if self.tracer is None else self.tracer.begin()
+
+        def change(outcome: Outcome) -> Change:
+            trace = None if before is None else self._trace(before)
+            explicit = outcome.explicit
+            if not made:
+                # What the rows are read from is about to be taken back.
+                for rows in (*outcome.added.values(), *outcome.removed.values()):
+                    rows.copy_now()
+                explicit = {name: request.explicit(name) for name in (*request.delete, *request.add)}
+            return self._change(outcome, trace, Origin(self, explicit, removed, request.add_rules, made))
+
+        return change
 
     def _trace(self, before: State) -> Trace:
         assert self.tracer is not None
@@ -193,12 +251,12 @@ class Knowledge:
         streams = observer is not None and observer.streams
         return self.tracer.end(before, streams, {} if observer is None else observer.ahead())
 
-    def _change(self, outcome: Outcome, trace: Trace | None) -> Change:
+    def _change(self, outcome: Outcome, trace: Trace | None, origin: Origin) -> Change:
         table, display = self.engine.store.terms.table, self.catalogue.display
         added = {display(predicate): FactSet(table, rows) for predicate, rows in outcome.added.items()}
         removed = {display(predicate): FactSet(table, rows) for predicate, rows in outcome.removed.items()}
         work = outcome.work if trace is None else dict.fromkeys(outcome.work, 0) | trace.work
-        return Change(added, removed, work, outcome.errors, trace)
+        return Change(added, removed, work, outcome.errors, trace, origin)
 
     @contextmanager
     def observed(self, observer: Observer | None) -> Iterator[None]:
@@ -240,6 +298,17 @@ class Knowledge:
                 f"`{text}` is no fact: it has variables or expressions; a query such as `?- {text}.` asks for all"
             )
         return atom
+
+    def explainer(self) -> Explainer:
+        """Finds proofs of what holds now."""
+        if self._made_explainer is None:
+            self._made_explainer = self.new_explainer()
+        return self._made_explainer
+
+    def new_explainer(self) -> Explainer:
+        from tidelog.explain.explainer import Explainer
+
+        return Explainer(self.engine, lambda: self.catalogue.prefixes)
 
     def holds(self, fact: str) -> bool:
         """Whether a fact that a text states is in the materialisation."""

@@ -25,7 +25,7 @@ from tidelog.engine.transaction.task import explicit_rows
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update import pair_sets
 from tidelog.engine.update import rows as lazy_rows
-from tidelog.engine.update.deltas import Delta, RuleChange
+from tidelog.engine.update.deltas import MOST_KEPT, Delta, ExplicitChange, RuleChange
 from tidelog.engine.update.pair_sets import CheckLimits, ClosurePairs, Pairs, StoredPairs
 from tidelog.engine.update.rows import Rows
 from tidelog.errors import StorageError
@@ -35,6 +35,8 @@ from tidelog.program.modules import Diagonal, Kind, Module
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
+
+NO_PAIRS: Cells = np.empty((0, 2), np.int32)
 
 
 class ModuleUnfit(Exception):
@@ -131,6 +133,14 @@ class ClosureNode:
         if delete is not None and len(delete):
             rows = rows[~StoredPairs(delete).contains(rows)]
         return rows if add is None else np.concatenate((rows, add))
+
+    def explicit_change(self, predicate: str, delete: Cells | None, add: Cells | None) -> ExplicitChange:
+        """What the deletions and additions of the update change in the explicit facts that there were."""
+        before = StoredPairs(explicit_rows(self._store.relation(predicate, 2)))
+        given = NO_PAIRS if add is None else add
+        gone = NO_PAIRS if delete is None else delete[before.contains(delete)]
+        gone, come = gone[~StoredPairs(given).contains(gone)], given[~before.contains(given)]
+        return ExplicitChange(*(rows if len(rows) <= MOST_KEPT else None for rows in (gone, come)))
 
     def take_over(self, watch: Watch = watch_nothing) -> None:
         """Become the contents of the relations, with the pairs that follow from the base as it is now."""

@@ -107,9 +107,12 @@ class Registry(Generic[N]):
             if node.begins:
                 # It gets its pairs from all of its rules.
                 predicate = base.predicates[0]
-                rows = node.first_explicit(predicate, request.delete.get(predicate), request.add.get(predicate))
-                asked = Request(add={predicate: rows})
+                changed = request.delete.get(predicate), request.add.get(predicate)
+                asked = Request(add={predicate: node.first_explicit(predicate, *changed)})
             explicit = apply_explicit(transaction, base, asked)
+            if node.begins:
+                # Only its base is new: most of these facts were explicit before.
+                transaction.explicit[base.relations[0]] = node.explicit_change(predicate, *changed)
             self._engine.maintenance.maintain(transaction, base, explicit, node.base_change(base))
             transaction.collect(base.relations)
 
@@ -143,6 +146,7 @@ class Closures(Registry[ClosureNode]):
     def __init__(self, engine: Host, enabled: bool) -> None:
         super().__init__(engine, enabled)
         self._unfit: set[str] = set()
+        self._given_up: list[str] = []  # those that became unfit in the update in work
         # Closures that ended in the update in work, and whose pairs did not become records.
         self._virtual: dict[str, ClosureNode] = {}
 
@@ -226,11 +230,13 @@ class Closures(Registry[ClosureNode]):
             self._engine.forget_plans(predicate)
 
     def give_up(self, predicate: str) -> None:
-        """A predicate that met facts which its module cannot take is left to the general algorithms."""
+        """A predicate that meets facts which its module cannot take is left to the general algorithms, unless the
+        update fails.
+        """
         if predicate in self._nodes:
             self._hand_back(self._nodes[predicate], False, interrupts.check)
-            self.commit()
         self._unfit.add(predicate)
+        self._given_up.append(predicate)
 
     # --- updates ------------------------------------------------------------------------------------------------------
 
@@ -239,9 +245,14 @@ class Closures(Registry[ClosureNode]):
             raise ModuleUnfit(node.module.predicate)
         super().maintain(transaction, node, request)
 
+    def roll_back(self) -> None:
+        self._unfit.difference_update(self._given_up)
+        super().roll_back()
+
     def _end_update(self) -> None:
         super()._end_update()
         self._virtual.clear()
+        self._given_up.clear()
 
     def restore(self, predicates: Collection[str]) -> None:
         """A saved engine is open again: build the closures from their bases, which are there.

@@ -17,7 +17,7 @@ from tidelog.engine.propagation.propagate import JOB_FIELDS, TOP_RANK, queues_to
 from tidelog.engine.rules.compiled import CompiledRule, Node, PlanTable
 from tidelog.engine.rules.policy import Counters
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.deltas import NOTHING, Explicit, Request, RuleChange
+from tidelog.engine.update.deltas import MOST_KEPT, NOTHING, Explicit, ExplicitChange, Request, RuleChange
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine.growth import pieces
@@ -52,7 +52,16 @@ def apply_explicit(transaction: Transaction, node: Node, request: Request) -> Ex
         transaction.marking.came(predicate, relation, len(come))
         explicit.deleted[relation.number] = gone
         explicit.added[relation.number] = come
+        if len(gone) or len(come):
+            transaction.explicit[relation] = ExplicitChange(_kept(relation, delete, gone), _kept(relation, add, come))
     return explicit
+
+
+def _kept(relation: Relation, asked: Cells | None, facts: Cells) -> Cells | None:
+    """The rows of explicit facts that changed, mostly just those that were asked for: their numbers may not last."""
+    if len(facts) > MOST_KEPT:
+        return None
+    return asked if asked is not None and len(asked) == len(facts) else relation.rows(facts)
 
 
 def _change(transaction: Transaction, relation: Relation, rows: Cells, adding: bool) -> Cells:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tidelog.engine.marking.marking import Marking
 from tidelog.engine.propagation.mark_kernels import forget_marks
 from tidelog.engine.rules.compiled import Node
-from tidelog.engine.update.deltas import Delta, EncodedFacts
+from tidelog.engine.update.deltas import Delta, EncodedFacts, ExplicitChange
 from tidelog.engine.update.relation_growth import RelationGrowth
 from tidelog.engine.update.runner import CLOSED, Functions, Limits, Runner, Window
 from tidelog.engine.update.undo import UndoLog
@@ -69,6 +69,8 @@ class Transaction:
         self.machine = store.machine
         self.lists = store.lists
         self.deltas: dict[str, Delta] = {}
+        # What changed in E, by the relations that explicit facts lie in.
+        self.explicit: dict[Relation, ExplicitChange] = {}
         # Predicates of components in which a deletion was expensive for the little that it took with it.
         self.cyclic: tuple[str, ...] = ()
         self.known_heads = 0  # instances that Backward/Forward found in insertion, and whose heads were not new

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,17 @@ EncodedFacts = Mapping[str, Cells]
 """Rows of terms by predicate."""
 
 
+# Of more explicit facts of a predicate nobody keeps which of them an update took away or gave.
+MOST_KEPT = 100_000
+
+
+class ExplicitChange(NamedTuple):
+    """The explicit facts that a predicate lost and won, as rows of terms; None instead of very many."""
+
+    gone: Cells | None
+    come: Cells | None
+
+
 @dataclass(slots=True)
 class Request:
     """What an update asks for."""
@@ -29,18 +41,23 @@ class Request:
     remove_rules: tuple[int, ...] = ()
     add_rules: tuple[Rule, ...] = ()
 
+    def explicit(self, predicate: str) -> ExplicitChange:
+        """What is asked for of a predicate; some of it may be there already, or not be there at all."""
+        return ExplicitChange(self.delete.get(predicate, NOTHING), self.add.get(predicate, NOTHING))
+
 
 NO_REQUEST = Request()
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What an update did: the rows of each predicate that changed, rule applications by kind, and the number of rule
-    instances that failed in an expression.
+    """What an update did: the rows of each predicate that changed, in I and in E, rule applications by kind, and the
+    number of rule instances that failed in an expression.
     """
 
     removed: dict[str, Rows]
     added: dict[str, Rows]
+    explicit: dict[str, ExplicitChange]
     work: dict[str, int]
     errors: int
 

@@ -7,12 +7,11 @@ what it can reach from there (the execution plan, Algorithm 4), which rules are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tidelog.language import display_predicate, render
-from tidelog.language.syntax import Rule
 from tidelog.program.graph import HyperNode, Impact, RuleGraph
 
 
@@ -77,12 +76,8 @@ def picture_of_graph(graph: RuleGraph, prefixes: Mapping[str, str]) -> Picture:
     return Picture(tuple(boxes), _arrows(graph, prefixes))
 
 
-def picture_of_update(
-    graph: RuleGraph, add: Iterable[Rule], remove: Iterable[int], prefixes: Mapping[str, str]
-) -> Picture:
-    """The graph as an update would leave it; the graph itself stays. Raises what the update would raise."""
-    after = graph.copy()
-    impact = after.update(add, remove)
+def picture_of_impact(graph: RuleGraph, after: RuleGraph, impact: Impact, prefixes: Mapping[str, str]) -> Picture:
+    """The graph after an update, and what the update did to it."""
     reached = {node.id for node in after.execution_plan(impact.direct)}
     boxes = [_removed_box(graph, node, impact, prefixes) for node in graph.hyper_nodes]
     for node in after.hyper_nodes:
