@@ -114,7 +114,7 @@ def missing_room(m: Longs, c: Longs, plan: int) -> int:
     places = c[E.PREMISES] + 4 * get(plan, E.PLAN_FIRST)
     for position in range(premises):
         shadow = get(predicate_at(c, get(places, position)), E.PREDICATE_SHADOW)
-        if not has_room(m, shadow, premises):
+        if not has_room(m, relation_row(m, shadow), premises):
             m[M.FULL] = shadow
             m[M.STAGED] = premises
             return FULL
