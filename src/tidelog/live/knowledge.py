@@ -28,7 +28,7 @@ from tidelog.facts.results import Answers, Change, Encoded, FactSet
 from tidelog.facts.rule_instances import State
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.display import counted
-from tidelog.language import parse_atom, parse_query, parse_rules, render
+from tidelog.language import DLOG, parse_atom, parse_query, parse_rules, render, syntax_named
 from tidelog.language.checks import MOST_ARGUMENTS, check_arities, check_query, foreign_functions, too_many_arguments
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.papers.trace import Trace
@@ -81,18 +81,20 @@ class Knowledge:
         add_rules: str = "",
         remove_rules: str = "",
         commit: Mapping[str, str] | None = None,
+        syntax: str = DLOG,
     ) -> Change:
-        """Apply one update: deletions before additions, all or nothing."""
+        """Apply one update: deletions before additions, all or nothing. `syntax` is that of the rules."""
         with self.lock.working(), self.terms_if_it_succeeds():
             self.engine.reclaim_terms()  # Here, too: updates that fail may get no further.
             added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
             text, removing = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
+            syntax_named(syntax)  # refuses an unknown one
             catalogue, before = self.catalogue, self.catalogue.prefixes
             names = partial(names_in_use, self.engine)
-            program = interruptible(catalogue.parse_added, text, names) if text else NO_PROGRAM
+            program = interruptible(catalogue.parse_added, text, names, syntax) if text else NO_PROGRAM
             catalogue.declare(program.prefixes)
             try:
-                removed = parse_rules(removing, catalogue.prefixes) if removing else ()
+                removed = parse_rules(removing, catalogue.prefixes, syntax=syntax) if removing else ()
                 return self._update(added, deleted, program.rules, removed, checked_commit(commit))
             except BaseException:
                 catalogue.prefixes = before
