@@ -36,3 +36,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return InFiles(config, log)
+
+
+@pytest.fixture
+def _tiny_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make slices of the fully dynamic mode so small that every transaction pauses halfway."""
+    monkeypatch.setattr("tidelog.live.worker.SLICE", 3)

@@ -3,6 +3,7 @@
 from tidelog.errors import (
     ArityError,
     BrokenError,
+    ConversionError,
     CrossProductWarning,
     DataError,
     LimitError,
@@ -26,6 +27,7 @@ __all__ = [
     "ArityError",
     "BrokenError",
     "Change",
+    "ConversionError",
     "CrossProductWarning",
     "DataError",
     "KnowledgeBase",

@@ -30,6 +30,10 @@ class UnsafeRuleError(TidelogError):
     """A variable of the head, a comparison or an expression that nothing binds."""
 
 
+class ConversionError(TidelogError):
+    """A statement that another syntax cannot say; the message gives its place and what it is."""
+
+
 class StratificationError(TidelogError):
     """Negation or aggregation through recursion; the message spells out the cycle rule by rule."""
 

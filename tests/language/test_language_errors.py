@@ -1,4 +1,5 @@
-"""Every message about a bad program, word for word: `golden/errors/NAME.dlog` and what is said about it, `NAME.txt`.
+"""Every message about a bad program, word for word: `golden/errors/NAME.dlog` or `.zodiac` and what is said about it,
+`NAME.txt`.
 
 `python tests/language/test_language_errors.py` writes the messages anew, to be read before they are kept.
 """
@@ -12,18 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.errors import ParseError, TidelogError
-from tidelog.language import parse_atom, parse_program, parse_query, parse_rules
+from tidelog.errors import ParseError, TidelogError, UnsafeRuleError
+from tidelog.language import SYNTAXES, ZODIAC, parse_atom, parse_program, parse_query, parse_rules, syntax_of_file
 from tidelog.language.checks import check_arities, check_query, check_rule, suggest
 
 GOLDEN = Path(__file__).parent / "golden" / "errors"
-CASES = sorted(GOLDEN.glob("*.dlog"))
+CASES = sorted(path for syntax in SYNTAXES for path in GOLDEN.glob(f"*.{syntax}"))
 
 
 def diagnosis(path: Path) -> str:
     """What the language has to say about a program: its first error, or else its warnings."""
     try:
-        program = parse_program(path.read_text(encoding="utf-8"), path.name)
+        program = parse_program(path.read_text(encoding="utf-8"), path.name, syntax=syntax_of_file(path.name))
         prefixes = dict(program.prefixes)
         for rule in program.rules:
             check_rule(rule, frozenset(), prefixes)
@@ -82,20 +83,25 @@ def test_deep_input_does_not_exhaust_the_stack() -> None:
 
 PIECES = """
 p X _ ?x ?- :- . , ( ) [ ] not ! = < > <= % + - * / // # 1 2.5 1e9 " ' \\ a:b <http://e/> PREFIX count( distinct
-^^ @en true é ²
+^^ @en true é ² and ∧ comp( bind( aggregate( as on with r1:
 """
 STATEMENTS = ["@prefix e: <u> .", "p(a).", "q(X) :- p(X).", " ", "\n", "\t", "not p(X)", "\0", "\ud800"]
 TEXTS = st.lists(st.sampled_from([*PIECES.split(), *STATEMENTS]), max_size=30).map("".join) | st.text(max_size=40)
 
 
+@pytest.mark.parametrize("syntax", SYNTAXES)
 @pytest.mark.parametrize("parse", [parse_rules, parse_atom, parse_query])
 @given(text=TEXTS)
-def test_any_text_is_parsed_or_refused_at_a_place_inside_it(parse: Callable[..., object], text: str) -> None:
+def test_any_text_is_parsed_or_refused_at_a_place_inside_it(
+    parse: Callable[..., object], syntax: str, text: str
+) -> None:
     place = (1, 1)
     try:
-        parse(text, {})
+        parse(text, {}, syntax=syntax)
     except ParseError as error:
         place = (error.line, error.column)
+    except UnsafeRuleError:
+        assert syntax == ZODIAC, "the language checks safety later on"
     lines = text.removeprefix("\ufeff").split("\n")
     assert 1 <= place[0] <= len(lines)
     assert 1 <= place[1] <= len(lines[place[0] - 1]) + 1

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.errors import DataError
-from tidelog.language import literal_text, parse_atom, parse_literal, parse_program, parse_query, parse_rules, render
+from tidelog.language import (
+    ZODIAC,
+    literal_text,
+    parse_atom,
+    parse_literal,
+    parse_program,
+    parse_query,
+    parse_rules,
+    render,
+    render_in,
+)
 from tidelog.language.names import bracketed
 from tidelog.language.syntax import (
     Aggregate,
@@ -101,6 +111,30 @@ programs = st.builds(
 @given(programs)
 def test_a_printed_program_parses_to_itself(program: Program) -> None:
     assert parse_program(str(program)) == program
+
+
+zodiac_items: st.SearchStrategy[BodyItem] = (
+    atoms(leaves)
+    | st.builds(Negation, atoms(leaves))
+    | st.builds(Comparison, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), leaves, leaves)
+    | st.builds(Comparison, st.just("="), st.builds(Variable, names), expressions)
+)
+
+
+@st.composite
+def zodiac_rules(draw: st.DrawFn) -> Rule:
+    """A rule in the forms of ZodiacEdge, with an atom that makes it safe."""
+    head, body = draw(atoms(leaves)), draw(st.lists(zodiac_items, max_size=3))
+    found = dict.fromkeys(variable for part in (head, *body) for variable in variables(part))
+    return Rule(head, (*body, Atom("safe", tuple(found))))
+
+
+@given(zodiac_rules(), st.lists(facts, max_size=2).map(tuple), st.sampled_from([(), tuple(PREFIXES.items())]))
+def test_a_program_printed_for_zodiacedge_parses_to_itself(
+    rule: Rule, facts: tuple[Atom, ...], prefixes: tuple[tuple[str, str], ...]
+) -> None:
+    program = Program(prefixes, facts, (rule,), (Query(rule.body),))
+    assert parse_program(render_in(ZODIAC, program), syntax=ZODIAC) == program
 
 
 @given(rules)

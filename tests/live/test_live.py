@@ -24,64 +24,6 @@ from naive import State, Update, without_empty
 from tidelog import ArityError, KnowledgeBase, LimitError, TidelogError
 
 
-def holds(kb: KnowledgeBase, *names: str) -> set[str]:
-    return {name for name in names if len(kb.facts(name))}
-
-
-# --- the examples of the paper: facts stand for predicates without arguments, and U2 comes after any number of units
-
-FACT = [()]
-
-
-CYCLE = "b() :- a(). c() :- b(). a() :- c()."
-
-
-EXAMPLES = [
-    # rules, explicit before, U1, U2, what holds in the end
-    (CYCLE, [], ({"a"}, set()), (set(), {"a"}), set()),
-    (CYCLE + "a() :- d().", ["a"], ({"d"}, {"a"}), (set(), set()), {"a", "b", "c", "d"}),
-    (CYCLE + "a() :- d().", ["a"], ({"d"}, {"a"}), (set(), {"d"}), set()),
-    ("b() :- a(). c() :- a(). c() :- d().", [], ({"a", "d"}, set()), (set(), {"a"}), {"c", "d"}),
-    ("b() :- a(). c() :- a().", ["a"], (set(), {"a"}), ({"a"}, set()), {"a", "b", "c"}),
-]
-
-
-@pytest.mark.usefixtures("_tiny_slices")
-@pytest.mark.parametrize("example", EXAMPLES)
-@pytest.mark.parametrize("maintenance", ALGORITHMS)
-@pytest.mark.parametrize("units", range(6))
-def test_examples_1_to_4(example: tuple[str, list[str], tuple, tuple, set[str]], maintenance: str, units: int) -> None:
-    rules, before, *updates, expected = example
-    kb = KnowledgeBase(rules, maintenance=maintenance)
-    kb.update(add=dict.fromkeys(before, FACT))
-    live = kb.live()
-    for add, delete in updates:
-        live.submit(add=dict.fromkeys(add, FACT), delete=dict.fromkeys(delete, FACT))
-        if units:
-            live.step(units)
-    # It always ends: deleting and adding again takes a bounded number of units.
-    for _ in range(100):
-        if not live.step():
-            break
-    assert live.pending == 0
-    assert holds(kb, "a", "b", "c", "d") == expected
-
-
-@pytest.mark.plain
-@pytest.mark.parametrize("maintenance", ALGORITHMS)
-def test_in_examples_1_and_4_the_second_update_overtakes_the_first(maintenance: str) -> None:
-    """If U2 takes back what U1 asked for before work begins, nothing is done; later on, nothing is done twice."""
-    for rules, before, (added, deleted), (added_then, deleted_then), _ in (EXAMPLES[0], EXAMPLES[4]):
-        kb = KnowledgeBase(rules, maintenance=maintenance)
-        kb.update(add=dict.fromkeys(before, FACT))
-        live = kb.live()
-        live.submit(add=dict.fromkeys(added, FACT), delete=dict.fromkeys(deleted, FACT))
-        live.submit(add=dict.fromkeys(added_then, FACT), delete=dict.fromkeys(deleted_then, FACT))
-        settled = live.settle()
-        assert not settled
-        assert not settled.work
-
-
 @pytest.mark.usefixtures("_tiny_slices")
 def test_steps_of_several_threads_add_up() -> None:
     kb = KnowledgeBase(PATHS, modules=False)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph_util import FIGURE_1, rules
 from tidelog.errors import StratificationError
 from tidelog.language import parse_program
 from tidelog.program.drawing.layering import lay_out
@@ -18,20 +19,11 @@ from tidelog.program.drawing.svg import to_svg
 from tidelog.program.drawing.text import to_dot, to_mermaid
 from tidelog.program.graph import RuleGraph
 
-FIGURE_1 = """
-    p1(X, Y) :- p0(X, Y).
-    p2(X, Z) :- p1(X, Y), p3(Y, Z).
-    p3(X, Y) :- p4(X, Y).
-    p4(X, Y) :- p2(X, Y).
-    p5(X, Y) :- p6(Y, Z), not p2(X, Z).
-    p6(X, Y) :- p5(X, Y).
-    p7(X, Z) :- p3(X, Y), p5(Y, Z).
-"""
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def graph_of(text: str) -> RuleGraph:
-    return RuleGraph(parse_program(text).rules)
+    return RuleGraph(rules(text))
 
 
 def picture_of_update(graph: RuleGraph, add: str, remove: Iterable[int] = ()) -> Picture:

@@ -1,4 +1,6 @@
-"""The rule dependency graph: the paper's running example, and any sequence of updates against a graph built afresh."""
+"""The rule dependency graph: any sequence of updates against a graph built afresh. The paper's own figures are in
+`tests/papers`.
+"""
 
 from __future__ import annotations
 
@@ -10,147 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph_util import FIGURE_1, R3, RULE_8, hyper_edges, partition, rules
 from tidelog.errors import StratificationError, UnknownRuleError
-from tidelog.language import parse_program
 from tidelog.language.syntax import Aggregate, Atom, Negation, Rule, Variable
 from tidelog.program import condensation
 from tidelog.program.graph import Impact, RuleGraph
-
-# Figure 1 of "ZodiacEdge: a Datalog Engine With Incremental Rule Set Maintenance".
-FIGURE_1 = """
-    p1(X, Y) :- p0(X, Y).
-    p2(X, Z) :- p1(X, Y), p3(Y, Z).
-    p3(X, Y) :- p4(X, Y).
-    p4(X, Y) :- p2(X, Y).
-    p5(X, Y) :- p6(Y, Z), not p2(X, Z).
-    p6(X, Y) :- p5(X, Y).
-    p7(X, Z) :- p3(X, Y), p5(Y, Z).
-"""
-RULE_8 = "p2(X, Z) :- p3(X, Y), p2(Y, Z)."
-R1, R2, R3, R4, R5, R6, R7, R8 = range(1, 9)
-# A hyper-node is called after its least rule.
-HN1, HN2, HN3, HN4 = R1, R2, R5, R7
-
-
-def rules(text: str) -> tuple[Rule, ...]:
-    return parse_program(text).rules
-
-
-def partition(graph: RuleGraph) -> list[tuple[int, ...]]:
-    return sorted(node.rules for node in graph.hyper_nodes)
-
-
-def hyper_edges(graph: RuleGraph) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    positive, strict = graph.hyper_edges()
-    return set(positive), set(strict)
-
-
-# ── the running example ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_figure_3a_hyper_nodes_and_edges() -> None:
-    graph = RuleGraph(rules(FIGURE_1))
-    assert partition(graph) == [(R1,), (R2, R3, R4), (R5, R6), (R7,)]
-    assert hyper_edges(graph) == ({(HN1, HN2), (HN2, HN4), (HN3, HN4)}, {(HN2, HN3)})
-    assert [node.id for node in graph.hyper_nodes] == [HN1, HN2, HN3, HN4]
-    assert [node.recursive for node in graph.hyper_nodes] == [False, True, True, False]
-    assert graph.hyper_node(R3).predicates == ("p2", "p3", "p4")
-
-
-def test_figure_3b_rule_8_joins_hyper_node_2() -> None:
-    graph = RuleGraph(rules(FIGURE_1))
-    impact = graph.update(rules(RULE_8))
-    assert impact.added == (R8,)
-    assert impact.merged == {HN2: (HN2,)}
-    assert impact.direct == {HN2}
-    assert (impact.new, impact.vanished, impact.split) == ((), (), {})
-    assert partition(graph) == [(R1,), (R2, R3, R4, R8), (R5, R6), (R7,)]
-    assert [node.id for node in graph.execution_plan(impact.direct)] == [HN2, HN3, HN4]
-
-
-def test_figure_3c_rule_4_splits_hyper_node_2() -> None:
-    graph = RuleGraph(rules(FIGURE_1 + RULE_8))
-    impact = graph.update(remove=[R4])
-    assert impact.split == {HN2: (R2, R3, R8)}
-    # Its pieces, and those that read from what was one hyper-node.
-    assert impact.direct == {R2, R3, R8, HN3, HN4}
-    assert partition(graph) == [(R1,), (R2,), (R3,), (R5, R6), (R7,), (R8,)]
-    assert [graph.recursive(number) for number in (R2, R3, R8)] == [False, False, True]
-    assert impact.no_longer_recursive == {R2, R3}
-
-
-def test_hyper_nodes_that_go_as_a_whole_need_no_reasoning() -> None:
-    graph = RuleGraph(rules(FIGURE_1))
-    impact = graph.update(remove=[R5, R6, R7])
-    assert impact.vanished == (HN3, HN4)
-    assert impact.direct == frozenset()
-    assert graph.execution_plan(impact.direct) == []
-    assert partition(graph) == [(R1,), (R2, R3, R4)]
-
-
-def test_figure_5_a_hyper_node_that_holds_together_is_alone_in_its_impact() -> None:
-    # Three hyper-nodes in a row; the second has two ways round, of which rule 7 is one.
-    graph = RuleGraph(
-        rules("""
-            a(X, Y) :- e(X, Y).
-            b(X, Y) :- a(X, Y), d(X, Y).
-            c(X, Y) :- b(X, Y).
-            d(X, Y) :- c(X, Y).
-            f(X, Y) :- d(X, Y), f(X, Y).
-            g(X, Y) :- e(X, Y).
-            d(X, Y) :- b(Y, X).
-        """)
-    )
-    impact = graph.update(remove=[7])
-    assert impact.split == {2: (2,)}
-    assert impact.direct == {2}
-    assert [node.id for node in graph.execution_plan(impact.direct)] == [2, 5]
-
-
-# The rule sets of the paper's appendices.
-RULE_SET_1 = """
-    hasNeighbour(X, Y) :- hasNeighbour(Y, X).
-    hasNeighbour(X, Y) :- hasNeighbour(X, Z), hasNeighbour(Z, Y), X != Y.
-    measurements(X, count(T)) :- hasNeighbour(X, Y), hasAirTemperatureMeasurement(Y, T).
-    medianNearby(X, median(T)) :- hasNeighbour(X, Y), hasAirTemperatureMeasurement(Y, T).
-    moreThan3Neighbours(X) :- measurements(X, N), N >= 3.
-    anomaly(X) :- medianNearby(X, M), moreThan3Neighbours(X), hasAirTemperatureMeasurement(X, T), D = abs(T - M), D > 5.
-"""
-RULE_SET_2 = """
-    p11(X, Y) :- p1(X, Y).
-    p11(X, Y) :- p11(Y, X).
-    p11(X, Y) :- p11(X, Z), p11(Z, Y), X != Y.
-    p12(X, Y) :- p2(X, Y).
-    p12(X, Y) :- p12(X, Z), p12(Z, Y), X != Y.
-    p13(X, Y) :- p3(X, Y).
-    p14(X, Y) :- p13(X, Y).
-    p13(X, Y) :- p14(Y, X).
-    p20(X, Y) :- p11(X, Y).
-    p20(X, Y) :- p12(X, Y).
-    p20(X, Y) :- p13(X, Y).
-    p21(X, Y) :- p20(X, Y).
-    p22(X, Y) :- p21(X, Y).
-    p20(X, Y) :- p22(X, Y).
-    p25(X, Z) :- p11(X, Y), p12(Y, Z), not p5(Y, Z).
-    p26(X, Z) :- p12(X, Y), p13(Z, Y), not p5(Z, Y).
-    p30(X, Z) :- p22(X, Y), p21(Y, Z).
-    p31(X, Y) :- p25(X, Y), p26(Y, Z).
-"""
-
-
-def test_table_1_counts_of_hyper_nodes() -> None:
-    graph = RuleGraph(rules(RULE_SET_1))
-    assert len(graph.hyper_nodes) == 5
-    assert hyper_edges(graph) == ({(3, 5), (4, 6), (5, 6)}, {(1, 3), (1, 4)})
-    graph = RuleGraph(rules(RULE_SET_2))
-    assert len(graph.hyper_nodes) == 14
-    assert hyper_edges(graph)[1] == set(), "p5 is derived by no rule"
-    # Rule set 3 is rule set 2 with another rule 10, here number 19.
-    impact = graph.update(add=rules("p20(X, Y) :- p12(X, Y), not p13(Y, Z)."), remove=[10])
-    assert (impact.new, impact.vanished, set(impact.direct)) == ((19,), (10,), {12, 19})
-    assert len(graph.hyper_nodes) == 14
-    assert hyper_edges(graph)[1] == {(6, 19), (7, 19)}
-
 
 # ── components ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -15,7 +15,7 @@ from tidelog.facts.reading import Facts
 from tidelog.facts.results import Answers, Change
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.display import MOST_ROWS, counted, html_table, more_text, rich_table
-from tidelog.language import parse_program
+from tidelog.language import DLOG, parse_program, syntax_named
 from tidelog.live.fully_dynamic import Live
 from tidelog.live.knowledge import FactsByPredicate, Knowledge
 from tidelog.live.streams import AsyncStream, Stream
@@ -32,7 +32,8 @@ class KnowledgeBase:
 
     `rules_text` may hold facts and rules. `maintenance` chooses the algorithm, `modules=False` turns the closure
     modules off, `max_facts` and `timeout` (in seconds) bound each update. With `trace="paper"`, each change has a
-    `trace` of the paper's own procedure, with its sets and exact counts: slow, for comparing algorithms.
+    `trace` of the paper's own procedure, with its sets and exact counts: slow, for comparing algorithms. `syntax` is
+    that of the text: the language, `dlog`, or that of ZodiacEdge, `zodiac`.
     """
 
     def __init__(
@@ -43,14 +44,16 @@ class KnowledgeBase:
         max_facts: int | None = None,
         timeout: float | None = None,
         trace: str | None = None,
+        syntax: str = DLOG,
     ) -> None:
+        syntax_named(syntax)  # refuses an unknown one
         self._knowledge = Knowledge(maintenance, modules, max_facts, timeout, trace)
         self._engine = self._knowledge.engine
         self._catalogue = self._knowledge.catalogue
         self._lock = self._knowledge.lock
         self._reader = self._knowledge.reader
         if checked_text(rules_text, "rules_text"):
-            self._knowledge.add_program(parse_program(rules_text))
+            self._knowledge.add_program(parse_program(rules_text, syntax=syntax))
 
     # --- updates ------------------------------------------------------------------------------------------------------
 
@@ -61,12 +64,14 @@ class KnowledgeBase:
         add_rules: str = "",
         remove_rules: str = "",
         commit: Mapping[str, str] | None = None,
+        syntax: str = DLOG,
     ) -> Change:
         """Apply one update: deletions before additions, all or nothing.
 
-        `commit` is a mapping of texts that becomes durable in the same step as the update: see `commit_info`.
+        `commit` is a mapping of texts that becomes durable in the same step as the update: see `commit_info`. `syntax`
+        is that of the rules.
         """
-        return self._knowledge.update(add, delete, add_rules, remove_rules, commit)
+        return self._knowledge.update(add, delete, add_rules, remove_rules, commit, syntax)
 
     def what_if(
         self,
@@ -74,15 +79,16 @@ class KnowledgeBase:
         delete: FactsByPredicate | None = None,
         add_rules: str = "",
         remove_rules: str = "",
+        syntax: str = DLOG,
     ) -> Change:
         """The change that an update would make, which is not made: afterwards, everything is as before."""
-        return self._knowledge.what_if(add, delete, add_rules, remove_rules)
+        return self._knowledge.what_if(add, delete, add_rules, remove_rules, syntax)
 
-    def add_rules(self, text: str) -> Change:
-        return self.update(add_rules=text)
+    def add_rules(self, text: str, syntax: str = DLOG) -> Change:
+        return self.update(add_rules=text, syntax=syntax)
 
-    def remove_rules(self, text: str) -> Change:
-        return self.update(remove_rules=text)
+    def remove_rules(self, text: str, syntax: str = DLOG) -> Change:
+        return self.update(remove_rules=text, syntax=syntax)
 
     def load(self, batches: Iterable[FactBatch]) -> Change:
         """Add the facts that a reader of `tidelog.formats` yields, in one update. Limits hold while they are read."""

@@ -15,6 +15,7 @@ from importlib import import_module
 from tidelog.cli.terminal import OutputError, checked_output, open_closed_streams
 from tidelog.engine.algorithms.names import MAINTENANCE
 from tidelog.errors import TidelogError
+from tidelog.language.syntaxes import SYNTAXES
 
 SUCCESS, FAILURE, INTERRUPTED = 0, 2, 130
 
@@ -70,7 +71,11 @@ class _Version(argparse.Action):
 
 
 def _add_program(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("program", metavar="PROGRAM", help="a file of rules and facts, or - for standard input")
+    parser.add_argument(
+        "program",
+        metavar="PROGRAM",
+        help="a file of rules and facts (in ZodiacEdge's syntax if it ends in .zodiac), or -",
+    )
 
 
 def _add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -134,6 +139,12 @@ def _add_graph(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--if-removed", metavar="FILE", default="", help=f"show what removing {what} would touch")
 
 
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("program", metavar="FILE", help="a program, or - for standard input")
+    parser.add_argument("--to", choices=tuple(SYNTAXES), help="the syntax to write (default: the other one)")
+    parser.add_argument("--out", metavar="FILE", help="write the program here (default: standard output)")
+
+
 def _add_shell(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("program", metavar="PROGRAM", nargs="?", help="a file of rules and facts to begin with")
     _add_engine_options(parser)
@@ -166,6 +177,7 @@ _COMMANDS = {
     "stream": ("maintain a program under a stream of updates", _add_stream),
     "explain": ("prove a fact", _add_explain),
     "graph": ("draw the hyper rule dependency graph", _add_graph),
+    "convert": ("write a program in another syntax", _add_convert),
     "shell": ("type facts, rules and queries", _add_shell),
     "pipeline": ("the Spark pipeline", _add_pipeline),
     "bench": ("measure a table of a paper, beside the paper's figures", _add_bench),

@@ -14,13 +14,20 @@ from pathlib import Path
 from queue import Queue
 from typing import IO, TYPE_CHECKING, Any
 
-from tidelog import errors, formats
+from tidelog import errors, formats, language
 from tidelog.cli.console import answer_lines, plan_lines
 from tidelog.cli.terminal import reading, working
 from tidelog.errors import TidelogError
 from tidelog.formats.byte_files import decode, io_errors
 from tidelog.formats.display import counted, rich_table
-from tidelog.language import display_predicate, parse_program, parse_rules, resolve_predicate
+from tidelog.language import (
+    SYNTAXES,
+    display_predicate,
+    parse_program,
+    parse_rules,
+    resolve_predicate,
+    syntax_of_file,
+)
 from tidelog.language.checks import check_arities, check_query, check_rule, foreign_functions, suggest
 from tidelog.language.syntax import Atom, Program, Rule, rule_key
 from tidelog.program.catalogue import Catalogue
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
 def read_program(path: str) -> tuple[str, Program]:
     """The text of a program and its syntax tree; queries are checked before any work is done for them."""
     source, text = _read_text(path)
-    program = parse_program(text, source)
+    program = parse_program(text, source, syntax=syntax_of_file(path))
     prefixes = dict(program.prefixes)
     with _errors_in(source):
         check_arities([*program.facts, *program.rules, *program.queries], {}, prefixes)
@@ -61,7 +68,7 @@ def _errors_in(source: str) -> Iterator[None]:
     """Begin errors about a program with its file, as those of the parser do."""
     try:
         yield
-    except (errors.ArityError, errors.StratificationError, errors.UnsafeRuleError) as error:
+    except (errors.ArityError, errors.ConversionError, errors.StratificationError, errors.UnsafeRuleError) as error:
         raise type(error)(f"{source}: {error}") from None
     except errors.ParseError as error:
         raise errors.ParseError(f"{source}: {error}", error.line, error.column) from None
@@ -78,6 +85,7 @@ def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
             modules=not options.no_modules,
             max_facts=options.max_facts,
             timeout=options.timeout,
+            syntax=syntax_of_file(options.program or ""),
         )
     if options.facts:
         with reading(options.facts, formats.total_bytes(options.facts)) as on_bytes:
@@ -112,7 +120,7 @@ def run(options: Namespace) -> int:
     if options.explain_plan:
         _print(plan_lines(RuleGraph(program.rules), lambda name: len(kb.facts(name)), prefixes))
     for query in program.queries:
-        _print(answer_lines(query, kb.query(str(query)), prefixes))
+        _print(answer_lines(query, kb.query(str(query)), prefixes, syntax_of_file(options.program)))
     if options.out:
         _write_derived(kb, program, options.out, options.format)
     if options.stats:
@@ -244,7 +252,7 @@ def _output(path: str | None) -> Iterator[IO[str]]:
         yield file
 
 
-# ── explain and graph ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── explain, graph and convert ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def explain(options: Namespace) -> int:
@@ -294,7 +302,7 @@ def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple
     if not value or ":-" in value or (value.rstrip().endswith(".") and not Path(value).exists()):
         return parse_rules(value, prefixes, option)
     source, text = _read_text(value)
-    return parse_rules(text, prefixes, source)
+    return parse_rules(text, prefixes, source, syntax_of_file(value))
 
 
 def _number(graph: RuleGraph, wanted: Rule) -> int:
@@ -304,6 +312,23 @@ def _number(graph: RuleGraph, wanted: Rule) -> int:
         if rule_key(rule) == key:
             return number
     raise errors.UnknownRuleError(f"there is no rule `{wanted}` in the program to remove; give it as it stands there")
+
+
+def convert(options: Namespace) -> int:
+    """`tidelog convert`"""
+    written = syntax_of_file(options.program)
+    wanted = options.to or _other(written)
+    source, text = _read_text(options.program)
+    program = parse_program(text, source, syntax=_other(wanted) if options.program == "-" else written)
+    with _errors_in(source):
+        converted = language.convert(program, wanted)
+    with _output(options.out) as out:
+        print(converted, file=out)
+    return 0
+
+
+def _other(syntax: str) -> str:
+    return next(name for name in SYNTAXES if name != syntax)
 
 
 # ── the rest ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tidelog.formats.order import sort_key, sorted_rows
-from tidelog.language import display_predicate, render, resolve_predicate
+from tidelog.language import DLOG, display_predicate, render, render_in, resolve_predicate
 from tidelog.language.syntax import Atom, Constant, Query, Rule, variables
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import recognise_whole
@@ -22,9 +22,13 @@ def fact_text(predicate: str, row: Row, prefixes: Mapping[str, str]) -> str:
     return render(Atom(resolved, tuple(Constant(value) for value in row)), prefixes)
 
 
-def answer_lines(query: Query, answers: Iterable[Mapping[str, Value]], prefixes: Mapping[str, str]) -> Iterator[str]:
-    """The query, then a line for each answer in ascending order, or `no`; `yes` where it asks for no variable."""
-    yield render(query, prefixes)
+def answer_lines(
+    query: Query, answers: Iterable[Mapping[str, Value]], prefixes: Mapping[str, str], syntax: str = DLOG
+) -> Iterator[str]:
+    """The query in its syntax, then a line for each answer in ascending order, or `no`; `yes` where it asks for no
+    variable.
+    """
+    yield render_in(syntax, query, prefixes)
     found = sorted(answers, key=lambda answer: [sort_key(value) for value in answer.values()])
     # In answers, `?x` is `x`; print it as it was written.
     written = {variable.name for item in query.body for variable in variables(item)}

@@ -39,7 +39,7 @@ path(X, Y) :- edge(X, Y).          add a rule
 :remove path(X, Y) :- edge(X, Y).  remove rules
 :what_if edge(c, d).               show what this would change, also with :delete and :remove, without doing it
 :explain path(a, b)                prove a fact, or say why it does not hold
-:load FILE                         load a program (.dlog), a file of facts or a folder of them
+:load FILE                         load a program (.dlog, .zodiac), a file of facts or a folder of them
 :rules                             list the rules
 :facts [PREDICATE]                 list the facts, of all predicates or of one
 :predicates                        list the predicates with their numbers of facts
@@ -119,7 +119,7 @@ class Shell:
 
     def _do_load(self, argument: str) -> Iterator[str]:
         path = _path("load", argument, "FILE")
-        if path.suffix == ".dlog":
+        if path.suffix in (".dlog", ".zodiac"):
             from tidelog.cli.commands import read_program
 
             return self._take(read_program(str(path))[1])

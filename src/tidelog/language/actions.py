@@ -46,7 +46,8 @@ _PROPERTY_OF_CLASS = {
 }
 
 
-def _atom(predicate: str, arguments: tuple[Term, ...], place: Place) -> Atom:
+def atom_of(predicate: str, arguments: tuple[Term, ...], place: Place) -> Atom:
+    """An atom as rule sets mean it."""
     if len(arguments) == 2:
         predicate = _PROPERTY_OF_CLASS.get(predicate, predicate)
     return Atom(predicate, arguments, place)
@@ -68,6 +69,8 @@ class Actions:
 
     One instance serves all texts in turn, because the automaton holds its methods; `begin` resets it.
     """
+
+    aggregate_hint = "an aggregate is a whole argument of a rule's head, such as `total(X, {}(Y)) :- …`"
 
     def __init__(self) -> None:
         self.forget()
@@ -113,7 +116,7 @@ class Actions:
         for match in _PLAIN_ATOM.finditer(token):
             place = place_at(match.start())
             arguments = [known.get(text) or self._new_constant(text, place) for text in _PLAIN_TERM.findall(match[3])]
-            facts.append(_atom(self._predicate(match[2], place), tuple(arguments), place))
+            facts.append(atom_of(self._predicate(match[2], place), tuple(arguments), place))
 
     def fact(self, children: list[Any]) -> None:
         (atom,) = children
@@ -131,7 +134,7 @@ class Actions:
     def query(self, children: list[Any]) -> None:
         *ask, body = children
         self._end_statement(None)
-        self.parsed.queries.append(syntax.Query(tuple(body), _place(ask[0]) if ask else Place(1, 1)))
+        self.parsed.queries.append(syntax.Query(tuple(body), place_of(ask[0]) if ask else Place(1, 1)))
 
     single_query = query
 
@@ -180,7 +183,7 @@ class Actions:
 
     def comparison(self, children: list[Any]) -> syntax.Comparison:
         left, operator, right = children
-        return syntax.Comparison(str(operator), self._shallow(left), self._shallow(right), _place(operator))
+        return syntax.Comparison(str(operator), self._shallow(left), self._shallow(right), place_of(operator))
 
     def _plain_item(self, match: re.Match[str], place_at: Callable[[int], Place]) -> BodyItem:
         if match[2] is None:
@@ -189,7 +192,7 @@ class Actions:
         offset, place = match.start(3), place_at(match.start(2))
         terms = _PLAIN_TERM.finditer(match[3])
         arguments = [self._term(term[0], place_at(offset + term.start())) for term in terms]
-        atom = _atom(self._predicate(match[2], place), tuple(arguments), place)
+        atom = atom_of(self._predicate(match[2], place), tuple(arguments), place)
         return syntax.Negation(atom) if match[1] else atom
 
     def _plain_side(self, match: re.Match[str], group: int, place_at: Callable[[int], Place]) -> Expression:
@@ -203,23 +206,23 @@ class Actions:
 
     def atom(self, children: list[Any]) -> Atom:
         name, *rest = children
-        place = _place(name)
+        place = place_of(name)
         predicate = self._predicate(str(name), place)
         if not rest:
             return Atom(predicate, (), place)
         self._matching(rest[0], rest[-1])
         arguments = tuple([self._shallow(argument) for argument in rest[1]]) if len(rest) == 3 else ()
-        return _atom(predicate, arguments, place)
+        return atom_of(predicate, arguments, place)
 
     # ---- expressions
 
     def operation(self, children: list[Any]) -> Call:
         left, operator, right = children
-        return Call(str(operator), (left, right), _place(operator))
+        return Call(str(operator), (left, right), place_of(operator))
 
     def sign(self, children: list[Any]) -> Call:
         minus, operand = children
-        return Call("neg", (operand,), _place(minus))
+        return Call("neg", (operand,), place_of(minus))
 
     def group(self, children: list[Any]) -> Expression:
         opening, expression, closing = children
@@ -229,7 +232,7 @@ class Actions:
     def call(self, children: list[Any]) -> Call | Aggregate:
         name, opening, *arguments, closing = children
         self._matching(opening, closing)
-        function, place = str(name), _place(name)
+        function, place = str(name), place_of(name)
         given = tuple(arguments[0]) if arguments else ()
         if function in AGGREGATES:
             if len(given) != 1:
@@ -246,7 +249,7 @@ class Actions:
         self._matching(opening, closing)
         if name != "count":
             raise self._error(name, f"`{name}(distinct …)` is unknown", "only `count` can be of distinct values")
-        return self._remember(Aggregate("count", argument, distinct=True, place=_place(name)))
+        return self._remember(Aggregate("count", argument, distinct=True, place=place_of(name)))
 
     def _remember(self, aggregate: Aggregate) -> Aggregate:
         self._aggregates.append(aggregate)
@@ -255,17 +258,17 @@ class Actions:
     # ---- terms
 
     def term(self, children: list[Any]) -> Expression:
-        return self._term(str(children[0]), _place(children[0]))
+        return self._term(str(children[0]), place_of(children[0]))
 
     def string(self, children: list[Any]) -> Constant:
         (token,) = children
         match = _STRING.fullmatch(token) if token[-1] not in "\"'" else None
         if match is None:
-            return Constant(self._checked(literals.unquote, token, token), _place(token))
+            return Constant(self._checked(literals.unquote, token, token), place_of(token))
         text = self._checked(literals.unquote, match[1], token)
-        datatype = self._datatype(match[3], _place(token)) if match[3] else ""
+        datatype = self._datatype(match[3], place_of(token)) if match[3] else ""
         value = self._checked(lambda text: canonical(Literal(text, datatype, match[2] or "")), text, token)
-        return Constant(value, _place(token))
+        return Constant(value, place_of(token))
 
     def _expanded(self, text: str, place: Place) -> str | None:
         iri = expand(text, self.prefixes)
@@ -367,11 +370,12 @@ class Actions:
             if id(aggregate) not in allowed:
                 name = aggregate.function
                 two = f"; the {name} of two values is `{name}2(X, Y)`" if name in ("min", "max") else ""
-                hint = f"an aggregate is a whole argument of a rule's head, such as `total(X, {name}(Y)) :- …`{two}"
+                hint = self.aggregate_hint.format(name) + two
                 raise self._error(aggregate.place or Place(1, 1), f"the aggregate `{name}` cannot stand here", hint)
 
 
-def _place(token: Any) -> Place:
+def place_of(token: Any) -> Place:
+    """Where a token begins."""
     return Place(token.line, token.column)
 
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from tidelog.errors import ArityError, ParseError, UnsafeRuleError
 from tidelog.language import syntax
 from tidelog.language.names import display_predicate
+from tidelog.language.parse_messages import at
 from tidelog.language.printer import NO_PREFIXES, render
 from tidelog.language.syntax import Atom, BodyItem, Call, Comparison, Negation, Query, Rule, Variable, variables
 
@@ -52,7 +53,7 @@ def bound_variables(body: Iterable[BodyItem]) -> frozenset[str]:
     while equations and len(bound) > known:
         known = len(bound)
         for equation in equations:
-            bound |= _bound_by(equation, bound)
+            bound |= bound_by(equation, bound)
     return frozenset(bound)
 
 
@@ -101,7 +102,7 @@ def suggest(
     spellings = Spellings(known)
     near = [(atom, spellings.closest(predicate)) for predicate, atom in unknown.items()]
     return [
-        f"{_at(atom.place)}`{display_predicate(atom.predicate, prefixes)}` is used but never given or derived; "
+        f"{at(atom.place)}`{display_predicate(atom.predicate, prefixes)}` is used but never given or derived; "
         f"did you mean `{display_predicate(meant, prefixes)}`?"
         for atom, meant in near
         if meant is not None
@@ -115,7 +116,7 @@ def _names(node: syntax.Term | BodyItem) -> set[str]:
     return {variable.name for variable in variables(node)}
 
 
-def _bound_by(comparison: Comparison, bound: set[str]) -> set[str]:
+def bound_by(comparison: Comparison, bound: set[str]) -> set[str]:
     """The variable that an equation binds once the given ones are bound: one that is alone on its side."""
     for target, value in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
         if isinstance(target, Variable) and target.name not in bound and _names(value) <= bound:
@@ -158,10 +159,9 @@ def _unsafe(
     problem: str,
     hint: str,
 ) -> UnsafeRuleError:
-    name = "_" if re.fullmatch(r"_\d+", variable.name) else variable.name
     kind = "rule" if isinstance(statement, Rule) else "query"
     return UnsafeRuleError(
-        f"{_at(variable.place or statement.place)}variable `{name}` {problem} in the {kind}\n"
+        f"{at(variable.place or statement.place)}variable `{variable.shown}` {problem} in the {kind}\n"
         f"    {render(statement, prefixes)}\nhint: {hint}"
     )
 
@@ -204,7 +204,7 @@ def _check_functions(
         else:
             continue
         place = call.place or statement.place or syntax.Place(1, 1)
-        message = f"{_at(place)}{what}\n    {render(statement, prefixes)}\nhint: {hint}"
+        message = f"{at(place)}{what}\n    {render(statement, prefixes)}\nhint: {hint}"
         raise ParseError(message, place.line, place.column)
 
 
@@ -215,7 +215,7 @@ def _two_arities(atom: Atom, arity: int, first: Atom | None, prefixes: Mapping[s
     name = display_predicate(atom.predicate, prefixes)
     where = f" in line {first.place.line}, column {first.place.column}" if first and first.place else " before"
     return ArityError(
-        f"{_at(atom.place)}`{name}` has {_count(atom.arity)} here, but {_count(arity)}{where}\n"
+        f"{at(atom.place)}`{name}` has {_count(atom.arity)} here, but {_count(arity)}{where}\n"
         f"    {render(atom, prefixes)}\n"
         "hint: a predicate has one number of arguments in a program; use another name for the other"
     )
@@ -229,10 +229,6 @@ def too_many_arguments(name: str, arity: int) -> ArityError:
 
 def _count(arity: int) -> str:
     return "no arguments" if arity == 0 else "1 argument" if arity == 1 else f"{arity} arguments"
-
-
-def _at(place: syntax.Place | None) -> str:
-    return f"line {place.line}, column {place.column}: " if place else ""
 
 
 # ---- names that are one typing mistake apart

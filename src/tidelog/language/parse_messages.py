@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidelog.errors import ParseError
+from tidelog.language.syntax import Place
 
 _LINE_BEFORE_CARET = 70
 _LINE_AFTER_CARET = 50
@@ -24,15 +25,28 @@ _LAST_LINE = re.compile(r"\.[ \t\r]*(?:[%#][^\n]*|//[^\n]*)?\n")
 _PHRASES: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"PLAIN_FACTS", "PLAIN_ATOM", "PREFIX", "ASK", "$END"}), "a fact, a rule, a query or a prefix"),
     (frozenset({"PLAIN_BODY", "PLAIN_ATOM", "_NOT", "WORD", "NUMBER"}), "an atom, a negated atom or a comparison"),
+    (frozenset({"PREFIX", "_LABEL", "ASK", "$END"}), "a fact, a rule, a query or a prefix"),
+    (frozenset({"_NOT", "_COMP", "_BIND"}), "an atom, a negated atom, `comp` or `bind`"),
     (frozenset({"PLAIN_ATOM", "WORD"}), "an atom"),
     (frozenset({"NUMBER", "WORD"}), "a variable, constant or expression"),
     (frozenset({"_COMMA"}), "`,`"),
     (frozenset({"CLOSE"}), "`)`"),
+    (frozenset({"_CLOSE"}), "`)`"),
+    (frozenset({"_AND"}), "`and`"),
+    (frozenset({"_AS"}), "`as`"),
+    (frozenset({"_ON"}), "`on`"),
+    (frozenset({"_WITH"}), "`with`"),
+    (frozenset({"COMPARATOR"}), "a comparator"),
     (frozenset({"_DOT"}), "`.`"),
     (frozenset({"_IF"}), "`:-`"),
     (frozenset({"COMPARE"}), "an operator"),
     (frozenset({"$END"}), "the end of the text"),
 )
+
+
+def at(place: Place | None) -> str:
+    """The beginning of a message about a place in a text whose name is not known."""
+    return f"line {place.line}, column {place.column}: " if place else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +56,14 @@ class Source:
     text: str
     name: str
 
+    def message(self, line: int, column: int, what: str, hint: str = "") -> str:
+        """What to say about a place that counts from 1."""
+        message = f"{self.name}:{line}:{column}: {what}\n{self._excerpt(line, column)}"
+        return f"{message}\nhint: {hint}" if hint else message
+
     def error(self, line: int, column: int, what: str, hint: str = "") -> ParseError:
         """A ParseError at a place that counts from 1."""
-        message = f"{self.name}:{line}:{column}: {what}\n{self._excerpt(line, column)}"
-        return ParseError(f"{message}\nhint: {hint}" if hint else message, line, column)
+        return ParseError(self.message(line, column, what, hint), line, column)
 
     def error_at(self, position: int, what: str, hint: str = "") -> ParseError:
         """A ParseError at an offset into the text."""
@@ -106,8 +124,18 @@ _NO_PREDICATE = "a string names no predicate: write a word, an IRI or a prefixed
 _OR = 'there is no "or" in a body: write one rule for each alternative'
 _ONE_ATOM = "`not` stands before one atom, as in `not edge(X, Y)`"
 
-# The first hint that fits is given.
+_ZODIAC_COMP = "a comparison is written `comp(X, >, 5)`, and a value is given by `bind(X + 1 as Y)`"
+_ZODIAC_BIND = "the value of an expression is given a name by `bind(X + 1 as Y)`, and Y stands in its place"
+ZODIAC_AGGREGATE = "an aggregate is written `p(X, Z) :- aggregate(q(X, Y)) on X with count(Y) as Z.`"
+
+# The first hint that fits is given. Those for ZodiacEdge's syntax, which come first, are told by its own terminals.
 _HINTS = (
+    Hint("the parts of a body are joined by `and` or `∧`", ahead=r",|&|/\\", accepted="_AND"),
+    Hint(_ZODIAC_COMP, ahead=r"[-+*/%<>=!]|:=|is\b", accepted="_AND"),
+    Hint(ZODIAC_AGGREGATE, behind=r"\b(?i:count|sum|min|max|avg|med(?:ian)?)\s*", ahead=r"\(", accepted="_CLOSE"),
+    Hint(_ZODIAC_BIND, ahead=r"[-+*/%(]", accepted="_CLOSE"),
+    Hint(_ZODIAC_BIND, behind=r"\b(?i:comp)\s*\([^),]*", ahead=r"[-+*/%(]"),
+    Hint(_ZODIAC_BIND, ahead=r"\)", accepted="_AS"),
     Hint("a prefix is declared as `@prefix ex: <http://example.org/> .`", behind=r"(?:^|\n)\s*@?(?i:prefix)\s+"),
     Hint("a prefix is declared as `@prefix ex: <http://example.org/> .`", ahead="@"),
     Hint(_NO_PREDICATE, ahead=_CLOSED_STRING, accepted="PLAIN_ATOM"),

@@ -1,4 +1,4 @@
-"""Text to syntax tree: the LALR(1) automaton of `grammar.lark`, with the actions of `actions.py`.
+"""Text to syntax tree: the LALR(1) automaton of a syntax's grammar, with the actions of its rules.
 
 Lark makes the automaton's tables, at the first parse, and here they are run. Lark's own loop serves every grammar: it
 looks each rule up by its symbols, and records everything about each token, blanks included. For a short text, such as a
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -18,20 +19,23 @@ from tidelog.errors import ParseError
 from tidelog.language.actions import Actions, Parsed
 from tidelog.language.parse_messages import Source
 from tidelog.language.syntax import Atom, Place, Program, Query, Rule
+from tidelog.language.syntaxes import DLOG, syntax_named
 from tidelog.values import is_unicode
 
 _END = "$END"
 _BLANK = "BLANK"  # may follow any terminal, and no terminal begins like it
 
 
-def parse_program(text: str, source: str = "<program>", prefixes: Mapping[str, str] | None = None) -> Program:
+def parse_program(
+    text: str, source: str = "<program>", prefixes: Mapping[str, str] | None = None, syntax: str = DLOG
+) -> Program:
     """The program in a text. `prefixes` are declared beforehand; the result lists those of the text alone."""
     declared = tuple(prefixes.items()) if prefixes else ()
-    return (_remembered if len(text) <= SHORT else _program)(text, source, declared)
+    return (_remembered if len(text) <= SHORT else _program)(text, source, declared, syntax)
 
 
-def _program(text: str, source: str, prefixes: tuple[tuple[str, str], ...]) -> Program:
-    parsed = _parse(text, source, dict(prefixes), "program")
+def _program(text: str, source: str, prefixes: tuple[tuple[str, str], ...], syntax: str) -> Program:
+    parsed = _parse(text, source, dict(prefixes), "program", syntax)
     return Program(tuple(parsed.prefixes.items()), tuple(parsed.facts), tuple(parsed.rules), tuple(parsed.queries))
 
 
@@ -49,9 +53,11 @@ def is_unfinished(text: str) -> bool:
     return False
 
 
-def parse_rules(text: str, prefixes: Mapping[str, str], source: str = "<rules>") -> tuple[Rule, ...]:
+def parse_rules(
+    text: str, prefixes: Mapping[str, str], source: str = "<rules>", syntax: str = DLOG
+) -> tuple[Rule, ...]:
     """The rules of a text that holds nothing else but prefixes."""
-    program = parse_program(text, source, prefixes)
+    program = parse_program(text, source, prefixes, syntax)
     others: tuple[Atom | Query, ...] = (*program.facts, *program.queries)
     for statement in others:
         is_fact = isinstance(statement, Atom)
@@ -62,15 +68,15 @@ def parse_rules(text: str, prefixes: Mapping[str, str], source: str = "<rules>")
     return program.rules
 
 
-def parse_atom(text: str, prefixes: Mapping[str, str], source: str = "<atom>") -> Atom:
+def parse_atom(text: str, prefixes: Mapping[str, str], source: str = "<atom>", syntax: str = DLOG) -> Atom:
     """One atom, with or without a final dot."""
-    (atom,) = _parse(text, source, prefixes, "single_atom").atoms
+    (atom,) = _parse(text, source, prefixes, "single_atom", syntax).atoms
     return atom
 
 
-def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>") -> Query:
+def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>", syntax: str = DLOG) -> Query:
     """One query, with or without its `?-` and its final dot."""
-    (query,) = _parse(text, source, prefixes, "single_query").queries
+    (query,) = _parse(text, source, prefixes, "single_query", syntax).queries
     return query
 
 
@@ -190,33 +196,40 @@ def _reduction(rule: Any, actions: Actions) -> Reduction:
     values = sum(not symbol.is_term or _has_value(symbol.name) for symbol in rule.expansion)
     stays = rule.options.expand1 and not rule.alias and size == 1
     symbol = str(rule.origin.name)
-    return Reduction(size, values, symbol, None if stays else getattr(actions, rule.alias or symbol))
+    # What a grammar imports has the name of the other grammar before its own: `grammar__operation`.
+    name = (rule.alias or symbol).rpartition("__")[2]
+    return Reduction(size, values, symbol, None if stays else getattr(actions, name))
 
 
-# Automata that are not in use. There is no lock: a parse can be interrupted by code that parses something else, such as
-# a signal handler, and a child can be forked while another thread parses. Where none is idle, a new one is made.
-_idle: list[Automaton] = []
+# By syntax, the automata that are not in use. There is no lock: a parse can be interrupted by code that parses
+# something else, such as a signal handler, and a child can be forked while another thread parses. Where none is idle, a
+# new one is made.
+_idle: defaultdict[str, list[Automaton]] = defaultdict(list)
 
 
 @cache
-def _lark() -> Any:
-    from importlib.resources import files
-
+def _lark(syntax: str) -> Any:
     from lark import Lark
 
-    grammar = files("tidelog.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    starts = ["program", "single_atom", "single_query"]
-    return Lark(grammar, parser="lalr", lexer="contextual", start=starts, maybe_placeholders=False)
+    return Lark.open_from_package(
+        "tidelog.language",
+        syntax_named(syntax).grammar,
+        parser="lalr",
+        lexer="contextual",
+        start=["program", "single_atom", "single_query"],
+        maybe_placeholders=False,
+    )
 
 
-def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> Parsed:
+def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str, syntax: str) -> Parsed:
+    actions = syntax_named(syntax).actions
     given = Source(text.removeprefix("\ufeff"), source)
     if not is_unicode(given.text):
         raise _no_unicode(given)
     try:
-        automaton = _idle.pop()
+        automaton = _idle[syntax].pop()
     except IndexError:
-        automaton = Automaton(_lark(), Actions())
+        automaton = Automaton(_lark(syntax), actions())
     # A growing tree has no cycles: a collector that walks it again and again finds nothing and doubles the time.
     collects = gc.isenabled()
     try:
@@ -224,10 +237,10 @@ def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str) -> P
         parsed = automaton.actions.begin(given, prefixes)
         automaton.parse(given.text, start)
     except Stuck:
-        raise _mistake(given, start) from None
+        raise _mistake(given, start, syntax) from None
     finally:
         automaton.actions.forget()
-        _idle.append(automaton)
+        _idle[syntax].append(automaton)
         if collects:
             gc.enable()
     return parsed
@@ -245,12 +258,12 @@ def _no_unicode(given: Source) -> ParseError:
     return readable.error_at(start, what, "save or decode the text as UTF-8")
 
 
-def _mistake(given: Source, start: str) -> ParseError:
+def _mistake(given: Source, start: str, syntax: str) -> ParseError:
     """Lark's error for a text that cannot be parsed, in our words."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     try:
-        _lark().parse(given.text, start=start)
+        _lark(syntax).parse(given.text, start=start)
     except (UnexpectedToken, UnexpectedCharacters) as problem:
         accepted = problem.interactive_parser.accepts()
         if isinstance(problem, UnexpectedToken) and problem.token.type == _END:

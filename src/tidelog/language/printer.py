@@ -22,33 +22,19 @@ _PLAIN_MODULUS = re.compile(r"-?[0-9]+(?:\.[0-9]+)?|[A-Z_?]\w*")
 _NUMBERED = re.compile(r"_[1-9][0-9]*")
 
 
-def render(node: syntax.Node, prefixes: Mapping[str, str] = NO_PREFIXES) -> str:
-    """A node as text, with prefixed names where a prefix fits. The text of a program declares its own prefixes."""
-    match node:
-        case syntax.Program():
-            known = {**prefixes, **dict(node.prefixes)}
-            lines = [f"@prefix {name}: <{escape_iri(namespace)}> ." for name, namespace in node.prefixes]
-            lines += [f"{render(fact, known)}." for fact in node.facts]
-            lines += [render(statement, known) for statement in (*node.rules, *node.queries)]
-            return "\n".join(lines)
-        case syntax.Rule(head=head, body=body):
-            printer = _Printer(prefixes, [head, *body])
-            return f"{printer.atom(head)} :- {printer.body(body)}."
-        case syntax.Query(body=body):
-            return f"?- {_Printer(prefixes, body).body(body)}."
-        case syntax.Atom() | syntax.Negation() | syntax.Comparison():
-            return _Printer(prefixes, [node]).item(node)
-        case syntax.Variable() | syntax.Constant() | syntax.Call() | syntax.Aggregate():
-            return _Printer(prefixes, [node]).term(node)
-    raise TypeError(f"{type(node).__name__} is not a node of the syntax tree")
-
-
-class _Printer:
+class Printer:
     """Prints the parts of one statement, which write unnamed variables in the same way."""
 
-    def __init__(self, prefixes: Mapping[str, str], parts: Iterable[syntax.Term | syntax.BodyItem]) -> None:
+    def __init__(self, prefixes: Mapping[str, str], statement: syntax.Node) -> None:
         self._prefixes = prefixes
-        self._variable = _variable_printer(parts)
+        self._statement = statement
+        self._variable = _variable_printer(statement)
+
+    def rule(self, rule: syntax.Rule) -> str:
+        return f"{self.atom(rule.head)} :- {self.body(rule.body)}."
+
+    def query(self, query: syntax.Query) -> str:
+        return f"?- {self.body(query.body)}."
 
     def body(self, items: Iterable[syntax.BodyItem]) -> str:
         return ", ".join([self.item(item) for item in items])
@@ -98,10 +84,30 @@ class _Printer:
         return f" {text}" if _PLAIN_MODULUS.fullmatch(text) else f"({text})"
 
 
-def _variable_printer(parts: Iterable[syntax.Term | syntax.BodyItem]) -> Callable[[str], str]:
+def _variable_printer(statement: syntax.Node) -> Callable[[str], str]:
     """`_1`, `_2`, … are printed as `_` where the parser would number them so again, and by name elsewhere."""
-    underscored = [variable.name for part in parts for variable in variables(part) if variable.name.startswith("_")]
+    underscored = [variable.name for variable in variables(statement) if variable.anonymous]
     numbered = [name for name in underscored if _NUMBERED.fullmatch(name)]
     if numbered == [f"_{number}" for number in range(1, len(numbered) + 1)]:
         return lambda name: "_" if _NUMBERED.fullmatch(name) else name
     return lambda name: name
+
+
+def render(node: syntax.Node, prefixes: Mapping[str, str] = NO_PREFIXES, printer: type[Printer] = Printer) -> str:
+    """A node as text, with prefixed names where a prefix fits. The text of a program declares its own prefixes."""
+    match node:
+        case syntax.Program():
+            known = {**prefixes, **dict(node.prefixes)}
+            lines = [f"@prefix {name}: <{escape_iri(namespace)}> ." for name, namespace in node.prefixes]
+            lines += [f"{render(fact, known, printer)}." for fact in node.facts]
+            lines += [render(statement, known, printer) for statement in (*node.rules, *node.queries)]
+            return "\n".join(lines)
+        case syntax.Rule():
+            return printer(prefixes, node).rule(node)
+        case syntax.Query():
+            return printer(prefixes, node).query(node)
+        case syntax.Atom() | syntax.Negation() | syntax.Comparison():
+            return printer(prefixes, node).item(node)
+        case syntax.Variable() | syntax.Constant() | syntax.Call() | syntax.Aggregate():
+            return printer(prefixes, node).term(node)
+    raise TypeError(f"{type(node).__name__} is not a node of the syntax tree")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import NamedTuple
 
 from tidelog.values import Row, Value, canonical, identity
@@ -48,6 +49,11 @@ class Variable(Node):
     @property
     def anonymous(self) -> bool:
         return self.name.startswith("_")
+
+    @property
+    def shown(self) -> str:
+        """The name as messages give it, which do not tell one `_` from another."""
+        return "_" if self.anonymous and self.name[1:].isdecimal() else self.name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +179,9 @@ def body_atoms(item: Rule | Query) -> Iterator[Atom]:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly inside a term, an item of a body or a rule, from left to right (a rule: its head first)."""
+    """The nodes directly inside a term, an item of a body, a rule or a query, from left to right (a rule: its head
+    first).
+    """
     if isinstance(node, (Atom, Call)):
         return node.arguments
     if isinstance(node, Comparison):
@@ -182,6 +190,8 @@ def children(node: Node) -> tuple[Node, ...]:
         return (node.atom,)
     if isinstance(node, Rule):
         return (node.head, *node.body)
+    if isinstance(node, Query):
+        return node.body
     return (node.argument,) if isinstance(node, Aggregate) else ()
 
 
@@ -193,7 +203,7 @@ def nodes(node: Node) -> list[Node]:
     return found
 
 
-def variables(node: Term | BodyItem | Rule) -> list[Variable]:
+def variables(node: Node) -> list[Variable]:
     """Every occurrence of a variable in a node, from left to right."""
     if isinstance(node, Variable):
         return [node]
@@ -203,8 +213,14 @@ def variables(node: Term | BodyItem | Rule) -> list[Variable]:
         if isinstance(inner, Variable):
             found.append(inner)
         elif not isinstance(inner, Constant):
-            found += variables(inner)  # type: ignore[arg-type]
+            found += variables(inner)
     return found
+
+
+def new_names(node: Node, stem: str) -> Iterator[str]:
+    """Names for variables that a node does not have: the stem, then the stem with a number."""
+    taken = {variable.name for variable in variables(node)}
+    return (name for name in chain((stem,), map(f"{stem}{{}}".format, count(1))) if name not in taken)
 
 
 def rule_key(rule: Rule) -> Hashable:

@@ -29,7 +29,7 @@ from tidelog.facts.results import Answers, Change, Encoded, FactSet
 from tidelog.facts.rule_instances import State
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.display import counted
-from tidelog.language import parse_atom, parse_query, parse_rules, render
+from tidelog.language import DLOG, parse_atom, parse_query, parse_rules, render, syntax_named
 from tidelog.language.checks import MOST_ARGUMENTS, check_arities, check_query, foreign_functions, too_many_arguments
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live.origin import Origin
@@ -88,13 +88,14 @@ class Knowledge:
         add_rules: str = "",
         remove_rules: str = "",
         commit: Mapping[str, str] | None = None,
+        syntax: str = DLOG,
     ) -> Change:
-        """Apply one update: deletions before additions, all or nothing."""
+        """Apply one update: deletions before additions, all or nothing. `syntax` is that of the rules."""
         with self.lock.working(), self.terms_if_it_succeeds():
             self.engine.reclaim_terms()  # Here, too: updates that fail may get no further.
             before = self.catalogue.prefixes
             try:
-                return self.apply(*self._read(add, delete, add_rules, remove_rules), checked_commit(commit))
+                return self.apply(*self._read(add, delete, add_rules, remove_rules, syntax), checked_commit(commit))
             except BaseException:
                 self.catalogue.prefixes = before
                 raise
@@ -105,13 +106,14 @@ class Knowledge:
         delete: FactsByPredicate | None = None,
         add_rules: str = "",
         remove_rules: str = "",
+        syntax: str = DLOG,
     ) -> Change:
         """The change that an update would make. It is not made."""
         with self.lock.working(), self.reader.terms_for_a_question():
             self.engine.reclaim_terms()
             before = self.catalogue.prefixes
             try:
-                request, _ = self._read(add, delete, add_rules, remove_rules)
+                request, _ = self._read(add, delete, add_rules, remove_rules, syntax)
                 removed = self._rules(request.remove_rules)
                 return self.tried(request, self._changing(request, removed, made=False))
             finally:
@@ -130,17 +132,23 @@ class Knowledge:
                 self.tracer.waiting = waiting or []
 
     def _read(
-        self, add: FactsByPredicate | None, delete: FactsByPredicate | None, add_rules: str, remove_rules: str
+        self,
+        add: FactsByPredicate | None,
+        delete: FactsByPredicate | None,
+        add_rules: str,
+        remove_rules: str,
+        syntax: str,
     ) -> tuple[Request, RuleUpdate]:
         """An update as it was given, checked and encoded. Its prefixes are declared: the caller may have to forget them
         again.
         """
         added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
         text, removing = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
+        syntax_named(syntax)  # refuses an unknown one
         names = partial(names_in_use, self.engine)
-        program = interruptible(self.catalogue.parse_added, text, names) if text else NO_PROGRAM
+        program = interruptible(self.catalogue.parse_added, text, names, syntax) if text else NO_PROGRAM
         self.catalogue.declare(program.prefixes)
-        removed = parse_rules(removing, self.catalogue.prefixes) if removing else ()
+        removed = parse_rules(removing, self.catalogue.prefixes, syntax=syntax) if removing else ()
         return self._checked(added, deleted, program.rules, removed)
 
     def update_encoded(self, request: Request, commit: Mapping[str, str] | None = None) -> Change:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from tidelog.errors import ParseError, UnknownRuleError
-from tidelog.language import display_predicate, parse_program, parse_rules, render, resolve_predicate
+from tidelog.language import DLOG, display_predicate, parse_program, parse_rules, render, resolve_predicate
 from tidelog.language.checks import check_arities, check_rule
 from tidelog.language.names import expand, is_prefixed
 from tidelog.language.parse_messages import Source
@@ -68,13 +68,13 @@ class Catalogue:
         """The name of a predicate, in its prefixed form where a prefix fits."""
         return display_predicate(predicate, self.prefixes)
 
-    def parse_added(self, text: str, in_use: Callable[[], NamesInUse]) -> Program:
+    def parse_added(self, text: str, in_use: Callable[[], NamesInUse], syntax: str = DLOG) -> Program:
         """The rules to add, and the prefixes that their text declares. Most texts declare none; only for others does
         anybody have to look for the names in use.
         """
-        program = parse_program(text, "<rules>", self.prefixes)
+        program = parse_program(text, "<rules>", self.prefixes, syntax)
         if program.facts or program.queries:
-            parse_rules(text, self.prefixes)  # refuses facts and queries, and says where they are
+            parse_rules(text, self.prefixes, syntax=syntax)  # refuses facts and queries, and says where they are
         for prefix, namespace in program.prefixes:
             # A known prefix was declared before any use; one that stands for itself changes no name.
             if prefix not in self.prefixes and namespace != f"{prefix}:":

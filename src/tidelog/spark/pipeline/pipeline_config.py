@@ -13,6 +13,7 @@ from typing import Any
 
 from tidelog.errors import DataError
 from tidelog.formats.byte_files import io_errors
+from tidelog.language import DLOG, convert, parse_program, syntax_of_file
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.options import Options
 
@@ -139,9 +140,7 @@ def read_config(path: str) -> PipelineConfig:
         raise DataError(f"{path}: not TOML: {error}") from None
     read = _Table(path, found, _TOP)
     folder = Path(path).parent
-    program = folder / read.text("program")
-    with io_errors(str(program)):
-        program_text = program.read_text(encoding="utf-8")
+    program_text = _program_text(str(folder / read.text("program")))
     limit = found.get("max_bad_rows", 1000)
     if type(limit) is not int:
         raise DataError(f"{path}: max_bad_rows is a number of rows, or -1 for no limit")
@@ -158,6 +157,14 @@ def read_config(path: str) -> PipelineConfig:
         tuple(_source(path, folder, number, source) for number, source in enumerate(found.get("source", []), 1)),
         _stream(path, folder, read.table("stream")) if "stream" in found else None,
     )
+
+
+def _program_text(path: str) -> str:
+    """A program in the language, whatever syntax its file is in."""
+    with io_errors(path):
+        text = Path(path).read_text(encoding="utf-8")
+    syntax = syntax_of_file(path)
+    return text if syntax == DLOG else convert(parse_program(text, path, syntax=syntax), DLOG)
 
 
 def _source(path: str, folder: Path, number: int, table: Mapping[str, Any]) -> Source:

@@ -15,7 +15,7 @@ from tidelog.cli.commands import read_program, tell_of_errors
 from tidelog.cli.console import answer_lines
 from tidelog.formats.display import rich_table
 from tidelog.formats.folder import fact_files
-from tidelog.language import display_predicate
+from tidelog.language import display_predicate, syntax_of_file
 from tidelog.language.syntax import Program
 from tidelog.spark.data.fact_parts import Shapes, shapes_of
 from tidelog.spark.data.fact_records import read_whole_file, records_of_atoms, records_of_files
@@ -38,8 +38,9 @@ def run_program(options: Namespace) -> int:
         statistics = engine.materialise()
         for done in statistics.rounds if options.explain_plan else ():
             print(f"wave {done.wave}, {done.how}: {', '.join(done.predicates)}")
+        prefixes, syntax = dict(program.prefixes), syntax_of_file(options.program)
         for query in program.queries:
-            for line in answer_lines(query, engine.answers(query), dict(program.prefixes)):
+            for line in answer_lines(query, engine.answers(query), prefixes, syntax):
                 print(line)
         if options.out:
             _write_derived(engine, options.out, options.format)
