@@ -22,7 +22,7 @@ from tidelog.engine.image import MOST_COUNTED, Arrays, Image, RelationImage, Rul
 from tidelog.engine.modules.closure_base import BASE
 from tidelog.engine.modules.cores import CORE, CORE_BASE
 from tidelog.engine.rules.compiled import aggregates, group_predicate
-from tidelog.engine.rules.policy import NO_COUNTER, RECURSIVE, Counted, CountedRules
+from tidelog.engine.rules.policy import AT_LEVEL, NO_COUNTER, RECURSIVE, Counted, CountedRules
 from tidelog.errors import StorageError
 from tidelog.language.checks import check_arities, check_rule, foreign_functions
 from tidelog.machine import flags as F
@@ -234,9 +234,12 @@ def _restore_closures(engine: Engine, image: Image) -> None:
 
 def _counted(engine: Engine, image: Image) -> Iterator[tuple[int, Counted]]:
     """How rules are counted. Where it is unknown, they are counted again when needed."""
+    facts = sum(len(relation.rows) for relation in image.relations)
     for item in image.rules:
         relation = engine.explicit_relation(item.rule.head.predicate)
         there = relation is None or relation.has_counters or relation.count == 0
+        if item.counter == AT_LEVEL and relation is not None and relation.count:
+            there = relation.has_counters and relation.counters[:, 1].max() < facts  # as all levels are
         if item.counter is not None and (item.counter == NO_COUNTER or there):
             yield item.number, Counted.of(item.counter, _component(engine, item.number))
 
