@@ -36,7 +36,7 @@ GROWTH = [
     (Store, "new_relation"),
     (Store, "new_index"),
     (KernelArrays, "grow_log"),
-    (WorkLists, "_grow"),
+    (WorkLists, "reserve"),
     (KernelArrays, "grow_frames"),
     (KernelArrays, "grow_requests"),
     (KernelArrays, "ensure_rules"),
