@@ -356,7 +356,8 @@ def _audit_ranks(kb: KnowledgeBase) -> None:
         ranks = {(r.name, row): rank for r in relations for row, (rank, _) in _ranks(engine, r).items()}
         needy = {(r.name, row) for r in relations for row, (_, needs) in _ranks(engine, r).items() if needs}
         # A rule that has left a recursion is counted only when its component is next in work.
-        for number in [number for number in component.rules if engine.maintenance.counted.counter(number) == NO_COUNTER]:
+        counter = engine.maintenance.counted.counter
+        for number in [number for number in component.rules if counter(number) == NO_COUNTER]:
             for derivation in derivations(engine.graph.rule(number), facts, kb._knowledge.functions):
                 if derivation is not None and derivation.head in needy:
                     rank = ranks[derivation.head]
@@ -382,7 +383,7 @@ def _keeps_ranks(engine: Engine, relation: Relation) -> bool:
 
 
 def _audit_trace(kb: KnowledgeBase) -> None:
-    """Every fact of a recursion has the level that semi-naive evaluation gives it, and the count of its instances there."""
+    """Every fact of a recursion has the level that semi-naive evaluation gives it, and counts its instances there."""
     engine = kb._engine
     facts = all_facts(kb)
     for component in {engine.graph.component(name) for name in engine.graph.predicates}:

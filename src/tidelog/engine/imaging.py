@@ -64,8 +64,7 @@ def image_of_engine(
         errors=errors,
         next_rule=graph.next_number,
         rules=tuple(
-            RuleImage(number, rule, _counter(engine, number), int(work[number]))
-            for number, rule in graph.rules.items()
+            RuleImage(number, rule, _counter(engine, number), int(work[number])) for number, rule in graph.rules.items()
         ),
         terms=engine.store.terms.to_arrays(),
         # Neither what serves within an update only, nor closures, which are built from their bases.

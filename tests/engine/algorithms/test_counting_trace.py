@@ -50,7 +50,8 @@ def _work(kb: KnowledgeBase, **update: dict[str, list[tuple[int, ...]]]) -> dict
 
 
 def test_a_level_is_the_round_that_finds_a_fact_first() -> None:
-    kb = _kb(REACH, start=[(0,), (7,)], edge=[(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, 3), (1, 7)], reach=[(7,), (8,)])
+    edges = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, 3), (1, 7)]
+    kb = _kb(REACH, start=[(0,), (7,)], edge=edges, reach=[(7,), (8,)])
     assert _levels(kb, "reach") == {0: (0, 1), 7: (0, 1), 8: (0, 0), 1: (1, 1), 2: (1, 1), 3: (2, 2), 4: (3, 1)}
 
 
@@ -200,7 +201,8 @@ def test_an_update_that_fails_leaves_levels_as_they_were(monkeypatch: pytest.Mon
 
 
 def test_limits_stop_it_in_the_middle() -> None:
-    kb = KnowledgeBase(f"{REACH} reach(Y) :- reach(X), go(X), Y = X + 1.", maintenance="counting-trace", max_facts=5_000)
+    rules = f"{REACH} reach(Y) :- reach(X), go(X), Y = X + 1."
+    kb = KnowledgeBase(rules, maintenance="counting-trace", max_facts=5_000)
     kb.update(add={"start": [(0,)]})
     before = _levels(kb, "reach")
     with pytest.raises(LimitError, match="more than 5000 facts"):

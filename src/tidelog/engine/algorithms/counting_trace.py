@@ -1,11 +1,11 @@
 """Recursive counting: derivations counted by the rounds of semi-naive evaluation (Fully dynamic, section 2.1.2; Motik,
 Nenov, Piro and Horrocks, Maintenance of Datalog Materialisations Revisited).
 
-The *trace* of semi-naive evaluation is a sequence of multisets N₀, N₁, …: the instances that each round finds. The
-*level* of a fact is its first round: 0 if it is explicit or a non-recursive rule derives it, otherwise one more than the
-highest level in the lowest of its instances. The level of an instance is the round that finds it, one more than its
-highest fact; Nᵢ counts the instances of level i. A fact has no part in the multisets up to its own level, so it cannot
-keep itself alive: it is in I while some Nᵢ holds it.
+The *trace* of semi-naive evaluation is a sequence of multisets N₀, N₁, …: the heads that each round derives, once for
+each instance. The *level* of a fact is the round that derives it first: 0 if it is explicit or a non-recursive rule
+derives it. The level of an instance is the round that finds it, which is one more than the highest level of its facts.
+So a fact takes part only in multisets above its own level, and cannot keep itself alive: it is in I while one of them
+holds it.
 
 Of each fact two numbers are kept: its level, in the place of a rank, and how many instances it has at that level, in
 the place of the non-recursive counter, which is the same at level 0. Higher multisets are not stored, since they only

@@ -16,8 +16,8 @@ PROTECT_ONLY = 3  # move none, but a fact with a non-recursive derivation is saf
 
 
 class Counters(Enum):
-    """None (DRed, B/F); of non-recursive derivations (B/F with counters); of all (counting, DRed^c); of those at the level
-    of their fact (recursive counting).
+    """None (DRed, B/F); of non-recursive derivations (B/F with counters); of all (counting, DRed^c); of those at the
+    level of their fact (recursive counting).
     """
 
     NONE = 0
