@@ -18,8 +18,9 @@ from tidelog.machine import flags as F
 
 REACH = "reach(X) :- start(X). reach(Y) :- reach(X), edge(X, Y)."
 CLOSURE = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), path(Y, Z)."
-# Each of them reads the other: one component.
-EVEN_ODD = "even(X) :- zero(X). odd(Y) :- even(X), edge(X, Y). even(Y) :- odd(X), edge(X, Y)."
+# Two recursions, one below the other; with the link they are one component. No rule becomes or ceases to be recursive.
+TWO_PARTS = "a(X) :- s(X). a(Y) :- a(X), e(X, Y). b(X) :- t(X). b(Y) :- b(X), a(X), e(X, Y)."
+LINK = "a(Y) :- a(X), b(X), e(X, Y)."
 
 pytestmark = pytest.mark.plain
 
@@ -135,6 +136,17 @@ def test_a_fall_that_fails_goes_back() -> None:
     assert _levels(kb, "reach") == {node: at for node, at in before.items() if node not in (1, 2)}
 
 
+def test_an_instance_stays_where_its_highest_fact_does() -> None:
+    """reach(1) and reach(2) derive both(9); one of them falls, and the other one is still the later."""
+    rules = f"{REACH} reach(Z) :- reach(X), reach(Y), both(X, Y, Z)."
+    kb = _kb(rules, start=[(0,)], edge=[*_chain(5, 10), (0, 10), (12, 1), (15, 2)], both=[(1, 2, 9), (2, 1, 9)])
+    assert _levels(kb, "reach")[9] == (8, 2)
+    _work(kb, add={"edge": [(0, 1)]})
+    assert [_levels(kb, "reach")[node] for node in (1, 2, 9)] == [(1, 1), (7, 1), (8, 2)]
+    _work(kb, delete={"edge": [(0, 1)]})
+    assert _levels(kb, "reach")[9] == (8, 2)
+
+
 def test_rules_come_and_go_without_a_new_trace_if_the_component_stays() -> None:
     kb = _kb(REACH, start=[(0,)], edge=_chain(100), link=[(0, 50)])
     change = kb.add_rules("reach(Y) :- reach(X), link(X, Y).")
@@ -148,20 +160,15 @@ def test_rules_come_and_go_without_a_new_trace_if_the_component_stays() -> None:
 
 
 def test_components_that_merge_or_split_get_new_levels() -> None:
-    kb = _kb(EVEN_ODD, zero=[(0,)], edge=_chain(20))
-    assert _levels(kb, "even")[20] == (20, 1)
-    # Both halves stay recursive by rules of their own.
-    kb.add_rules("even(Y) :- even(X), jump(X, Y). odd(Y) :- odd(X), jump(X, Y).")
-    kb.update(add={"jump": [(0, 2), (2, 4), (4, 6)]})
+    kb = _kb(f"{TWO_PARTS} {LINK}", s=[(0,)], t=[(2,)], e=_chain(4))
+    assert (_levels(kb, "a")[3], _levels(kb, "b")[3]) == ((3, 2), (3, 1))
+    kb.remove_rules(LINK)
+    kb.update(add={"t": [(9,)]})
     audit(kb)
-    assert (_levels(kb, "even")[6], _levels(kb, "odd")[7]) == ((3, 1), (4, 1))
-    kb.remove_rules("even(Y) :- odd(X), edge(X, Y).")
-    kb.update(add={"edge": [(6, 6)]})
+    assert (_levels(kb, "a")[3], _levels(kb, "b")[3]) == ((3, 1), (1, 1)), "a is below b now"
+    kb.add_rules(LINK)
     audit(kb)
-    assert (_levels(kb, "even")[6], _levels(kb, "odd")[7]) == ((3, 1), (0, 1)), "even is below odd now"
-    kb.add_rules("even(Y) :- odd(X), edge(X, Y).")
-    audit(kb)
-    assert (_levels(kb, "even")[6], _levels(kb, "odd")[7]) == ((3, 1), (4, 1))
+    assert (_levels(kb, "a")[3], _levels(kb, "b")[3]) == ((3, 2), (3, 1))
 
 
 def test_levels_are_saved(tmp_path: Path) -> None:
@@ -172,17 +179,14 @@ def test_levels_are_saved(tmp_path: Path) -> None:
     assert _work(again, delete={"edge": [(49, 50)]}) == {"deletion": 1, "checked": 1}, "and need not be found again"
 
 
-def test_levels_of_a_component_that_has_changed_since_are_not_saved(tmp_path: Path) -> None:
-    kb = _kb(EVEN_ODD, zero=[(0,)], edge=_chain(4))
-    kb.add_rules("even(Y) :- even(X), jump(X, Y). odd(Y) :- odd(X), jump(X, Y).")
-    # Takes no fact away, so that nobody visits odd.
-    kb.update(add={"even": [(2,), (4,)]})
-    kb.remove_rules("even(Y) :- odd(X), edge(X, Y).")
+def test_levels_of_a_component_that_has_changed_since_are_found_again(tmp_path: Path) -> None:
+    kb = _kb(f"{TWO_PARTS} {LINK}", s=[(0,)], t=[(2,)], e=_chain(4))
+    kb.remove_rules(LINK)  # It takes no fact away, so that b is not visited.
     kb.save(tmp_path / "kb")
     again = KnowledgeBase.open(tmp_path / "kb")
-    again.update(add={"jump": [(1, 3)]})
+    again.update(add={"t": [(9,)]})
     audit(again)
-    assert _levels(again, "odd") == {1: (0, 1), 3: (0, 1)}
+    assert _levels(again, "b")[3] == (1, 1)
 
 
 @pytest.mark.parametrize("features", [POSITIVE, EVERYTHING], ids=["positive", "everything"])
