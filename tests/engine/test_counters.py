@@ -17,7 +17,7 @@ from tidelog.store.relation import Relation
 
 plain_only = pytest.mark.skipif(not JIT_DISABLED, reason="kernels have been compiled with the true bounds")
 
-COUNTING = ["auto", "counting", "dred-counting", "backward-forward-counting"]
+COUNTING = ["auto", "counting", "counting-trace", "dred-counting", "backward-forward-counting"]
 
 CROSS_PRODUCT = "hit(1) :- p(X), r(Y)."
 RECURSIVE = "hit(1) :- p(X), r(Y). hit(Z) :- hit(X), e(X, Z)."

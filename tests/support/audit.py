@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naive import Database, Update, database, derivations, materialise, without_empty
+from naive import Database, Fact, Update, database, derivations, materialise, without_empty
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.closures.closure import ReadableClosure
 from tidelog.engine.engine import Engine
 from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.rules.compiled import AUXILIARY, normal_form
-from tidelog.engine.rules.policy import NO_COUNTER
+from tidelog.engine.rules.policy import AT_LEVEL, NO_COUNTER, Counted
 from tidelog.facts.results import row_identity
 from tidelog.language.syntax import Aggregate, Constant, body_atoms
 from tidelog.live.knowledge import Knowledge
@@ -30,7 +30,7 @@ from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.jit import address
 from tidelog.program.catalogue import numbers_by_key
-from tidelog.program.graph import RuleGraph
+from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Kind, recognise_cores, recognise_whole
 from tidelog.program.plan import Plan, make_plan
 from tidelog.store.indexes import Index
@@ -97,6 +97,7 @@ def audit(kb: KnowledgeBase, oracle: bool = True, may_be_opened: bool = False) -
         _audit_facts(kb)
         _audit_counters(kb)
         _audit_ranks(kb)
+        _audit_trace(kb)
 
 
 def check_refused(kb: KnowledgeBase, update: Update, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,11 +284,11 @@ def _audit_counters(kb: KnowledgeBase) -> None:
     engine = kb._engine
     facts = all_facts(kb)
     expected: dict[str, Counter[tuple[tuple[Constant, ...], int]]] = {}
-    for number, counter in engine.maintenance.counted.items():
-        rule = engine.graph.rule(number)
-        if engine.closures.get(rule.head.predicate) is None:
+    for number, rule in engine.graph.rules.items():
+        counter = engine.maintenance.counted.counter(number)
+        if counter is not None and counter >= 0 and engine.closures.get(rule.head.predicate) is None:
             for derivation in derivations(rule, facts, kb._knowledge.functions):
-                if derivation is not None and counter >= 0:
+                if derivation is not None:
                     name, row = derivation.head
                     expected.setdefault(name, Counter())[row, counter] += 1
     for core in engine.cores.each():
@@ -297,7 +298,7 @@ def _audit_counters(kb: KnowledgeBase) -> None:
     for closure in (*engine.closures.each(), *engine.cores.each()):
         _audit_bases(kb, closure, facts)
     for relation in _lasting(engine):
-        if _has_live_counters(engine, relation):
+        if _has_live_counters(engine, relation) and not _keeps_levels(engine, relation):
             wanted = expected.get(relation.name, Counter())
             for row, counts in _counts(engine, relation).items():
                 assert _agrees(counts[0], wanted[row, 0]), (relation.name, row, counts)
@@ -355,7 +356,8 @@ def _audit_ranks(kb: KnowledgeBase) -> None:
         ranks = {(r.name, row): rank for r in relations for row, (rank, _) in _ranks(engine, r).items()}
         needy = {(r.name, row) for r in relations for row, (_, needs) in _ranks(engine, r).items() if needs}
         # A rule that has left a recursion is counted only when its component is next in work.
-        for number in [number for number in component.rules if engine.maintenance.counted.get(number) == NO_COUNTER]:
+        counter = engine.maintenance.counted.counter
+        for number in [number for number in component.rules if counter(number) == NO_COUNTER]:
             for derivation in derivations(engine.graph.rule(number), facts, kb._knowledge.functions):
                 if derivation is not None and derivation.head in needy:
                     rank = ranks[derivation.head]
@@ -377,13 +379,64 @@ def _ranks(engine: Engine, relation: Relation) -> dict[tuple[Constant, ...], tup
 def _keeps_ranks(engine: Engine, relation: Relation) -> bool:
     """Whether ranks take the place of the recursive counter: derivations by recursive rules are not counted."""
     rules = engine.graph.producers(relation.name)
-    return relation.has_counters and any(engine.maintenance.counted.get(number) == NO_COUNTER for number in rules)
+    return relation.has_counters and any(engine.maintenance.counted.counter(number) == NO_COUNTER for number in rules)
+
+
+def _audit_trace(kb: KnowledgeBase) -> None:
+    """Every fact of a recursion has the level that semi-naive evaluation gives it, and counts its instances there."""
+    engine = kb._engine
+    facts = all_facts(kb)
+    for component in {engine.graph.component(name) for name in engine.graph.predicates}:
+        relations = [found for name in component.predicates if (found := engine.store.find(name)) is not None]
+        wanted = {number: Counted(AT_LEVEL, frozenset(component.predicates)) for number in component.recursive_rules}
+        is_known = all(engine.maintenance.counted.get(number) == counted for number, counted in wanted.items())
+        if not wanted or not is_known or not all(relation.ranked for relation in relations):
+            continue
+        found = {(r.name, row): counts[::-1] for r in relations for row, counts in _counts(engine, r).items()}
+        assert found.keys() == (expected := _trace(kb, component, facts)).keys()
+        for fact, (level, count) in found.items():
+            assert level == expected[fact][0], (fact, level, expected[fact])
+            assert _agrees(count, expected[fact][1]), (fact, count, expected[fact])
+
+
+def _trace(kb: KnowledgeBase, component: Component, facts: Database) -> dict[Fact, tuple[int, int]]:
+    """The level of each fact of a component, and how many of its instances the round of that number finds."""
+    engine = kb._engine
+    instances = [
+        (derivation.head, {fact for fact in derivation.premises if fact[0] in component.predicates})
+        for number in component.rules
+        for derivation in derivations(engine.graph.rule(number), facts, kb._knowledge.functions)
+        if derivation is not None
+    ]
+    for core in engine.cores.of(component.predicates):
+        for predicate, (_, view) in zip(core.module.predicates, core.views(), strict=True):
+            instances += [((predicate, _decoded(engine, pair)), set()) for pair in _pairs(view)]
+    explicit = explicit_facts(kb)
+    found = {(name, row): (0, 0) for name in component.predicates for row in explicit.get(name, ())}
+    for level in range(len(instances) + 1):
+        heads = Counter(head for head, own in instances if own <= found.keys() and _round(own, found) == level)
+        new = {head: (level, count) for head, count in heads.items() if head not in found or level == 0}
+        if level > 0 and not new:
+            break
+        found.update(new)
+    return found
+
+
+def _round(own: set[Fact], levels: dict[Fact, tuple[int, int]]) -> int:
+    """The round that finds an instance with these facts of the component."""
+    return max((1 + levels[fact][0] for fact in own), default=0)
+
+
+def _keeps_levels(engine: Engine, relation: Relation) -> bool:
+    """Whether the counters are a level, and how many instances there are at that level."""
+    rules = engine.graph.producers(relation.name)
+    return any(engine.maintenance.counted.counter(number) == AT_LEVEL for number in rules)
 
 
 def _has_live_counters(engine: Engine, relation: Relation) -> bool:
     """Whether an algorithm keeps the counters: rules may have been counted once, and be counted anew when needed."""
     producers = engine.graph.producers(relation.name)
-    counters = [engine.maintenance.counted.get(number) for number in producers]
+    counters = [engine.maintenance.counted.counter(number) for number in producers]
     counted = any(counter is not None and counter >= 0 for counter in counters)
     return relation.has_counters and counted and not is_closure(engine, relation)
 

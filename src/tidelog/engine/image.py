@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.engine.rules.policy import NO_COUNTER, RECURSIVE
+from tidelog.engine.rules.policy import AT_LEVEL, NO_COUNTER
 from tidelog.language.syntax import Rule
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Cells = npt.NDArray[np.int32]
 
 # The counters that the derivations of a rule can be counted in, from the first to the last.
-COUNTERS = (NO_COUNTER, RECURSIVE)
+COUNTERS = (NO_COUNTER, AT_LEVEL)
 # Counts that serve statistics alone have room to grow.
 MOST_COUNTED = 1 << 62
 

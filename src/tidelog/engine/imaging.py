@@ -22,7 +22,7 @@ from tidelog.engine.image import MOST_COUNTED, Arrays, Image, RelationImage, Rul
 from tidelog.engine.modules.closure_base import BASE
 from tidelog.engine.modules.cores import CORE, CORE_BASE
 from tidelog.engine.rules.compiled import aggregates, group_predicate
-from tidelog.engine.rules.policy import NO_COUNTER, RECURSIVE, CountedRules
+from tidelog.engine.rules.policy import AT_LEVEL, NO_COUNTER, RECURSIVE, Counted, CountedRules
 from tidelog.errors import StorageError
 from tidelog.language.checks import check_arities, check_rule, foreign_functions
 from tidelog.machine import flags as F
@@ -64,8 +64,7 @@ def image_of_engine(
         errors=errors,
         next_rule=graph.next_number,
         rules=tuple(
-            RuleImage(number, rule, engine.maintenance.counted.get(number), int(work[number]))
-            for number, rule in graph.rules.items()
+            RuleImage(number, rule, _counter(engine, number), int(work[number])) for number, rule in graph.rules.items()
         ),
         terms=engine.store.terms.to_arrays(),
         # Neither what serves within an update only, nor closures, which are built from their bases.
@@ -81,12 +80,25 @@ def image_of_engine(
     return _without_unused_terms(image)
 
 
+def _counter(engine: Engine, number: int) -> int | None:
+    """The counter of a rule; None where it is counted as in a component that has changed since."""
+    counted = engine.maintenance.counted.get(number)
+    if counted is None or counted != Counted.of(counted.counter, _component(engine, number)):
+        return None
+    return counted.counter
+
+
+def _component(engine: Engine, number: int) -> tuple[str, ...]:
+    """The predicates of the component that a rule belongs to."""
+    return engine.graph.component(engine.graph.rule(number).head.predicate).predicates
+
+
 def _relation(engine: Engine, relation: Relation) -> RelationImage:
     """A relation with its counters; the second is a rank unless derivations of recursive rules are counted there."""
     records = relation.cells[relation.live()]
     explicit = (records[:, relation.flags_column] & F.EXPLICIT) != 0
     counters = records[:, list(relation.counter_columns)] if relation.has_counters else None
-    counted = set(map(engine.maintenance.counted.get, engine.graph.producers(relation.name)))
+    counted = set(map(engine.maintenance.counted.counter, engine.graph.producers(relation.name)))
     if counters is not None and not relation.ranked and RECURSIVE not in counted:
         counters[:, 1] = 0  # ranks that mean nothing; see `_has_ranks`
     if counters is not None and counted <= {None, NO_COUNTER} and not relation.name.startswith("#"):
@@ -222,13 +234,16 @@ def _restore_closures(engine: Engine, image: Image) -> None:
         raise StorageError("the closures do not have as many pairs as when they were saved")
 
 
-def _counted(engine: Engine, image: Image) -> Iterator[tuple[int, int]]:
-    """The counters that rules are counted in. Where it is unknown, they are counted again when needed."""
+def _counted(engine: Engine, image: Image) -> Iterator[tuple[int, Counted]]:
+    """How rules are counted. Where it is unknown, they are counted again when needed."""
+    facts = sum(len(relation.rows) for relation in image.relations)
     for item in image.rules:
         relation = engine.explicit_relation(item.rule.head.predicate)
         there = relation is None or relation.has_counters or relation.count == 0
+        if item.counter == AT_LEVEL and relation is not None and relation.count:
+            there = relation.has_counters and relation.counters[:, 1].max() < facts  # as all levels are
         if item.counter is not None and (item.counter == NO_COUNTER or there):
-            yield item.number, item.counter
+            yield item.number, Counted.of(item.counter, _component(engine, item.number))
 
 
 # --- numbers of rules ---------------------------------------------------------------------------------------------

@@ -92,6 +92,7 @@ DERIVED = _cell()  # facts that rules have added in insertion, over all updates
 EXPLICIT_FIRST = _cell()  # 1: backward search looks for instances of explicit facts first
 RANK = _cell()  # the rank of the fact that was inserted last, counted over all updates
 RANKING = _cell()  # 1: facts that are inserted get a rank, in the place of their recursive counter
+LEVEL = _cell()  # 1 + the level that facts which are inserted get there; 0: none
 DOUBTS = _cell()  # how often a fact was put in doubt; see `flags.DOUBTED`
 
 # --- marking ----------------------------------------------------------------------------------------------------------
@@ -102,10 +103,10 @@ KNOWN = _cell()
 
 # --- work lists: address, count and capacity of each, see `work_lists` ------------------------------------------------
 LIST_REGISTERS = 3
-LISTS = _cells(6 * LIST_REGISTERS)
+LISTS = _cells(9 * LIST_REGISTERS)
 
 # --- where a paused kernel goes on: all of these are zero when it begins ----------------------------------------------
-STATE = Register(LISTS + 6 * LIST_REGISTERS)
+STATE = Register(LISTS + 9 * LIST_REGISTERS)
 
 # Propagation.
 AT_PHASE = _cell()  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans
@@ -141,6 +142,15 @@ RANKS_STAGE = _cell()
 RANKS_RELATION = _cell()  # the position of the relation whose facts look
 RANKS_FACT = _cell()  # the position in its queue
 RANKS_KEPT = _cell()  # how many facts of the queue have looked and found no derivation
+
+# Recursive counting.
+TRACE_MODE = _cell()
+TRACE_MOVE = _cell()  # the position of the move in work
+TRACE_LEVEL = _cell()  # the level that is due
+TRACE_FROM = _cell()  # the level that an arriving fact comes from
+TRACE_MATCHED = _cell()  # 1: the last match is still to be acted on
+TRACE_LOWEST = _cell()  # the lowest level at which a look has found an instance
+TRACE_FOUND = _cell()  # how many it has found there
 
 # Rederivation.
 REDERIVE_FACT = _cell()  # the position in D

@@ -31,6 +31,11 @@ D = _list()  # examined or overdeleted
 C = _list()  # checked
 P = _list()  # proved; in deletion by ranks, what may come back
 
+# Recursive counting.
+MOVES = _list()  # facts whose level may change
+AIMS = _list()  # for each of them, the level that it is to have << 32 | how many instances it has there
+DUE = _list()  # a heap: when they leave their level or arrive at another
+
 # Marks.
 EXPECTED = _list()  # facts that the last update marked
 MARKED = _list()  # facts that this update marks

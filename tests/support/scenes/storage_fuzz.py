@@ -60,7 +60,7 @@ CONSTANTS: list[Any] = [
     *(IRI("http://example.org/a"), IRI(""), Literal("a", language="en"), Literal("7", "http://example.org/t")),
 ]
 FUNCTIONS: dict[str, Callable[..., Any]] = {"twice": lambda number: 2 * number}
-ALGORITHMS = ("auto", "dred-counting", "backward-forward-counting", "counting")
+ALGORITHMS = ("auto", "dred-counting", "backward-forward-counting", "counting", "counting-trace")
 
 # These may replace any value.
 ODDITIES: list[Any] = [

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from tidelog.engine.propagation.derived_heads import INSERT
 from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, CREATED_IN_ROUND, HOLDING
-from tidelog.engine.rules.policy import Counters
 from tidelog.engine.transaction.task import Task
 
 
 def insert(task: Task) -> None:
     """Δ := E⁺, what new facts below and new rules yield; then I := I ∪ Δ and Δ := Π[I ⋮ Δ] ∖ I until Δ is empty."""
     task.node.complete_tables()
-    if task.counters is not Counters.NON_RECURSIVE:
+    if not task.counters.keeps_order:
         task.note_ranked(False)  # Facts get no ranks; see `engine.algorithms.ranks`.
     for relation in task.relations:
         task.seed(INSERT, relation, task.explicit.added[relation.number])
@@ -39,4 +38,4 @@ def recompute(task: Task, most_stays: bool, share_left: float = 1.0) -> None:
         task.transaction.growth.expect_many(relation)
     task.spread(INSERT, HOLDING, task.of_rules([rule for rule in task.node.rules if not rule.recursive], deleted=False))
     task.rounds(INSERT, CREATED_IN_ROUND)
-    task.note_ranked(task.counters is Counters.NON_RECURSIVE and task.has_ranks_left)
+    task.note_ranked(task.counters.keeps_order and task.has_ranks_left)

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from tidelog.engine.algorithms import auto
 from tidelog.engine.algorithms.backward_forward import backward_forward
 from tidelog.engine.algorithms.counting import count, recount
+from tidelog.engine.algorithms.counting_trace import count_by_trace
 from tidelog.engine.algorithms.delete_rederive import delete_and_rederive
 from tidelog.engine.algorithms.insertion import recompute
 from tidelog.engine.algorithms.names import MAINTENANCE, Maintenance
 from tidelog.engine.marking.marking import ALL_MARKS, EXPLICIT_MARKS
 from tidelog.engine.rules.compiled import AUXILIARY, CompiledRule, Node
-from tidelog.engine.rules.policy import CountedRules, Counters
+from tidelog.engine.rules.policy import Counted, CountedRules, Counters
 from tidelog.engine.transaction.task import Task
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.deltas import Explicit, RuleChange
@@ -34,6 +35,7 @@ def _recompute(task: Task) -> None:
 
 _DRED = Algorithm(delete_and_rederive, Counters.NONE, ALL_MARKS)
 _COUNTING = Algorithm(count, Counters.ALL)
+_COUNTING_TRACE = Algorithm(count_by_trace, Counters.LEVELS)
 _DRED_COUNTING = Algorithm(delete_and_rederive, Counters.ALL, ALL_MARKS)
 _BF = Algorithm(backward_forward, Counters.NONE, EXPLICIT_MARKS)
 _BF_COUNTING = Algorithm(backward_forward, Counters.NON_RECURSIVE, EXPLICIT_MARKS)
@@ -47,10 +49,16 @@ _CHOICES = {
     Maintenance.RECOMPUTE: (_RECOMPUTE, _RECOMPUTE),
     Maintenance.DRED: (_DRED, _DRED),
     Maintenance.COUNTING: (_COUNTING, _DRED),
+    Maintenance.COUNTING_TRACE: (_COUNTING, _COUNTING_TRACE),
     Maintenance.DRED_COUNTING: (_COUNTING, _DRED_COUNTING),
     Maintenance.BACKWARD_FORWARD: (_BF, _BF),
     Maintenance.BACKWARD_FORWARD_COUNTING: (_COUNTING, _BF_COUNTING),
 }
+
+
+def _counted(rule: CompiledRule, task: Task) -> Counted:
+    """How the derivations of a rule are counted in a task."""
+    return Counted.of(task.counters.of(rule.recursive, deleting=False), task.node.predicates)
 
 
 class ComponentMaintenance:
@@ -102,17 +110,19 @@ class ComponentMaintenance:
         if task.counters is not Counters.NONE:
             before = [rule for rule in node.rules if rule.number not in rules.added_numbers]
             before.extend(rules.removed)
-            if any(self._is_counted_otherwise(rule, task.counters) for rule in before):
-                recount(task, before)
+            if any(self._is_counted_otherwise(rule, task) for rule in before):
+                if task.counters is Counters.LEVELS:
+                    task.note_ranked(False)  # They are found again when the component is next maintained.
+                else:
+                    recount(task, before)
         self._note_counters(task)
 
-    def _is_counted_otherwise(self, rule: CompiledRule, counters: Counters) -> bool:
+    def _is_counted_otherwise(self, rule: CompiledRule, task: Task) -> bool:
         """An auxiliary rule is counted from when there is something to count for it."""
-        counter = counters.of(rule.recursive, deleting=False)
-        return rule.number != AUXILIARY and self.counted.get(rule.number) != counter
+        return rule.number != AUXILIARY and self.counted.get(rule.number) != _counted(rule, task)
 
     def _note_counters(self, task: Task) -> None:
         for rule in task.node.rules:
             if rule.number != AUXILIARY:
-                self.counted.count(rule.number, task.counters.of(rule.recursive, deleting=False))
+                self.counted.count(rule.number, _counted(rule, task))
         task.node.counted = self.counted.version

@@ -12,6 +12,7 @@ class Maintenance(StrEnum):
     RECOMPUTE = "recompute"
     DRED = "dred"
     COUNTING = "counting"
+    COUNTING_TRACE = "counting-trace"
     DRED_COUNTING = "dred-counting"
     BACKWARD_FORWARD = "backward-forward"
     BACKWARD_FORWARD_COUNTING = "backward-forward-counting"

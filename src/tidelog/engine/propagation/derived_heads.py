@@ -6,7 +6,7 @@ fact) and counting.
 """
 
 from tidelog.engine.propagation.mark_kernels import mark_fact, noted_places
-from tidelog.engine.rules.policy import NON_RECURSIVE, RECURSIVE
+from tidelog.engine.rules.policy import AT_LEVEL, NON_RECURSIVE, RECURSIVE
 from tidelog.joins.executor import plan_word
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
@@ -75,6 +75,10 @@ def let_wait(m, relation, row, fact, flags):
 @device
 def insert_head(m, relation, row, fact, counter):
     """Let a fact that is not in I wait for insertion."""
+    if counter == AT_LEVEL:
+        if load_i32(flags_at(row, fact)) & F.IN:
+            return  # The level of the instance is above that of the fact.
+        counter = NON_RECURSIVE
     if counter >= 0:
         touch(m, relation, row, fact)
         move_counter(row, fact, counter, 1)

@@ -40,6 +40,20 @@ TOP_RANK = (1 << 31) - 1
 # --- plans and jobs ---------------------------------------------------------------------------------------------------
 
 
+@inlined
+def note_seen(row, fact):
+    """A changed fact of a negated atom has been a pivot."""
+    place = flags_at(row, fact)
+    store_i32(place, load_i32(place) | F.SEEN)
+
+
+@device
+def forget_seen(row, facts, count):
+    for position in range(count):
+        place = flags_at(row, load_i32(facts + 4 * position))
+        store_i32(place, load_i32(place) & ~F.SEEN)
+
+
 @device
 def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
     """Run a plan over its pivots (once, from nothing, where `pivots` is 0), buffering and absorbing its heads."""
@@ -89,8 +103,7 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
         elif status == DONE:
             joining = 0
             if seen:
-                place = flags_at(pivot_row, load_i32(pivots + 4 * position))
-                store_i32(place, load_i32(place) | F.SEEN)
+                note_seen(pivot_row, load_i32(pivots + 4 * position))
             position += 1
         else:
             break
@@ -124,9 +137,7 @@ def run_jobs(m, action, jobs, job_count):
         if status != DONE:
             return status
         if seen:
-            for position in range(count):
-                place = flags_at(pivot_row, load_i32(pivots + 4 * position))
-                store_i32(place, load_i32(place) & ~F.SEEN)
+            forget_seen(pivot_row, pivots, count)
         m[M.AT_PIVOT] = 0
         m[M.AT_JOB] += 1
     m[M.AT_JOB] = 0
@@ -160,6 +171,7 @@ def begin_batch(m, action, row):
     set_field(row, R.QUEUE_COUNT, 0)
     set_field(row, R.BATCH_COUNT, count)
     rank = m[M.RANK] if action == H.INSERT and m[M.RANKING] != 0 else 0
+    level = m[M.LEVEL] if action == H.INSERT else 0
     recursive = field(row, R.COUNTERS) + 4 - field(row, R.FLAGS)
     for position in range(count):
         place = flags_at(row, load_i32(batch + 4 * position))
@@ -168,6 +180,8 @@ def begin_batch(m, action, row):
             store_i32(place, (flags | F.IN | F.CURRENT) & ~F.PENDING)
             if rank != 0:
                 store_i32(place + recursive, min(rank + position, TOP_RANK))
+            elif level != 0:
+                store_i32(place + recursive, level - 1)
         else:
             store_i32(place, flags | F.CURRENT)
     if rank != 0:
@@ -258,6 +272,7 @@ def run_round(m, action, relations, relation_count, starts, ends, plans):
         m[M.RANK] += m[M.RANKING]
         for position in range(relation_count):
             begin_batch(m, action, relation_row(m, load_i32(relations + 4 * position)))
+        m[M.LEVEL] += m[M.LEVEL] != 0
         m[M.AT_PHASE] = 1
         m[M.AT_RELATION] = 0
         m[M.AT_PLAN] = 0

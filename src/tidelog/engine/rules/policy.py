@@ -2,23 +2,33 @@
 
 from __future__ import annotations  # kernel constants
 
-from collections.abc import ItemsView, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 # Which counter a derivation moves.
 NO_COUNTER = -1
 NON_RECURSIVE = 0
 RECURSIVE = 1
-PROTECT_ONLY = 2  # move none, but a fact with a non-recursive derivation is safe from overdeletion
+AT_LEVEL = 2  # that of the derivations at the level of their fact, see `engine.algorithms.counting_trace`
+PROTECT_ONLY = 3  # move none, but a fact with a non-recursive derivation is safe from overdeletion
 
 
 class Counters(Enum):
-    """None (DRed, B/F); of non-recursive derivations (B/F with counters); of all (counting, DRed^c)."""
+    """None (DRed, B/F); of non-recursive derivations (B/F with counters); of all (counting, DRed^c); of those at the
+    level of their fact (recursive counting).
+    """
 
     NONE = 0
     NON_RECURSIVE = 1
     ALL = 2
+    LEVELS = 3
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the second cell says in which order facts were found, by ranks or by levels."""
+        return self in (Counters.NON_RECURSIVE, Counters.LEVELS)
 
     def of(self, recursive: bool, deleting: bool) -> int:
         """The counter that an instance of a rule moves."""
@@ -28,6 +38,8 @@ class Counters(Enum):
             return NON_RECURSIVE
         if self is Counters.ALL:
             return RECURSIVE
+        if self is Counters.LEVELS:
+            return AT_LEVEL
         return PROTECT_ONLY if deleting else NO_COUNTER
 
 
@@ -88,32 +100,48 @@ class Costs:
         self.spent *= TRIED_AGAIN
 
 
-class CountedRules:
-    """In which counter the derivations of each rule are counted: changed by an update, put back if it fails."""
+class Counted(NamedTuple):
+    """How the derivations of a rule are counted: in which counter, and for levels in the component of which
+    predicates, since in another one they would be different.
+    """
 
-    def __init__(self, counters: Iterable[tuple[int, int]] = ()) -> None:
-        self._counters = dict(counters)
-        self._before: dict[int, int | None] = {}
+    counter: int
+    within: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, counter: int, predicates: Iterable[str]) -> Counted:
+        """As a component of these predicates counts."""
+        return cls(counter, frozenset(predicates)) if counter == AT_LEVEL else cls(counter)
+
+
+class CountedRules:
+    """How the derivations of each rule are counted: changed by an update, put back if it fails."""
+
+    def __init__(self, rules: Iterable[tuple[int, Counted]] = ()) -> None:
+        self._rules = dict(rules)
+        self._before: dict[int, Counted | None] = {}
         self.version = 0  # changes whenever a rule is counted differently
 
-    def get(self, rule: int) -> int | None:
+    def get(self, rule: int) -> Counted | None:
+        """None where the rule is not counted."""
+        return self._rules.get(rule)
+
+    def counter(self, rule: int) -> int | None:
         """The counter; None where the rule is not counted."""
-        return self._counters.get(rule)
+        counted = self._rules.get(rule)
+        return None if counted is None else counted.counter
 
-    def items(self) -> ItemsView[int, int]:
-        return self._counters.items()
-
-    def count(self, rule: int, counter: int) -> None:
-        """From now on the derivations of a rule are counted here."""
-        if self._counters.get(rule) != counter:
-            self._before.setdefault(rule, self._counters.get(rule))
-            self._counters[rule] = counter
+    def count(self, rule: int, counted: Counted) -> None:
+        """From now on the derivations of a rule are counted so."""
+        if self._rules.get(rule) != counted:
+            self._before.setdefault(rule, self._rules.get(rule))
+            self._rules[rule] = counted
             self.version += 1
 
     def forget(self, rules: Iterable[int]) -> None:
         """The derivations of these rules are no longer counted."""
-        for rule in self._counters.keys() & set(rules):
-            self._before.setdefault(rule, self._counters.pop(rule))
+        for rule in self._rules.keys() & set(rules):
+            self._before.setdefault(rule, self._rules.pop(rule))
             self.version += 1
 
     def commit(self) -> None:
@@ -121,9 +149,9 @@ class CountedRules:
 
     def roll_back(self) -> None:
         self.version += 1
-        for rule, counter in self._before.items():
-            if counter is None:
-                self._counters.pop(rule, None)
+        for rule, counted in self._before.items():
+            if counted is None:
+                self._rules.pop(rule, None)
             else:
-                self._counters[rule] = counter
+                self._rules[rule] = counted
         self._before.clear()

@@ -134,9 +134,13 @@ class Task:
             growth.postpone_covered(job.plan for job in jobs if job.facts is None)
         growth.begin(action)
         sets.install(self.machine)
-        table = np.array([job.words() for job in jobs], np.int64).reshape(len(jobs), JOB_FIELDS)
-        self.runner.run(run_jobs, action, address(table), len(jobs))
+        self.run_jobs(run_jobs, action, jobs)
         growth.end()
+
+    def run_jobs(self, kernel: Callable[..., int], action: int, jobs: list[Job]) -> None:
+        """Run a kernel that takes jobs, and what to do with what they find."""
+        table = np.array([job.words() for job in jobs], np.int64).reshape(len(jobs), JOB_FIELDS)
+        self.runner.run(kernel, action, address(table), len(jobs))
 
     def rounds(self, action: int, sets: Sets) -> None:
         """Let what waits in the component spread to its end."""
@@ -144,6 +148,7 @@ class Task:
         self.transaction.growth.begin(action)
         sets.install(self.machine)
         self.machine[M.RANKING] = action == INSERT and self.counters is Counters.NON_RECURSIVE
+        self.machine[M.LEVEL] = action == INSERT and self.counters is Counters.LEVELS
         try:
             self.runner.run(run_rounds, action, *self.node.numbers(), *table.arguments())
         finally:
