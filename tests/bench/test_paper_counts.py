@@ -6,16 +6,19 @@ import pytest
 
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.bench.data.cases import CASES, Tables, random_rows
-from tidelog.bench.paper_counts import BackwardForwardProgram, DredProgram
+from tidelog.bench.paper_counts import BackwardForwardProgram, DredCounts, DredProgram
 from tidelog.bench.work import materialised, timed_materialise, without
+from tidelog.papers.trace import Trace
 
-SMALL = {"lubm-plain": 0.002, "places": 0.1, "same-generation": 0.004}
+SMALL = {"lubm-plain": 0.002, "uobm": 0.001, "places": 0.06, "same-generation": 0.004}
 
 
-def traced(rules: str, facts: Tables, deleted: Tables, maintenance: str) -> dict[str, int]:
+def traced(rules: str, facts: Tables, deleted: Tables, maintenance: str) -> Trace:
     kb = KnowledgeBase(rules, maintenance=maintenance, modules=False, trace="paper")
     kb.update(add=facts)
-    return dict(kb.update(delete=deleted).work)
+    trace = kb.update(delete=deleted).trace
+    assert trace is not None
+    return trace
 
 
 @pytest.mark.parametrize("case", SMALL)
@@ -26,11 +29,11 @@ def test_delete_rederive_as_datalog_counts_as_its_procedure(case: str) -> None:
     for count in (1, 40):
         deleted = random_rows(facts, count, 1)
         left = timed_materialise(rules, without(facts, deleted), "dred", modules=False)[1].work["insertion"]
-        found = program.delete(deleted, left)
-        expected = traced(rules, facts, deleted, "dred")
-        assert found.overdeleted == expected["overdeleted"]
-        assert (found.dr2, found.dr4) == (expected["deletion"], expected["rederivation"])
-        assert found.dr5 == expected["insertion"]
+        trace = traced(rules, facts, deleted, "dred")
+        rederived = {each.instance.head for each in trace.applications if each.kind == "rederivation"}
+        spread, inserted = (trace.work.get(kind, 0) for kind in ("deletion", "insertion"))
+        expected = DredCounts(len(trace.sets["D"]), spread, len(rederived), inserted)
+        assert program.delete(deleted, left) == expected
 
 
 @pytest.mark.parametrize("case", SMALL)
@@ -43,9 +46,16 @@ def test_backward_forward_deletes_as_much_in_any_order(case: str) -> None:
         deleted = random_rows(facts, count, 1)
         again = timed_materialise(rules, without(facts, deleted), "dred", modules=False)[1]
         found = program.delete(deleted)
-        expected = traced(rules, facts, deleted, "backward-forward")
+        assert found is not None
+        expected = traced(rules, facts, deleted, "backward-forward").work
         gone = made.added - again.added
-        assert found.propagation == expected["deletion"] == made.work["insertion"] - again.work["insertion"]
+        assert found.propagation == expected.get("deletion", 0) == made.work["insertion"] - again.work["insertion"]
         assert found.checked >= max(gone, count)
         assert expected["checked"] >= max(gone, count)
         assert found.propagation + found.saturation <= made.work["insertion"]
+
+
+def test_a_procedure_that_takes_too_long_is_given_up() -> None:
+    rules, facts = CASES["places"].rules, CASES["places"].facts(1, 0.1)
+    program = BackwardForwardProgram(rules, facts, materialised(timed_materialise(rules, facts, "dred", False)[0]))
+    assert program.delete(facts, seconds=0.0) is None

@@ -6,8 +6,9 @@ these are found beside it:
 
 - Delete/Rederive (section 3) is determined. D is what the rules derive from E⁻ with rules (5), which the paper reads as
   Datalog over the relations R^D. The engine derives them. With M(X) for the number of rule instances in a set X of
-  facts, the steps take DR2 = M(I) − M(I ∖ D), DR4 = the instances in I ∖ D with a head in D, and DR5 = M(I′) − M(I ∖ D)
-  derivations.
+  facts, the steps take DR2 = M(I) − M(I ∖ D) and DR5 = M(I′) − M(I ∖ D) derivations. DR4 is the number of facts in D
+  that rule (6) derives from I ∖ D. One derivation is enough for each: the paper's figures never exceed |D|, although
+  the rule may have many instances for a fact.
 - Backward/Forward (Algorithms 1 to 3) depends on the order in which instances are found. Its procedure runs as it is
   printed (`tidelog.papers`), on instances that are found when it asks for them. Deletion propagation is determined:
   M(I) − M(I′).
@@ -15,11 +16,14 @@ these are found beside it:
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.bench.data.cases import Tables
+from tidelog.facts.results import Change
 from tidelog.language import parse_program
 from tidelog.language.names import resolve_predicate
 from tidelog.language.syntax import Atom, Constant, Rule, Variable
@@ -33,7 +37,7 @@ from tidelog.values import Value
 
 @dataclass(frozen=True)
 class DredCounts:
-    """|D| and the derivations of steps DR2, DR4 and DR5."""
+    """|D|, the derivations of steps DR2 and DR5, and the facts of DR4."""
 
     overdeleted: int
     dr2: int
@@ -69,19 +73,24 @@ class DredProgram:
         """Overdelete more facts; `instances_left` is M(I′)."""
         self._kb.update(add={_in("D", self._resolved(name)): table for name, table in rows.items()})
         overdeleted = sum(len(self._kb.facts(name)) for name in self._kb.predicates if _is_in("D", name))
-        kept = self._count(replace(_body_in("K", rule), head=_renamed("M", rule.head)) for rule in self._program.rules)
-        rederived = self._count(_rederiving(rule) for rule in self._program.rules)
-        return DredCounts(overdeleted, self._instances - kept, rederived, instances_left - kept)
+        kept = self._with(replace(_body_in("K", rule), head=_renamed("M", rule.head)) for rule in self._program.rules)
+        rederived = self._with(_rederiving(rule) for rule in self._program.rules)
+        count = kept.work["insertion"]
+        return DredCounts(overdeleted, self._instances - count, _size(rederived), instances_left - count)
 
     def _resolved(self, name: str) -> str:
         return resolve_predicate(name, dict(self._program.prefixes))
 
-    def _count(self, rules: Iterable[Rule]) -> int:
-        """How many instances some rules have."""
+    def _with(self, rules: Iterable[Rule]) -> Change:
+        """What some rules add; they are removed again."""
         text = _text(rules)
-        count = self._kb.add_rules(text).work["insertion"]
+        change = self._kb.add_rules(text)
         self._kb.remove_rules(text)
-        return count
+        return change
+
+
+def _size(change: Change) -> int:
+    return sum(map(len, change.added.values()))
 
 
 def _overdeleting(rules: Iterable[Rule]) -> Iterator[Rule]:
@@ -126,10 +135,14 @@ def _text(rules: Iterable[Rule]) -> str:
 
 
 class Counts(Trace):
-    """A trace that keeps no applications: there may be millions."""
+    """A trace that keeps no applications, because there may be millions, and gives up after a while."""
+
+    deadline = math.inf
 
     def apply(self, kind: str, instance: Instance) -> None:
         self.work[kind] = self.work.get(kind, 0) + 1
+        if time.process_time() > self.deadline:
+            raise TimeoutError
 
 
 class BackwardForwardProgram:
@@ -142,12 +155,16 @@ class BackwardForwardProgram:
         self._explicit = set(self._read(explicit))
         self._instances = InstancesOnDemand(self._program.rules, self._facts)
 
-    def delete(self, rows: Tables) -> BackwardForwardCounts:
-        """What the procedure does for these facts alone; the program is as before."""
+    def delete(self, rows: Tables, seconds: float = math.inf) -> BackwardForwardCounts | None:
+        """What the procedure does for these facts alone; the program is as before. None if it takes longer."""
         deleted = tuple(self._read(rows))
         trace = Counts("Backward/Forward")
+        trace.deadline = time.process_time() + seconds
         update = PaperUpdate(self._explicit, self._facts, deleted, (), self._instances, self._instances)
-        backward_forward(update, trace)
+        try:
+            backward_forward(update, trace)
+        except TimeoutError:
+            return None
         work = (trace.work.get(kind, 0) for kind in ("backward", "forward", "deletion"))
         return BackwardForwardCounts(len(trace.sets["C"]), *work)
 

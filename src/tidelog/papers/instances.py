@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Protocol
 
 from tidelog.language.syntax import Constant
@@ -112,9 +111,9 @@ class FactQueue:
         while (fact := self.next()) is not None:
             yield fact
 
-    def after(self, count: int) -> Iterator[Fact]:
+    def after(self, count: int) -> list[Fact]:
         """What arrived after the first so many facts."""
-        return islice(self._order, count, None)
+        return self._order[count:]
 
     def __contains__(self, fact: Fact) -> bool:
         return fact in self._facts

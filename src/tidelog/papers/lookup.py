@@ -11,11 +11,31 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from tidelog.language.syntax import Atom, Constant, Rule, Variable
+from tidelog.language.syntax import Atom, Constant, Rule, Term, Variable
 from tidelog.papers.instances import Fact, Instance
 
-Values = dict[Variable, Constant | None]
-Index = dict[tuple[Constant | None, ...], list[Fact]]
+Value = Constant | None
+Values = dict[str, Value]
+Index = dict[tuple[Value, ...], list[Fact]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """An atom with the names of its variables, which are hashed faster than they are."""
+
+    predicate: str
+    terms: tuple[str | Constant, ...]
+
+    @staticmethod
+    def of(atom: Atom) -> _Pattern:
+        return _Pattern(atom.predicate, tuple(map(_term, atom.arguments)))
+
+
+def _term(term: Term) -> str | Constant:
+    if isinstance(term, Variable):
+        return term.name
+    assert isinstance(term, Constant)
+    return term
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +43,7 @@ class _Step:
     """A body atom to match next: its place in the body, and the arguments that have values by then."""
 
     place: int
-    atom: Atom
+    atom: _Pattern
     known: tuple[int, ...]
 
 
@@ -31,15 +51,12 @@ class _Step:
 class _Start:
     """A rule, the atom that a given fact matches (its head or the body atom at `place`), and the steps from there."""
 
-    rule: Rule
-    body: tuple[Atom, ...]
     text: str
+    head: _Pattern
+    length: int
+    atom: _Pattern
     place: int | None
     steps: tuple[_Step, ...]
-
-    @property
-    def atom(self) -> Atom:
-        return self.rule.head if self.place is None else self.body[self.place]
 
 
 class InstancesOnDemand:
@@ -78,9 +95,9 @@ class InstancesOnDemand:
         values = _matched(start.atom, fact, {})
         if values is None:
             return
-        found: list[Fact] = [fact] * len(start.body)
+        found: list[Fact] = [fact] * start.length
         for complete in self._matches(start.steps, values, found):
-            yield Instance(start.text, _ground(start.rule.head, complete), tuple(found))
+            yield Instance(start.text, _ground(start.head, complete), tuple(found))
 
     def _matches(self, steps: Sequence[_Step], values: Values, found: list[Fact]) -> Iterator[Values]:
         """The values of all matches of the steps; `found` then holds the facts."""
@@ -96,44 +113,46 @@ class InstancesOnDemand:
 
     def _candidates(self, step: _Step, values: Values) -> Collection[Fact]:
         atom, known = step.atom, step.known
-        if len(known) == atom.arity:
+        if len(known) == len(atom.terms):
             fact = _ground(atom, values)
             return (fact,) if fact in self._facts else ()
         if (atom.predicate, known) not in self._indexes:
             self._indexes[atom.predicate, known] = _index(self._by_predicate[atom.predicate], known)
-        key = tuple(_value(atom, place, values) for place in known)
+        key = tuple([_value(atom.terms[place], values) for place in known])
         return self._indexes[atom.predicate, known].get(key, ())
 
 
 def _starts(rule: Rule) -> Iterator[_Start]:
-    body = tuple(item for item in rule.body if isinstance(item, Atom))
+    body = [_Pattern.of(item) for item in rule.body if isinstance(item, Atom)]
     if len(body) < len(rule.body):
         raise ValueError(f"only rules with positive atoms can be looked up: {rule}")
+    head = _Pattern.of(rule.head)
     for place in (None, *range(len(body))):
-        first = rule.head if place is None else body[place]
-        yield _Start(rule, body, str(rule), place, tuple(_steps(body, place, first)))
+        first = head if place is None else body[place]
+        yield _Start(str(rule), head, len(body), first, place, tuple(_steps(body, place, first)))
 
 
-def _steps(body: Sequence[Atom], start: int | None, first: Atom) -> Iterator[_Step]:
+def _steps(body: Sequence[_Pattern], start: int | None, first: _Pattern) -> Iterator[_Step]:
     """An order in which each atom comes with as many known arguments as possible."""
-    known = set(first.arguments)
+    known = set(first.terms)
     left = [place for place in range(len(body)) if place != start]
     while left:
         steps = [_Step(place, body[place], _known(body[place], known)) for place in left]
         chosen = max(steps, key=lambda step: len(step.known))
         yield chosen
         left.remove(chosen.place)
-        known.update(chosen.atom.arguments)
+        known.update(chosen.atom.terms)
 
 
-def _known(atom: Atom, terms: Collection[object]) -> tuple[int, ...]:
-    return tuple(i for i, term in enumerate(atom.arguments) if isinstance(term, Constant) or term in terms)
+def _known(atom: _Pattern, terms: Collection[str | Constant]) -> tuple[int, ...]:
+    return tuple(i for i, term in enumerate(atom.terms) if isinstance(term, Constant) or term in terms)
 
 
-def _matched(atom: Atom, fact: Fact, values: Values) -> Values | None:
-    extended = dict(values)
-    for term, cell in zip(atom.arguments, fact.row, strict=True):
-        if (extended.setdefault(term, cell) if isinstance(term, Variable) else term) != cell:
+def _matched(atom: _Pattern, fact: Fact, values: Values) -> Values | None:
+    extended = values.copy()
+    for term, cell in zip(atom.terms, fact.row, strict=True):
+        value = extended.setdefault(term, cell) if isinstance(term, str) else term
+        if value is not cell and value != cell:
             return None
     return extended
 
@@ -141,17 +160,13 @@ def _matched(atom: Atom, fact: Fact, values: Values) -> Values | None:
 def _index(facts: Iterable[Fact], places: tuple[int, ...]) -> Index:
     index: Index = defaultdict(list)
     for fact in facts:
-        index[tuple(fact.row[place] for place in places)].append(fact)
+        index[tuple([fact.row[place] for place in places])].append(fact)
     return index
 
 
-def _ground(atom: Atom, values: Values) -> Fact:
-    return Fact(atom.predicate, tuple(_value(atom, place, values) for place in range(atom.arity)))
+def _ground(atom: _Pattern, values: Values) -> Fact:
+    return Fact(atom.predicate, tuple([_value(term, values) for term in atom.terms]))
 
 
-def _value(atom: Atom, place: int, values: Values) -> Constant | None:
-    term = atom.arguments[place]
-    if isinstance(term, Variable):
-        return values[term]
-    assert isinstance(term, Constant)
-    return term
+def _value(term: str | Constant, values: Values) -> Value:
+    return values[term] if isinstance(term, str) else term

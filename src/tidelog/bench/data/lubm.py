@@ -8,10 +8,10 @@ and connected courses, both symmetric and transitive.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pyarrow as pa
 
+from tidelog.bench.data.columns import Columns, Names
 from tidelog.bench.data.ontology import Ontology
 
 NAMESPACE = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
@@ -29,8 +29,6 @@ _INTERESTS = 30
 # With this seed the first universities have as many departments as the original's: 15 in LUBM(1), 93 in LUBM(5), 189 in
 # LUBM(10).
 _SEED = 8039
-
-Names = list[str]
 
 
 class _Department:
@@ -149,28 +147,6 @@ class _Department:
             self._data.typed("ResearchAssistant", name)
 
 
-class Columns:
-    """Subjects and objects by predicate, as they come."""
-
-    def __init__(self) -> None:
-        self.members: dict[str, Names] = {}
-        self.pairs: dict[str, tuple[Names, Names]] = {}
-
-    def typed(self, kind: str, name: str) -> None:
-        self.members.setdefault(kind, []).append(name)
-
-    def related(self, relation: str, subject: str, target: str) -> None:
-        subjects, targets = self.pairs.setdefault(relation, ([], []))
-        subjects.append(subject)
-        targets.append(target)
-
-    def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        for kind, names in self.members.items():
-            yield f"ub:{kind}", pa.table({"c0": pa.array(dict.fromkeys(names), pa.string())})
-        for relation, columns in self.pairs.items():
-            yield f"ub:{relation}", pa.table([pa.array(column, pa.string()) for column in columns], names=["c0", "c1"])
-
-
 def _university(number: int) -> str:
     return f"http://www.University{number}.edu"
 
@@ -180,13 +156,13 @@ def generate(universities: int, seed: int = 0, departments: int | None = None) -
     university."""
     rng = random.Random(_SEED + seed)
     sizes = [rng.randint(15, 25) for _ in range(universities)]
-    data = Columns()
+    data = Columns("ub:")
     for university, size in enumerate(sizes):
         data.typed("University", _university(university))
         data.related("name", _university(university), f"University{university}")
         for department in range(min(size, departments or size)):
             _Department(data, university, department, random.Random(f"{seed} {university} {department}")).generate()
-    return dict(data.tables())
+    return data.tables()
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------

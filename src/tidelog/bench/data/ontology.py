@@ -14,7 +14,8 @@ class Ontology:
 
     `subclasses` and `subproperties` list what is below each name. A definition (A, B, R, C) says A ⊒ B ⊓ ∃R.C, where B
     may be empty. `types` gives the domain of a property, `-` for none, and then its range. A property of
-    `one_value` has at most one value.
+    `one_value` has at most one value. An existential (A, R, C) says A ⊑ ∃R.C: the upper bound takes one new constant
+    for all of A (Zhou et al. 2013).
     """
 
     prefix: str = ""
@@ -26,6 +27,7 @@ class Ontology:
     transitive: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
     one_value: str = ""
+    existentials: Sequence[tuple[str, str, str]] = ()
 
     def rules(self) -> str:
         """The program, a rule a line."""
@@ -41,6 +43,11 @@ class Ontology:
         for kind, of, relation, target in self.definitions:
             guard = f"{self._name(of)}(X), " if of else ""
             yield f"{self._name(kind)}(X) :- {guard}{self._name(relation)}(X, Y), {self._name(target)}(Y)."
+
+        for kind, relation, target in self.existentials:
+            some = f'"some {target}"'
+            yield f"{self._name(relation)}(X, {some}) :- {self._name(kind)}(X)."
+            yield f"{self._name(target)}({some}) :- {self._name(kind)}(X)."
 
     def _property_rules(self) -> Iterator[str]:
         for relation, below in self.subproperties.items():
