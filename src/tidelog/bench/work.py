@@ -47,6 +47,12 @@ def timed_materialise(
     return kb, Step(time.process_time() - started, dict(change.work), sum(map(len, change.added.values())))
 
 
+def materialised(kb: KnowledgeBase) -> Tables:
+    """I, as tables like those of the explicit facts."""
+    found = {name: kb.facts(name).to_arrow() for name in kb.predicates}
+    return {name: table for name, table in found.items() if len(table)}
+
+
 def compile_kernels() -> None:
     """Have every kernel compiled and in the cache: on a machine's first run that takes longer than any measurement
     may."""

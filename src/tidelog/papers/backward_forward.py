@@ -32,8 +32,9 @@ class BackwardForward:
             self.E.discard(fact)
             self.D.add(fact)
         for fact in self.D.fresh():  # 3
+            known = len(self.C)
             self._check_provability(fact)  # 4
-            for checked in self.C:  # 5
+            for checked in self.C.after(known):  # 5: all others are in P or S, for good (Claim 3)
                 if checked not in self.P:
                     self.S.add(checked)
             if fact not in self.P:  # 6

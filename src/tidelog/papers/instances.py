@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from tidelog.language.syntax import Constant
 
@@ -51,6 +52,19 @@ class Instance:
         return f"{self.head} ← {' ∧ '.join(map(str, self.body))}"
 
 
+class InstanceLookup(Protocol):
+    """What a procedure asks for."""
+
+    @property
+    def all(self) -> Iterable[Instance]: ...
+
+    def deriving(self, fact: Fact) -> Iterable[Instance]:
+        """Π.matchHead(F): the instances with this head, rule by rule."""
+
+    def using(self, fact: Fact) -> Iterable[Instance]:
+        """Π.matchBody(F): the instances with this fact in their bodies, each once."""
+
+
 class Instances:
     """The instances of a program, by head and by body fact, in a fixed order."""
 
@@ -64,11 +78,9 @@ class Instances:
                 self._by_fact[fact].append(instance)
 
     def deriving(self, fact: Fact) -> Collection[Instance]:
-        """Π.matchHead(F): the instances with this head, rule by rule."""
         return self._by_head.get(fact, ())
 
     def using(self, fact: Fact) -> Collection[Instance]:
-        """Π.matchBody(F): the instances with this fact in their bodies, each once."""
         return self._by_fact.get(fact, ())
 
 
@@ -98,6 +110,10 @@ class FactQueue:
         """`while (F := X.next) ≠ ε`"""
         while (fact := self.next()) is not None:
             yield fact
+
+    def after(self, count: int) -> list[Fact]:
+        """What arrived after the first so many facts."""
+        return self._order[count:]
 
     def __contains__(self, fact: Fact) -> bool:
         return fact in self._facts

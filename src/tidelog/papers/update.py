@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelog.papers.instances import Fact, Instance, Instances
+from tidelog.papers.instances import Fact, Instance, InstanceLookup
 
 
 @dataclass(slots=True)
@@ -15,8 +15,8 @@ class PaperUpdate:
     facts: set[Fact]
     delete: tuple[Fact, ...]
     add: tuple[Fact, ...]
-    before: Instances
-    after: Instances
+    before: InstanceLookup
+    after: InstanceLookup
 
 
 def holds_in(instance: Instance, facts: set[Fact]) -> bool:

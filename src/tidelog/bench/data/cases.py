@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidelog.bench.data import graphs, lubm, skos, turbines
+from tidelog.bench.data import graphs, lubm, skos, turbines, uobm
 from tidelog.bench.data.graphs import Edges
 
 Tables = dict[str, pa.Table]
@@ -100,18 +100,20 @@ def _dag(nodes: int, edges: int) -> Callable[[int, float], Edges]:
 _SMALL_DAG, _LARGE_DAG = _dag(2_000, 10_000), _dag(10_000, 100_000)
 
 
-def _universities(size: float) -> dict[str, int | None]:
-    """LUBM(10 · size); below one university, only some of its departments."""
+def _universities(size: float) -> tuple[int, int | None]:
+    """The universities of LUBM(10 · size); below one university, only some of its departments."""
     universities = 10 * size
-    return {
-        "universities": max(1, round(universities)),
-        "departments": None if universities >= 1 else max(1, round(15 * universities)),
-    }
+    return max(1, round(universities)), None if universities >= 1 else max(1, round(15 * universities))
 
 
 def lubm_facts(seed: int, size: float) -> Tables:
-    sizes = _universities(size)
-    return lubm.generate(sizes["universities"] or 1, seed, sizes["departments"])
+    universities, departments = _universities(size)
+    return lubm.generate(universities, seed, departments)
+
+
+def uobm_facts(seed: int, size: float) -> Tables:
+    universities, departments = _universities(size)
+    return uobm.generate(universities, seed, departments)
 
 
 def _places(large: int, nodes: int, small: int, extra: float) -> Callable[[int, float], Tables]:
@@ -164,6 +166,7 @@ CASES: dict[str, Case] = {
         lubm.rules(harder=False),
         lambda seed, size: numbered(lubm_facts(seed, size)),
     ),
+    "uobm": Case("UOBM(10)", uobm.rules(), uobm_facts),
     "places": Case("related places (cliques)", PLACES, _places(4, 120, 100, 2.0)),
     "places-large": Case("related places (cliques of 700)", PLACES, _places(2, 700, 300, 1.0)),
     "skos": Case("SKOS categories", skos.rules(), lambda seed, size: skos.categories(scaled(40_000, size), seed)),

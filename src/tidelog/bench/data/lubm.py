@@ -8,9 +8,11 @@ and connected courses, both symmetric and transitive.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pyarrow as pa
+
+from tidelog.bench.data.columns import Columns, Names
+from tidelog.bench.data.ontology import Ontology
 
 NAMESPACE = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
 PREFIX = f"@prefix ub: <{NAMESPACE}> .\n"
@@ -28,13 +30,11 @@ _INTERESTS = 30
 # LUBM(10).
 _SEED = 8039
 
-Names = list[str]
-
 
 class _Department:
     """One department: everything that it holds goes into the columns of the whole university."""
 
-    def __init__(self, data: _Columns, university: int, number: int, rng: random.Random) -> None:
+    def __init__(self, data: Columns, university: int, number: int, rng: random.Random) -> None:
         self._data = data
         self._rng = rng
         self._home = f"http://www.Department{number}.University{university}.edu"
@@ -147,28 +147,6 @@ class _Department:
             self._data.typed("ResearchAssistant", name)
 
 
-class _Columns:
-    """Subjects and objects by predicate, as they come."""
-
-    def __init__(self) -> None:
-        self.members: dict[str, Names] = {}
-        self.pairs: dict[str, tuple[Names, Names]] = {}
-
-    def typed(self, kind: str, name: str) -> None:
-        self.members.setdefault(kind, []).append(name)
-
-    def related(self, relation: str, subject: str, target: str) -> None:
-        subjects, targets = self.pairs.setdefault(relation, ([], []))
-        subjects.append(subject)
-        targets.append(target)
-
-    def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        for kind, names in self.members.items():
-            yield f"ub:{kind}", pa.table({"c0": pa.array(dict.fromkeys(names), pa.string())})
-        for relation, columns in self.pairs.items():
-            yield f"ub:{relation}", pa.table([pa.array(column, pa.string()) for column in columns], names=["c0", "c1"])
-
-
 def _university(number: int) -> str:
     return f"http://www.University{number}.edu"
 
@@ -178,62 +156,66 @@ def generate(universities: int, seed: int = 0, departments: int | None = None) -
     university."""
     rng = random.Random(_SEED + seed)
     sizes = [rng.randint(15, 25) for _ in range(universities)]
-    data = _Columns()
+    data = Columns("ub:")
     for university, size in enumerate(sizes):
         data.typed("University", _university(university))
         data.related("name", _university(university), f"University{university}")
         for department in range(min(size, departments or size)):
             _Department(data, university, department, random.Random(f"{seed} {university} {department}")).generate()
-    return dict(data.tables())
+    return data.tables()
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------
 
-_SUBCLASSES = {
-    "Employee": "AdministrativeStaff Faculty",
-    "AdministrativeStaff": "ClericalStaff SystemsStaff",
-    "Faculty": "Lecturer PostDoc Professor",
-    "Professor": "AssistantProfessor AssociateProfessor FullProfessor VisitingProfessor Chair Dean",
-    "Person": "Chair Employee Student GraduateStudent ResearchAssistant TeachingAssistant Director",
-    "Student": "UndergraduateStudent",
-    "Organization": "College Department Institute Program ResearchGroup University",
-    "Publication": "Article Book Manual Software Specification UnofficialPublication",
-    "Article": "ConferencePaper JournalArticle TechnicalReport",
-    "Work": "Course Research",
-    "Course": "GraduateCourse",
-}
-_DEFINITIONS = (
-    ("Chair", "Person", "headOf", "Department"),
-    ("Director", "Person", "headOf", "Program"),
-    ("Dean", "", "headOf", "College"),
-    ("Employee", "Person", "worksFor", "Organization"),
-    ("Student", "Person", "takesCourse", "Course"),
-    ("TeachingAssistant", "Person", "teachingAssistantOf", "Course"),
-)
 _DEGREES = ("undergraduateDegreeFrom", "mastersDegreeFrom", "doctoralDegreeFrom")
-_SUBPROPERTIES = {"worksFor": ("headOf",), "memberOf": ("worksFor",), "degreeFrom": _DEGREES}
-_INVERSES = (("memberOf", "member"), ("degreeFrom", "hasAlumnus"))
-_TYPES = {
-    "advisor": "Person Professor",
-    "affiliatedOrganizationOf": "Organization Organization",
-    "subOrganizationOf": "Organization Organization",
-    "affiliateOf": "Organization Person",
-    "member": "Organization Person",
-    **dict.fromkeys(("degreeFrom", *_DEGREES), "Person University"),
-    "hasAlumnus": "University Person",
-    "listedCourse": "Schedule Course",
-    "orgPublication": "Organization Publication",
-    "publicationAuthor": "Publication Person",
-    "publicationResearch": "Publication Research",
-    "researchProject": "ResearchGroup Research",
-    "softwareDocumentation": "Software Publication",
-    "teacherOf": "Faculty Course",
-    "teachingAssistantOf": "TeachingAssistant Course",
-    **dict.fromkeys(("age", "emailAddress", "telephone", "title"), "Person"),
-    "publicationDate": "Publication",
-    "softwareVersion": "Software",
-    "tenured": "Professor",
-}
+ONTOLOGY = Ontology(
+    prefix="ub:",
+    subclasses={
+        "Employee": "AdministrativeStaff Faculty",
+        "AdministrativeStaff": "ClericalStaff SystemsStaff",
+        "Faculty": "Lecturer PostDoc Professor",
+        "Professor": "AssistantProfessor AssociateProfessor FullProfessor VisitingProfessor Chair Dean",
+        "Person": "Chair Employee Student GraduateStudent ResearchAssistant TeachingAssistant Director",
+        "Student": "UndergraduateStudent",
+        "Organization": "College Department Institute Program ResearchGroup University",
+        "Publication": "Article Book Manual Software Specification UnofficialPublication",
+        "Article": "ConferencePaper JournalArticle TechnicalReport",
+        "Work": "Course Research",
+        "Course": "GraduateCourse",
+    },
+    definitions=(
+        ("Chair", "Person", "headOf", "Department"),
+        ("Director", "Person", "headOf", "Program"),
+        ("Dean", "", "headOf", "College"),
+        ("Employee", "Person", "worksFor", "Organization"),
+        ("Student", "Person", "takesCourse", "Course"),
+        ("TeachingAssistant", "Person", "teachingAssistantOf", "Course"),
+    ),
+    subproperties={"worksFor": "headOf", "memberOf": "worksFor", "degreeFrom": " ".join(_DEGREES)},
+    inverses=(("memberOf", "member"), ("degreeFrom", "hasAlumnus")),
+    transitive="subOrganizationOf",
+    types={
+        "advisor": "Person Professor",
+        "affiliatedOrganizationOf": "Organization Organization",
+        "subOrganizationOf": "Organization Organization",
+        "affiliateOf": "Organization Person",
+        "member": "Organization Person",
+        **dict.fromkeys(("degreeFrom", *_DEGREES), "Person University"),
+        "hasAlumnus": "University Person",
+        "listedCourse": "Schedule Course",
+        "orgPublication": "Organization Publication",
+        "publicationAuthor": "Publication Person",
+        "publicationResearch": "Publication Research",
+        "researchProject": "ResearchGroup Research",
+        "softwareDocumentation": "Software Publication",
+        "teacherOf": "Faculty Course",
+        "teachingAssistantOf": "TeachingAssistant Course",
+        **dict.fromkeys(("age", "emailAddress", "telephone", "title"), "Person"),
+        "publicationDate": "Publication",
+        "softwareVersion": "Software",
+        "tenured": "Professor",
+    },
+)
 _HARDER = """
 ub:connectedCourses(X, Y) :- ub:takesCourse(S, X), ub:takesCourse(S, Y).
 ub:connectedCourses(X, Y) :- ub:connectedCourses(Y, X).
@@ -249,22 +231,4 @@ ub:colleagues(X, Z) :- ub:colleagues(X, Y), ub:colleagues(Y, Z).
 
 def rules(harder: bool = True) -> str:
     """The program: the lower bound of the ontology, with or without the harder rules of the papers."""
-    return PREFIX + "\n".join(_axioms()) + (_HARDER if harder else "\n")
-
-
-def _axioms() -> Iterator[str]:
-    for kind, subclasses in _SUBCLASSES.items():
-        yield from (f"ub:{kind}(X) :- ub:{subclass}(X)." for subclass in subclasses.split())
-    for kind, of, relation, target in _DEFINITIONS:
-        guard = f"ub:{of}(X), " if of else ""
-        yield f"ub:{kind}(X) :- {guard}ub:{relation}(X, Y), ub:{target}(Y)."
-    for relation, parts in _SUBPROPERTIES.items():
-        yield from (f"ub:{relation}(X, Y) :- ub:{part}(X, Y)." for part in parts)
-    for relation, inverse in _INVERSES:
-        yield f"ub:{relation}(X, Y) :- ub:{inverse}(Y, X)."
-        yield f"ub:{inverse}(X, Y) :- ub:{relation}(Y, X)."
-    yield "ub:subOrganizationOf(X, Z) :- ub:subOrganizationOf(X, Y), ub:subOrganizationOf(Y, Z)."
-    for relation, types in _TYPES.items():
-        domain, *ranges = types.split()
-        yield f"ub:{domain}(X) :- ub:{relation}(X, Y)."
-        yield from (f"ub:{kind}(Y) :- ub:{relation}(X, Y)." for kind in ranges)
+    return PREFIX + ONTOLOGY.rules() + (_HARDER if harder else "")

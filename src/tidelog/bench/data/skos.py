@@ -7,47 +7,43 @@ every level: `broaderTransitive` and `narrowerTransitive` are one recursion.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 
 from tidelog.bench.data import graphs
+from tidelog.bench.data.ontology import Ontology
 
-_SUBCLASSES = {"collection": "orderedCollection"}
-_SUBPROPERTIES = {
-    "broaderTransitive": "broader",
-    "narrowerTransitive": "narrower",
-    "semanticRelation": "broaderTransitive narrowerTransitive related mappingRelation",
-    "mappingRelation": "closeMatch broadMatch narrowMatch relatedMatch",
-    "broader": "broadMatch",
-    "narrower": "narrowMatch",
-    "related": "relatedMatch",
-    "closeMatch": "exactMatch",
-    "inScheme": "topConceptOf",
-}
-_INVERSES = (
-    ("broader", "narrower"),
-    ("broaderTransitive", "narrowerTransitive"),
-    ("broadMatch", "narrowMatch"),
-    ("hasTopConcept", "topConceptOf"),
+_ONTOLOGY = Ontology(
+    subclasses={"collection": "orderedCollection"},
+    subproperties={
+        "broaderTransitive": "broader",
+        "narrowerTransitive": "narrower",
+        "semanticRelation": "broaderTransitive narrowerTransitive related mappingRelation",
+        "mappingRelation": "closeMatch broadMatch narrowMatch relatedMatch",
+        "broader": "broadMatch",
+        "narrower": "narrowMatch",
+        "related": "relatedMatch",
+        "closeMatch": "exactMatch",
+        "inScheme": "topConceptOf",
+    },
+    inverses=(
+        ("broader", "narrower"),
+        ("broaderTransitive", "narrowerTransitive"),
+        ("broadMatch", "narrowMatch"),
+        ("hasTopConcept", "topConceptOf"),
+    ),
+    symmetric="related closeMatch exactMatch relatedMatch",
+    transitive="broaderTransitive narrowerTransitive exactMatch",
+    types={
+        "semanticRelation": "concept concept",
+        "hasTopConcept": "conceptScheme concept",
+        "topConceptOf": "concept conceptScheme",
+        "inScheme": "- conceptScheme",
+        "member": "collection",
+        "memberList": "orderedCollection",
+    },
+    one_value="memberList",
 )
-_SYMMETRIC = ("related", "closeMatch", "exactMatch", "relatedMatch")
-_TRANSITIVE = ("broaderTransitive", "narrowerTransitive", "exactMatch")
-_DOMAINS = {
-    "semanticRelation": "concept",
-    "hasTopConcept": "conceptScheme",
-    "topConceptOf": "concept",
-    "member": "collection",
-    "memberList": "orderedCollection",
-}
-_RANGES = {
-    "semanticRelation": "concept",
-    "hasTopConcept": "concept",
-    "topConceptOf": "conceptScheme",
-    "inScheme": "conceptScheme",
-}
-_ONE_VALUE = ("memberList",)
 
 # The share of the facts that is drawn: most hierarchies fall apart, and what still reaches the tangled core reaches all
 # of it. With these, 40,000 categories have 19 times as many facts in I as in E, as the paper's sample of DBpedia has.
@@ -56,22 +52,7 @@ _SAMPLE, _PER_CORE = 0.35, 380
 
 def rules() -> str:
     """The program."""
-    return "\n".join(_axioms()) + "\n"
-
-
-def _axioms() -> Iterator[str]:
-    for kind, subclass in _SUBCLASSES.items():
-        yield f"{kind}(X) :- {subclass}(X)."
-    for relation, parts in _SUBPROPERTIES.items():
-        yield from (f"{relation}(X, Y) :- {part}(X, Y)." for part in parts.split())
-    for relation, inverse in _INVERSES:
-        yield f"{relation}(X, Y) :- {inverse}(Y, X)."
-        yield f"{inverse}(X, Y) :- {relation}(Y, X)."
-    yield from (f"{relation}(X, Y) :- {relation}(Y, X)." for relation in _SYMMETRIC)
-    yield from (f"{relation}(X, Z) :- {relation}(X, Y), {relation}(Y, Z)." for relation in _TRANSITIVE)
-    yield from (f"{kind}(X) :- {relation}(X, Y)." for relation, kind in _DOMAINS.items())
-    yield from (f"{kind}(Y) :- {relation}(X, Y)." for relation, kind in _RANGES.items())
-    yield from (f"sameAs(Y, Z) :- {relation}(X, Y), {relation}(X, Z)." for relation in _ONE_VALUE)
+    return _ONTOLOGY.rules()
 
 
 def categories(count: int, seed: int) -> dict[str, pa.Table]:

@@ -1,8 +1,9 @@
 """Update streams as the papers on marking draw them (§5.1): a first update that adds facts, then updates that each
 delete and add as many.
 
-`read_streams` reads the public ones in the layout of M-Illich/inc-mat-mark; `random_stream` draws new ones. A program
-that is public with facts of its own is a case like the generated ones (`read_case`).
+`read_streams` reads the public ones in the layout of M-Illich/inc-mat-mark. `coin_stream` draws new ones as the
+generator of the authors does, and `random_stream` ones whose updates all have their full size. A program that is public
+with facts of its own is a case like the generated ones (`read_case`).
 """
 
 from __future__ import annotations
@@ -52,6 +53,37 @@ def random_stream(nodes: int, size: int, seed: int, overlap: float = 0.0) -> lis
         gone = deleted
         stream.append({"add": {"edge": added}, "delete": {"edge": deleted}})
     return stream
+
+
+def coin_stream(nodes: int, size: int, seed: int) -> list[Update]:
+    """50 updates of a graph, drawn as in the generator of the paper's authors (M-Illich/dred-mark-eval). An update may
+    draw an edge twice, and loops are edges. It deletes by tossing a coin for each edge in the order of a hash set,
+    until it has enough or the edges end. So updates may be smaller than `size`, and edges late in that order live long.
+    """
+    rng = random.Random(seed)
+    present: set[Row] = set()
+    stream: list[Update] = []
+    for number in range(UPDATES):
+        added = {_absent(rng, nodes, present) for _ in range(size if number else FIRST)}
+        chosen = [edge for edge in sorted(present, key=_place_in_hash_set) if rng.random() < 0.5]
+        deleted = chosen[:size]
+        present = present.union(added).difference(deleted)
+        stream.append({"add": {"edge": sorted(added)}, "delete": {"edge": deleted} if deleted else {}})
+    return stream
+
+
+def _absent(rng: random.Random, nodes: int, present: set[Row]) -> Row:
+    while (edge := (rng.randrange(nodes), rng.randrange(nodes))) in present:
+        pass
+    return edge
+
+
+def _place_in_hash_set(edge: Row) -> tuple[int, Row]:
+    """The bucket of an edge in a Java hash set of 256 buckets: by the hash code of its text."""
+    code = 0
+    for letter in f"[edge, {edge[0]}, {edge[1]}]":
+        code = (31 * code + ord(letter)) % 2**32
+    return (code ^ code >> 16) % 256, edge
 
 
 def _fresh(rng: random.Random, nodes: int, count: int, taken: set[Row]) -> set[Row]:
