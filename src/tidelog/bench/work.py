@@ -25,7 +25,8 @@ class Step:
     @property
     def applications(self) -> int:
         """All rule applications, of whatever kind."""
-        return sum(self.work.get(kind, 0) for kind in ("insertion", "deletion", "backward", "forward", "rederivation"))
+        inserting = self.work.get("insertion_instances", self.work.get("insertion", 0))
+        return inserting + sum(self.work.get(kind, 0) for kind in ("deletion", "backward", "forward", "rederivation"))
 
 
 def timed(kb: KnowledgeBase, **update: Any) -> Step:

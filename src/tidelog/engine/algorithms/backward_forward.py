@@ -434,7 +434,7 @@ def _insert(task: Task) -> None:
     instances = work[W.INSERTION]
     insert(task)
     found, new = work[W.INSERTION] - instances, task.machine[M.DERIVED] - derived
-    task.transaction.known_heads += int(found - new)
+    task.transaction.known_heads = (task.transaction.known_heads or 0) + int(found - new)
 
 
 def _delete_by_proofs(task: Task) -> None:

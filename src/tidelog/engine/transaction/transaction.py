@@ -73,7 +73,8 @@ class Transaction:
         self.explicit: dict[Relation, ExplicitChange] = {}
         # Predicates of components in which a deletion was expensive for the little that it took with it.
         self.cyclic: tuple[str, ...] = ()
-        self.known_heads = 0  # instances that Backward/Forward found in insertion, and whose heads were not new
+        # Instances that Backward/Forward found in insertion and whose heads were not new; None under other algorithms.
+        self.known_heads: int | None = None
         self._observer = observer
         self.window: Window = CLOSED if observer is None else observer.window
         self.growth = RelationGrowth(store, observer is not None)
@@ -121,6 +122,8 @@ class Transaction:
     def work(self) -> dict[str, int]:
         """Rule applications by kind."""
         work = dict(zip(W.KINDS, self.work_registers().tolist(), strict=True))
+        if self.known_heads is None:
+            return work
         instances = work["insertion"]
         return work | {"insertion": instances - self.known_heads, "insertion_instances": instances}
 
