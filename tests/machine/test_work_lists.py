@@ -27,7 +27,7 @@ def push_all(m, which, first, count):  # type: ignore[no-untyped-def]
 
 
 def test_every_list_has_registers_of_its_own() -> None:
-    named = (L.D, L.C, L.P, L.EXPECTED, L.MARKED, L.MARKED_PLACES)
+    named = (L.D, L.C, L.P, L.MOVES, L.AIMS, L.DUE, L.EXPECTED, L.MARKED, L.MARKED_PLACES)
     assert sorted(named) == sorted(L.ALL)
     assert L.ALL[0] == M.LISTS
     assert L.ALL[-1] + M.LIST_REGISTERS == M.STATE

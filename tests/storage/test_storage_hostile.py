@@ -93,7 +93,7 @@ LIES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("rules", 0, "text", value=FIRST * 2), "is 2 rules, not one"),
     (put("rules", 0, "text", value="path(X, Y) :- edge(X, Y), lower(X) = lower(Y, X)."), "takes 1 argument"),
     (put("rules", 0, "text", value=7), "not a text"),
-    (put("rules", 0, "counter", value=2), "counter"),
+    (put("rules", 0, "counter", value=3), "counter"),
     (put("rules", 0, "applications", value=-1), "applications"),
     (put("rules", 0, value=[]), r"`rules\[0\]` is \[\], not an object"),
     (put("rules", value={}), "not a list"),

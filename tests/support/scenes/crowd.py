@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from crowd_scene import RULES, SUBMITTED, UPDATED, Scene
-from tidelog import Change, KnowledgeBase
+from tidelog import Change, KnowledgeBase, TidelogError
 from tidelog.facts.reading import Facts
 from tidelog.facts.results import Answers, FactSet
 from tidelog.formats.batch import FactBatch
@@ -50,7 +51,7 @@ OPERATIONS: dict[str, Operation] = {}
 WRITING = {
     *("KnowledgeBase.update", "KnowledgeBase.add_rules", "KnowledgeBase.remove_rules", "KnowledgeBase.load"),
     *("KnowledgeBase.stream", "KnowledgeBase.live", "KnowledgeBase.register", "KnowledgeBase.save"),
-    *("KnowledgeBase.open", "KnowledgeBase.close", "KnowledgeBase.query"),
+    *("KnowledgeBase.open", "KnowledgeBase.close", "KnowledgeBase.query", "KnowledgeBase.what_if", "Change.explain"),
     *("Stream.__next__", "AsyncStream.__anext__"),
     *("Live.submit", "Live.step", "Live.settle", "Live.settle_all", "Live.__enter__", "Live.__exit__", "Live.snapshot"),
 }
@@ -192,6 +193,18 @@ def _explain(scene: Scene, thread: int) -> None:
 @operation("KnowledgeBase.why_not")
 def _why_not(scene: Scene, thread: int) -> None:
     assert "does not hold" in scene.kb.why_not("path_a(nowhere, nowhere)")
+
+
+@operation("KnowledgeBase.what_if")
+def _what_if(scene: Scene, thread: int) -> None:
+    change = scene.kb.what_if(add={"tried": [(thread,)]}, add_rules="tried_too(X) :- tried(X).")
+    assert change.added == {"tried": {(thread,)}, "tried_too": {(thread,)}}
+    assert "tried" not in scene.kb.predicates
+
+
+@operation("KnowledgeBase.graph")
+def _graph(scene: Scene, thread: int) -> None:
+    assert len(scene.kb.graph.hyper_nodes) >= RULES.count(":-") // 2
 
 
 @operation("KnowledgeBase.save")
@@ -396,7 +409,10 @@ def _change_combined(scene: Scene, thread: int) -> None:
         assert rows - same == same - rows == rows ^ same == same ^ rows == set()
 
 
-@operation(*(f"Change.{name}" for name in ("added", "removed", "work", "errors", "__bool__", "__str__", "__eq__")))
+_READ = ("added", "removed", "work", "errors", "trace", "__bool__", "__str__", "__eq__")
+
+
+@operation(*(f"Change.{name}" for name in _READ))
 def _change(scene: Scene, thread: int) -> None:
     change = scene.change
     scene.whole_change(change)
@@ -405,6 +421,18 @@ def _change(scene: Scene, thread: int) -> None:
     assert change.errors == 0
     assert "path_" in str(change)
     assert all(count >= 0 for count in change.work.values())
+    assert change.trace is None
+
+
+@operation("Change.explain")
+def _explain_change(scene: Scene, thread: int) -> None:
+    change = scene.change
+    name, rows = next((name, rows) for name, rows in change.added.items() if name.startswith("path_"))
+    first, last = next(iter(rows))
+    with suppress(TidelogError):  # Somebody may have updated the knowledge base since.
+        found = change.explain(f'{name}("{first}", "{last}")')
+        assert found is not None
+        assert found.came
 
 
 # Streams
