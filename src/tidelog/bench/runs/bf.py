@@ -144,7 +144,7 @@ def run(options: Options) -> Report:
         if case is None:
             continue
         options.progress(data.name)
-        size = data.size * options.scale(0.05)
+        size = data.size * options.scale(0.02)
         found = isolated(compare, case, options.seed, size, options.timeout, timeout=options.timeout * _TIMEOUTS)
         if isinstance(found, Failed):
             report.tables.append(Table(data.name, ["failed"], [[found]]))
