@@ -67,7 +67,7 @@ def test_example_3_two_updates() -> None:
 
 
 @pytest.mark.parametrize("marking", [True, False])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_random_streams_end_where_the_engine_ends(seed: int, marking: bool) -> None:
     case, updates = soak(seed, Features(aggregates=False))
     kb = KnowledgeBase(str(case.state), maintenance="backward-forward", trace="paper")
