@@ -9,7 +9,7 @@ enough. A full counter means "some, but unknown how many", and no longer moves. 
 - The recursive counter matters only when its fact has been overdeleted. If it is full, the fact looks for an instance
   as it would without counters.
 
-When derivations are counted afresh (`counting.recount`, `recomputation`), all counts are exact again.
+When derivations are counted afresh (`counting.recount`, `insertion.recompute`), all counts are exact again.
 """
 
 from __future__ import annotations
