@@ -80,6 +80,17 @@ def test_negation_through_recursion_is_told_rule_by_rule() -> None:
     assert sorted(graph.predicates) == ["p", "q", "r"]
 
 
+def test_a_cycle_with_two_negations_is_told_in_the_same_words_each_time() -> None:
+    """Sets of objects would have an order of their own in each graph; the graphs are kept so that addresses differ."""
+    graphs, messages = [], set()
+    for _ in range(60):
+        graphs.append(RuleGraph(rules("path(X) :- edge(X). path(X) :- path(X), edge(X). far(X) :- path(X), not edge(X).")))
+        with pytest.raises(StratificationError) as caught:
+            graphs[-1].update(rules("edge(X) :- path(X), not far(X)."))
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
 def test_aggregation_through_recursion_is_refused() -> None:
     with pytest.raises(StratificationError, match=r"aggregation through recursion: total depends on an aggregate over"):
         RuleGraph(rules("total(X, sum(N)) :- part(X, Y), total(Y, N)."))

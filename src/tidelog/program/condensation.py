@@ -177,7 +177,7 @@ class Condensation(Generic[N]):
         """Restore the order and the components after an arc from `tail` to `head` was added."""
         if tail is head or tail.position < head.position:
             return
-        ancestors, descendants = {tail}, {head}
+        ancestors, descendants = {tail: None}, {head: None}
         upwards = self._explore(ancestors, self._predecessors, lambda p: p.position >= head.position and p is not head)
         downwards = self._explore(descendants, self._successors, lambda p: p.position <= tail.position)
         while True:
@@ -198,25 +198,28 @@ class Condensation(Generic[N]):
         self._close_cycle(head, ancestors)
 
     def _explore(
-        self, seen: set[Part[N]], arcs: Mapping[N, Iterable[N]], admits: Callable[[Part[N]], bool]
+        self, seen: dict[Part[N], None], arcs: Mapping[N, Iterable[N]], admits: Callable[[Part[N]], bool]
     ) -> Iterator[Part[N]]:
-        """Add to `seen` what it leads to; the generator stops at each arc, so that two searches can alternate."""
+        """Add to `seen` what it leads to; the generator stops at each arc, so that two searches can alternate.
+
+        Like all collections of components here, `seen` keeps an order, so that members come in the same order each time.
+        """
         stack = list(seen)
         while stack:
             for part in self._neighbours(stack.pop(), arcs):
                 if part not in seen and admits(part):
-                    seen.add(part)
+                    seen[part] = None
                     stack.append(part)
                 yield part
 
-    def _close_cycle(self, head: Part[N], ancestors: set[Part[N]]) -> None:
+    def _close_cycle(self, head: Part[N], ancestors: Collection[Part[N]]) -> None:
         """Merge `head` with those `ancestors` of the new arc that it leads to; the others move below it."""
-        ring = {head}
+        ring = {head: None}
         for part in sorted(ancestors, key=_position):
             if any(predecessor in ring for predecessor in self._neighbours(part, self._predecessors)):
-                ring.add(part)
+                ring[part] = None
         position = head.position
-        aside = ancestors - ring
+        aside = dict.fromkeys(part for part in ancestors if part not in ring)
         self._merge(ring).position = position
         if aside:
             self._spread(_layers(aside), self._floor(aside), position)
@@ -250,17 +253,17 @@ class Condensation(Generic[N]):
         for piece in parts:
             for member in piece.members:
                 self._part[member] = piece
-        apart = set(parts)
+        apart = dict.fromkeys(parts)
         self._spread([[piece] for piece in parts], self._floor(apart), self._ceiling(apart))
 
     # ── positions ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _floor(self, parts: set[Part[N]]) -> int | None:
+    def _floor(self, parts: Collection[Part[N]]) -> int | None:
         """The highest position outside that leads into these components."""
         neighbours = (other for part in parts for other in self._neighbours(part, self._predecessors))
         return max((other.position for other in neighbours if other not in parts), default=None)
 
-    def _ceiling(self, parts: set[Part[N]]) -> int | None:
+    def _ceiling(self, parts: Collection[Part[N]]) -> int | None:
         """The lowest position outside that these components lead to."""
         neighbours = (other for part in parts for other in self._neighbours(part, self._successors))
         return min((other.position for other in neighbours if other not in parts), default=None)
@@ -281,7 +284,7 @@ class Condensation(Generic[N]):
 
     def _widen_gaps(self, gap: int) -> dict[int, int]:
         """Spread all positions out again; returns the new position for each old one."""
-        parts = set(self._part.values())
+        parts = dict.fromkeys(self._part.values())
         moved = {old: index * gap for index, old in enumerate(sorted({part.position for part in parts}))}
         for part in parts:
             part.position = moved[part.position]

@@ -42,11 +42,10 @@ def check_strata(
     for part in dict.fromkeys(graph.part(number) for number in added):
         if len(part.members) == 1:
             continue
-        for number in part.members:
-            if isinstance(number, int):
-                for predicate in reads[number].strict:
-                    if predicate in part.members:
-                        raise _error(_cycle(graph.walk(number, predicate), predicate, rules, reads))
+        for number in sorted(member for member in part.members if isinstance(member, int)):
+            for predicate in reads[number].strict:
+                if predicate in part.members:
+                    raise _error(_cycle(graph.walk(number, predicate), predicate, rules, reads))
 
 
 def _cycle(walk: Sequence[Node], predicate: str, rules: Mapping[int, Rule], reads: Mapping[int, Reads]) -> list[Step]:
