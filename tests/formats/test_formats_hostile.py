@@ -1,4 +1,4 @@
-"""Fact files that are malformed, damaged or hold what is no fact: refused, with file, line and reason."""
+"""Fact files that are malformed, damaged or hold something other than facts: refused, with file, line and reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits hold while facts are read: files that hold far more than they weigh, endless lines, rows of endless cells."""
+"""Limits hold while facts are read: files that unpack to far more than their size, endless lines, endless rows."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_exactly_as_many_as_are_allowed(tmp_path: Path) -> None:
         kb = KnowledgeBase(max_facts=limit)
         if limit == 50:
             kb.load(read_file(path))
-            kb.load(read_file(path))  # what is already there is not a new fact
+            kb.load(read_file(path))  # facts that are already there do not count
             assert len(kb) == 50
         else:
             with pytest.raises(LimitError):
@@ -127,7 +127,7 @@ def test_what_is_held_follows_the_limit() -> None:
 
 @pytest.fixture
 def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a second pass with each look at the clock."""
+    """A clock that advances by a second each time it is read."""
     monkeypatch.setattr(encoding, "working_time", count().__next__)
 
 

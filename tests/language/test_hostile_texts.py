@@ -1,4 +1,4 @@
-"""Texts that are no Unicode, and names that need escapes: refused clearly or kept whole, wherever they go."""
+"""Texts that are not Unicode, and names that need escapes: refused clearly or kept whole, wherever they go."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_a_program_is_free_in_its_blanks() -> None:
 
 @pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\v", "\f", "\t", "\r\n"])
 def test_a_blank_is_a_blank_wherever_it_stands(blank: str) -> None:
-    """Those that come with text copied from a page too."""
+    """This includes the blanks that come with text copied from a web page."""
     text = "  p(X) :- q(X, Y), X < Y + 1, Z = abs(X), not r(Z), Z / 2 > 1. ?- p(X). p(3) .  "
     assert parse_program(text.replace(" ", blank)) == parse_program(text)
 

@@ -1,4 +1,4 @@
-"""ZodiacEdge's syntax: what each form says in the language, and that whatever can be said there means the same."""
+"""ZodiacEdge's syntax: what each form is in the language, and that translated programs mean the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawings of the hyper rule dependency graph: what they say, and that nothing in them lies on something else."""
+"""Drawings of the hyper rule dependency graph: what they say, and that nothing in them overlaps."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Programs of many rules: what is done for them grows with their number, and not with its square.
+"""Programs of many rules: the work grows with their number, not with its square.
 
-Counted are calls of functions, Python's and others', and lines of tidelog, which is the same on every machine.
+It is counted in function calls and in executed lines of tidelog, which are the same on every machine.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ PROGRAMS = {
     ),
 }
 FEW, MANY = 70, 280
-SOME = 5 * MANY  # times that a line may be gone through by chance
+SOME = 5 * MANY  # how often any line may be executed before it counts
 
 
 SOURCES = str(Path(tidelog.__file__).parent)
 
 
 class Work:
-    """How many functions are called within, and how often each line of tidelog is gone through."""
+    """How many functions are called within, and how often each line of tidelog is executed."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -67,7 +67,7 @@ class Work:
 
 
 def work_with(name: str, size: int) -> dict[str, Work]:
-    """What each step with a program of so many rules takes."""
+    """The work of each step for a program of `size` rules."""
     rule, more = PROGRAMS[name]
     text = " ".join(rule(number, (number - 1) % size) for number in range(size)) + more
     row = (1, 1) if "Y" in text else (1,)
@@ -99,7 +99,7 @@ def work_with(name: str, size: int) -> dict[str, Work]:
 @pytest.mark.skipif(JIT_DISABLED, reason="what kernels call would count")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_work_grows_with_the_number_of_rules(name: str) -> None:
-    work_with(name, 3)  # whatever is done once is done
+    work_with(name, 3)  # so that work done only once is not counted
     few, many = work_with(name, FEW), work_with(name, MANY)
     for step, work in many.items():
         assert work.calls < 1.5 * (MANY // FEW) * few[step].calls, step

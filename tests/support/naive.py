@@ -87,14 +87,12 @@ def without_empty(facts: Database) -> Database:
 
 
 def evaluate(expression: Expression, assignment: Assignment, functions: Functions) -> Constant:
-    match expression:
-        case Constant():
-            return expression
-        case Variable(name=name):
-            return assignment[name]
-        case Call(function=function, arguments=arguments):
-            values = [evaluate(argument, assignment, functions).value for argument in arguments]
-            return Constant(call(function, values, functions))
+    if isinstance(expression, Variable):
+        return assignment[expression.name]
+    if isinstance(expression, Constant):
+        return expression
+    values = [evaluate(argument, assignment, functions).value for argument in expression.arguments]
+    return Constant(call(expression.function, values, functions))
 
 
 def ground(atom: Atom, assignment: Assignment, functions: Functions) -> Fact:
@@ -111,7 +109,7 @@ def unify(arguments: Sequence[Term], row: Row, assignment: Assignment) -> Assign
     result = dict(assignment)
     for argument, cell in zip(arguments, row, strict=True):
         wanted = result.setdefault(argument.name, cell) if isinstance(argument, Variable) else argument
-        if wanted != cell:
+        if wanted is not cell and wanted != cell:
             return None
     return result
 
@@ -242,15 +240,27 @@ def derivations(rule: Rule, facts: Database, functions: Functions = NO_FUNCTIONS
         yield from _groups(rule, facts, functions)
         return
     for assignment in matches(rule.body, facts, functions):
-        yield None if assignment is None else _derivation(rule, assignment, functions)
+        head = _head(rule, assignment, functions)
+        if assignment is None or head is None:
+            yield None
+        else:
+            yield Derivation(head, premises(rule.body, assignment, functions))
 
 
-def _derivation(rule: Rule, assignment: Assignment, functions: Functions) -> Derivation | None:
+def heads(rule: Rule, facts: Database, functions: Functions = NO_FUNCTIONS) -> Iterator[Fact | None]:
+    """The head of every one of the `derivations`; premises take most of their time, and few callers look at them."""
+    if is_aggregate(rule):
+        yield from (found and found.head for found in _groups(rule, facts, functions))
+        return
+    for assignment in matches(rule.body, facts, functions):
+        yield _head(rule, assignment, functions)
+
+
+def _head(rule: Rule, assignment: Assignment | None, functions: Functions) -> Fact | None:
     try:
-        head = ground(rule.head, assignment, functions)
+        return None if assignment is None else ground(rule.head, assignment, functions)
     except Failure:
         return None
-    return Derivation(head, premises(rule.body, assignment, functions))
 
 
 def is_aggregate(rule: Rule) -> bool:
@@ -340,16 +350,16 @@ def materialise(
 def _consequences(rules: Iterable[Rule], facts: Database, functions: Functions) -> Database:
     result: defaultdict[str, set[Row]] = defaultdict(set)
     for rule in rules:
-        for derivation in derivations(rule, facts, functions):
-            if derivation is not None:
-                predicate, row = derivation.head
+        for head in heads(rule, facts, functions):
+            if head is not None:
+                predicate, row = head
                 result[predicate].add(row)
     return result
 
 
 def errors(rules: Iterable[Rule], materialisation: Database, functions: Functions = NO_FUNCTIONS) -> int:
     """How many rule instances (and groups) of a complete materialisation fail by error."""
-    return sum(found is None for rule in rules for found in derivations(rule, materialisation, functions))
+    return sum(head is None for rule in rules for head in heads(rule, materialisation, functions))
 
 
 def proof_heights(

@@ -328,7 +328,7 @@ def _kinds() -> list[list[str]]:
 @pytest.mark.plain
 @pytest.mark.parametrize("kinds", _kinds(), ids=", ".join)
 def test_large_histories(kinds: list[str]) -> None:
-    count = 1 if JIT_DISABLED else 10 if kinds == ["tables"] else 2
+    count = 1 if JIT_DISABLED else 5 if kinds == ["tables"] else 2
     for seed in seeds(range(count), "sizes"):
         check(kinds[seed % len(kinds)], seed)
 

@@ -31,7 +31,7 @@ def facts_only(update: Update) -> Update:
 @pytest.mark.parametrize("features", [POSITIVE, EVERYTHING], ids=["positive", "everything"])
 @pytest.mark.parametrize("block", range(2))
 def test_streams_of_facts(maintenance: str, features: Features, block: int) -> None:
-    for seed in range(40 * block, 40 * block + 40):
+    for seed in range(20 * block, 20 * block + 20):
         case, stream = soak(seed, features)
         check_stream(case.state, [facts_only(update) for update in stream], maintenance)
 
@@ -39,7 +39,7 @@ def test_streams_of_facts(maintenance: str, features: Features, block: int) -> N
 @pytest.mark.parametrize("maintenance", ALGORITHMS)
 @pytest.mark.parametrize("block", range(2))
 def test_streams_of_facts_and_rules(maintenance: str, block: int) -> None:
-    for seed in range(1000 + 40 * block, 1000 + 40 * block + 40):
+    for seed in range(1000 + 20 * block, 1000 + 20 * block + 20):
         case, stream = soak(seed, EVERYTHING)
         check_stream(case.state, stream, maintenance)
 

@@ -202,8 +202,8 @@ def test_a_deletion_that_will_be_too_expensive_is_given_up_early(monkeypatch: py
     for outlook in (0.0, 1e30):
         monkeypatch.setattr(tidelog.engine.algorithms.ranks, "_outlook", lambda *_, outlook=outlook: outlook)
         kb = KnowledgeBase(CLOSURE, modules=False)
-        kb.update(add={"edge": [(node, (node + step) % 60) for node in range(60) for step in (1, 2)]})
-        change = kb.update(delete={"edge": [(node, node + 1) for node in range(20, 30)]})
+        kb.update(add={"edge": [(node, (node + step) % 40) for node in range(40) for step in (1, 2)]})
+        change = kb.update(delete={"edge": [(node, node + 1) for node in range(15, 25)]})
         audit(kb)
         checked[outlook] = change.work["checked"]
     assert checked[1e30] < checked[0.0] / 4
