@@ -22,7 +22,7 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tidelog needs Python 3.11 or later; name one with `make PYTHON=…`")'
 	@echo "Installing tidelog into $(VENV), once …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev,spark]'
 	@touch $@
 
 demo: $(READY)

@@ -23,7 +23,7 @@ ROOT = Path(tidelog.__file__).parent
 
 # From the lowest layer to the highest; a folder imports lower ones only.
 LAYERS = (
-    ("errors", "values", "arrow_checks"),
+    ("errors", "extras", "values", "arrow_checks"),
     ("runtime",),
     ("language",),
     ("program",),

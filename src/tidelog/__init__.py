@@ -7,6 +7,7 @@ from tidelog.errors import (
     CrossProductWarning,
     DataError,
     LimitError,
+    MissingPackageError,
     ParseError,
     StorageError,
     StorageWarning,
@@ -33,6 +34,7 @@ __all__ = [
     "KnowledgeBase",
     "LimitError",
     "Literal",
+    "MissingPackageError",
     "ParseError",
     "StorageError",
     "StorageWarning",
@@ -44,13 +46,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Numba and Arrow are loaded at the first use of the engine, which keeps `import tidelog` fast."""
-    if name == "KnowledgeBase":
-        from tidelog.api.knowledge_base import KnowledgeBase
+    """The engine is loaded at its first use, which keeps `import tidelog` fast."""
+    if name in ("Change", "KnowledgeBase"):
+        from tidelog.extras import needing
 
-        return KnowledgeBase
-    if name == "Change":
-        from tidelog.facts.results import Change
+        with needing("the engine"):
+            if name == "Change":
+                from tidelog.facts.results import Change
 
-        return Change
+                return Change
+            from tidelog.api.knowledge_base import KnowledgeBase
+
+            return KnowledgeBase
     raise AttributeError(f"module 'tidelog' has no attribute {name!r}")

@@ -60,6 +60,10 @@ class StorageError(TidelogError):
     """A saved knowledge base that cannot be read, written or locked."""
 
 
+class MissingPackageError(TidelogError, ImportError):
+    """Something needs a package that is not installed; the message names the extra of tidelog that brings it."""
+
+
 class BrokenError(TidelogError):
     """Memory ran out even while a failed update was rolled back: the knowledge base can no longer be used."""
 

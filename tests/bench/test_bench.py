@@ -41,7 +41,7 @@ from tidelog.bench.runs.bf import equilibrium
 from tidelog.bench.runs.latency import latencies
 from tidelog.bench.runs.peers import pathway_changes, tidelog_changes
 from tidelog.bench.work import percentile, without
-from tidelog.errors import DataError
+from tidelog.errors import DataError, MissingPackageError
 from tidelog.facts.results import Change
 from tidelog.formats.updates import Update
 from tidelog.language import parse_program
@@ -442,8 +442,8 @@ def test_ways_that_do_not_end_leave_rows_without_a_verdict(monkeypatch: pytest.M
 def test_plots_are_refused_before_anything_is_measured_where_they_cannot_be_drawn(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
-    with pytest.raises(DataError, match=r"--plot needs the package matplotlib; .* 'tidelog\[bench\]'"):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingPackageError, match=r"--plot needs the package matplotlib, .* 'tidelog\[bench\]'"):
         command.run("updates", ["--plot", str(tmp_path / "plot")])
 
 

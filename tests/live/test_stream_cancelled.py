@@ -11,7 +11,7 @@ import pytest
 
 from tidelog import KnowledgeBase, TidelogError
 from tidelog.facts.results import Change
-from tidelog.live import streams as streaming
+from tidelog.live import async_streams as streaming
 
 RULES = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
 BAD = {"add": {"edge": [("a",)]}}

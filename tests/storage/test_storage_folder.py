@@ -47,7 +47,7 @@ def foreign_files(folder: Path) -> dict[str, bytes | str | None]:
     """Files, folders and links whose names are ours, or nearly ours."""
     for name in (
         *("snapshot-2024/photos/beach.jpg", "snapshot-2024/manifest.json", "snapshot-1/notes.txt", "snapshot-7"),
-        *("journal-7.log", "journal-1.log", "journal-2.log/entry", "CURRENT.new", "relation-0.parquet", "LOCK.txt"),
+        *("journal-7.log", "journal-1.log", "journal-2.log/entry", "CURRENT.new", "relation-0.arrays", "LOCK.txt"),
     ):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,9 +77,9 @@ def test_files_of_others_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_files_that_were_put_into_a_snapshot_stay(home: Path) -> None:
     (home / "snapshot-1" / "notes.txt").write_text("mine")
-    (home / "snapshot-1" / "relation-0.parquet.bak").write_text("mine too")
+    (home / "snapshot-1" / "relation-0.arrays.bak").write_text("mine too")
     KnowledgeBase.open(home).save(home)
-    assert sorted(os.listdir(home / "snapshot-1")) == ["notes.txt", "relation-0.parquet.bak"]
+    assert sorted(os.listdir(home / "snapshot-1")) == ["notes.txt", "relation-0.arrays.bak"]
     assert not (home / "journal-1.log").exists()
     KnowledgeBase.open(home).save(home)
     assert (home / "snapshot-1" / "notes.txt").read_text() == "mine"
@@ -205,7 +205,7 @@ def test_what_a_crash_left_is_swept_and_nothing_else(home: Path) -> None:
 
 def crash_in_a_save(home: Path) -> None:
     (home / "snapshot-9").mkdir()
-    (home / "snapshot-9" / "terms.parquet").write_text("somebody's")
+    (home / "snapshot-9" / "terms.arrays").write_text("somebody's")
     kb = KnowledgeBase.open(home)
     child = os.fork()
     if child == 0:
@@ -215,7 +215,7 @@ def crash_in_a_save(home: Path) -> None:
     assert (home / "snapshot-2").is_dir()
     kb.save(home)
     assert sorted(os.listdir(home)) == ["CURRENT", "LOCK", "journal-2.log", "snapshot-2", "snapshot-9"]
-    assert os.listdir(home / "snapshot-9") == ["terms.parquet"]
+    assert os.listdir(home / "snapshot-9") == ["terms.arrays"]
 
 
 def test_a_save_that_fails_leaves_a_folder_of_others_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_a_save_that_fails_leaves_a_folder_of_others_as_it_was(tmp_path: Path, m
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("tidelog.storage.snapshot_files.write_table", full)
+    monkeypatch.setattr("tidelog.storage.snapshot_files.write_arrays", full)
     with pytest.raises(StorageError, match="disk is full"):
         KnowledgeBase(RULES).save(tmp_path)
     assert contents(tmp_path) == before

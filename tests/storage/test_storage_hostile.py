@@ -3,60 +3,35 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import numpy as np
 import pytest
 
 from audit import audit
-from tidelog import IRI, KnowledgeBase, Literal, StorageError
+from storage_util import ALL_KINDS, file_of, rewrite, save_all_kinds
+from tidelog import KnowledgeBase, StorageError
+from tidelog.storage.array_files import MAGIC as MAGIC_OF_ARRAYS
+from tidelog.storage.array_files import read_arrays, write_arrays
 from tidelog.storage.durable_files import checksum
 from tidelog.storage.journal import MAGIC, encode_record, read_journal
 
-RULES = """
-    path(X, Y) :- edge(X, Y).
-    path(X, Z) :- path(X, Y), path(Y, Z).
-    degree(X, count(Y)) :- edge(X, Y).
-    lonely(X) :- node(X), not path(X, _).
-    same(X, Z) :- same(X, Y), same(Y, Z), X != Z.
-    same(X, Y) :- twin(X, Y).
-"""
 FIRST = "path(X, Y) :- edge(X, Y)."
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved") / "home"
-    kb = KnowledgeBase(RULES)
-    kb.update(add={"edge": [("a", "b"), ("b", "c"), ("c", "a")], "node": [("z",), (1.5,), (7,), (True,)]})
-    kb.update(add={"twin": [("a", "b")], "node": [(IRI("http://a"),), (Literal("x", language="en"),)], "flag": [()]})
-    kb.save(folder)
-    with KnowledgeBase.open(folder, journal=True) as kb:
-        kb.update(add={"edge": [("c", "d")]}, add_rules="last(X) :- node(X).", commit={"batch": "1"})
+    save_all_kinds(folder)
     return folder
 
 
 @pytest.fixture
 def home(saved: Path, tmp_path: Path) -> Path:
     return shutil.copytree(saved, tmp_path / "home")
-
-
-def rewrite(home: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the manifest, as a program would that keeps the checksums right; also those of tables that changed."""
-    path = home / "snapshot-1" / "manifest.json"
-    manifest = json.loads(path.read_text())
-    change(manifest)
-    for name in manifest["files"] if isinstance(manifest.get("files"), dict) else ():
-        if (table := path.parent / os.path.basename(name)).is_file():
-            manifest["files"][name] = checksum(table.read_bytes())
-    path.write_text(json.dumps(manifest))
-    current = json.loads((home / "CURRENT").read_text())
-    (home / "CURRENT").write_text(json.dumps({**current, "manifest": checksum(path.read_bytes())}))
 
 
 def put(*places: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -110,7 +85,7 @@ LIES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("relations", 0, "name", value="unknown"), "nothing is known"),
     (put("relations", 0, "name", value="path"), "closure|missing"),
     (put("relations", 0, "file", value="../CURRENT"), "no file of a relation"),
-    (put("relations", 0, "file", value="terms.parquet"), "no file of a relation"),
+    (put("relations", 0, "file", value="terms.arrays"), "no file of a relation"),
     (put("relations", 0, "extra", value=1), "has an unknown field"),
     (put("files", value={}), "does not name"),
     # Closures
@@ -159,121 +134,157 @@ def test_json_that_is_none(home: Path, content: bytes) -> None:
         KnowledgeBase.open(home)
 
 
-# Tables
+# Arrays
 
 
-def change_table(home: Path, file: str, change: Callable[[pa.Table], pa.Table]) -> None:
+def change_arrays(home: Path, file: str, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the arrays of a file, which are all that it tells."""
     path = home / "snapshot-1" / file
-    table = change(pq.read_table(path))
-    pq.write_table(table, path)
+    arrays = dict(read_arrays(path, checksum(path.read_bytes())))
+    change(arrays)
+    path.unlink()
+    write_arrays(path, arrays)
     rewrite(home, lambda _: None)
 
 
-def file_of(home: Path, name: str) -> str:
-    manifest = json.loads((home / "snapshot-1" / "manifest.json").read_text())
-    return next(item["file"] for item in manifest["relations"] if item["name"] == name)
-
-
-def with_values(column: str, *values: Any, kind: pa.DataType | None = None) -> Callable[[pa.Table], pa.Table]:
+def values(column: str, *first: int, dtype: Any = None) -> Callable[[dict[str, Any]], None]:
     """Give the first rows of a column other values."""
 
-    def change(table: pa.Table) -> pa.Table:
-        changed = [*values, *table[column].to_pylist()[len(values) :]]
-        place = table.column_names.index(column)
-        return table.set_column(place, column, pa.array(changed, kind or table[column].type))
+    def change(arrays: dict[str, Any]) -> None:
+        arrays[column] = arrays[column].astype(dtype or arrays[column].dtype)
+        arrays[column][: len(first)] = first
 
     return change
 
 
-def not_utf8(table: pa.Table) -> pa.Table:
-    texts = pa.array([text and b"\xff\xfe" for text in table["text"].to_pylist()], pa.large_binary())
-    return table.set_column(2, "text", texts.view(pa.large_string()))
+def of_kind(kind: int, column: str, value: int) -> Callable[[dict[str, Any]], None]:
+    """Give all constants of a kind another value."""
 
-
-def literal_without_parts(table: pa.Table) -> pa.Table:
-    columns = (table[column].to_pylist() for column in ("kind", "text"))
-    texts = ["no parts" if kind == 5 else text for kind, text in zip(*columns, strict=True)]
-    return table.set_column(2, "text", pa.array(texts, pa.large_string()))
-
-
-def float_bits(bits: int) -> Callable[[pa.Table], pa.Table]:
-    def change(table: pa.Table) -> pa.Table:
-        kinds, numbers = (table[column].to_pylist() for column in ("kind", "number"))
-        changed = [bits if kind == 2 else number for kind, number in zip(kinds, numbers, strict=True)]
-        return table.set_column(1, "number", pa.array(changed, pa.int64()))
+    def change(arrays: dict[str, Any]) -> None:
+        arrays[column] = np.where(arrays["kind"] == kind, value, arrays[column]).astype(arrays[column].dtype)
 
     return change
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (with_values("kind", 6), "unknown kind"),
-        (with_values("kind", 255), "unknown kind"),
-        (with_values("kind", None), "no kind"),
-        (with_values("kind", 1), "row 0"),
-        (with_values("number", 5), "row 0"),
-        (with_values("text", None), "row 0"),
-        (with_values("text", "b"), "a constant twice"),
-        (with_values("kind", 0, kind=pa.int64()), "columns"),
-        (lambda table: table.drop_columns(["number"]), "columns"),
-        (lambda table: table.slice(0, 2), "dictionary does not have"),
-        (lambda table: table.append_column("kind", table["kind"]), "columns"),
-        (float_bits(-(2**63)), "a zero or NaN other than the canonical one"),
-        (float_bits(-1), "a zero or NaN other than the canonical one"),
-        (not_utf8, "UTF8"),
-        (literal_without_parts, "no datatype"),
-    ],
-    ids=range(15),
-)
-def test_a_lie_in_the_dictionary(home: Path, change: Callable[[pa.Table], pa.Table], message: str) -> None:
-    change_table(home, "terms.parquet", change)
+def texts(data: bytes) -> Callable[[dict[str, Any]], None]:
+    """Give the first bytes of all texts other values."""
+
+    def change(arrays: dict[str, Any]) -> None:
+        arrays["text"] = np.frombuffer(data + arrays["text"].tobytes()[len(data) :], np.uint8)
+
+    return change
+
+
+def without_separators(arrays: dict[str, Any]) -> None:
+    arrays["text"] = np.where(arrays["text"] == 0x1F, ord("x"), arrays["text"]).astype(np.uint8)
+
+
+def shortened(arrays: dict[str, Any]) -> None:
+    """Forget all constants but two."""
+    for column in ("kind", "number", "size"):
+        arrays[column] = arrays[column][:2]
+    arrays["text"] = arrays["text"][: arrays["size"].sum()]
+
+
+def renamed(arrays: dict[str, Any]) -> None:
+    arrays["sort"] = arrays.pop("kind")
+
+
+def longer(column: str) -> Callable[[dict[str, Any]], None]:
+    return lambda arrays: arrays.update({column: np.concatenate((arrays[column], arrays[column][:1]))})
+
+
+DICTIONARY = [
+    (values("kind", 6), "unknown kind"),
+    (values("kind", 255), "unknown kind"),
+    (values("kind", 1), "row 0 is a number with characters"),
+    (values("number", 5), "row 0 is a text with a number"),
+    (values("size", -1), "row 0 is .* a text with less than none"),
+    (values("size", 0), "is not what their sizes say"),
+    (values("size", 2**31 - 1), "is not what their sizes say"),
+    (texts(b"b"), "a constant twice"),
+    (texts(b"\xff"), "not UTF-8"),
+    (texts("é".encode()), "one begins within a character"),
+    (without_separators, "no datatype"),
+    (values("kind", 0, dtype=np.int64), "columns"),
+    (lambda arrays: arrays.pop("number"), "columns"),
+    (renamed, "columns"),
+    (longer("kind"), "not of one length"),
+    (longer("text"), "is not what their sizes say"),
+    (shortened, "dictionary does not have"),
+    (of_kind(2, "number", -(2**63)), "a zero or NaN other than the canonical one"),
+    (of_kind(2, "number", -1), "a zero or NaN other than the canonical one"),
+    (of_kind(3, "number", 2), "neither true nor false"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), DICTIONARY, ids=range(len(DICTIONARY)))
+def test_a_lie_in_the_dictionary(home: Path, change: Callable[[dict[str, Any]], None], message: str) -> None:
+    change_arrays(home, "terms.arrays", change)
     with pytest.raises(StorageError, match=message) as caught:
         KnowledgeBase.open(home)
     assert str(home) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (with_values("c0", 0), "dictionary does not have"),
-        (with_values("c0", -1), "dictionary does not have"),
-        (with_values("c1", 10**6), "dictionary does not have"),
-        (with_values("c0", None), "empty cell"),
-        (with_values("explicit", None), "empty cell"),
-        (with_values("c0", 1, kind=pa.int64()), "columns"),
-        (lambda table: table.drop_columns(["c1"]), "columns"),
-        (lambda table: table.append_column("c2", table["c0"]), "columns"),
-        (lambda table: table.append_column("recursive", table["c0"]), "columns"),
-        (lambda table: pa.concat_tables([table, table]), "a fact twice"),
-    ],
-    ids=range(10),
-)
-def test_a_lie_in_a_relation(home: Path, change: Callable[[pa.Table], pa.Table], message: str) -> None:
-    change_table(home, file_of(home, "edge"), change)
+RELATION = [
+    (values("c0", 0), "dictionary does not have"),
+    (values("c0", -1), "dictionary does not have"),
+    (values("c1", 10**6), "dictionary does not have"),
+    (values("c0", 1, dtype=np.int64), "columns"),
+    (values("explicit", 1, dtype=np.uint8), "columns"),
+    (lambda arrays: arrays.pop("c1"), "columns"),
+    (lambda arrays: arrays.update(c2=arrays["c0"]), "columns"),
+    (lambda arrays: arrays.update(recursive=arrays["c0"]), "columns"),
+    (longer("c0"), "not of one length"),
+    (lambda arrays: arrays.update({name: np.tile(array, 2) for name, array in arrays.items()}), "a fact twice"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), RELATION, ids=range(len(RELATION)))
+def test_a_lie_in_a_relation(home: Path, change: Callable[[dict[str, Any]], None], message: str) -> None:
+    change_arrays(home, file_of(home, "edge"), change)
     with pytest.raises(StorageError, match=message):
         KnowledgeBase.open(home)
 
 
-def test_columns_whose_names_are_no_text(home: Path) -> None:
-    path = home / "snapshot-1" / file_of(home, "edge")
-    path.write_bytes(path.read_bytes().replace(b"c0", b"\xc50"))
+LINES = [
+    (b"", "does not begin as a file of arrays does"),
+    (b"tidelog arrays 2\n{}\n", "does not begin as a file of arrays does"),
+    (MAGIC_OF_ARRAYS, "not JSON"),
+    (MAGIC_OF_ARRAYS + b"[" * 100_000, "not JSON"),
+    (MAGIC_OF_ARRAYS + b"[]\n", "not an object"),
+    (MAGIC_OF_ARRAYS + b'{"explicit": ["bool"]}\n\1', "not a list of two"),
+    (MAGIC_OF_ARRAYS + b'{"explicit": ["object", 1]}\n\1', "no type of an array"),
+    (MAGIC_OF_ARRAYS + b'{"explicit": [7, 1]}\n\1', "not a text"),
+    (MAGIC_OF_ARRAYS + b'{"explicit": ["bool", -1]}\n\1', "not a whole number"),
+    (MAGIC_OF_ARRAYS + b'{"explicit": ["bool", 2]}\n\1', "not a whole number"),
+    (MAGIC_OF_ARRAYS + b'{"explicit": ["int64", 1]}\n\1', "more than the file holds"),
+    (MAGIC_OF_ARRAYS + b'{"explicit": ["bool", 1]}\n\1\1', "1 bytes follow"),
+    (MAGIC_OF_ARRAYS + b'{"explicit": ["bool", 1]}\n\2', "neither 0 nor 1"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), LINES, ids=range(len(LINES)))
+def test_files_of_arrays_that_are_none(home: Path, content: bytes, message: str) -> None:
+    path = home / "snapshot-1" / file_of(home, "flag")
+    path.write_bytes(content)
     rewrite(home, lambda _: None)
-    with pytest.raises(StorageError, match=path.name):
+    with pytest.raises(StorageError, match=message) as caught:
         KnowledgeBase.open(home)
+    assert path.name in str(caught.value)
 
 
 def test_a_closure_over_numbers_that_it_cannot_tell_apart(home: Path) -> None:
     """With `!=` in its rule, `same` is no closure of floats: 1 and 1.0 are equal, and two constants."""
-    terms = pq.read_table(home / "snapshot-1" / "terms.parquet")["kind"].to_pylist()
-    number = terms.index(2) + 1
-    change_table(home, file_of(home, "#base same"), with_values("c0", number))
+    path = home / "snapshot-1" / "terms.arrays"
+    kinds = read_arrays(path, checksum(path.read_bytes()))["kind"].tolist()
+    change_arrays(home, file_of(home, "#base same"), values("c0", kinds.index(2) + 1))
     with pytest.raises(StorageError, match="with floats it is none"):
         KnowledgeBase.open(home)
 
 
 def test_counters_that_cannot_be_are_counted_anew(home: Path) -> None:
-    change_table(home, file_of(home, "#base path"), with_values("nonrecursive", -7))
+    change_arrays(home, file_of(home, "#base path"), values("nonrecursive", -7))
     kb = KnowledgeBase.open(home)
     kb.update(delete={"edge": [("c", "a")]})
     assert set(kb.facts("path")) == {(x, y) for x, y in zip("aaabbc", "bcdcdd", strict=True)}
@@ -340,7 +351,7 @@ def test_a_fact_without_arguments_that_is_said_to_be_many(home: Path) -> None:
 
 def test_numbers_of_rules_that_leave_much_out(tmp_path: Path) -> None:
     """Every number costs memory: once a great many are used up, numbering starts afresh."""
-    rules = RULES + "of(X, Y) :- has(Y, X). has(X, Y) :- of(Y, X). of(X, Z) :- of(X, Y), of(Y, Z)."
+    rules = ALL_KINDS + "of(X, Y) :- has(Y, X). has(X, Y) :- of(Y, X). of(X, Z) :- of(X, Y), of(Y, Z)."
     kb = KnowledgeBase()
     kb._engine.graph.next_number = 2**21
     kb.update(add={"edge": [("a", "b"), ("b", "c")], "has": [("x", "y")], "of": [("x", "z")]}, add_rules=rules)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from os import PathLike
-from pathlib import Path
-from queue import Queue
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from tidelog.api.statistics import ListedRule, RuleStatistics, rule_statistics
@@ -13,18 +11,21 @@ from tidelog.errors import TidelogError
 from tidelog.facts.arguments import check_function, checked_text
 from tidelog.facts.reading import Facts
 from tidelog.facts.results import Answers, Change
-from tidelog.formats.batch import FactBatch
 from tidelog.formats.display import MOST_ROWS, counted, html_table, more_text, rich_table
 from tidelog.language import DLOG, parse_program, syntax_named
-from tidelog.live.fully_dynamic import Live
 from tidelog.live.knowledge import FactsByPredicate, Knowledge
-from tidelog.live.streams import AsyncStream, Stream
-from tidelog.live.update_sources import Source, UpdateMapping, source_of
 from tidelog.program.catalogue import Catalogue
 
 if TYPE_CHECKING:
+    from queue import Queue
+
     from tidelog.api.dependencies import DependencyGraph
     from tidelog.explain.proof import Proof
+    from tidelog.formats.batch import FactBatch
+    from tidelog.live.async_streams import AsyncStream
+    from tidelog.live.fully_dynamic import Live
+    from tidelog.live.streams import Stream
+    from tidelog.live.update_sources import Source, UpdateMapping
 
 
 class KnowledgeBase:
@@ -107,11 +108,18 @@ class KnowledgeBase:
         queue that `None` ends. With `marking`, the next update is looked at while the current one is in work.
         """
         if hasattr(updates, "__aiter__"):
+            from tidelog.live.async_streams import AsyncStream
+
             return AsyncStream(self._knowledge, aiter(updates), marking)
+        from tidelog.live.streams import Stream
+        from tidelog.live.update_sources import source_of
+
         return Stream(self._knowledge, source_of(updates), marking)
 
     def live(self, backlog: int | None = None, when_full: str = "wait") -> Live:
         """Take updates in while earlier ones are still in work; see `tidelog.live.fully_dynamic.Live`."""
+        from tidelog.live.fully_dynamic import Live
+
         return Live(self._knowledge, backlog, when_full)
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
@@ -217,6 +225,8 @@ class KnowledgeBase:
         """Save everything into a folder: afterwards, and after any crash on the way, it holds the old state or this
         one.
         """
+        from pathlib import Path
+
         from tidelog.api.persistence import save
 
         with self._lock.working():
@@ -236,6 +246,8 @@ class KnowledgeBase:
         `update` returns. `functions` are registered before anything else: Python functions are not saved.
         `on_replay` is told of each update that the journal holds: its `commit` and its change.
         """
+        from pathlib import Path
+
         from tidelog.api.persistence import opened
 
         with opened(Path(folder), journal) as saved:

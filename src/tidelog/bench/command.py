@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
@@ -17,6 +16,7 @@ from tidelog.bench.options import Options
 from tidelog.bench.report import Report, show, write_json
 from tidelog.bench.work import compile_kernels
 from tidelog.errors import DataError
+from tidelog.extras import needing
 
 BENCHMARKS = {
     "materialise": "materialisation beside DuckDB, clingo, Soufflé, SWI-Prolog and plain Python",
@@ -59,8 +59,9 @@ def run(name: str, arguments: Sequence[str]) -> int:
     if name not in BENCHMARKS:
         raise DataError(f"there is no benchmark `{name}`; there are: {', '.join(BENCHMARKS)}")
     parsed = _parser(name).parse_args(arguments)
-    if parsed.plot and find_spec("matplotlib") is None:
-        raise DataError("--plot needs the package matplotlib; install it with: pip install 'tidelog[bench]'")
+    if parsed.plot:
+        with needing("--plot"):
+            import_module("matplotlib")
     options = Options(parsed.quick, parsed.seed, parsed.size, parsed.repeat, parsed.timeout, parsed.data)
     options.progress("loading kernels; a machine's first run compiles them")
     isolated(compile_kernels, timeout=_COMPILATION)

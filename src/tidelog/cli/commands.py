@@ -18,6 +18,7 @@ from tidelog import errors, formats, language
 from tidelog.cli.console import answer_lines, plan_lines
 from tidelog.cli.terminal import reading, working
 from tidelog.errors import TidelogError
+from tidelog.extras import needing
 from tidelog.formats.byte_files import decode, io_errors
 from tidelog.formats.display import counted, rich_table
 from tidelog.language import (
@@ -111,6 +112,10 @@ def run(options: Namespace) -> int:
     """`tidelog run`"""
     if options.engine == "spark":
         return _delegate("spark.pipeline.run_command", "run_program", options)
+    for option, package in (("out", "pyarrow"), ("stats", "rich")):
+        if getattr(options, option):
+            with needing(f"--{option}"):  # which is told before the work that it comes after
+                import_module(package)
     from tidelog.machine.jit import working_time
 
     started, began = time.perf_counter(), working_time()
@@ -359,14 +364,8 @@ def bench(options: Namespace) -> int:
 
 def _delegate(module: str, function: str, *arguments: Any) -> int:
     """Call a part of tidelog that needs extra packages, which may not be installed."""
-    try:
+    extra = module.partition(".")[0]
+    with needing("this command", extra):
         called = getattr(import_module(f"tidelog.{module}"), function)
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("tidelog"):
-            raise
-        extra = module.partition(".")[0]
-        raise errors.DataError(
-            f"this needs the package {error.name}; install it with: pip install 'tidelog[{extra}]'"
-        ) from None
     result: int = called(*arguments)
     return result

@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidelog import formats
 from tidelog.cli.console import answer_lines, change_lines, fact_text
 from tidelog.errors import TidelogError
-from tidelog.formats import read_facts, read_file, sorted_rows
+from tidelog.extras import needing
 from tidelog.formats.byte_files import io_errors
 from tidelog.formats.display import counted
+from tidelog.formats.order import sorted_rows
 from tidelog.language import is_unfinished, parse_program, render
 from tidelog.language.syntax import Atom, Program
 from tidelog.values import Row
@@ -123,7 +125,7 @@ class Shell:
             from tidelog.cli.commands import read_program
 
             return self._take(read_program(str(path))[1])
-        return self._changed(self.kb.load(read_facts(path) if path.is_dir() else read_file(path)))
+        return self._changed(self.kb.load(formats.read_facts(path) if path.is_dir() else formats.read_file(path)))
 
     def _do_rules(self, _: str) -> Iterator[str]:
         return iter([str(rule) for rule in self.kb.rules])
@@ -235,8 +237,9 @@ def _read_plain_line(_: str) -> str:
 
 def _prompt(shell: Shell) -> Callable[[str], str]:
     """A line editor with history and completion."""
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import WordCompleter
+    with needing("the shell"):
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import WordCompleter
 
     def words() -> list[str]:
         return [f":{name}" for name in _COMMANDS] + sorted(shell.kb.predicates)

@@ -8,7 +8,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class OutputError(Exception):
@@ -81,14 +84,14 @@ def _failures() -> Iterator[None]:
 @contextmanager
 def reading(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
     """A progress bar for reading a file or folder of so many bytes; yields the function to call with bytes read."""
-    if not sys.stderr.isatty():
+    console = _console()
+    if console is None:
         yield lambda _: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(f"reading {what}", total=total_bytes)
         yield lambda count: progress.update(task, advance=count)
 
@@ -96,10 +99,20 @@ def reading(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def working(what: str) -> Iterator[None]:
     """A sign of life during work of unknown length."""
-    if not sys.stderr.isatty():
+    console = _console()
+    if console is None:
         yield
         return
-    from rich.console import Console
-
-    with Console(stderr=True).status(what):
+    with console.status(what):
         yield
+
+
+def _console() -> Console | None:
+    """Where progress is shown: on standard error, if it is a terminal. Without rich, work is done in silence."""
+    if not sys.stderr.isatty():
+        return None
+    try:
+        from rich.console import Console
+    except ModuleNotFoundError:
+        return None
+    return Console(stderr=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import DataError, StorageError, TidelogError
 from tidelog.language import AGGREGATES
 from tidelog.language.checks import BUILTIN_FUNCTIONS, OPERATORS
 from tidelog.language.names import RESERVED, is_word
 from tidelog.values import is_unicode
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def checked_facts(facts: object, part: str) -> Mapping[str, Any]:

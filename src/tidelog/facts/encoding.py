@@ -1,4 +1,4 @@
-"""From facts as users give them to rows of term numbers: tuples, Arrow and data frames, facts of a change, files.
+"""From facts as users give them to rows of term numbers: tuples, arrays, data frames, facts of a change, files.
 
 A file can hold far more than its size on disk: a kilobyte of gzip is a megabyte of rows. So limits are checked batch
 by batch, before an update begins. Rows that repeat are one fact: duplicates are dropped before anything is refused, so
@@ -15,14 +15,15 @@ import numpy.typing as npt
 
 from tidelog.engine.engine import Engine
 from tidelog.errors import ArityError, DataError, LimitError
+from tidelog.extras import needing
 from tidelog.facts.results import FactSet
-from tidelog.formats.byte_files import after_block
 from tidelog.formats.display import counted
-from tidelog.formats.tables import columns_of
+from tidelog.formats.rows import check_rows, is_table, rows_of
 from tidelog.language.checks import MOST_ARGUMENTS, too_many_arguments
 from tidelog.machine.jit import working_time
 from tidelog.store.relation_parts import Cells
 from tidelog.store.terms import Terms
+from tidelog.values import INTEGER_MAX
 
 Item = TypeVar("Item")
 
@@ -36,10 +37,35 @@ def encode_rows(terms: Terms, name: str, rows: Any) -> Cells | None:
         if rows._terms is not terms.table:
             return _encode_tuples(terms, name, list(rows))
         return rows._encoded().cells if len(rows) else None
-    if isinstance(rows, set | frozenset | list | tuple):
-        return _encode_tuples(terms, name, list(rows))
-    columns = columns_of(rows, name)
-    return None if columns is None else encode_columns(terms, columns)
+    if isinstance(rows, np.ndarray):
+        return _encode_array(terms, name, rows)
+    if is_table(rows):
+        with needing(f"{name}: a table of facts"):
+            from tidelog.formats.tables import columns_of
+
+        columns = columns_of(rows, name)
+        return None if columns is None else encode_columns(terms, columns)
+    return _encode_tuples(terms, name, rows_of(rows, name))
+
+
+def _encode_array(terms: Terms, name: str, array: npt.NDArray[Any]) -> Cells | None:
+    """The rows of a NumPy array; those of numbers and of texts need no Python object for each value."""
+    if array.ndim != 2:
+        raise DataError(f"{name}: an array of {array.ndim} dimensions; give one with two, a fact per row")
+    if np.ma.is_masked(array):
+        raise DataError(f"{name}: an array with masked values; facts have no nulls: leave these rows out")
+    texts = array.dtype.kind == "U" and array.dtype.itemsize > 0
+    if not array.size or not (texts or _holds_numbers(array)):
+        return _encode_tuples(terms, name, array.tolist())
+    encode = terms.encode_padded if texts else terms.encode_numbers
+    return np.stack([encode(np.asarray(column)) for column in array.T], axis=1)
+
+
+def _holds_numbers(array: npt.NDArray[Any]) -> bool:
+    """Whether all values fit in 64 bits because of their type; of unsigned ones, some may not."""
+    if array.dtype.kind == "u":
+        return bool(array.max() <= INTEGER_MAX)
+    return array.dtype.kind in "bif" and array.dtype.itemsize <= 8
 
 
 def _encode_tuples(terms: Terms, name: str, rows: list[Any]) -> Cells | None:
@@ -51,7 +77,7 @@ def _encode_tuples(terms: Terms, name: str, rows: list[Any]) -> Cells | None:
             terms.between_blocks()
         piece = rows[first : first + PIECE]
         if not all(isinstance(row, tuple | list) and len(row) == cells.shape[1] for row in piece):
-            columns_of(rows, name)  # says which row is wrong
+            check_rows(rows, lambda row: f"{name}, row {row + 1}")  # says which row is wrong
         for column in range(cells.shape[1]):
             try:
                 cells[first : first + PIECE, column] = terms.encode_values([row[column] for row in piece])
@@ -64,7 +90,9 @@ def encode_columns(terms: Terms, columns: list[Any]) -> Cells:
     """Arrow columns of equal length; a fact without arguments has none."""
     if not columns:
         return np.empty((1, 0), np.int32)
-    return np.stack([terms.encode_arrow(column) for column in columns], axis=1)
+    from tidelog.store.arrow_columns import encode_arrow
+
+    return np.stack([encode_arrow(terms, column) for column in columns], axis=1)
 
 
 def check_arity(arities: dict[str, int], predicate: str, name: str, rows: Cells) -> None:
@@ -88,6 +116,8 @@ def check_arities_of(facts: Iterable[Mapping[str, Cells]], arities: dict[str, in
 
 def in_time(items: Iterable[Item], timeout: float | None) -> Iterator[Item]:
     """Items that come within some seconds; readers of files check that while they look for the next one."""
+    from tidelog.formats.byte_files import after_block
+
     began, iterator = working_time(), iter(items)
 
     def check() -> None:

@@ -34,10 +34,8 @@ PROCEDURES: Mapping[str, tuple[str, Procedure]] = {
 MARKING = "Backward/Forward with Marking, Algorithm 1"
 
 
-def check_trace(trace: str | None, maintenance: str) -> None:
+def check_trace(trace: str, maintenance: str) -> None:
     """Refuse what no procedure of a paper is there for."""
-    if trace is None:
-        return
     if trace != "paper":
         raise TidelogError(f"`trace` is 'paper' or None, not {trace!r}")
     if maintenance not in PROCEDURES:

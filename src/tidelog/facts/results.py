@@ -12,19 +12,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import pyarrow as pa
-
 from tidelog.engine.update.rows import Rows
 from tidelog.errors import TidelogError
+from tidelog.extras import needing
 from tidelog.formats.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
 from tidelog.language.literals import render_value
-from tidelog.papers.trace import Trace
 from tidelog.store.relation_parts import Cells
 from tidelog.store.term_table import TermTable
 from tidelog.values import Row, Value, identity
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tidelog.explain.change_proof import ChangeProof
+    from tidelog.papers.trace import Trace
 
 MOST_IN_REPR = 10
 
@@ -76,52 +77,28 @@ class Table(ABC):
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table; a column of several kinds, or of IRIs, is a dense union named after the kinds."""
-        cells, terms = self._encoded()
-        if not cells.shape[1]:
-            return _table_without_columns(len(cells))
-        return pa.Table.from_arrays(list(map(terms.decode_arrow, cells.T)), names=list(self._names(cells)))
+        with needing("to_arrow"):
+            from tidelog.facts.frames import arrow_table
 
-    def _plain_columns(self, encoded: Encoded) -> dict[str, Any]:
-        cells, terms = encoded
-        result: dict[str, Any] = {}
-        for name, column in zip(self._names(cells), cells.T, strict=True):
-            array = terms.decode_arrow(column)
-            result[name] = terms.decode_column(column) if pa.types.is_union(array.type) else array
-        return result
+        return arrow_table(*self._named())
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame; mixed columns and IRIs are Python objects."""
-        import pandas
+        with needing("to_pandas"):
+            from tidelog.facts.frames import pandas_frame
 
-        encoded = self._encoded()
-        columns = {
-            # Explicitly objects: pandas would turn integers among them into floats.
-            name: values.to_pandas() if isinstance(values, pa.Array) else pandas.Series(values, dtype=object)
-            for name, values in self._plain_columns(encoded).items()
-        }
-        return pandas.DataFrame(columns, index=pandas.RangeIndex(len(encoded.cells)))
+            return pandas_frame(*self._named())
 
     def to_polars(self) -> Any:
         """A Polars DataFrame; mixed columns and IRIs are Python objects."""
-        import polars
+        with needing("to_polars"):
+            from tidelog.facts.frames import polars_frame
 
+            return polars_frame(*self._named())
+
+    def _named(self) -> tuple[Sequence[str], Encoded]:
         encoded = self._encoded()
-        if not encoded.cells.shape[1]:
-            return polars.from_arrow(_table_without_columns(len(encoded.cells)))
-        series = [
-            polars.from_arrow(values).alias(name)
-            if isinstance(values, pa.Array)
-            else polars.Series(name, values, dtype=polars.Object)
-            for name, values in self._plain_columns(encoded).items()
-        ]
-        return polars.DataFrame(series)
-
-
-def _table_without_columns(rows: int) -> pa.Table:
-    """Facts without arguments, and answers of queries without variables. Without columns Arrow does not know how many
-    rows there are; a struct array does.
-    """
-    return pa.Table.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+        return self._names(encoded.cells), encoded
 
 
 class FactTable(Table):

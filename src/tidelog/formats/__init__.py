@@ -3,11 +3,16 @@
 Knows: files, tables, and columns of values. Must not know: term numbers, rules, reasoning.
 """
 
-from tidelog.formats.batch import FactBatch, values_of
-from tidelog.formats.folder import WRITE_FORMATS, read_facts, read_file, total_bytes, write_facts
-from tidelog.formats.order import sort_key, sorted_columns, sorted_rows
-from tidelog.formats.tables import columns_of
-from tidelog.formats.updates import Unread, Update, change_to_json, open_updates, read_updates
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidelog.formats.batch import FactBatch, values_of
+    from tidelog.formats.column_order import sorted_columns
+    from tidelog.formats.folder import WRITE_FORMATS, read_facts, read_file, total_bytes, write_facts
+    from tidelog.formats.order import sort_key, sorted_rows
+    from tidelog.formats.tables import columns_of
+    from tidelog.formats.updates import Unread, Update, change_to_json, open_updates, read_updates
 
 __all__ = [
     "WRITE_FORMATS",
@@ -27,3 +32,23 @@ __all__ = [
     "values_of",
     "write_facts",
 ]
+
+_MODULES = {
+    "batch": ("FactBatch", "values_of"),
+    "column_order": ("sorted_columns",),
+    "folder": ("WRITE_FORMATS", "read_facts", "read_file", "total_bytes", "write_facts"),
+    "order": ("sort_key", "sorted_rows"),
+    "tables": ("columns_of",),
+    "updates": ("Unread", "Update", "change_to_json", "open_updates", "read_updates"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Most formats need Arrow, so that each is loaded with its first use."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'tidelog.formats' has no attribute {name!r}")
+    from tidelog.extras import needing
+
+    with needing("reading or writing facts in files"):
+        return getattr(import_module(f"tidelog.formats.{_MODULE_OF[name]}"), name)

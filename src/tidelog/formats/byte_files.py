@@ -6,7 +6,6 @@ import errno
 import gzip
 import os
 import stat
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -107,6 +106,8 @@ def open_input(path: Path, on_bytes: OnBytes = ignore_bytes) -> Iterator[Readabl
 @contextmanager
 def open_output(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which gets its name only when it is complete."""
+    import tempfile  # which brings much along, and readers do not need it
+
     with io_errors(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")

@@ -10,7 +10,6 @@ each cell rules most strings out, so that regular expressions see only the other
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Never
 
@@ -23,7 +22,8 @@ from tidelog.arrow_checks import text_offsets
 from tidelog.errors import DataError
 from tidelog.formats import batch
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, Kinds
-from tidelog.language.literals import integer, parse_literal, unquote
+from tidelog.formats.cell_numbers import parse_float, parse_integer
+from tidelog.language.literals import parse_literal, unquote
 from tidelog.language.names import unescape_iri
 from tidelog.values import Literal, Value, canonical
 
@@ -143,22 +143,6 @@ def _first_failure(texts: pa.Array, kinds: Kinds) -> CellError:
         except DataError as error:
             return CellError(row, str(error))
     raise AssertionError("a column fails to convert although each of its cells does")
-
-
-def parse_float(text: str) -> float:
-    """A float of 64 bits, `inf`, `-inf` or `nan`."""
-    value = float(text)
-    if math.isinf(value) and not text.endswith("inf"):
-        raise DataError(f"the number {text[:60]} is too large for a float (64 bits); quote it to keep it as a string")
-    return value
-
-
-def parse_integer(text: str) -> int:
-    """An integer of 64 bits."""
-    try:
-        return integer(text)
-    except DataError as error:
-        raise DataError(f"{error}; quote it to keep it as a string") from None
 
 
 def _parse_iri(text: str) -> str:

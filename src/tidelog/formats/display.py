@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
 from tidelog.language.literals import render_value
@@ -45,15 +44,16 @@ def rich_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]
 
 def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str = "") -> str:
     """The same table for a notebook."""
+    from html import escape
+
+    def shown(cell: Cell) -> str:
+        side = "right" if isinstance(cell, int | float) else "left"
+        return f'<td style="text-align: {side}">{escape(cell_text(cell))}</td>'
+
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "\n".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in rows)
+    body = "\n".join(f"<tr>{''.join(map(shown, row))}</tr>" for row in rows)
     below = f"<div><i>{escape(caption)}</i></div>" if caption else ""
     return f"<div><b>{escape(title)}</b></div>\n<table>\n<tr>{head}</tr>\n{body}\n</table>{below}"
-
-
-def _html_cell(cell: Cell) -> str:
-    side = "right" if isinstance(cell, int | float) else "left"
-    return f'<td style="text-align: {side}">{escape(cell_text(cell))}</td>'
 
 
 def row_text(row: Row) -> str:

@@ -9,19 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import IO
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from tidelog.errors import DataError, ParseError, warn
+from tidelog.extras import needing
 from tidelog.formats import byte_files as files
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.dlog import dlog_lines, read_dlog
 from tidelog.formats.jsonl import read_json_lines
 from tidelog.formats.parquet import read_parquet, write_parquet
-from tidelog.formats.rdf import ntriples, read_rdf
 from tidelog.formats.rendering import Columns, delimited_format, json_format
 from tidelog.language import resolve_predicate
 
@@ -61,7 +62,7 @@ def _read_part(path: Path, suffix: str, predicate: str, header: bool, on_bytes: 
         return
     with files.open_input(path, on_bytes) as stream:
         if suffix in (".nt", ".ttl"):
-            yield from read_rdf(stream, path, turtle=suffix == ".ttl")
+            yield from _rdf().read_rdf(stream, path, turtle=suffix == ".ttl")
         elif suffix == ".dlog":
             yield from read_dlog(stream, str(path))
         else:
@@ -73,6 +74,13 @@ def _rows(stream: files.Readable, suffix: str, source: str, header: bool) -> Ite
     if suffix == ".jsonl":
         return read_json_lines(stream, source)
     return DelimitedReader(stream, SEPARATORS[suffix], source, header)
+
+
+def _rdf() -> ModuleType:
+    """The module of RDF, whose parser is a package of its own."""
+    with needing("RDF"):
+        from tidelog.formats import rdf
+    return rdf
 
 
 def fact_files(folder: str | Path) -> list[Path]:
@@ -157,7 +165,7 @@ _WRITERS: Mapping[str, Callable[[IO[bytes], str, Iterable[Columns]], object]] = 
     "csv": lambda file, _, batches: file.writelines(delimited_format(",").lines(batches)),
     "tsv": lambda file, _, batches: file.writelines(delimited_format("\t").lines(batches)),
     "jsonl": lambda file, _, batches: file.writelines(json_format().lines(batches)),
-    "nt": lambda file, predicate, batches: file.writelines(ntriples(predicate, batches)),
+    "nt": lambda file, predicate, batches: file.writelines(_rdf().ntriples(predicate, batches)),
     "dlog": lambda file, predicate, batches: file.writelines(dlog_lines(predicate, batches)),
     "parquet": lambda file, _, batches: write_parquet(file, batches),
 }

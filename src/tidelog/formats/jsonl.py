@@ -12,16 +12,16 @@ import math
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats.byte_files import Readable, check_columns, data_error, decode, place, read_lines
-from tidelog.formats.cells import parse_float
+from tidelog.formats.cell_numbers import parse_float
 from tidelog.formats.display import counted
-from tidelog.formats.tables import columns_of_rows
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, XSD, Literal, Value, canonical, double_name, is_unicode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LITERAL_KEYS = {"text", "language", "datatype"}
@@ -95,6 +95,8 @@ def row_from_json(row: Any) -> tuple[Value, ...]:
 
 def read_json_lines(stream: Readable, source: str) -> Iterator[tuple[int, list[pa.Array]]]:
     """The columns of a file with one array per line, block by block, each with its first line."""
+    from tidelog.formats.tables import columns_of_rows  # the rest of this module needs no Arrow
+
     arity: int | None = None
     for first_line, block in read_lines(stream, source):
         text = decode(b"\n".join(block), source, first_line)

@@ -1,80 +1,31 @@
 """One order of constants for all output: booleans, numbers by value, strings, IRIs, literals.
 
-Of an integer and a float of the same value the integer comes first; NaN comes before all other numbers.
+Of an integer and a float of the same value the integer comes first; NaN comes before all other numbers. `column_order`
+brings whole columns into the same order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, Part, parts, values_of
 from tidelog.values import IRI, Row, Value
 
-Ranks = npt.NDArray[Any]
-
-_PRECEDENCE = {BOOL: 0, INT: 1, FLOAT: 1, STR: 2, IRI_KIND: 3, LITERAL: 4}
+BOOLEANS, NUMBERS, STRINGS, IRIS, LITERALS = range(5)
 
 
 def sort_key(value: Value) -> tuple[int, Any, bool]:
     """A key that orders constants of all kinds."""
     if isinstance(value, bool):
-        return (_PRECEDENCE[BOOL], value, False)
+        return (BOOLEANS, value, False)
     if isinstance(value, int):
-        return (_PRECEDENCE[INT], value, False)
+        return (NUMBERS, value, False)
     if isinstance(value, float):
-        return (_PRECEDENCE[FLOAT], -math.inf if math.isnan(value) else value, not math.isnan(value))
-    kind = STR if isinstance(value, str) else IRI_KIND if isinstance(value, IRI) else LITERAL
-    return (_PRECEDENCE[kind], value, False)
+        return (NUMBERS, -math.inf if math.isnan(value) else value, not math.isnan(value))
+    return (STRINGS if isinstance(value, str) else IRIS if isinstance(value, IRI) else LITERALS, value, False)
 
 
 def sorted_rows(rows: Iterable[Row]) -> list[Row]:
     """Rows in order, column by column."""
     return sorted(rows, key=lambda row: [sort_key(value) for value in row])
-
-
-def sorted_columns(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Columns with their rows in order."""
-    if not columns or len(columns[0]) < 2:
-        return list(columns)
-    order = np.lexsort([_ranks(column) for column in reversed(columns)])
-    return [column.take(pa.array(order)) for column in columns]
-
-
-def _ranks(column: pa.Array) -> Ranks:
-    """Numbers that order the cells of a column."""
-    found = parts(column)
-    if not _is_simple(found):
-        keys = [sort_key(value) for value in values_of(column)]
-        place = {key: number for number, key in enumerate(sorted(set(keys)))}
-        return np.fromiter((place[key] for key in keys), np.int64, len(keys))
-    if len(found) == 1:
-        return _part_ranks(found[0])
-    ranks = np.empty(len(column), np.int64)
-    highest = 0
-    for part in sorted(found, key=lambda part: _PRECEDENCE[part.kind]):
-        _, dense = np.unique(_part_ranks(part), return_inverse=True)
-        ranks[part.rows] = highest + dense
-        highest += int(dense.max()) + 1
-    return ranks
-
-
-def _is_simple(found: Sequence[Part]) -> bool:
-    """Whether each kind can be ordered separately: integers mix with floats, and Arrow orders NaN in its own way."""
-    kinds = {part.kind for part in found}
-    has_nan = any(part.kind == FLOAT and pc.any(pc.is_nan(part.values)).as_py() for part in found)
-    return not (has_nan or LITERAL in kinds or {INT, FLOAT} <= kinds)
-
-
-def _part_ranks(part: Part) -> Ranks:
-    if part.kind in (STR, IRI_KIND):
-        # Texts repeat: order the distinct ones. The order of UTF-8 is that of code points.
-        encoded = part.values.dictionary_encode()
-        return np.asarray(pc.rank(encoded.dictionary, tiebreaker="dense").take(encoded.indices))
-    return np.asarray(part.values)

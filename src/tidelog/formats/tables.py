@@ -6,7 +6,7 @@ is reported with its row and column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.arrow_checks import check_sound
-from tidelog.errors import ArityError, DataError
+from tidelog.errors import DataError
 from tidelog.formats import batch
 from tidelog.formats.batch import ARROW_TYPES, KIND_OF_TYPE, KINDS, TO_ARROW
 from tidelog.formats.cells import CellError, parse_constants
-from tidelog.formats.display import counted
+from tidelog.formats.rows import Where, check_rows, rows_of
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal, Value, canonical
 
 # The metadata of an Arrow field: its strings are constants as text, or it stands for the fact of arity 0.
 KIND_KEY = b"tidelog:kind"
 CONSTANT_KIND = b"constant"
 NULLARY_KIND = b"nullary"
-
-Where = Callable[[int], str]
 
 
 def columns_of(rows: Any, predicate: str) -> list[pa.Array] | None:
@@ -37,26 +35,14 @@ def columns_of(rows: Any, predicate: str) -> list[pa.Array] | None:
         return columns_of_table(_arrow_table(rows, predicate), predicate)
     if isinstance(rows, np.ndarray):
         return _columns_of_numpy(rows, predicate)
-    if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
-        raise DataError(f"{predicate}: {type(rows).__name__} holds no rows; give tuples, a DataFrame or an Arrow table")
-    return columns_of_rows(list(rows), lambda row: f"{predicate}, row {row + 1}")
+    return columns_of_rows(rows_of(rows, predicate), lambda row: f"{predicate}, row {row + 1}")
 
 
 def columns_of_rows(rows: Sequence[Any], where: Where) -> list[pa.Array] | None:
     """The columns of tuples or lists."""
     if not rows:
         return None
-    if not set(map(type, rows)) <= {tuple, list}:
-        for number, row in enumerate(rows):
-            if not isinstance(row, tuple | list):
-                raise DataError(f"{where(number)}: {row!r:.60} is no row; give a tuple, such as ({row!r:.60},)")
-    arity = len(rows[0])
-    if set(map(len, rows)) != {arity}:
-        number = next(number for number, row in enumerate(rows) if len(row) != arity)
-        raise ArityError(
-            f"{where(number)}: {counted(len(rows[number]), 'value')} where the rows before have {arity}; "
-            "every row of a predicate has the same number of values"
-        )
+    arity = check_rows(rows, where)
     return [column_of_values([row[number] for row in rows], where, number) for number in range(arity)]
 
 

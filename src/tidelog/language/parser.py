@@ -1,14 +1,16 @@
 """Text to syntax tree: the LALR(1) automaton of a syntax's grammar, with the actions of its rules.
 
-Lark makes the automaton's tables, at the first parse, and here they are run. Lark's own loop serves every grammar: it
-looks each rule up by its symbols, and records everything about each token, blanks included. For a short text, such as a
-rule in an update, that took most of the time. Here everything is looked up beforehand, and a token knows only its text
-and where it begins. A text that the automaton cannot parse is given to Lark itself, to find out what it expected.
+Lark made the automaton's tables (`make_tables`), which lie beside the grammars, and here they are run: making them
+takes longer than loading the rest of tidelog. Lark's own loop serves every grammar: it looks each rule up by its
+symbols, and records everything about each token, blanks included. For a short text, such as a rule in an update, that
+took most of the time. Here everything is looked up beforehand, and a token knows only its text and where it begins.
 """
 
 from __future__ import annotations
 
 import gc
+import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -106,7 +108,7 @@ class State:
     states that symbols lead to.
     """
 
-    def __init__(self, terminals: Iterable[Any], blank: str) -> None:
+    def __init__(self, terminals: Mapping[str, str], blank: str) -> None:
         self._terminals = terminals
         self._blank = blank
         self.reductions: dict[str, Reduction] = {}
@@ -115,51 +117,57 @@ class State:
     @cached_property
     def match(self) -> Callable[[str, int], re.Match[str] | None]:
         """Matches a terminal and the blanks after it. Compiled when first needed: most texts need few states."""
-        terminals = "|".join(f"(?P<{one.name}>{one.pattern.to_regexp()})" for one in self._terminals)
+        terminals = "|".join(f"(?P<{name}>{pattern})" for name, pattern in self._terminals.items())
         return re.compile(f"(?:{terminals})(?:{self._blank})?").match
 
 
 class Stuck(Exception):
-    """The text does not follow the grammar."""
+    """The text does not follow the grammar: at a position in the text, one of the `accepted` terminals was expected.
+    The last one before ended at `last_end`.
+    """
+
+    def __init__(self, position: int, last_end: int, accepted: Iterable[str]) -> None:
+        self.position = position
+        self.last_end = last_end
+        self.accepted = accepted
 
 
 class Automaton:
-    """Lark's tables for a grammar; a rule does what the method of `actions` of the same name does."""
+    """The automaton of a grammar, from its tables; a rule does what the method of `actions` of the same name does."""
 
-    def __init__(self, lark: Any, actions: Actions) -> None:
+    def __init__(self, tables: Mapping[str, Any], actions: Actions) -> None:
         self.actions = actions
-        frontend = lark.parser
-        table = frontend.parser.parser.parse_table
-        blank = lark.get_terminal(_BLANK).pattern.to_regexp()
-        states = {number: State(lexer.terminals, blank) for number, lexer in frontend.lexer.lexers.items()}
-        for number, row in table.states.items():
-            for symbol, (_, step) in row.items():
-                if isinstance(step, int):
-                    states[number].following[str(symbol)] = states[step]
-                else:
-                    states[number].reductions[str(symbol)] = _reduction(step, actions)
-        self._ignored = frozenset(lark.ignore_tokens)
-        self._ends = {
-            start: (states[table.start_states[start]], states[table.end_states[start]]) for start in table.start_states
-        }
+        patterns = tables["terminals"]
+        rules = [
+            Reduction(size, values, symbol, None if action is None else getattr(actions, action))
+            for size, values, symbol, action in tables["rules"]
+        ]
+        rows = tables["states"]
+        states = [State({name: patterns[name] for name in row["terminals"]}, patterns[_BLANK]) for row in rows]
+        for state, row in zip(states, rows, strict=True):
+            state.reductions = {terminal: rules[number] for terminal, number in row["reductions"].items()}
+            state.following = {symbol: states[number] for symbol, number in row["following"].items()}
+        self._ignored = frozenset(tables["ignored"])
+        self._ends = {start: (states[first], states[last]) for start, (first, last) in tables["starts"].items()}
 
     def parse(self, text: str, start: str) -> None:
         """Perform the actions of the rules that make up a text; `Stuck` where it does not follow the grammar."""
         first, last = self._ends[start]
         stack, values = [first], list[Any]()
-        position, line, line_start = 0, 1, 0
+        position, line, line_start, last_end = 0, 1, 0, 0
         while position < len(text):
             found = stack[-1].match(text, position)
             if found is None:
-                raise Stuck
+                raise Stuck(position, last_end, _accepted(stack, last))
             kind, end = found.lastgroup or "", found.end()
             if kind not in self._ignored:
                 _reduce(stack, values, kind)
                 following = stack[-1].following.get(kind)
                 if following is None:
-                    raise Stuck
+                    raise Stuck(position, last_end, _accepted(stack, last))
                 stack.append(following)
-                if _has_value(kind):
+                last_end = found.end(kind)
+                if has_value(kind):
                     token = Token(found[kind])
                     token.line, token.column = line, position - line_start + 1
                     values.append(token)
@@ -170,10 +178,10 @@ class Automaton:
             position = end
         _reduce(stack, values, _END)
         if stack[-1] is not last:
-            raise Stuck
+            raise Stuck(len(text), last_end, _accepted(stack, last))
 
 
-def _has_value(terminal: str) -> bool:
+def has_value(terminal: str) -> bool:
     """Whether the text of a terminal is needed; for the others it is enough that they are there."""
     return terminal[0] != "_"
 
@@ -191,14 +199,19 @@ def _reduce(stack: list[State], values: list[Any], terminal: str) -> None:
             values.append(make(parts))
 
 
-def _reduction(rule: Any, actions: Actions) -> Reduction:
-    size = len(rule.expansion)
-    values = sum(not symbol.is_term or _has_value(symbol.name) for symbol in rule.expansion)
-    stays = rule.options.expand1 and not rule.alias and size == 1
-    symbol = str(rule.origin.name)
-    # What a grammar imports has the name of the other grammar before its own: `grammar__operation`.
-    name = (rule.alias or symbol).rpartition("__")[2]
-    return Reduction(size, values, symbol, None if stays else getattr(actions, name))
+def _accepted(stack: list[State], last: State) -> set[str]:
+    """The terminals that can come next."""
+    here = stack[-1]
+    terminals = (symbol for symbol in (*here.reductions, *here.following) if symbol.isupper())
+    return {terminal for terminal in terminals if _leads_on(stack.copy(), terminal, last)}
+
+
+def _leads_on(stack: list[State], terminal: str, last: State) -> bool:
+    """Whether a terminal can come next: a state also reduces before some that are an error only afterwards."""
+    while reduction := stack[-1].reductions.get(terminal):
+        del stack[len(stack) - reduction.size :]
+        stack.append(stack[-1].following[reduction.symbol])
+    return stack[-1] is last if terminal == _END else terminal in stack[-1].following
 
 
 # By syntax, the automata that are not in use. There is no lock: a parse can be interrupted by code that parses
@@ -208,17 +221,10 @@ _idle: defaultdict[str, list[Automaton]] = defaultdict(list)
 
 
 @cache
-def _lark(syntax: str) -> Any:
-    from lark import Lark
-
-    return Lark.open_from_package(
-        "tidelog.language",
-        syntax_named(syntax).grammar,
-        parser="lalr",
-        lexer="contextual",
-        start=["program", "single_atom", "single_query"],
-        maybe_placeholders=False,
-    )
+def _tables(syntax: str) -> Mapping[str, Any]:
+    with open(os.path.join(os.path.dirname(__file__), syntax_named(syntax).tables), encoding="utf-8") as file:
+        tables: Mapping[str, Any] = json.load(file)
+    return tables
 
 
 def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str, syntax: str) -> Parsed:
@@ -229,15 +235,15 @@ def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str, synt
     try:
         automaton = _idle[syntax].pop()
     except IndexError:
-        automaton = Automaton(_lark(syntax), actions())
+        automaton = Automaton(_tables(syntax), actions())
     # A growing tree has no cycles: a collector that walks it again and again finds nothing and doubles the time.
     collects = gc.isenabled()
     try:
         gc.disable()
         parsed = automaton.actions.begin(given, prefixes)
         automaton.parse(given.text, start)
-    except Stuck:
-        raise _mistake(given, start, syntax) from None
+    except Stuck as stuck:
+        raise _mistake(given, stuck) from None
     finally:
         automaton.actions.forget()
         _idle[syntax].append(automaton)
@@ -258,19 +264,11 @@ def _no_unicode(given: Source) -> ParseError:
     return readable.error_at(start, what, "save or decode the text as UTF-8")
 
 
-def _mistake(given: Source, start: str, syntax: str) -> ParseError:
-    """Lark's error for a text that cannot be parsed, in our words."""
-    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
-
-    try:
-        _lark(syntax).parse(given.text, start=start)
-    except (UnexpectedToken, UnexpectedCharacters) as problem:
-        accepted = problem.interactive_parser.accepts()
-        if isinstance(problem, UnexpectedToken) and problem.token.type == _END:
-            end = len(given.text[: problem.token.end_pos or 0].rstrip())
-            error = given.unexpected(end, end, accepted)
-            error.unfinished = True
-            return error
-        last = (problem.token_history or [None])[0]
-        return given.unexpected(problem.pos_in_stream, last.end_pos if last else 0, accepted)
-    raise AssertionError("Lark parses what its own tables do not")
+def _mistake(given: Source, stuck: Stuck) -> ParseError:
+    """The error for a text that does not follow the grammar."""
+    if stuck.position < len(given.text):
+        return given.unexpected(stuck.position, stuck.last_end, stuck.accepted)
+    end = len(given.text[: stuck.last_end].rstrip())
+    error = given.unexpected(end, end, stuck.accepted)
+    error.unfinished = True
+    return error

@@ -23,9 +23,12 @@ DLOG, ZODIAC = "dlog", "zodiac"
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """How programs are written. `forms` brings a program into the forms that the printer can say."""
+    """How programs are written. `tables` are those of the grammar's automaton, which `make_tables` writes; `forms`
+    brings a program into the forms that the printer can say.
+    """
 
     grammar: str
+    tables: str
     actions: type[Actions]
     printer: type[Printer]
     forms: Callable[[Program], Program] = lambda program: program
@@ -33,8 +36,8 @@ class Syntax:
 
 SYNTAXES: Mapping[str, Syntax] = MappingProxyType(
     {
-        DLOG: Syntax("grammar.lark", Actions, Printer),
-        ZODIAC: Syntax("zodiac.lark", ZodiacActions, ZodiacPrinter, in_zodiac_forms),
+        DLOG: Syntax("grammar.lark", "grammar.json", Actions, Printer),
+        ZODIAC: Syntax("zodiac.lark", "zodiac.json", ZodiacActions, ZodiacPrinter, in_zodiac_forms),
     }
 )
 

@@ -23,26 +23,25 @@ from tidelog.engine.what_if import what_if
 from tidelog.errors import ArityError, BrokenError, CrossProductWarning, TidelogError, warn
 from tidelog.facts.arguments import check_limits, checked_commit, checked_facts, checked_text
 from tidelog.facts.encoding import LoadedRows, check_arities_of, check_arity, encode_columns, encode_rows, in_time
-from tidelog.facts.paper_trace import PaperTracer, check_trace
 from tidelog.facts.reading import Reader, names_in_use
 from tidelog.facts.results import Answers, Change, Encoded, FactSet
-from tidelog.facts.rule_instances import State
-from tidelog.formats.batch import FactBatch
 from tidelog.formats.display import counted
 from tidelog.language import DLOG, parse_atom, parse_query, parse_rules, render, syntax_named
 from tidelog.language.checks import MOST_ARGUMENTS, check_arities, check_query, foreign_functions, too_many_arguments
 from tidelog.language.syntax import Atom, Constant, Program, Rule
 from tidelog.live.origin import Origin
-from tidelog.papers.trace import Trace
 from tidelog.program.catalogue import Catalogue, RuleUpdate
 from tidelog.program.normal_form import unjoined_atoms
 from tidelog.runtime.knowledge_lock import KnowledgeLock
 from tidelog.runtime.signals import interruptible
-from tidelog.storage.journal import Record
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
     from tidelog.explain.explainer import Explainer
+    from tidelog.facts.paper_trace import PaperTracer
+    from tidelog.facts.rule_instances import State
+    from tidelog.formats.batch import FactBatch
+    from tidelog.papers.trace import Trace
     from tidelog.storage.home import Home
 
 FactsByPredicate = Mapping[str, Any]
@@ -64,12 +63,11 @@ class Knowledge:
         trace: str | None = None,
     ) -> None:
         check_limits(max_facts, timeout)
-        check_trace(trace, maintenance)
         self.maintenance = maintenance
         self.modules = modules
         self.functions: dict[str, Callable[..., Any]] = {}
         self.engine = Engine(maintenance, Limits(max_facts, timeout), self.functions, modules)
-        self.tracer = None if trace is None else PaperTracer(self.engine, maintenance)
+        self.tracer = None if trace is None else self._tracer(trace)
         self.catalogue = Catalogue()
         self.reader = Reader(self.engine, self.catalogue)
         self.lock = KnowledgeLock(self.engine.store.readers)
@@ -78,6 +76,12 @@ class Knowledge:
         self.version = 0  # how many updates have been made
         self.home: Home | None = None
         self._made_explainer: Explainer | None = None
+
+    def _tracer(self, trace: str) -> PaperTracer:
+        from tidelog.facts.paper_trace import PaperTracer, check_trace
+
+        check_trace(trace, self.maintenance)
+        return PaperTracer(self.engine, self.maintenance)
 
     # --- updates ------------------------------------------------------------------------------------------------------
 
@@ -219,6 +223,8 @@ class Knowledge:
         def before_commit(outcome: Outcome) -> None:
             changes.append(changing(outcome))
             if self.home is not None:
+                from tidelog.storage.journal import Record
+
                 prefixes = self.catalogue.prefixes
                 record = Record(request.add, request.delete, request.add_rules, removed, prefixes, commit or {})
                 self.home.record(record, self.engine.store.terms.table.decode)

@@ -1,13 +1,16 @@
 """The data pipeline and the distributed engine on Spark DataFrames: read, encode, materialise, maintain, publish."""
 
-from tidelog.spark.maintain.materialisation import Materialisation
-from tidelog.spark.materialise.spark_engine import SparkEngine
-from tidelog.spark.options import Options
-from tidelog.spark.pipeline.pipeline import Pipeline, Report
-from tidelog.spark.pipeline.pipeline_config import read_config
-from tidelog.spark.pipeline.publishing import Versions
-from tidelog.spark.session import open_session
-from tidelog.spark.stored.version_reader import SparkChange
+from tidelog.extras import needing
+
+with needing("tidelog.spark", "spark"):
+    from tidelog.spark.maintain.materialisation import Materialisation
+    from tidelog.spark.materialise.spark_engine import SparkEngine
+    from tidelog.spark.options import Options
+    from tidelog.spark.pipeline.pipeline import Pipeline, Report
+    from tidelog.spark.pipeline.pipeline_config import read_config
+    from tidelog.spark.pipeline.publishing import Versions
+    from tidelog.spark.session import open_session
+    from tidelog.spark.stored.version_reader import SparkChange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

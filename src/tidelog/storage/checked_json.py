@@ -91,6 +91,12 @@ class Item:
         self._expect(isinstance(self.value, list), "a list")
         return (self._inner(value, f"[{place}]") for place, value in enumerate(self.value))
 
+    def pair(self) -> tuple[Item, Item]:
+        """The two values of a list of two."""
+        self._expect(isinstance(self.value, list) and len(self.value) == 2, "a list of two")
+        first, second = self.items()
+        return first, second
+
     def _inner(self, value: Any, place: str) -> Item:
         return Item(value, self._file, (self._place + place).removeprefix("."))
 

@@ -16,8 +16,6 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from tidelog.errors import StorageError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -33,8 +31,6 @@ def storage_errors(action: str, where: Path) -> Iterator[None]:
         if problem.errno in _FULL:
             reason = "the disk is full; make room and try again. What was there before is still there"
         raise StorageError(f"cannot {action} {where}: {reason}") from problem
-    except pa.ArrowException as problem:
-        raise StorageError(f"cannot {action} {where}: {problem}") from problem
 
 
 def create_file(path: Path, content: bytes, mode: str = "xb") -> None:

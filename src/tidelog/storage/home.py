@@ -31,7 +31,7 @@ from tidelog.storage.snapshot_files import is_snapshot_file, read_snapshot, writ
 
 CURRENT = "CURRENT"
 FORMAT = "tidelog knowledge base"
-VERSION = 1
+VERSION = 2  # In version 1, the tables of snapshots are Parquet files.
 
 # Nobody saves that often; after a number that somebody made up, numbers start again at 1.
 _LAST = 2**62

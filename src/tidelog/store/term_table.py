@@ -1,5 +1,5 @@
 """What terms are: a kind and a payload for each, and their texts in one heap of UTF-8 bytes. It turns numbers of terms
-into values, one by one or as whole Arrow columns without a Python object for each cell.
+into values; `arrow_columns` makes whole Arrow columns of them.
 
 Any thread may read a table without a lock while the dictionary (`terms`) appends to it. Entries never change: new ones
 are written behind the others, and an array that grows is replaced by a longer one. So each function reads an attribute
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from tidelog.machine import term_kinds as K
 from tidelog.machine.jit import address
@@ -21,8 +20,6 @@ from tidelog.store.term_kernels import gather_texts
 from tidelog.values import IRI, SEPARATOR, Literal, Value
 
 Ids = npt.NDArray[np.int32]
-
-KIND_NAMES = ("str", "int", "float", "bool", "iri", "literal")
 
 
 @dataclass(slots=True, eq=False)
@@ -46,11 +43,11 @@ class TermTable:
         sizes = np.zeros(capacity, np.int32)
         kinds[kept], payloads[kept], sizes[kept] = self.kinds[kept], self.payloads[kept], self.sizes[kept]
         texts = kept[np.isin(kinds[kept], (K.STRING, K.IRI, K.LITERAL))].astype(np.int32)
-        data, offsets = self._gathered(texts)
+        data, offsets = self.gathered(texts)
         payloads[texts] = offsets[:-1]
         return TermTable(kinds, payloads, sizes, data), int(offsets[-1])
 
-    def _gathered(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    def gathered(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """The texts of terms, one after the other, and where each begins."""
         text, payloads, sizes = self.text, self.payloads, self.sizes
         offsets = np.zeros(len(ids) + 1, np.int64)
@@ -100,35 +97,3 @@ class TermTable:
         values = np.empty(len(distinct), object)
         values[:] = [self.decode(int(term)) for term in distinct]
         return values[inverse].tolist()
-
-    def decode_arrow(self, ids: Ids) -> pa.Array:
-        """A column of the natural Arrow type if all terms are of one kind, else a dense union of `KIND_NAMES`."""
-        ids = np.ascontiguousarray(ids, np.int32)
-        kinds = self.kinds[ids]
-        present = np.unique(kinds)
-        if len(present) == 0:
-            return pa.array([], pa.string())
-        if len(present) == 1 and present[0] not in (K.IRI, K.LITERAL):
-            return self._decode_kind(ids, int(present[0]))
-        children = [self._decode_kind(ids[kinds == kind], int(kind)) for kind in present]
-        codes = np.searchsorted(present, kinds).astype(np.int8)
-        offsets = np.empty(len(ids), np.int32)
-        for code in range(len(present)):
-            chosen = codes == code
-            offsets[chosen] = np.arange(int(chosen.sum()), dtype=np.int32)
-        names = [KIND_NAMES[kind] for kind in present]
-        return pa.UnionArray.from_dense(pa.array(codes, pa.int8()), pa.array(offsets, pa.int32()), children, names)
-
-    def _decode_kind(self, ids: Ids, kind: int) -> pa.Array:
-        if kind == K.INTEGER:
-            return pa.array(self.payloads[ids])
-        if kind == K.FLOAT:
-            return pa.array(self.payloads[ids].view(np.float64))
-        if kind == K.BOOLEAN:
-            return pa.array(self.payloads[ids].astype(np.bool_))
-        if kind == K.LITERAL:
-            from tidelog.language import literal_text
-
-            return pa.array([literal_text(self.decode(int(term))) for term in ids], pa.large_string())  # type: ignore[arg-type]
-        data, offsets = self._gathered(np.ascontiguousarray(ids, np.int32))
-        return pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))

@@ -1,7 +1,7 @@
 """The dictionary: turns constants into dense 32-bit numbers, grows, and frees terms. `term_table` decodes.
 
-Everything is in flat arrays, so that kernels can use numbers, and whole Arrow columns are encoded without a Python
-object for each cell.
+Everything is in flat arrays, so that kernels can use numbers, and whole columns of numbers are encoded without a Python
+object for each cell (`arrow_columns` does so with all that Arrow has).
 
 Terms that are no longer used are freed all at once, when there may be many (`keep_only`). New terms get their numbers.
 All others keep theirs, so that no record has to change. Those who have read facts before keep the table of that time.
@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from tidelog.arrow_checks import check_sound, text_offsets, union_layout
 from tidelog.errors import DataError, LimitError
 from tidelog.machine import array_memory as rooms
 from tidelog.machine import registers as M
@@ -37,6 +35,8 @@ BLOCK = 1 << 13
 MOST_TERMS = 3 << 29
 MOST_SLOTS = 1 << 31
 MOST_BYTES = (1 << 31) - 1
+
+_KIND_OF_DTYPE = {"b": K.BOOLEAN, "i": K.INTEGER, "u": K.INTEGER}
 
 
 class Terms:
@@ -183,22 +183,40 @@ class Terms:
         texts = [SEPARATOR.join((value.datatype, value.language, value.text)) for value in literals]
         return self._encode_texts(texts, K.LITERAL)
 
-    def encode_numbers(self, numbers: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> Ids:
-        """The numbers of a column of integers or floats."""
-        if numbers.dtype == np.float64:
+    def encode_numbers(self, numbers: npt.NDArray[Any]) -> Ids:
+        """The numbers of a column of integers that fit in 64 bits, of floats, or of booleans."""
+        if numbers.dtype.kind == "f":
             return self._encode_floats(numbers.astype(np.float64, copy=False))
-        return self._encode_bits(numbers.astype(np.int64, copy=False), K.INTEGER)
+        return self._encode_bits(numbers.astype(np.int64, copy=False), _KIND_OF_DTYPE[numbers.dtype.kind])
+
+    def encode_padded(self, texts: npt.NDArray[np.str_]) -> Ids:
+        """The numbers of a column of NumPy's texts, which are code points with NUL behind them."""
+        texts = np.ascontiguousarray(texts, texts.dtype.newbyteorder("="))
+        points = texts.view(np.uint32).reshape(len(texts), -1)
+        try:
+            plain = points.max(initial=0) < 0x80  # ASCII, as most are
+            characters = points.astype(np.uint8) if plain else np.char.encode(texts, "utf-8").view(np.uint8)
+        except UnicodeEncodeError as problem:
+            raise _no_unicode(problem) from None
+        characters = characters.reshape(len(texts), -1)
+        width, used = characters.shape[1], characters != 0
+        sizes = np.where(used.any(axis=1), width - used[:, ::-1].argmax(axis=1), 0)
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        heap = characters[np.arange(width) < sizes[:, None]]
+        return self.encode_heap(np.append(heap, np.uint8(0)), offsets, K.STRING)
 
     def _encode_texts(self, texts: Sequence[str], kind: int) -> Ids:
         try:
             encoded = [text.encode() for text in texts]
         except UnicodeEncodeError as problem:
-            raise DataError(f"a text is no valid Unicode: {problem}") from None
+            raise _no_unicode(problem) from None
         offsets = np.zeros(len(encoded) + 1, np.int64)
         np.cumsum([len(text) for text in encoded], out=offsets[1:])
-        return self._encode_heap(np.frombuffer(b"".join(encoded) or b"\0", np.uint8), offsets, kind)
+        return self.encode_heap(np.frombuffer(b"".join(encoded) or b"\0", np.uint8), offsets, kind)
 
-    def _encode_heap(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], kind: int) -> Ids:
+    def encode_heap(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], kind: int) -> Ids:
+        """The numbers of texts that lie one after the other, each from its offset to the next."""
         count = len(offsets) - 1
         result = np.empty(count, np.int32)
         # Reserve for one block at a time: most texts of a long column are known already.
@@ -233,74 +251,6 @@ class Terms:
         values = np.where(values == 0.0, 0.0, values)
         values[np.isnan(values)] = math.nan
         return self._encode_bits(values.view(np.int64), K.FLOAT)
-
-    def encode_arrow(self, column: pa.Array | pa.ChunkedArray) -> Ids:
-        """The numbers of an Arrow column: strings, integers, floats, booleans, dictionaries, or a dense union of
-        `term_table.KIND_NAMES`. All of it is checked before any of it is kept.
-        """
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        for chunk in chunks:
-            check_sound(chunk)
-        try:
-            parts = [self._encode_sound(chunk) for chunk in chunks]
-        except pa.ArrowException as problem:  # such as a type for which Arrow has no function
-            raise DataError(f"a column of type {column.type} cannot be read: {problem}") from None
-        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int32), *parts])
-
-    def _encode_sound(self, column: pa.Array) -> Ids:
-        """The same for an array that was checked."""
-        if not len(column):
-            return np.empty(0, np.int32)  # its dictionary or children were not checked
-        if column.null_count:
-            raise DataError("a column holds a null; facts have no empty cells")
-        kind = column.type
-        if pa.types.is_dictionary(kind):
-            if column.dictionary.null_count:
-                return self._encode_sound(column.dictionary_decode())
-            return self._encode_sound(column.dictionary)[column.indices.to_numpy(zero_copy_only=False)]
-        if pa.types.is_union(kind):
-            return self._encode_union(column)
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            return self._encode_arrow_texts(column, K.STRING)
-        if pa.types.is_boolean(kind):
-            return self._encode_bits(column.to_numpy(zero_copy_only=False).astype(np.int64), K.BOOLEAN)
-        if pa.types.is_integer(kind):
-            return self._encode_bits(column.cast(pa.int64()).to_numpy(zero_copy_only=False), K.INTEGER)
-        if pa.types.is_floating(kind):
-            return self._encode_floats(column.cast(pa.float64()).to_numpy(zero_copy_only=False).copy())
-        if pa.types.is_string_view(kind):
-            return self._encode_sound(column.cast(pa.large_string()))
-        raise DataError(f"a column of type {kind} cannot hold facts: use strings, integers, floats or booleans")
-
-    def _encode_arrow_texts(self, column: pa.Array, kind: int) -> Ids:
-        buffer = column.buffers()[2]
-        data = np.frombuffer(buffer if buffer is not None and buffer.size else b"\0", np.uint8)
-        return self._encode_heap(data, text_offsets(column).astype(np.int64), kind)
-
-    def _encode_union(self, column: pa.UnionArray) -> Ids:
-        if column.type.mode != "dense":
-            raise DataError("a sparse union; facts are read from dense unions")
-        children, places = union_layout(column)
-        result = np.empty(len(column), np.int32)
-        for number in range(column.type.num_fields):
-            chosen = children == number
-            if chosen.any():
-                # Only the values that rows refer to: another may be a null, or no constant.
-                taken = column.field(number).take(pa.array(places[chosen]))
-                result[chosen] = self._encode_child(taken, column.type.field(number).name)
-        return result
-
-    def _encode_child(self, child: pa.Array, name: str) -> Ids:
-        if name not in ("iri", "literal"):
-            return self._encode_sound(child)
-        texts = child.dictionary_decode() if pa.types.is_dictionary(child.type) else child
-        if texts.null_count or not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-            raise DataError(f"the child {name} of a union holds {child.type}, or nulls; it holds strings")
-        if name == "iri":
-            return self._encode_arrow_texts(texts, K.IRI)
-        from tidelog.language import parse_literal
-
-        return self.encode_values([parse_literal(text) for text in texts.to_pylist()])
 
     # --- saving -------------------------------------------------------------------------------------------------------
 
@@ -343,3 +293,7 @@ class Terms:
             is_text = kind in (K.STRING, K.IRI, K.LITERAL)
             seen.add((kind, table.text[payload : payload + int(table.sizes[number])].tobytes() if is_text else payload))
         return len(seen) < len(suspects)
+
+
+def _no_unicode(problem: UnicodeEncodeError) -> DataError:
+    return DataError(f"a text is no valid Unicode: {problem}")

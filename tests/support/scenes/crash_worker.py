@@ -18,10 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet
-
 from audit import audit, fingerprint
 from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.storage import snapshot_files
 
 RULES = """
     path(X, Y) :- edge(X, Y).
@@ -47,7 +46,7 @@ STEPS: list[tuple[Any, str]] = [
     (pathlib.Path, "mkdir"),
     (pathlib.Path, "unlink"),
     (pathlib.Path, "rmdir"),
-    (pyarrow.parquet, "write_table"),
+    (snapshot_files, "write_arrays"),
 ]
 
 

@@ -20,8 +20,9 @@ from tidelog import Change, KnowledgeBase, TidelogError
 from tidelog.facts.reading import Facts
 from tidelog.facts.results import Answers, FactSet
 from tidelog.formats.batch import FactBatch
+from tidelog.live.async_streams import AsyncStream
 from tidelog.live.fully_dynamic import Live, Snapshot
-from tidelog.live.streams import AsyncStream, Stream
+from tidelog.live.streams import Stream
 
 Operation = Callable[[Scene, int], None]
 

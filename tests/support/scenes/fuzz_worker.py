@@ -28,6 +28,7 @@ from tidelog import KnowledgeBase, TidelogError
 from tidelog.formats import FactBatch, read_file, read_updates
 from tidelog.formats.batch import KINDS
 from tidelog.machine import registers as M
+from tidelog.store.arrow_columns import encode_arrow
 from tidelog.store.terms import Terms
 from tidelog.values import canonical, identity
 
@@ -141,7 +142,7 @@ def take_arrays(choose: random.Random, _: Path) -> None:
         return  # Arrow itself looks at the sizes of buffers
     door = choose.randrange(3)
     if door == 0:
-        Terms(np.zeros(M.SIZE, np.int64)).encode_arrow(column)
+        encode_arrow(Terms(np.zeros(M.SIZE, np.int64)), column)
         _agree(column)
         return
     kb = KnowledgeBase()
@@ -158,7 +159,7 @@ def _agree(column: pa.Array | pa.ChunkedArray) -> None:
     belongs to no row; and offsets of unions may go back, which Arrow does not like.
     """
     terms = Terms(np.zeros(M.SIZE, np.int64))
-    found = terms.table.decode_column(terms.encode_arrow(column))
+    found = terms.table.decode_column(encode_arrow(terms, column))
     if len(column) and "union" not in str(column.type):
         column.validate(full=True)
         assert list(map(identity, found)) == [identity(canonical(value)) for value in column.to_pylist()]

@@ -17,13 +17,12 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from old_snapshots import make_old
+from store_mutations import alter_table, dumped, mutate_bytes, mutate_json, mutate_table, mutate_text
 from tidelog import IRI, KnowledgeBase, Literal, StorageError, TidelogError
 from tidelog.storage.durable_files import checksum
 from tidelog.storage.journal import MAGIC, encode_record, read_journal
@@ -62,31 +61,13 @@ CONSTANTS: list[Any] = [
 FUNCTIONS: dict[str, Callable[..., Any]] = {"twice": lambda number: 2 * number}
 ALGORITHMS = ("auto", "dred-counting", "backward-forward-counting", "counting", "counting-trace")
 
-# These may replace any value.
-ODDITIES: list[Any] = [
-    *(None, True, False, -1, 0, 1, 2, 3, 255, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, 10**30, -(2**63), 0.5, 1e308),
-    *(
-        float("nan"),
-        float("inf"),
-        "",
-        "x",
-        "#base path",
-        "#groups 13",
-        "path",
-        "../CURRENT",
-        "a\x1fb",
-        "\ud800",
-        "p(X).",
-    ),
-    *([], {}, [1], {"a": 1}, [[]], "p(X, Y, Z) :- path(X, Y), edge(Y, Z).", "p(X) :- q(X), not p(X)."),
-]
-
-
 # --- stores -------------------------------------------------------------------------------------------------------
 
 
-def make_store(folder: Path, dice: random.Random, maintenance: str) -> Files:
-    """A saved knowledge base with everything in it, and a journal of some updates and rules."""
+def make_store(folder: Path, dice: random.Random, maintenance: str, old: bool) -> Files:
+    """A saved knowledge base with everything in it, and a journal of some updates and rules; if it is an old one, as an
+    earlier version saved it.
+    """
 
     def rows(arity: int, count: int) -> list[tuple[Any, ...]]:
         return [tuple(dice.choice(CONSTANTS) for _ in range(arity)) for _ in range(count)]
@@ -109,6 +90,8 @@ def make_store(folder: Path, dice: random.Random, maintenance: str) -> Files:
         kb.update(delete={"edge": list(kb.explicit("edge"))[:2]}, add={"flag": [()]})
         kb.update(add_rules="@prefix b: <http://b/> . b:new(X, Y) :- any(X, Y, _), not edge(X, Y).")
         kb.update(remove_rules="kin(Y, X) :- kin(X, Y), node(X).", add={"road": pairs(2)}, commit={"batch": "2"})
+    if old:
+        make_old(folder)
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -121,144 +104,6 @@ def write_store(folder: Path, files: Files) -> None:
 
 
 # --- mutations ----------------------------------------------------------------------------------------------------
-
-
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place in a JSON value: what it is in, and its key there."""
-    if isinstance(value, dict | list):
-        for key in value if isinstance(value, dict) else range(len(value)):
-            yield value, key
-            yield from places(value[key])
-
-
-def mutate_json(value: Any, dice: random.Random) -> None:
-    """Make one random change."""
-    spots = list(places(value))
-    # Of long lists of the same, each place is one of many: choose by what it is called as often as by where it is.
-    by_name: dict[str, list[tuple[Any, Any]]] = {}
-    for spot in spots:
-        by_name.setdefault(str(spot[1]) if isinstance(spot[0], dict) else "an item", []).append(spot)
-    inside, key = dice.choice(by_name[dice.choice(list(by_name))] if dice.random() < 0.5 else spots)
-    match dice.randrange(8):
-        case 0 | 1:
-            inside[key] = dice.choice(ODDITIES)
-        case 2:
-            del inside[key]
-        case 3:
-            other, there = dice.choice(spots)
-            inside[key] = json.loads(json.dumps(other[there]))
-        case 4 if isinstance(inside, list):
-            inside.insert(dice.randrange(len(inside) + 1), inside[key])
-        case 4:
-            inside[dice.choice(["x", "#base path", "rows", "path", "edge", "p q"])] = inside[key]
-        case 5 if isinstance(inside[key], int | float):
-            inside[key] += dice.choice([-1, 1, 2, 0.5, 2**31])
-        case 6 if isinstance(inside, list):
-            dice.shuffle(inside)
-        case _ if isinstance(inside[key], str):
-            inside[key] = mutate_text(inside[key], dice)
-        case _:
-            inside[key] = [inside[key]]
-
-
-def mutate_text(text: str, dice: random.Random) -> str:
-    words = ["path", "edge", "X", "Y", "Z", ", ", "(", ")", "not ", "count(X)", "1", "kin", "top", ".", " :- ", "", "é"]
-    old = dice.choice(words)
-    if old and old in text and dice.random() < 0.7:
-        return text.replace(old, dice.choice(words), dice.choice([1, -1]))
-    at = dice.randrange(len(text) + 1)
-    return text[:at] + dice.choice(words) + text[at + dice.randrange(2) :]
-
-
-def mutate_bytes(content: bytes, dice: random.Random) -> bytes:
-    changed = bytearray(content)
-    for _ in range(dice.choice([1, 1, 2, 8])):
-        changed[dice.randrange(len(changed))] = dice.randrange(256)
-    if dice.random() < 0.1:
-        del changed[dice.randrange(len(changed)) :]
-    return bytes(changed)
-
-
-def table_in(content: bytes) -> pa.Table | None:
-    """The table in a file that may no longer be one."""
-    try:
-        table = pq.read_table(pa.BufferReader(content))
-        table.validate(full=True)
-        return table if table.column_names else None
-    except (pa.ArrowException, OSError, ValueError):
-        return None
-
-
-def mutate_column(column: pa.ChunkedArray, dice: random.Random) -> pa.Array:
-    values = column.to_pylist()
-    at = dice.randrange(len(values)) if values else 0
-    if pa.types.is_large_string(column.type) and dice.random() < 0.2:
-        wrong = [None if value is None else value.encode() + b"\xff" for value in values]
-        return pa.array(wrong, pa.large_binary()).view(pa.large_string())
-    choices: list[Any] = [None, 0, 1, 2, 3, 5, 6, 255, -1, 2**31 - 1, -(2**31), 2**63 - 1, True, False, "", "a\x1fb"]
-    match dice.randrange(4):
-        case 0 if values:
-            values[at] = dice.choice(choices)
-        case 1 if values:
-            values[at] = dice.choice(values)
-        case 2:
-            dice.shuffle(values)
-        case _:
-            values = [dice.choice(choices)] * len(values)
-    try:
-        return pa.array(values, column.type)
-    except (pa.ArrowException, TypeError, OverflowError):
-        try:
-            return pa.array(values)
-        except (pa.ArrowException, TypeError, OverflowError):
-            return column.combine_chunks()
-
-
-def mutate_table(content: bytes, dice: random.Random) -> bytes:
-    table = table_in(content)
-    if table is None or not table.num_columns:
-        return mutate_bytes(content, dice)
-    name = dice.choice(table.column_names)
-    place = table.column_names.index(name)
-    match dice.randrange(9):
-        case 0:
-            table = table.slice(dice.randrange(table.num_rows + 1))
-        case 1:
-            table = pa.concat_tables([table, table.slice(0, dice.randrange(3))])
-        case 2:
-            table = table.drop_columns([name])
-        case 3:
-            names = [*table.column_names, "nonrecursive", "recursive", "c9", "explicit"]
-            table = table.append_column(dice.choice(names), table[name])
-        case 4:
-            table = table.rename_columns({name: dice.choice(["c0", "c1", "recursive", "kind", "explicit"])})
-        case 5:
-            kind = dice.choice([pa.int64(), pa.int32(), pa.string(), pa.float64(), pa.bool_(), pa.uint8(), pa.binary()])
-            try:
-                table = table.set_column(place, name, table[name].cast(kind))
-            except pa.ArrowException:
-                table = table.set_column(place, name, pa.nulls(table.num_rows, kind))
-        case _:
-            table = table.set_column(place, name, mutate_column(table[name], dice))
-    return written(table)
-
-
-def alter_table(content: bytes, dice: random.Random) -> bytes:
-    """Change values into others that might stand there: constants, counters, ranks, what is explicit."""
-    table = table_in(content)
-    if table is None or len(set(table.column_names)) < table.num_columns:
-        return content
-    for name in table.column_names:
-        kind, values = table[name].type, table[name].to_pylist()
-        if dice.random() < 0.5 or not values or kind not in (pa.int32(), pa.bool_()):
-            continue
-        choices: list[Any] = [True, False] if pa.types.is_boolean(kind) else [1, 2, 3, 5, 8, 13, 21]
-        if name.endswith("recursive"):
-            choices += [0, 0, 0, 1000, 2**30, 2**31 - 1]
-        for place in dice.sample(range(len(values)), dice.randint(1, len(values))):
-            values[place] = dice.choice(choices)
-        table = table.set_column(table.column_names.index(name), name, pa.array(values, kind))
-    return written(table.slice(0, dice.choice([table.num_rows, dice.randrange(table.num_rows + 1)])))
 
 
 def alter_manifest(manifest: Any, dice: random.Random) -> None:
@@ -288,12 +133,6 @@ def alter_manifest(manifest: Any, dice: random.Random) -> None:
             manifest["closures"].remove(gone)
 
 
-def written(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    return sink.getvalue().to_pybytes()
-
-
 def mutate_journal(content: bytes, dice: random.Random, scratch: Path) -> bytes:
     scratch.write_bytes(content)
     payloads = read_journal(scratch).payloads
@@ -314,11 +153,6 @@ def mutate_journal(content: bytes, dice: random.Random, scratch: Path) -> bytes:
     return MAGIC + b"".join(encode_record(number, payload) for number, payload in enumerate(payloads, start=1))
 
 
-def dumped(value: Any) -> bytes:
-    """As JSON; half a surrogate pair is spelled out."""
-    return json.dumps(value).encode()
-
-
 def mutate(files: Files, dice: random.Random, scratch: Path) -> Files:
     """Change a store once or more, and correct all checksums."""
     files = dict(files)
@@ -330,7 +164,7 @@ def mutate(files: Files, dice: random.Random, scratch: Path) -> Files:
     if dice.random() < 0.7:
         manifest.pop("pairs", None)  # as in older snapshots, so that closures may have other pairs
     for _ in range(dice.choice([1, 1, 1, 2, 3])):
-        tables = [name for name in files if name.endswith(".parquet")]
+        tables = [name for name in files if name.endswith((".arrays", ".parquet"))]
         match dice.randrange(24):
             case 0 | 1 | 2 | 3:
                 mutate_json(manifest, dice)
@@ -345,7 +179,8 @@ def mutate(files: Files, dice: random.Random, scratch: Path) -> Files:
             case 7 | 8:
                 files[journal_name] = mutate_journal(files[journal_name], dice, scratch)
             case 9:
-                files[folder + "terms.parquet"] = mutate_table(files[folder + "terms.parquet"], dice)
+                terms = next(name for name in tables if name.startswith(folder + "terms"))
+                files[terms] = mutate_table(files[terms], dice)
             case 10 | 11:
                 name = dice.choice(tables)
                 files[name] = mutate_table(files[name], dice)
@@ -414,7 +249,9 @@ def run(first: int, stop: Callable[[int], bool]) -> None:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         home = Path(name)
-        stores = [make_store(home / f"store-{n}", random.Random(n), kind) for n, kind in enumerate(ALGORITHMS)]
+        stores = [
+            make_store(home / f"store-{n}", random.Random(n), kind, old=n % 2 == 1) for n, kind in enumerate(ALGORITHMS)
+        ]
         for files in stores:
             write_store(home / "case", files)
             assert look(home / "case", random.Random(0))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +39,8 @@ def _exact_sum(numbers: list[int | float]) -> float:
         try:
             total = math.fsum(numbers)
         except OverflowError:
+            from fractions import Fraction
+
             # A partial sum leaves the range of floats, in this order of the facts; the sum itself may not.
             total = float(sum(map(Fraction, numbers)))
     except (OverflowError, ValueError):

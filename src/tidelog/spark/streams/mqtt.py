@@ -27,6 +27,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from tidelog.errors import DataError, StorageError, warn
+from tidelog.extras import needing
 from tidelog.spark.pipeline.pipeline_config import FILE_OPTIONS, boolean
 from tidelog.storage.durable_files import replace_file, storage_errors
 from tidelog.values import is_unicode
@@ -292,8 +293,9 @@ class Listener:
     """A client of the broker: messages go to the spool, many at once, and are acknowledged then."""
 
     def __init__(self, options: MqttOptions, spool: Spool) -> None:
-        from paho.mqtt.client import Client
-        from paho.mqtt.enums import CallbackAPIVersion
+        with needing("a stream of MQTT messages"):
+            from paho.mqtt.client import Client
+            from paho.mqtt.enums import CallbackAPIVersion
 
         self._options = options
         self._spool = spool
