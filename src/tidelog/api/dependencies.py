@@ -129,11 +129,12 @@ class DependencyGraph(Drawn):
         """What adding and removing rules would impact. Nothing changes; raises what the update would raise."""
         added, removed = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
         catalogue, rules = self._catalogue, self._graph.rules
-        catalogue = Catalogue(catalogue.prefixes, catalogue.arities, rules)
+        catalogue = Catalogue(catalogue.prefixes, catalogue.arities, rules, catalogue.declared)
         names = NamesInUse(self._graph.predicates, rules.values(), lambda _: ())
         program = catalogue.parse_added(added, lambda: names)
         catalogue.declare(program.prefixes)
-        update = catalogue.check(program.rules, parse_rules(removed, catalogue.prefixes), self._functions)
+        gone = parse_rules(removed, catalogue.prefixes)
+        update = catalogue.check(program.rules, gone, self._functions, program.predicates)
         return self.impact(update.added.values(), update.removed, catalogue)
 
     def impact(self, add: Iterable[Rule], remove: Iterable[int], catalogue: Catalogue | None = None) -> RuleImpact:
