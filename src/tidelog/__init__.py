@@ -1,5 +1,7 @@
 """tidelog: a Datalog engine whose conclusions stay true while facts and rules change."""
 
+from importlib import import_module
+
 from tidelog.errors import (
     ArityError,
     BrokenError,
@@ -22,10 +24,15 @@ from tidelog.values import IRI, Literal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidelog.api.knowledge_base import KnowledgeBase
-    from tidelog.facts.results import Change
+    from tidelog.explain.proof import Proof
+    from tidelog.facts.reading import Facts
+    from tidelog.facts.results import Answers, Change
+
+    __version__: str
 
 __all__ = [
     "IRI",
+    "Answers",
     "ArityError",
     "BrokenError",
     "Change",
@@ -33,10 +40,12 @@ __all__ = [
     "CrossProductWarning",
     "DataError",
     "EvaluationError",
+    "Facts",
     "KnowledgeBase",
     "LimitError",
     "Literal",
     "ParseError",
+    "Proof",
     "StorageError",
     "StorageWarning",
     "StratificationError",
@@ -47,14 +56,27 @@ __all__ = [
 ]
 
 
+# Where the names are that bring Numba and Arrow with them.
+_LAZY = {
+    "Answers": "tidelog.facts.results",
+    "Change": "tidelog.facts.results",
+    "Facts": "tidelog.facts.reading",
+    "KnowledgeBase": "tidelog.api.knowledge_base",
+    "Proof": "tidelog.explain.proof",
+}
+
+
+def __dir__() -> list[str]:
+    """All names, also those that are loaded at their first use, for completion."""
+    return sorted({*globals(), *__all__, "__version__"})
+
+
 def __getattr__(name: str) -> object:
     """Numba and Arrow are loaded at the first use of the engine, which keeps `import tidelog` fast."""
-    if name == "KnowledgeBase":
-        from tidelog.api.knowledge_base import KnowledgeBase
+    if name == "__version__":
+        from importlib.metadata import version
 
-        return KnowledgeBase
-    if name == "Change":
-        from tidelog.facts.results import Change
-
-        return Change
+        return version("tidelog")
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'tidelog' has no attribute {name!r}")

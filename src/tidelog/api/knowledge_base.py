@@ -145,6 +145,12 @@ class KnowledgeBase:
             return self._reader.explicit_predicates()
 
     @property
+    def declared(self) -> Mapping[str, int]:
+        """The predicates that are declared, with their numbers of arguments, whether or not they have facts."""
+        with self._lock:
+            return {self._catalogue.display(name): arity for name, arity in self._catalogue.declared.items()}
+
+    @property
     def errors(self) -> Failures:
         """How many matches of rules and queries have failed so far because an expression had no value; the first ones
         are in `errors.first`.

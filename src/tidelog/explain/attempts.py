@@ -31,9 +31,6 @@ ALLOWANCE = 20_000_000
 MOST_LEFT_OUT = 6
 
 
-
-
-
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """How far a rule got. `held` are steps that one match was found for, and what it bound; `failed` are those that

@@ -112,7 +112,9 @@ class Inquest:
             return WhyNot.of(f"{text} does not hold: it is not explicit, and there is no rule for `{name}`.", [text])
         ways = self._ways(fact, ())
         if not ways:
-            return WhyNot.of(f"{text} does not hold: it is not explicit, and no rule for `{name}` has a head that fits.")
+            return WhyNot.of(
+                f"{text} does not hold: it is not explicit, and no rule for `{name}` has a head that fits."
+            )
         missing = _missing(ways[0])
         in_the_way = [fact for part in ways[0].leaves() for fact in part.in_the_way]
         lines = [f"{text} does not hold. The rule that came closest:", *self._lines(ways[0], "  ")]

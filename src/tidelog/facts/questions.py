@@ -1,8 +1,8 @@
 """Questions on their way in: queries and facts as users ask for them, with values, checked against a catalogue.
 
-A fact is a text, a tuple of its predicate and its values, or an atom of the syntax tree. A predicate with another number
-of arguments is an `ArityError`, as it is in rules. One that nothing mentions has no facts, which is no error, but
-probably a mistake: it is warned of, unless the program declares it.
+A fact is a text, a tuple of its predicate and its values, or an atom of the syntax tree. A predicate with another
+number of arguments is an `ArityError`, as it is in rules. One that nothing mentions has no facts, which is no error,
+but probably a mistake: it is warned of, unless the program declares it.
 """
 
 from __future__ import annotations

@@ -155,10 +155,7 @@ _ONE_ATOM = "`not` stands before one atom, as in `not edge(X, Y)`"
 
 _NO_RANGE = "there are no ranges: give each value as a fact, `number(1). number(2).`, or as data"
 _NO_BLOCK = "a comment begins with `%`, `#` or `//` and ends with its line; there is no `/* … */`"
-_NO_DIRECTIVE = (
-    "there are no directives: facts and rules say what predicates there are, `@predicate edge/2.` declares one without "
-    "facts, facts come from a folder, and `?- edge(X, Y).` prints them"
-)
+_NO_DIRECTIVE = "there are no directives: predicates need no declaration, and `?- edge(X, Y).` prints facts"
 
 _ZODIAC_COMP = "a comparison is written `comp(X, >, 5)`, and a value is given by `bind(X + 1 as Y)`"
 _ZODIAC_BIND = "the value of an expression is given a name by `bind(X + 1 as Y)`, and Y stands in its place"
@@ -174,6 +171,7 @@ _HINTS = (
     Hint(_NO_RANGE, behind=r"\.", ahead=r"\.[ \t]*-?\w"),
     Hint("negation is written `not`: `not edge(X, Y)`", ahead=r"\\\+|~|¬"),
     Hint("a parameter is `$` and a name, as in `may($user, write)`", ahead=r"\$"),
+    Hint("a parameter stands for a value, and cannot name a predicate", behind=r"\$\w+\s*", ahead=r"[(\[]"),
     Hint("a predicate is declared as `@predicate edge/2.`", behind=r"@predicate\b[^.\n]*"),
     Hint("a predicate is declared as `@predicate edge/2.`", ahead="@pred"),
     Hint("the parts of a body are joined by `and` or `∧`", ahead=r",|&|/\\", accepted="_AND"),

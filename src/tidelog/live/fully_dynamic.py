@@ -20,8 +20,8 @@ import numpy as np
 from tidelog.engine.update.rows import NO_ROWS, Rows
 from tidelog.errors import LimitError, TidelogError
 from tidelog.facts.arguments import checked_facts
-from tidelog.facts.results import Answers, Change, FactSet
 from tidelog.facts.questions import warn_of_unknown
+from tidelog.facts.results import Answers, Change, FactSet
 from tidelog.language.syntax import Atom, Query
 from tidelog.live.intake import Intake
 from tidelog.live.knowledge import Knowledge

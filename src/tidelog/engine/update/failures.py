@@ -55,7 +55,7 @@ class Failure:
 
 
 class Failures(int):
-    """How many rule instances failed. `first` are the first of them, in full, and `kinds` counts all of them by kind."""
+    """How many rule instances failed. `first` are the first of them in full, and `kinds` counts all of them by kind."""
 
     first: tuple[Failure, ...]
     kinds: Mapping[str, int]
@@ -105,9 +105,7 @@ def failures_of(store: Store, rule_text: Callable[[int], str], groups: Iterable[
         AGGREGATE: aggregated,
     }
     decode = store.terms.table.decode
-    told = [
-        Failure(rule_text(group.rule), _named(group.terms, decode), AGGREGATE, group.reason) for group in groups
-    ]
+    told = [Failure(rule_text(group.rule), _named(group.terms, decode), AGGREGATE, group.reason) for group in groups]
     return Failures(count, [*_noted(store, rule_text), *told], kinds)
 
 
