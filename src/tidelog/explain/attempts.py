@@ -18,7 +18,7 @@ from tidelog.engine.update.match_rows import matches
 from tidelog.engine.update.runner import OutOfPatience
 from tidelog.explain.backwards import BackwardRules, values_in_place_of_aggregates
 from tidelog.explain.writing import Binding
-from tidelog.language.syntax import Atom, Constant, Rule, Term, Variable, variables
+from tidelog.language.syntax import Atom, Constant, Rule, Variable, variables
 from tidelog.machine import flags as F
 from tidelog.program.normal_form import NormalRule, normalise
 from tidelog.program.plan import ALL, HEAD, Absent, Compare, Define, Match, Plan, Side, Step, Take, make_plan
@@ -64,11 +64,12 @@ class Attempts:
         normal = values_in_place_of_aggregates(aggregate) if aggregate else plain
         terms = zip(normal.head.arguments, goal.arguments, strict=True)
         fixed = [(term, given) for term, given in terms if isinstance(given, Constant)]
+        known = {term: given for term, given in fixed if isinstance(term, Variable)}
         rule = replace(
             normal,
             head=Atom(goal.predicate, tuple(term for term, _ in fixed)),
             # A variable that is in negated atoms alone means "there is none", and those that bind it may be left out.
-            negatives=tuple(_put(atom, dict(fixed)) for atom in normal.negatives),
+            negatives=tuple(_put(atom, known) for atom in normal.negatives),
         )
         shadow = self._backwards.shadow(f"{goal.predicate} by {len(fixed)}", len(fixed))
         values = [given.value for _, given in fixed]
@@ -147,9 +148,10 @@ class Attempts:
         return dict(zip(bound, found[0].tolist(), strict=True)) if len(found) else None
 
 
-def _put(atom: Atom, known: Mapping[Term, Constant]) -> Atom:
+def _put(atom: Atom, known: Mapping[Variable, Constant]) -> Atom:
     """An atom with known values in the place of variables."""
-    return replace(atom, arguments=tuple(known.get(term, term) for term in atom.arguments))
+    terms = (known.get(term, term) if isinstance(term, Variable) else term for term in atom.arguments)
+    return replace(atom, arguments=tuple(terms))
 
 
 def _atom(step: Step) -> Atom | None:

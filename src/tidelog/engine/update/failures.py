@@ -78,6 +78,8 @@ class Failures(int):
     def summary(self) -> str:
         """`3 rule instances failed: 2 comparisons of values that have no order, 1 function call that failed`"""
         parts = [f"{count:,} {KIND_TEXTS[kind][count != 1]}" for kind, count in self.kinds.items()]
+        untold = int(self) - sum(self.kinds.values())  # those of before `open`, whose kinds are not saved
+        parts += [f"{untold:,} more"] if parts and untold else []
         told = f": {', '.join(parts)}" if parts else " because an expression had no value"
         return f"{int(self):,} {'rule instance' if self == 1 else 'rule instances'} failed{told}"
 
