@@ -58,7 +58,8 @@ def test_another_way_through_the_same_rule_is_listed() -> None:
     found = KnowledgeBase(ACCESS).why_not("may(eve, write)")
     assert found.missing == ("grants(reader, write)",)
     assert "Other ways, the nearest first:\n  may(U, A) :- " in found
-    assert "    ✗ has_role(eve, editor)  no fact matches\n    Missing: member(eve, staff)\n" in found
+    other = "    ✗ has_role(eve, editor)  no fact matches\n    Missing: "
+    assert f"{other}group_role(guests, editor)\n" in found or f"{other}member(eve, staff)\n" in found
 
 
 def test_what_is_in_the_way_is_named() -> None:

@@ -55,11 +55,10 @@ def read_program(
     source, text = _read_text(path)
     program = parse_program(text, source, syntax=syntax_of_file(path))
     prefixes = dict(program.prefixes)
-    statements = [*program.predicates, *program.facts, *program.rules]
     queries = [(query, Source(text, source)) for query in program.queries]
     queries += [(parse_query(query, prefixes, "--query"), Source(query, "--query")) for query in asked]
     with _errors_in(source, text):
-        arities = check_arities(statements, {}, prefixes)
+        arities = check_arities((*program.predicates, *program.facts, *program.rules), {}, prefixes)
     for query, written in queries:
         with _errors_in(written.name, written.text):
             check_arities([query], arities, prefixes)

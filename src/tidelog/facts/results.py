@@ -156,8 +156,7 @@ class FactTable(Table, Set[Row]):
             return self._keys() == other._keys()
         if isinstance(other, Set | list | tuple):
             keys = self._keys()
-            rows = [row_identity(row) for row in other if isinstance(row, tuple)]
-            return len(rows) == len(other) == len(keys) and keys.issuperset(rows)
+            return len(keys) == len(other) and keys == {row_identity(row) for row in other if isinstance(row, tuple)}
         return NotImplemented
 
     __hash__ = None  # type: ignore[assignment]

@@ -15,7 +15,7 @@ from tidelog.formats.tables import columns_of_rows
 from tidelog.language import display_predicate, parse_program
 from tidelog.language.literals import parse_literal, render_value
 from tidelog.language.names import is_prefixed
-from tidelog.language.syntax import Atom, Constant, Program
+from tidelog.language.syntax import Atom, Constant, Program, Query, Rule, Signature
 from tidelog.values import IRI
 
 _RENDERERS = {
@@ -89,7 +89,8 @@ def _told_in_file(text: str, source: str, prefixes: Mapping[str, str], first_lin
 
 
 def _check_statements(program: Program, source: str, first_line: int, undeclared: Collection[str]) -> None:
-    places = [statement.place for statement in (*program.rules, *program.queries, *program.predicates)]
+    others: tuple[Rule | Query | Signature, ...] = (*program.rules, *program.queries, *program.predicates)
+    places = [statement.place for statement in others]
     if places:
         line = first_line - 1 + min(found.line for found in places if found)
         kinds = "a rule, query or declaration"

@@ -75,29 +75,29 @@ _NO_RULES: Mapping[type, tuple[str, str]] = {
 }
 
 
-def parse_atom(text: str, prefixes: Mapping[str, str], source: str = "<atom>") -> Atom:
+def parse_atom(text: str, prefixes: Mapping[str, str], source: str = "<atom>", syntax: str = DLOG) -> Atom:
     """One atom, with or without a final dot."""
-    (atom,) = _single(text, source, prefixes, "single_atom").atoms
+    (atom,) = _question(text, source, prefixes, "single_atom", syntax).atoms
     return atom
 
 
-def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>") -> Query:
+def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>", syntax: str = DLOG) -> Query:
     """One query, with or without its `?-` and its final dot."""
-    (query,) = _single(text, source, prefixes, "single_query").queries
+    (query,) = _question(text, source, prefixes, "single_query", syntax).queries
     return query
 
 
-def _single(text: str, source: str, prefixes: Mapping[str, str], start: str) -> Parsed:
+def _question(text: str, source: str, prefixes: Mapping[str, str], start: str, syntax: str) -> Parsed:
     declared = tuple(prefixes.items())
-    return (_remembered_single if len(text) <= SHORT else _parsed)(text, source, declared, start)
+    return (_remembered_question if len(text) <= SHORT else _parsed)(text, source, declared, start, syntax)
 
 
-def _parsed(text: str, source: str, prefixes: tuple[tuple[str, str], ...], start: str) -> Parsed:
-    return _parse(text, source, dict(prefixes), start, DLOG)
+def _parsed(text: str, source: str, prefixes: tuple[tuple[str, str], ...], start: str, syntax: str) -> Parsed:
+    return _parse(text, source, dict(prefixes), start, syntax)
 
 
 # The same questions are asked again and again, with other values in the place of their parameters.
-_remembered_single = lru_cache(maxsize=1000)(_parsed)
+_remembered_question = lru_cache(maxsize=1000)(_parsed)
 
 
 # ---- the automaton

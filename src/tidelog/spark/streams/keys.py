@@ -52,8 +52,8 @@ class Keys:
         """The keys of a program, which is refused if a rule joins across them."""
         prefixes = dict(program.prefixes)
         places = {resolve_predicate(name, prefixes): place for name, place in special.items()}
-        statements = (*program.predicates, *program.facts, *program.rules)
-        keys = cls(default, places, prefixes, check_arities(statements, {}, prefixes))
+        arities = check_arities((*program.predicates, *program.facts, *program.rules), {}, prefixes)
+        keys = cls(default, places, prefixes, arities)
         for rule in program.rules:
             keys._check(rule)
         return keys

@@ -90,8 +90,8 @@ class KeyedProgram:
         arities: dict[str, int] = {}
         for known in (*map(self.text, self._numbers), text):
             program = parse_program(known)
-            statements = (*program.predicates, *program.facts, *program.rules)
-            arities |= check_arities(statements, arities, dict(program.prefixes))
+            prefixes = dict(program.prefixes)
+            arities |= check_arities((*program.predicates, *program.facts, *program.rules), arities, prefixes)
 
     def resident(self, number: int) -> Resident:
         """What this process holds of a program."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def test_proofs_take_values(program: str, capsys: Captured) -> None:
     assert main(["explain", program, "may($user, read)", "--param", "user=Mallory"]) == 0
     assert capsys.readouterr().out.startswith('may("Mallory", read)  by may(U, A)')
     assert main(["explain", program, "may($user, read)", "--param", "user=ada"]) == 0
-    assert "Missing: grants(admin, read)" in capsys.readouterr().out
+    assert "Missing: role(ada, reader)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -118,9 +119,12 @@ def test_failures_are_told_apart(tmp_path: Path, capsys: Captured) -> None:
     path = tmp_path / "failing.dlog"
     path.write_text("n(0). n(abc). share(X, Y) :- n(X), Y = 1 / X.  big(X) :- n(X), X > 3.\n?- big(X).\n")
     assert main(["run", str(path)]) == 0
-    assert capsys.readouterr().err == (
-        "note: 3 rule instances failed: 1 comparison of values that have no order, 2 expressions without a value\n"
-        "  share(X, Y) :- n(X), Y = 1 / X.\n    with X = 0: 1 / 0 is a division by zero\n"
-        "  share(X, Y) :- n(X), Y = 1 / X.\n    with X = abc: 1 / abc needs numbers, and abc is a string\n"
-        "  big(X) :- n(X), X > 3.\n    with X = abc: abc > 3 compares values of different types, string and number\n"
+    note, *first = re.split(r"\n  (?! )", capsys.readouterr().err)
+    assert note == (
+        "note: 3 rule instances failed: 1 comparison of values that have no order, 2 expressions without a value"
     )
+    assert sorted(map(str.rstrip, first)) == [
+        "big(X) :- n(X), X > 3.\n    with X = abc: abc > 3 compares values of different types, string and number",
+        "share(X, Y) :- n(X), Y = 1 / X.\n    with X = 0: 1 / 0 is a division by zero",
+        "share(X, Y) :- n(X), Y = 1 / X.\n    with X = abc: 1 / abc needs numbers, and abc is a string",
+    ]
