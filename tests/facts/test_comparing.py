@@ -63,6 +63,15 @@ def test_results_become_plain_data(kb: KnowledgeBase) -> None:
     assert json.loads(json.dumps([label, change])) == [label, change]
 
 
+def test_rows_are_not_taken_for_a_mapping(kb: KnowledgeBase) -> None:
+    change = kb.update(add={"edge": [("x", "y")]})
+    for rows in (kb.facts("edge"), kb.query("edge(X, Y)"), change.added["edge"]):
+        with pytest.raises(TypeError, match=r"rows and no mapping; use `.to_dicts\(\)`"):
+            dict(rows)  # type: ignore[call-overload]
+        with pytest.raises(TypeError):
+            vars(rows)
+
+
 def test_pydantic_writes_results_as_plain_data(kb: KnowledgeBase) -> None:
     pydantic = pytest.importorskip("pydantic")
     proof = kb.explain("path(a, b)")

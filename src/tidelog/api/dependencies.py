@@ -19,6 +19,7 @@ from typing import Any
 from tidelog.errors import TidelogError
 from tidelog.facts.arguments import checked_text
 from tidelog.language import display_predicate, parse_rules, render
+from tidelog.language.parse_messages import told_of
 from tidelog.language.syntax import Rule
 from tidelog.program.catalogue import Catalogue, NamesInUse
 from tidelog.program.drawing.picture import Picture, picture_of_graph, picture_of_impact
@@ -134,7 +135,8 @@ class DependencyGraph(Drawn):
         program = catalogue.parse_added(added, lambda: names)
         catalogue.declare(program.prefixes)
         gone = parse_rules(removed, catalogue.prefixes)
-        update = catalogue.check(program.rules, gone, self._functions, program.predicates)
+        with told_of(added, "<rules>"):
+            update = catalogue.check(program.rules, gone, self._functions, program.predicates)
         return self.impact(update.added.values(), update.removed, catalogue)
 
     def impact(self, add: Iterable[Rule], remove: Iterable[int], catalogue: Catalogue | None = None) -> RuleImpact:

@@ -297,9 +297,10 @@ def graph(options: Namespace) -> int:
     whole = DependencyGraph.of(rules, Catalogue(prefixes, arities, declared=declared), ())
     drawn: Drawn = whole
     if options.if_added or options.if_removed:
-        added = _rules_of_option("--if-added", options.if_added, prefixes)
-        _checked_arities((), added, arities, prefixes)
-        removed = _rules_of_option("--if-removed", options.if_removed, prefixes)
+        added, given = _rules_of_option("--if-added", options.if_added, prefixes)
+        with _errors_in(given.name, given.text):
+            _checked_arities((), added, arities, prefixes)
+        removed, _ = _rules_of_option("--if-removed", options.if_removed, prefixes)
         known = set(map(rule_key, rules.rules.values()))
         fresh = tuple(rule for rule in added if rule_key(rule) not in known)
         drawn = whole.impact(fresh, [_number(rules, rule) for rule in removed])
@@ -318,12 +319,12 @@ def _checked_arities(
     return check_arities([*given, *rules], arities, prefixes)
 
 
-def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple[Rule, ...]:
-    """The rules of a file, or rules given on the command line."""
+def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple[tuple[Rule, ...], Source]:
+    """The rules of a file, or rules given on the command line, and where they stand."""
     if not value or ":-" in value or (value.rstrip().endswith(".") and not Path(value).exists()):
-        return parse_rules(value, prefixes, option)
+        return parse_rules(value, prefixes, option), Source(value, option)
     source, text = _read_text(value)
-    return parse_rules(text, prefixes, source, syntax_of_file(value))
+    return parse_rules(text, prefixes, source, syntax_of_file(value)), Source(text, source)
 
 
 def _number(graph: RuleGraph, wanted: Rule) -> int:

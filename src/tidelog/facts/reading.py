@@ -85,6 +85,8 @@ class Reader:
 class Facts(FactTable):
     """The facts of a predicate as they are now: a view that follows the knowledge base."""
 
+    __slots__ = ("__weakref__", "_explicit", "_lock", "_predicate", "_reader")
+
     def __init__(self, lock: AbstractContextManager[Any], reader: Reader, predicate: str, explicit: bool) -> None:
         self._lock = lock
         self._reader = reader

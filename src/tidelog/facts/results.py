@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 import pyarrow as pa
 
@@ -53,6 +53,8 @@ class Encoded(NamedTuple):
 class Table(PlainData, ABC):
     """Rows of term numbers with names for their columns. Terminals and notebooks show the first rows."""
 
+    __slots__ = ()
+
     @abstractmethod
     def _encoded(self, most: int | None = None) -> Encoded:
         """All rows, or the first ones; the others are not looked at then."""
@@ -83,6 +85,13 @@ class Table(PlainData, ABC):
         encoded = self._encoded()
         names = self._names(encoded.cells)
         return [dict(zip(names, map(value_to_json, row), strict=True)) for row in encoded.rows()]
+
+    def keys(self) -> NoReturn:
+        """Refuse to become a `dict`, which would take the first two values of each row for a key and its value. A web
+        framework that does not know this class tries that first.
+        """
+        kind = type(self).__name__
+        raise TypeError(f"{kind} are rows and no mapping; use `.to_dicts()`, or let the return type be tidelog.{kind}")
 
     _plain_type = list[dict[str, Any]]
 
@@ -144,6 +153,8 @@ class FactTable(Table, Set[Row]):
     constants of different types are different.
     """
 
+    __slots__ = ()
+
     @abstractmethod
     def _keys(self) -> frozenset[object]:
         """Keys of all rows, see `row_identity`."""
@@ -173,6 +184,8 @@ class FactTable(Table, Set[Row]):
 class FactSet(FactTable):
     """A set of facts that stays as it is."""
 
+    __slots__ = ("__weakref__", "_known", "_rows", "_terms")
+
     def __init__(self, terms: TermTable, rows: Rows) -> None:
         self._terms = terms
         self._rows = rows
@@ -194,7 +207,11 @@ class FactSet(FactTable):
 
 
 class Answers(Table, Sequence[dict[str, Value]]):
-    """The answers of a query: mappings from variable to value, in the order of the query's variables."""
+    """The answers of a query: mappings from variable to value, in the order of the query's variables. `errors` tells of
+    the matches that failed because an expression had no value.
+    """
+
+    __slots__ = ("__weakref__", "_rows", "_variables", "errors")
 
     def __init__(self, names: Sequence[str], rows: Encoded, errors: Failures = NO_FAILURES) -> None:
         self._variables = tuple(names)

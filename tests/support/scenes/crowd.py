@@ -311,6 +311,16 @@ def changed(scene: Scene) -> dict[str, FactSet]:
     return {name: rows for name, rows in {**change.removed, **change.added}.items() if "_" in name}
 
 
+@operation("Facts.keys", "FactSet.keys", "Answers.keys")
+def _no_keys(scene: Scene, thread: int) -> None:
+    for table in (scene.views["path_a"], scene.answers, *changed(scene).values()):
+        try:
+            table.keys()
+        except TypeError:
+            continue
+        raise AssertionError("rows are no mapping")
+
+
 for _name in ("to_arrow", "to_pandas", "to_polars", "to_dicts"):
     operation(f"Facts.{_name}")(_columns(_name, held))
     operation(f"FactSet.{_name}")(_columns(_name, lambda scene: changed(scene).items()))
