@@ -17,6 +17,10 @@ from tidelog.program.plan import ALL, make_plan
 from tidelog.store.relation_parts import Cells
 
 
+# Sorting up to this many rows takes Python less time than NumPy takes to begin.
+FEW_ROWS = 64
+
+
 def answer_variables(query: Query) -> tuple[Variable, ...]:
     """The named variables of a query in the order of the text, without those that occur only in negated atoms."""
     positive = {v for item in query.body if not isinstance(item, Negation) for v in variables(item)}
@@ -37,7 +41,16 @@ def run_query(engine: Engine, query: Query) -> tuple[list[str], Cells, Failures]
     """
     found = answer_variables(query)
     rows, failures = _matches(engine, normalise(Rule(Atom("#query", found), query.body)), lambda _: str(query))
-    return answer_names(found), np.unique(rows, axis=0) if found and len(rows) > 1 else rows[:1], failures
+    return answer_names(found), _distinct(rows), failures
+
+
+def _distinct(rows: Cells) -> Cells:
+    """Each row once, in order."""
+    if len(rows) <= 1 or not rows.shape[1]:
+        return rows[:1]
+    if len(rows) > FEW_ROWS:
+        return np.unique(rows, axis=0)
+    return np.array(sorted(set(map(tuple, rows.tolist()))), np.int32)
 
 
 def rule_matches(engine: Engine, rule: NormalRule) -> tuple[tuple[Variable, ...], Cells]:

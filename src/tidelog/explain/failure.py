@@ -79,6 +79,12 @@ class Way:
         """How many rules it goes through."""
         return 1 + max((part.below.height for part in self.parts if part.below is not None), default=0)
 
+    def missing(self) -> list[str]:
+        return [fact for part in self.leaves() for fact in part.missing]
+
+    def in_the_way(self) -> list[str]:
+        return [fact for part in self.leaves() for fact in part.in_the_way]
+
     def leaves(self) -> Iterator[Part]:
         """The parts that nothing lies below."""
         for part in self.parts:
@@ -115,8 +121,7 @@ class Inquest:
             return WhyNot.of(
                 f"{text} does not hold: it is not explicit, and no rule for `{name}` has a head that fits."
             )
-        missing = _missing(ways[0])
-        in_the_way = [fact for part in ways[0].leaves() for fact in part.in_the_way]
+        missing, in_the_way = ways[0].missing(), ways[0].in_the_way()
         lines = [f"{text} does not hold. The rule that came closest:", *self._lines(ways[0], "  ")]
         lines += _listed("Missing", missing)
         lines += _listed("In the way", in_the_way)
@@ -195,7 +200,8 @@ class Inquest:
             yield f"  {self.wording.text(way.attempt.rule.source)}"
             yield from (f"    ✗ {part.text}" for part in way.parts if part.sign == "✗")
             if way.height > 1:
-                yield from (f"    {line}" for line in _listed("Missing", _missing(way)))
+                lacks = (*_listed("Missing", way.missing()), *_listed("In the way", way.in_the_way()))
+                yield from (f"    {line}" for line in lacks)
         if len(ways) > MOST_OTHERS:
             yield f"  … {len(ways) - MOST_OTHERS:,} more"
 
@@ -238,10 +244,6 @@ def _asks_once(goal: Atom) -> bool:
     """Whether no unknown value is asked for twice: attempts do not compare unknown values of a head."""
     unknown = variables(goal)
     return len(unknown) == len(set(unknown))
-
-
-def _missing(way: Way) -> list[str]:
-    return [fact for part in way.leaves() for fact in part.missing]
 
 
 def _listed(title: str, facts: list[str]) -> Iterator[str]:

@@ -68,6 +68,8 @@ class Failures(int):
         return made
 
     def __add__(self, other: int) -> Failures:
+        if not other:
+            return self
         if not isinstance(other, Failures):
             return Failures(int(self) + int(other), self.first, self.kinds)
         kinds = Counter(self.kinds) + Counter(other.kinds)
