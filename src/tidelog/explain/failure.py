@@ -28,8 +28,9 @@ MOST_RULES_TRIED = 60
 MOST_OTHERS = 3
 MOST_LISTED = 8
 
-# What a part costs that no added fact can mend: a comparison that is not so, or a question that was not followed.
-HOPELESS = 1000
+# What parts cost, where a missing fact costs 1: a question that was not followed to its end, a comparison that is not
+# so, which no added fact can mend, and a fact whose rules need itself.
+CUT, HOPELESS, CIRCULAR = 100, 1000, 10_000
 
 LEGEND = "(✓ holds   ✗ does not hold   ? cannot be told: it depends on what does not hold)"
 
@@ -142,7 +143,7 @@ class Inquest:
         for attempt in attempts:
             # Each part that failed lacks one fact at least. A way that cannot be nearer is not followed; for the fact
             # itself, one that may be as near is.
-            best = min((way.rank[0] for way in ways), default=HOPELESS)
+            best = min((way.rank[0] for way in ways), default=CIRCULAR)
             follow = len(attempt.failed) < best + (not above)
             ways.append(Way(attempt, list(self._parts(attempt, (*above, goal), follow))))
         return sorted(ways, key=lambda way: way.rank)
@@ -177,11 +178,14 @@ class Inquest:
         if not self.backwards.engine.graph.producers(goal.predicate):
             return Part("✗", text, 1, missing=(said,))
         if goal in above:
-            return Part("✗", f"{text}, as above", HOPELESS)
+            return Part("✗", f"{text}, as above", CIRCULAR)
         ways = self._ways(goal, above) if follow and len(above) < DEEPEST and _asks_once(goal) else []
         if not ways:
-            return Part("✗", text, HOPELESS, missing=(said,))
-        return Part("✗", text, ways[0].rank[0], ways[0])
+            return Part("✗", text, CUT, missing=(said,))
+        cost = ways[0].rank[0]
+        if cost >= CIRCULAR:
+            return Part("✗", f"{text}; its rules lead in a circle", CIRCULAR)
+        return Part("✗", text, cost, ways[0])
 
     # --- words --------------------------------------------------------------------------------------------------------
 
