@@ -86,7 +86,7 @@ def test_a_wrong_value_ends_with_a_message(program: str, capsys: Captured, text:
 def test_a_misspelt_predicate_is_warned_of(program: str, capsys: Captured) -> None:
     main(["run", program, "-q", "maiy(X, A)"])
     captured = capsys.readouterr()
-    assert captured.err == "warning: `maiy` is used but never given or derived; did you mean `may`?\n"
+    assert captured.err == "warning: line 1, column 1: `maiy` is used but never given or derived; did you mean `may`?\n"
     assert captured.out.endswith("\nno\n")
 
 

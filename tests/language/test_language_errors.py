@@ -34,7 +34,7 @@ def diagnosis(path: Path) -> str:
     except TidelogError as error:
         return f"{type(error).__name__}: {error}\n"
     facts = {fact.predicate for fact in (*program.facts, *program.predicates)}
-    warnings = suggest(program.rules, facts, program.queries, prefixes)
+    warnings = suggest(program.rules, facts, prefixes)
     return "".join(f"warning: {warning}\n" for warning in warnings)
 
 

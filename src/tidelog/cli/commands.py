@@ -117,7 +117,7 @@ def _materialised(options: Namespace) -> tuple[KnowledgeBase, Program]:
     prefixes = dict(program.prefixes)
     given = [resolve_predicate(name, prefixes) for name in kb.explicit_predicates]
     given += [signature.predicate for signature in program.predicates]
-    for warning in suggest(program.rules, given, prefixes=prefixes):
+    for warning in suggest(program.rules, given, prefixes):
         warnings.warn(warning, stacklevel=2)
     return kb, program
 

@@ -280,7 +280,8 @@ class Engine:
             for predicate in (*request.delete, *request.add)
             if (change := transaction.explicit.get(self.explicit_relation(predicate)))  # type: ignore[arg-type]
         }
-        failures = failures_of(self.store, self.rule_text, transaction.failed_groups)
+        with self.store.hooks.using_terms():
+            failures = failures_of(self.store, self.rule_text, transaction.failed_groups)
         return Outcome(removed, added, explicit, transaction.work(), failures)
 
     def _commit(self, transaction: Transaction, rules: RuleChanges) -> None:

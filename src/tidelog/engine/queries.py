@@ -16,7 +16,6 @@ from tidelog.program.normal_form import NormalRule, normalise
 from tidelog.program.plan import ALL, make_plan
 from tidelog.store.relation_parts import Cells
 
-
 # Sorting up to this many rows takes Python less time than NumPy takes to begin.
 FEW_ROWS = 64
 

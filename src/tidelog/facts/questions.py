@@ -16,8 +16,8 @@ from tidelog.facts.arguments import checked_text
 from tidelog.language import parse_atom, parse_query, render
 from tidelog.language.checks import Spellings, check_arities, check_query, unknown_predicate
 from tidelog.language.parameters import bind
-from tidelog.language.parse_messages import Source, told_of
-from tidelog.language.syntax import Atom, Constant, Query, body_atoms
+from tidelog.language.parse_messages import Source, at, told_of
+from tidelog.language.syntax import Atom, Constant, Place, Query, body_atoms
 from tidelog.program.catalogue import Catalogue
 from tidelog.runtime.signals import interruptible
 from tidelog.values import checked_value
@@ -40,7 +40,7 @@ def query_of(asked: str | Query, values: Values, catalogue: Catalogue, functions
         check_query(query, functions, prefixes)
         check_arities([query], catalogue.arities, prefixes)
     for atom in body_atoms(query):
-        warn_of_unknown(catalogue, atom.predicate, atom.arity)
+        warn_of_unknown(catalogue, atom.predicate, atom.arity, atom.place if isinstance(asked, Query) else None)
     return query
 
 
@@ -77,8 +77,10 @@ def _checked(atom: Atom, catalogue: Catalogue) -> Atom:
     return atom
 
 
-def warn_of_unknown(catalogue: Catalogue, predicate: str, arity: int | None = None) -> None:
-    """Warn of a question about a predicate that nothing mentions; its name may be misspelt."""
+def warn_of_unknown(catalogue: Catalogue, predicate: str, arity: int | None = None, place: Place | None = None) -> None:
+    """Warn of a question about a predicate that nothing mentions; its name may be misspelt. `place` is where it stands
+    in a program.
+    """
     if predicate not in catalogue.arities:
         meant = Spellings(catalogue.arities).closest(predicate)
-        warn(unknown_predicate(predicate, arity, meant, catalogue.prefixes), UnknownPredicateWarning)
+        warn(at(place) + unknown_predicate(predicate, arity, meant, catalogue.prefixes), UnknownPredicateWarning)

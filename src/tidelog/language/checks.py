@@ -100,7 +100,6 @@ def _atoms(item: Atom | Rule | Query | Signature) -> Iterator[Atom | Signature]:
 def suggest(
     rules: Iterable[Rule],
     given: Iterable[str],
-    queries: Iterable[Query] = (),
     prefixes: Mapping[str, str] = NO_PREFIXES,
 ) -> list[str]:
     """Warnings for predicates that are used but neither given, derived nor declared, and whose names resemble one that
@@ -109,9 +108,8 @@ def suggest(
     rules = list(rules)
     known = dict.fromkeys([*given, *(rule.head.predicate for rule in rules)])
     unknown: dict[str, Atom] = {}
-    statements: list[Rule | Query] = [*rules, *queries]
-    for statement in statements:
-        for atom in syntax.body_atoms(statement):
+    for rule in rules:
+        for atom in syntax.body_atoms(rule):
             if atom.predicate not in known:
                 unknown.setdefault(atom.predicate, atom)
     spellings = Spellings(known)

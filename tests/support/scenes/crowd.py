@@ -399,11 +399,12 @@ def _answer_pandas(scene: Scene, thread: int) -> None:
     _whole_answers(scene, scene.answers.to_pandas().itertuples(index=False, name=None))
 
 
-@operation("Answers.to_dicts", "Answers.__eq__")
+@operation("Answers.to_dicts", "Answers.__eq__", "Answers.errors")
 def _answer_dicts(scene: Scene, thread: int) -> None:
     rows = scene.answers.to_dicts()
     _whole_answers(scene, (tuple(row.values()) for row in rows))
     assert scene.answers == rows
+    assert scene.answers.errors == 0
 
 
 @operation("Answers.to_polars")
