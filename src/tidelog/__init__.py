@@ -1,11 +1,14 @@
 """tidelog: a Datalog engine whose conclusions stay true while facts and rules change."""
 
+from importlib import import_module
+
 from tidelog.errors import (
     ArityError,
     BrokenError,
     ConversionError,
     CrossProductWarning,
     DataError,
+    EvaluationError,
     LimitError,
     MissingPackageError,
     ParseError,
@@ -13,6 +16,7 @@ from tidelog.errors import (
     StorageWarning,
     StratificationError,
     TidelogError,
+    UnknownPredicateWarning,
     UnknownRuleError,
     UnsafeRuleError,
 )
@@ -21,41 +25,63 @@ from tidelog.values import IRI, Literal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidelog.api.knowledge_base import KnowledgeBase
-    from tidelog.facts.results import Change
+    from tidelog.explain.proof import Proof
+    from tidelog.facts.reading import Facts
+    from tidelog.facts.results import Answers, Change
+
+    __version__: str
 
 __all__ = [
     "IRI",
+    "Answers",
     "ArityError",
     "BrokenError",
     "Change",
     "ConversionError",
     "CrossProductWarning",
     "DataError",
+    "EvaluationError",
+    "Facts",
     "KnowledgeBase",
     "LimitError",
     "Literal",
     "MissingPackageError",
     "ParseError",
+    "Proof",
     "StorageError",
     "StorageWarning",
     "StratificationError",
     "TidelogError",
+    "UnknownPredicateWarning",
     "UnknownRuleError",
     "UnsafeRuleError",
 ]
 
 
+# Where the names are that bring Numba and Arrow with them.
+_LAZY = {
+    "Answers": "tidelog.facts.results",
+    "Change": "tidelog.facts.results",
+    "Facts": "tidelog.facts.reading",
+    "KnowledgeBase": "tidelog.api.knowledge_base",
+    "Proof": "tidelog.explain.proof",
+}
+
+
+def __dir__() -> list[str]:
+    """All names, also those that are loaded at their first use, for completion."""
+    return sorted({*globals(), *__all__, "__version__"})
+
+
 def __getattr__(name: str) -> object:
     """The engine is loaded at its first use, which keeps `import tidelog` fast."""
-    if name in ("Change", "KnowledgeBase"):
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tidelog")
+    if name in _LAZY:
         from tidelog.extras import needing
 
         with needing("the engine"):
-            if name == "Change":
-                from tidelog.facts.results import Change
-
-                return Change
-            from tidelog.api.knowledge_base import KnowledgeBase
-
-            return KnowledgeBase
+            return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'tidelog' has no attribute {name!r}")

@@ -6,10 +6,24 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import NamedTuple
+
+
+class Mistake(NamedTuple):
+    """What is wrong at a place of a text, and what to do about it; line and column count from 1."""
+
+    line: int
+    column: int
+    what: str
+    hint: str
 
 
 class TidelogError(Exception):
-    """The base class of all errors of tidelog."""
+    """The base class of all errors of tidelog. One about a statement knows the `mistake`, so that whoever has the text
+    can show the line.
+    """
+
+    mistake: Mistake | None = None
 
 
 class ParseError(TidelogError):
@@ -46,6 +60,16 @@ class UnknownRuleError(TidelogError):
     """A rule to remove that is not in the program."""
 
 
+class EvaluationError(TidelogError):
+    """Rule instances that failed because an expression had no value, where `on_error="raise"` refuses them. `failures`
+    counts them, and holds the first ones.
+    """
+
+    def __init__(self, message: str, failures: int) -> None:
+        super().__init__(message)
+        self.failures = failures
+
+
 class LimitError(TidelogError):
     """`max_facts` or `timeout` was exceeded, and the message names the rule that ran away; or there are more facts of a
     predicate, or more constants, than 32-bit numbers can count.
@@ -70,6 +94,10 @@ class BrokenError(TidelogError):
 
 class CrossProductWarning(UserWarning):
     """A rule with atoms that share no variable, directly or through others."""
+
+
+class UnknownPredicateWarning(UserWarning):
+    """A question about a predicate that no fact, no rule and no declaration mentions."""
 
 
 class StorageWarning(UserWarning):

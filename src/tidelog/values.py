@@ -115,6 +115,31 @@ def canonical(value: Value) -> Value:
     return value
 
 
+def checked_value(value: object) -> Value:
+    """A Python value as a fact can hold it, of exactly one of the types above; a DataError for anything else."""
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        value = value.item()
+    match value:
+        case bool() | IRI():
+            return value
+        case Literal():
+            check_language(value)
+            return canonical(value)
+        case str():
+            text = _text(value, "a value")
+            if not is_unicode(text):
+                raise DataError(f"the text {text!a:.60} holds half of a surrogate pair, which is no Unicode text")
+            return text
+        case int():
+            if not INTEGER_MIN <= value <= INTEGER_MAX:
+                raise DataError(f"the integer {value!r:.30} does not fit in 64 bits; write it as a float or a string")
+            return int(value)
+        case float():
+            return canonical(float(value))
+    kind = type(value).__name__
+    raise DataError(f"a fact cannot hold {value!r:.60} of type {kind}: use str, int, float, bool or tidelog.IRI")
+
+
 def identity(value: Value) -> tuple[type, object]:
     """A key that is equal for two values exactly if they are the same constant."""
     if type(value) is Literal:

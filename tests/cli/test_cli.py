@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -150,11 +151,17 @@ def test_likely_misspellings_are_warned_about(tmp_path: Path, capsys: Captured) 
     ("text", "message"),
     [
         ("path(X, Y) :- edge(X, Y)", "p.dlog:1:"),
-        ("p(X) :- q(Y).", "p.dlog: line 1, column 3: variable `X`"),
+        (
+            "p(X) :- q(Y).",
+            "p.dlog:1:3: variable `X` is not bound in the rule\n   1 | p(X) :- q(Y).\n     |   ^\nhint: ",
+        ),
         ("p(X) :- q(X), not p(X).", "p.dlog: negation through recursion"),
-        ("p(1).\np(1, 2).", "p.dlog: line 2"),
-        ("p(1).\n?- p(X, Y).", "p.dlog: line 2"),
-        ("p(1).\n?- p(X), Y > X.", "p.dlog: line 2"),
+        (
+            "p(1).\np(1, 2).",
+            "p.dlog:2:1: `p` has 2 arguments here, but 1 argument in line 1, column 1\n   2 | p(1, 2).",
+        ),
+        ("p(1).\n?- p(X, Y).", "p.dlog:2:4: `p` has 2 arguments here, but 1 argument before\n   2 | ?- p(X, Y)."),
+        ("p(1).\n?- p(X), Y > X.", "p.dlog:2:10: variable `Y` is not bound in the query\n   2 | ?- p(X), Y > X."),
         (b"p(\xff).", "p.dlog, line 1: byte 0xff is not UTF-8"),
         (b"p(1).\n\0", "p.dlog, line 2: a NUL byte"),
     ],
@@ -204,7 +211,9 @@ def test_expressions_without_a_value_are_told(tmp_path: Path, capsys: Captured) 
     program = tmp_path / "p.dlog"
     program.write_text("n(0). n(2). half(X, Y) :- n(X), Y = 10 / X. ?- n(X), X / 0 > 1.")
     assert main(["run", str(program)]) == 0
-    assert "note: 3 rule instances failed because an expression had no value" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert told.startswith("note: 3 rule instances failed: 3 expressions without a value\n")
+    assert "\n  half(X, Y) :- n(X), Y = 10 / X.\n    with X = 0: 10 / 0 is a division by zero\n" in told
     program.write_text("half(X, Y) :- n(X), Y = 10 / X.")
     updates = tmp_path / "updates.jsonl"
     updates.write_text('{"add": {"n": [[0]]}}\n')
@@ -396,7 +405,7 @@ def test_graph_shows_what_an_update_would_touch(program: str, tmp_path: Path, ca
     assert "no rule `path(A, B) :- edge(B, A).`" in capsys.readouterr().err
     assert main(["graph", program, "--if-added", "path(X, X) :- not path(a, b), edge(X, X)."]) == 2
     assert main(["graph", program, "--if-added", "far(X) :- path(a, X, X)."]) == 2
-    assert "--if-added: " in capsys.readouterr().err
+    assert "error: --if-added:1:11: `path` has 3 arguments here" in capsys.readouterr().err
     assert main(["graph", program, "--if-added", "far(Y) :- path(a, X)."]) == 2
     assert main(["graph", program, "--if-added", "far(Y) :- path(a, X), Y = registered(X)."]) == 0
     rules = tmp_path / "rules.dlog"
@@ -431,14 +440,14 @@ def test_graph_refuses_what_could_not_be_run(text: str, tmp_path: Path, capsys: 
     path = tmp_path / "p.dlog"
     path.write_text(text)
     assert main(["graph", str(path)]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {path}: ")
+    assert re.match(f"error: {re.escape(str(path))}:(?: |1:)", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("command", ["run", "graph"])
 def test_a_bad_program_on_standard_input_is_called_that(command: str) -> None:
     done = in_process(command, "-", input="p(X) :- not q(X).")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: <standard input>: line 1, column 3: ")
+    assert done.stderr.startswith("error: <standard input>:1:3: ")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")

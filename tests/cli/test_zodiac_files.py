@@ -75,9 +75,7 @@ def test_what_cannot_be_said_is_named_with_its_file_and_line(tmp_path: Path, cap
     program, out = tmp_path / "alone.dlog", tmp_path / "alone.zodiac"
     program.write_text("node(a).\nalone(X) :- node(X),\n  not edge(X, _).\n")
     assert main(["convert", str(program), "--out", str(out)]) == 2
-    assert capsys.readouterr().err.startswith(
-        f"error: {program}: line 3, column 15: ZodiacEdge's syntax cannot say a rule"
-    )
+    assert capsys.readouterr().err.startswith(f"error: {program}:3:15: ZodiacEdge's syntax cannot say a rule")
     assert not out.exists()
     out.write_text("alone(X) :- node(X) and not edge(X, Y).")
     assert main(["run", str(out)]) == 2

@@ -1,4 +1,4 @@
-"""Damaged input of every kind: accepted, or refused with one of tidelog's errors. A crash is a failure, told with its seed.
+"""Damaged input of every kind: accepted, or refused with an error of tidelog. A crash is a failure, told with its seed.
 
 A few hundred cases of each kind run here, the same every time. A soak shares its time among the kinds, from a seed of
 the day's own.

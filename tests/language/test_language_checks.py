@@ -122,9 +122,9 @@ def test_a_second_arity_is_refused() -> None:
 
 def test_misspelt_predicates_are_suggested() -> None:
     program = parse_program(
-        "p(X) :- Edge(X), egde(X), edg(X), edgge(X), adge(X), edge1(X), wholly_other(X), not nod(X). ?- qq(X), pp(X)."
+        "p(X) :- Edge(X), egde(X), edg(X), edgge(X), adge(X), edge1(X), wholly_other(X), not nod(X). r :- qq(X), pp(X)."
     )
-    warnings = suggest(program.rules, ["edge", "node", "q", "edge2"], program.queries)
+    warnings = suggest(program.rules, ["edge", "node", "q", "edge2"])
     assert [warning.split("`")[1::2] for warning in warnings] == [
         ["Edge", "edge"],
         ["egde", "edge"],

@@ -30,11 +30,11 @@ def diagnosis(path: Path) -> str:
             check_rule(rule, frozenset(), prefixes)
         for query in program.queries:
             check_query(query, frozenset(), prefixes)
-        check_arities([*program.facts, *program.rules, *program.queries], {}, prefixes)
+        check_arities([*program.predicates, *program.facts, *program.rules, *program.queries], {}, prefixes)
     except TidelogError as error:
         return f"{type(error).__name__}: {error}\n"
-    facts = {fact.predicate for fact in program.facts}
-    warnings = suggest(program.rules, facts, program.queries, prefixes)
+    facts = {fact.predicate for fact in (*program.facts, *program.predicates)}
+    warnings = suggest(program.rules, facts, prefixes)
     return "".join(f"warning: {warning}\n" for warning in warnings)
 
 

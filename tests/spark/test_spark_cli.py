@@ -65,7 +65,8 @@ def test_bad_data_ends_with_one_message(spark: SparkSession, tmp_path: Path, cap
 def test_expressions_without_a_value_are_told(spark: SparkSession, tmp_path: Path, capsys: Captured) -> None:
     program = tmp_path / "p.dlog"
     program.write_text("n(0). n(2). inverse(X, 1 / X) :- n(X). ?- inverse(X, Y).")
-    assert main(["run", str(program), "--engine", "spark"]) == 0
+    asked = ["-q", "n($x), inverse($x, Y), not n($y)", "--param", "x=2", "--param", "y=N"]
+    assert main(["run", str(program), "--engine", "spark", *asked]) == 0
     captured = capsys.readouterr()
-    assert captured.out == "?- inverse(X, Y).\nX = 2, Y = 0.5\n"
+    assert captured.out == ('?- inverse(X, Y).\nX = 2, Y = 0.5\n?- n(2), inverse(2, Y), not n("N").\nY = 0.5\n')
     assert "note: 1 rule instance failed because an expression had no value" in captured.err

@@ -209,3 +209,14 @@ def test_a_prefix_that_is_in_use_undeclared_cannot_be_declared(spark: SparkSessi
         made.update(**step)
     made.update(add={"ex:p": [(3,)]}, add_rules=declared)
     assert rows(made.facts("<http://e/p>")) == {(3,)}
+
+
+def test_a_declared_predicate_stays_known(spark: SparkSession, tmp_path: Path) -> None:
+    Materialisation.create(spark, str(tmp_path), "@predicate alarm/3.  p(1).")
+    again = Materialisation.open(spark, str(tmp_path))
+    again.update(add_rules="@predicate warning/1.")
+    last = Materialisation.open(spark, str(tmp_path))
+    for text in ("q(X) :- alarm(X).", "q(X) :- warning(X, X).", "@predicate alarm/1."):
+        with pytest.raises(ArityError):
+            last.update(add_rules=text)
+    assert rows(last.facts("alarm")) == set()

@@ -19,6 +19,7 @@ from typing import Any
 from tidelog.errors import TidelogError
 from tidelog.facts.arguments import checked_text
 from tidelog.language import display_predicate, parse_rules, render
+from tidelog.language.parse_messages import told_of
 from tidelog.language.syntax import Rule
 from tidelog.program.catalogue import Catalogue, NamesInUse
 from tidelog.program.drawing.picture import Picture, picture_of_graph, picture_of_impact
@@ -129,11 +130,13 @@ class DependencyGraph(Drawn):
         """What adding and removing rules would impact. Nothing changes; raises what the update would raise."""
         added, removed = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
         catalogue, rules = self._catalogue, self._graph.rules
-        catalogue = Catalogue(catalogue.prefixes, catalogue.arities, rules)
+        catalogue = Catalogue(catalogue.prefixes, catalogue.arities, rules, catalogue.declared)
         names = NamesInUse(self._graph.predicates, rules.values(), lambda _: ())
         program = catalogue.parse_added(added, lambda: names)
         catalogue.declare(program.prefixes)
-        update = catalogue.check(program.rules, parse_rules(removed, catalogue.prefixes), self._functions)
+        gone = parse_rules(removed, catalogue.prefixes)
+        with told_of(added, "<rules>"):
+            update = catalogue.check(program.rules, gone, self._functions, program.predicates)
         return self.impact(update.added.values(), update.removed, catalogue)
 
     def impact(self, add: Iterable[Rule], remove: Iterable[int], catalogue: Catalogue | None = None) -> RuleImpact:

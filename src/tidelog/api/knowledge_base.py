@@ -7,12 +7,15 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from tidelog.api.statistics import ListedRule, RuleStatistics, rule_statistics
+from tidelog.engine.update.failures import Failures
 from tidelog.errors import TidelogError
 from tidelog.facts.arguments import check_function, checked_text
+from tidelog.facts.questions import Fact, warn_of_unknown
 from tidelog.facts.reading import Facts
 from tidelog.facts.results import Answers, Change
 from tidelog.formats.display import MOST_ROWS, counted, html_table, more_text, rich_table
-from tidelog.language import DLOG, parse_program, syntax_named
+from tidelog.language import DLOG, syntax_named
+from tidelog.language.syntax import Atom, Query
 from tidelog.live.knowledge import FactsByPredicate, Knowledge
 from tidelog.program.catalogue import Catalogue
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from queue import Queue
 
     from tidelog.api.dependencies import DependencyGraph
+    from tidelog.explain.failure import WhyNot
     from tidelog.explain.proof import Proof
     from tidelog.formats.batch import FactBatch
     from tidelog.live.async_streams import AsyncStream
@@ -34,7 +38,8 @@ class KnowledgeBase:
     `rules_text` may hold facts and rules. `maintenance` chooses the algorithm, `modules=False` turns the closure
     modules off, `max_facts` and `timeout` (in seconds) bound each update. With `trace="paper"`, each change has a
     `trace` of the paper's own procedure, with its sets and exact counts: slow, for comparing algorithms. `syntax` is
-    that of the text: the language, `dlog`, or that of ZodiacEdge, `zodiac`.
+    that of the text: the language, `dlog`, or that of ZodiacEdge, `zodiac`. With `on_error="raise"`, an update or query
+    in which an expression has no value is refused; otherwise such rule instances are left out and counted.
     """
 
     def __init__(
@@ -46,15 +51,16 @@ class KnowledgeBase:
         timeout: float | None = None,
         trace: str | None = None,
         syntax: str = DLOG,
+        on_error: str = "count",
     ) -> None:
         syntax_named(syntax)  # refuses an unknown one
-        self._knowledge = Knowledge(maintenance, modules, max_facts, timeout, trace)
+        self._knowledge = Knowledge(maintenance, modules, max_facts, timeout, trace, on_error)
         self._engine = self._knowledge.engine
         self._catalogue = self._knowledge.catalogue
         self._lock = self._knowledge.lock
         self._reader = self._knowledge.reader
         if checked_text(rules_text, "rules_text"):
-            self._knowledge.add_program(parse_program(rules_text, syntax=syntax))
+            self._knowledge.add_program(rules_text, syntax)
 
     # --- updates ------------------------------------------------------------------------------------------------------
 
@@ -136,7 +142,7 @@ class KnowledgeBase:
 
     @property
     def predicates(self) -> list[str]:
-        """Every predicate that has facts or that a rule mentions."""
+        """Every predicate that has facts, that a rule mentions, or that is declared."""
         with self._lock:
             return self._reader.predicates()
 
@@ -147,8 +153,16 @@ class KnowledgeBase:
             return self._reader.explicit_predicates()
 
     @property
-    def errors(self) -> int:
-        """How many matches of rules and queries have failed so far because an expression had no value."""
+    def declared(self) -> Mapping[str, int]:
+        """The predicates that are declared, with their numbers of arguments, whether or not they have facts."""
+        with self._lock:
+            return {self._catalogue.display(name): arity for name, arity in self._catalogue.declared.items()}
+
+    @property
+    def errors(self) -> Failures:
+        """How many matches of rules and queries have failed so far because an expression had no value; the first ones
+        are in `errors.first`.
+        """
         with self._lock:
             return self._knowledge.errors
 
@@ -170,7 +184,7 @@ class KnowledgeBase:
 
         with self._lock:
             graph, catalogue = self._engine.graph.copy(), self._catalogue
-            known = Catalogue(catalogue.prefixes, catalogue.arities)
+            known = Catalogue(catalogue.prefixes, catalogue.arities, declared=catalogue.declared)
             return DependencyGraph.of(graph, known, self._knowledge.functions)
 
     def rule_statistics(self) -> list[RuleStatistics]:
@@ -180,20 +194,27 @@ class KnowledgeBase:
 
     def facts(self, predicate: str) -> Facts:
         """The facts of a predicate, as they are whenever one looks."""
-        with self._lock:
-            return Facts(self._lock, self._reader, self._catalogue.resolve(predicate), explicit=False)
+        return self._facts(predicate, explicit=False)
 
     def explicit(self, predicate: str) -> Facts:
         """Only the explicit facts of a predicate."""
-        with self._lock:
-            return Facts(self._lock, self._reader, self._catalogue.resolve(predicate), explicit=True)
+        return self._facts(predicate, explicit=True)
 
-    def query(self, text: str) -> Answers:
-        """The answers of a query over the materialisation."""
-        return self._knowledge.query(text)
+    def _facts(self, name: str, explicit: bool) -> Facts:
+        with self._lock:
+            predicate = self._catalogue.resolve(name)
+            warn_of_unknown(self._catalogue, predicate)
+            return Facts(self._lock, self._reader, predicate, explicit)
+
+    def query(self, text: str | Query, /, **values: object) -> Answers:
+        """The answers of a query over the materialisation. `values` are those of its parameters: `may($user, write)` is
+        asked with `user="ada"`, and a value is a constant, whatever it looks like.
+        """
+        return self._knowledge.query(text, values)
 
     def __contains__(self, fact: object) -> bool:
-        return isinstance(fact, str) and self._knowledge.holds(fact)
+        """Whether a fact holds: `"may(ada, write)"`, or `("may", "ada", "write")`, whose values are not parsed."""
+        return isinstance(fact, str | tuple | Atom) and self._knowledge.holds(fact)
 
     def __len__(self) -> int:
         with self._lock:
@@ -201,23 +222,28 @@ class KnowledgeBase:
 
     # --- proofs -------------------------------------------------------------------------------------------------------
 
-    def explain(self, fact: str) -> Proof | None:
-        """A proof of least height of a fact such as `"path(a, c)"`; None if it does not hold."""
-        return next(self.proofs(fact, limit=1), None)
+    def explain(self, fact: Fact, /, **values: object) -> Proof | None:
+        """A proof of least height of a fact such as `"path(a, c)"`; None if it does not hold. Facts with parameters are
+        asked with their values, as in `query`, or as tuples.
+        """
+        return next(self.proofs(fact, 1, **values), None)
 
-    def proofs(self, fact: str, limit: int = 10) -> Iterator[Proof]:
+    def proofs(self, fact: Fact, /, limit: int = 10, **values: object) -> Iterator[Proof]:
         """The `limit` lowest proofs of a fact, the lowest first."""
         with self._lock.working(), self._reader.terms_for_a_question():
-            atom = self._knowledge.fact(fact)
+            atom = self._knowledge.fact(fact, values)
+            warn_of_unknown(self._catalogue, atom.predicate, atom.arity)
             cells = self._reader.cells_of(atom.predicate, atom.row)
             return iter(() if cells is None else self._knowledge.explainer().proofs(atom.predicate, cells, limit))
 
-    def why_not(self, fact: str) -> str:
-        """What a fact that does not hold lacks: the rule that came closest, and the part of its body that failed."""
+    def why_not(self, fact: Fact, /, **values: object) -> WhyNot:
+        """What a fact that does not hold lacks, down to the explicit facts: the rule that came closest, the parts of
+        its body that failed, and what they lack in turn.
+        """
         with self._lock.working(), self._reader.terms_for_a_question():
-            atom = self._knowledge.fact(fact)
+            atom = self._knowledge.fact(fact, values)
             cells = self._reader.cells_of(atom.predicate, atom.row)
-            return self._knowledge.explainer().why_not(atom, cells, self._reader.predicates())
+            return self._knowledge.explainer().why_not(atom, cells, self._catalogue.arities)
 
     # --- on disk ------------------------------------------------------------------------------------------------------
 

@@ -13,12 +13,14 @@ from pathlib import Path
 from tidelog.engine.image import MOST_COUNTED, Image
 from tidelog.engine.imaging import image_of_engine, restore_engine
 from tidelog.engine.update.deltas import Request
+from tidelog.engine.update.failures import Failures
 from tidelog.engine.update.runner import Limits
 from tidelog.errors import StorageError, StorageWarning, TidelogError, warn
 from tidelog.facts.arguments import check_folder
 from tidelog.facts.encoding import check_arities_of
 from tidelog.facts.results import Change
-from tidelog.language.checks import foreign_functions
+from tidelog.language.checks import check_arities, foreign_functions
+from tidelog.language.syntax import Signature
 from tidelog.live.knowledge import Knowledge
 from tidelog.storage.home import Home, read_image, save_image
 from tidelog.storage.journal import from_json
@@ -44,9 +46,16 @@ def image_of(knowledge: Knowledge) -> Image:
         "modules": knowledge.modules,
         "max_facts": limits.max_facts,
         "timeout": limits.timeout,
+        "on_error": knowledge.on_error,
     }
     return image_of_engine(
-        knowledge.engine, options, catalogue.prefixes, catalogue.arities, knowledge.errors, knowledge.commit_info
+        knowledge.engine,
+        options,
+        catalogue.prefixes,
+        catalogue.arities,
+        int(knowledge.errors),
+        knowledge.commit_info,
+        catalogue.declared,
     )
 
 
@@ -78,14 +87,17 @@ class SavedFolder:
         image, engine = self.image, knowledge.engine
         with self.fitting():
             arities = restore_engine(engine, image)
-        knowledge.catalogue.restore(image.prefixes, arities, engine.graph.rules)
-        knowledge.errors = min(image.errors, MOST_COUNTED)
+        with self.fitting():
+            check_arities((Signature(name, arity) for name, arity in image.declared.items()), arities, image.prefixes)
+        knowledge.catalogue.restore(image.prefixes, arities, engine.graph.rules, image.declared)
+        knowledge.errors = Failures(min(image.errors, MOST_COUNTED))
         knowledge.commit_info = image.commit
-        # The updates of the journal kept within their limits once, so none hold now.
+        # The updates of the journal kept within their limits once, so none hold now; nor is any refused for failures.
         limits, engine.limits = engine.limits, Limits()
+        on_error, knowledge.on_error = knowledge.on_error, "count"
         for number, payload in enumerate(self.payloads, start=1):
             self._replay(knowledge, payload, f"update {number} of the journal in {self.folder}", on_replay)
-        engine.limits = limits
+        engine.limits, knowledge.on_error = limits, on_error
         if self.home is not None:
             self.home.prefixes = dict(knowledge.catalogue.prefixes)
             knowledge.home = self.home
@@ -100,7 +112,9 @@ class SavedFolder:
         try:
             record = from_json(payload, knowledge.engine.store.terms.encode_values, Path(place))
             catalogue.declare(record.prefixes.items())
-            update = catalogue.check(record.add_rules, record.remove_rules, foreign_functions(record.add_rules))
+            declared = [Signature(name, arity) for name, arity in record.declared.items()]
+            functions = foreign_functions(record.add_rules)
+            update = catalogue.check(record.add_rules, record.remove_rules, functions, declared)
             check_arities_of((record.add, record.delete), update.arities)
             request = Request(record.delete, record.add, tuple(update.removed), tuple(update.added.values()))
             change = knowledge.apply(request, update, record.commit)

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
+from tidelog.cli.parameters import add_parameters
 from tidelog.cli.terminal import OutputError, checked_output, open_closed_streams
 from tidelog.engine.algorithms.names import MAINTENANCE
 from tidelog.errors import TidelogError
@@ -102,6 +103,15 @@ def _positive(number: type[int] | type[float]) -> Callable[[str], float]:
 def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     _add_engine_options(parser)
+    parser.add_argument(
+        "-q",
+        "--query",
+        metavar="QUERY",
+        action="append",
+        default=[],
+        help="ask this, too, such as 'path(a, X)'; may be given again",
+    )
+    add_parameters(parser)
     parser.add_argument("--out", metavar="DIR", help="write the facts of every derived predicate to a file here")
     formats = ("csv", "tsv", "parquet", "jsonl", "nt", "dlog")
     parser.add_argument("--format", choices=formats, default="csv", help="of --out (default: csv)")
@@ -127,6 +137,7 @@ def _add_stream(parser: argparse.ArgumentParser) -> None:
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     parser.add_argument("fact", metavar="FACT", help="such as 'path(a, c)'")
+    add_parameters(parser)
     _add_engine_options(parser)
 
 

@@ -7,15 +7,17 @@ import time
 import warnings
 from argparse import Namespace
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from queue import Queue
 from typing import IO, TYPE_CHECKING, Any
 
 from tidelog import errors, formats, language
-from tidelog.cli.console import answer_lines, plan_lines
+from tidelog.cli.console import answer_lines, failure_lines, plan_lines
+from tidelog.cli.parameters import bind_queries
 from tidelog.cli.terminal import reading, working
 from tidelog.errors import TidelogError
 from tidelog.extras import needing
@@ -25,30 +27,44 @@ from tidelog.language import (
     SYNTAXES,
     display_predicate,
     parse_program,
+    parse_query,
     parse_rules,
     resolve_predicate,
     syntax_of_file,
 )
 from tidelog.language.checks import check_arities, check_query, check_rule, foreign_functions, suggest
-from tidelog.language.syntax import Atom, Program, Rule, rule_key
+from tidelog.language.parse_messages import Source, told_of
+from tidelog.language.syntax import Atom, Program, Rule, Signature, rule_key
 from tidelog.program.catalogue import Catalogue
 from tidelog.program.graph import RuleGraph
+from tidelog.values import Value
 
 if TYPE_CHECKING:
     from tidelog.api.knowledge_base import KnowledgeBase
     from tidelog.facts.results import Change
 
 
-def read_program(path: str) -> tuple[str, Program]:
-    """The text of a program and its syntax tree; queries are checked before any work is done for them."""
+NO_PARAMETERS: Mapping[str, Value] = {}
+
+
+def read_program(
+    path: str, asked: Sequence[str] = (), values: Mapping[str, Value] = NO_PARAMETERS
+) -> tuple[str, Program]:
+    """The text of a program and its syntax tree, with the queries that are asked beside it, and values for the
+    parameters of all of them; queries are checked before any work is done for them.
+    """
     source, text = _read_text(path)
     program = parse_program(text, source, syntax=syntax_of_file(path))
     prefixes = dict(program.prefixes)
-    with _errors_in(source):
-        check_arities([*program.facts, *program.rules, *program.queries], {}, prefixes)
-        for query in program.queries:
+    queries = [(query, Source(text, source)) for query in program.queries]
+    queries += [(parse_query(query, prefixes, "--query"), Source(query, "--query")) for query in asked]
+    with _errors_in(source, text):
+        arities = check_arities((*program.predicates, *program.facts, *program.rules), {}, prefixes)
+    for query, written in queries:
+        with _errors_in(written.name, written.text):
+            check_arities([query], arities, prefixes)
             check_query(query, prefixes=prefixes)
-    return text, program
+    return text, replace(program, queries=tuple(bind_queries(queries, values)))
 
 
 def _read_text(path: str) -> tuple[str, str]:
@@ -65,21 +81,22 @@ def _name_of(path: str | None) -> str:
 
 
 @contextmanager
-def _errors_in(source: str) -> Iterator[None]:
-    """Begin errors about a program with its file, as those of the parser do."""
-    try:
-        yield
-    except (errors.ArityError, errors.ConversionError, errors.StratificationError, errors.UnsafeRuleError) as error:
-        raise type(error)(f"{source}: {error}") from None
-    except errors.ParseError as error:
-        raise errors.ParseError(f"{source}: {error}", error.line, error.column) from None
+def _errors_in(source: str, text: str) -> Iterator[None]:
+    """Begin errors about a program with its file, as those of the parser do, and show the line."""
+    with told_of(text, source):
+        try:
+            yield
+        except (errors.ArityError, errors.StratificationError) as error:
+            if error.mistake is not None:
+                raise
+            raise type(error)(f"{source}: {error}") from None
 
 
 def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
     """A knowledge base of a program's text and a folder of facts, as the options say."""
     from tidelog.api.knowledge_base import KnowledgeBase
 
-    with working("materialising"), _errors_in(_name_of(options.program)):
+    with working("materialising"), _errors_in(_name_of(options.program), text):
         kb = KnowledgeBase(
             text,
             maintenance=options.maintenance,
@@ -96,11 +113,12 @@ def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
 
 def _materialised(options: Namespace) -> tuple[KnowledgeBase, Program]:
     """The knowledge base of a program, with a warning for each name that looks like a misspelling of another."""
-    text, program = read_program(options.program)
+    text, program = read_program(options.program, getattr(options, "query", ()), getattr(options, "param", {}))
     kb = open_knowledge_base(options, text)
     prefixes = dict(program.prefixes)
     given = [resolve_predicate(name, prefixes) for name in kb.explicit_predicates]
-    for warning in suggest(program.rules, given, program.queries, prefixes):
+    given += [signature.predicate for signature in program.predicates]
+    for warning in suggest(program.rules, given, prefixes):
         warnings.warn(warning, stacklevel=2)
     return kb, program
 
@@ -125,7 +143,7 @@ def run(options: Namespace) -> int:
     if options.explain_plan:
         _print(plan_lines(RuleGraph(program.rules), lambda name: len(kb.facts(name)), prefixes))
     for query in program.queries:
-        _print(answer_lines(query, kb.query(str(query)), prefixes, syntax_of_file(options.program)))
+        _print(answer_lines(query, kb.query(query), prefixes, syntax_of_file(options.program)))
     if options.out:
         _write_derived(kb, program, options.out, options.format)
     if options.stats:
@@ -140,10 +158,12 @@ def run(options: Namespace) -> int:
 
 
 def tell_of_errors(errors: int) -> None:
-    """Tell the user of rule instances that failed in an expression and were left out."""
+    """Tell the user of rule instances that failed in an expression and were left out, and of the first ones in full."""
     if errors:
-        failed = counted(errors, "rule instance")
-        print(f"note: {failed} failed because an expression had no value, such as a division by zero", file=sys.stderr)
+        from tidelog.engine.update.failures import Failures
+
+        failures = errors if isinstance(errors, Failures) else Failures(errors)
+        print("note:", "\n".join(failure_lines(failures)), file=sys.stderr)
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -262,9 +282,10 @@ def _output(path: str | None) -> Iterator[IO[str]]:
 
 def explain(options: Namespace) -> int:
     """`tidelog explain`"""
-    kb, _ = _materialised(options)
-    proof = kb.explain(options.fact)
-    print(proof if proof is not None else kb.why_not(options.fact))
+    text, _ = read_program(options.program)
+    kb = open_knowledge_base(options, text)
+    proof = kb.explain(options.fact, **options.param)
+    print(proof if proof is not None else kb.why_not(options.fact, **options.param))
     return 0
 
 
@@ -272,18 +293,19 @@ def graph(options: Namespace) -> int:
     """`tidelog graph`"""
     from tidelog.api.dependencies import DependencyGraph, Drawn
 
-    _, program = read_program(options.program)
+    text, program = read_program(options.program)
     prefixes = dict(program.prefixes)
-    with _errors_in(_name_of(options.program)):
-        arities = _checked_arities(program.facts, program.rules, {}, prefixes)
+    with _errors_in(_name_of(options.program), text):
+        arities = _checked_arities([*program.predicates, *program.facts], program.rules, {}, prefixes)
         rules = RuleGraph(program.rules)
-    whole = DependencyGraph.of(rules, Catalogue(prefixes, arities), ())
+    declared = {signature.predicate: signature.arity for signature in program.predicates}
+    whole = DependencyGraph.of(rules, Catalogue(prefixes, arities, declared=declared), ())
     drawn: Drawn = whole
     if options.if_added or options.if_removed:
-        added = _rules_of_option("--if-added", options.if_added, prefixes)
-        with _errors_in("--if-added"):
+        added, given = _rules_of_option("--if-added", options.if_added, prefixes)
+        with _errors_in(given.name, given.text):
             _checked_arities((), added, arities, prefixes)
-        removed = _rules_of_option("--if-removed", options.if_removed, prefixes)
+        removed, _ = _rules_of_option("--if-removed", options.if_removed, prefixes)
         known = set(map(rule_key, rules.rules.values()))
         fresh = tuple(rule for rule in added if rule_key(rule) not in known)
         drawn = whole.impact(fresh, [_number(rules, rule) for rule in removed])
@@ -293,21 +315,21 @@ def graph(options: Namespace) -> int:
 
 
 def _checked_arities(
-    facts: tuple[Atom, ...], rules: tuple[Rule, ...], arities: Mapping[str, int], prefixes: Mapping[str, str]
+    given: Sequence[Atom | Signature], rules: tuple[Rule, ...], arities: Mapping[str, int], prefixes: Mapping[str, str]
 ) -> dict[str, int]:
     """The arities of all predicates, if an update would accept the rules. Functions may be registered elsewhere."""
     functions = foreign_functions(rules)
     for rule in rules:
         check_rule(rule, functions, prefixes)
-    return check_arities([*facts, *rules], arities, prefixes)
+    return check_arities([*given, *rules], arities, prefixes)
 
 
-def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple[Rule, ...]:
-    """The rules of a file, or rules given on the command line."""
+def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple[tuple[Rule, ...], Source]:
+    """The rules of a file, or rules given on the command line, and where they stand."""
     if not value or ":-" in value or (value.rstrip().endswith(".") and not Path(value).exists()):
-        return parse_rules(value, prefixes, option)
+        return parse_rules(value, prefixes, option), Source(value, option)
     source, text = _read_text(value)
-    return parse_rules(text, prefixes, source, syntax_of_file(value))
+    return parse_rules(text, prefixes, source, syntax_of_file(value)), Source(text, source)
 
 
 def _number(graph: RuleGraph, wanted: Rule) -> int:
@@ -325,7 +347,7 @@ def convert(options: Namespace) -> int:
     wanted = options.to or _other(written)
     source, text = _read_text(options.program)
     program = parse_program(text, source, syntax=_other(wanted) if options.program == "-" else written)
-    with _errors_in(source):
+    with _errors_in(source, text):
         converted = language.convert(program, wanted)
     with _output(options.out) as out:
         print(converted, file=out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from tidelog.formats.order import sort_key, sorted_rows
 from tidelog.language import DLOG, display_predicate, render, render_in, resolve_predicate
@@ -13,7 +14,11 @@ from tidelog.program.normal_form import normalise
 from tidelog.program.plan import Pivot, Start, make_plan
 from tidelog.values import Row, Value
 
+if TYPE_CHECKING:
+    from tidelog.engine.update.failures import Failures
+
 MOST_FACTS = 20
+MOST_FAILURES = 3
 
 
 def fact_text(predicate: str, row: Row, prefixes: Mapping[str, str]) -> str:
@@ -53,6 +58,13 @@ def change_lines(
                     yield f"{sign} {fact_text(predicate, row, prefixes)}"
         if total > MOST_FACTS:
             yield f"{sign} … {total - MOST_FACTS:,} more"
+
+
+def failure_lines(failures: Failures) -> Iterator[str]:
+    """How many rule instances failed in an expression, of which kinds, and the first of them in full."""
+    yield failures.summary()
+    for failure in failures.first[:MOST_FAILURES]:
+        yield f"  {failure}"
 
 
 def plan_lines(graph: RuleGraph, count: Callable[[str], int], prefixes: Mapping[str, str]) -> Iterator[str]:

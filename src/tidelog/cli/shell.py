@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidelog import formats
-from tidelog.cli.console import answer_lines, change_lines, fact_text
+from tidelog.cli.console import answer_lines, change_lines, fact_text, failure_lines
 from tidelog.errors import TidelogError
 from tidelog.extras import needing
 from tidelog.formats.byte_files import io_errors
-from tidelog.formats.display import counted
 from tidelog.formats.order import sorted_rows
 from tidelog.language import is_unfinished, parse_program, render
+from tidelog.language.parameters import bind
+from tidelog.language.parse_messages import Source, told_of
 from tidelog.language.syntax import Atom, Program
 from tidelog.values import Row
 
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
     from tidelog.facts.results import Change
 
 PROMPT, CONTINUATION = "tidelog> ", "    ...> "
-GREETING = "tidelog: type facts, rules and queries, each with its final dot. :help for help, :quit to leave."
+GREETING = "tidelog: type facts, rules and queries, each with its final dot. `help` for help, `exit` to leave."
 HELP = """\
 edge(a, b).                        add a fact
 path(X, Y) :- edge(X, Y).          add a rule
 ?- path(a, X).                     ask
 @prefix ex: <http://e.org/> .      declare a prefix
+@predicate edge/2.                 declare a predicate that may have no facts
 :delete edge(a, b).                delete facts
 :remove path(X, Y) :- edge(X, Y).  remove rules
 :what_if edge(c, d).               show what this would change, also with :delete and :remove, without doing it
@@ -46,9 +48,10 @@ path(X, Y) :- edge(X, Y).          add a rule
 :facts [PREDICATE]                 list the facts, of all predicates or of one
 :predicates                        list the predicates with their numbers of facts
 :save FOLDER                       save everything; `tidelog.KnowledgeBase.open` reads it
-:help                              this
-:quit                              leave (or Ctrl-D)"""
+:help, help                        this
+:quit, quit, exit                  leave (or Ctrl-D)"""
 
+_BARE = re.compile(r"\s*(help|exit|quit)\s*")
 _COMMAND = re.compile(r"\s*:(\w+)(?:\s+(.*?))?\s*", re.DOTALL)
 
 
@@ -64,25 +67,30 @@ class Shell:
 
     def execute(self, text: str) -> Iterator[str]:
         """Execute a statement or a command; raises `TidelogError` where it fails, and `Leave` at the end."""
-        command = _COMMAND.fullmatch(text)
+        command = _COMMAND.fullmatch(_as_command(text))
         if command is None:
-            yield from self._take(parse_program(text, "<shell>", self.kb.prefixes))
+            yield from self._take(parse_program(text, "<shell>", self.kb.prefixes), text)
             return
         name, argument = command[1], command[2] or ""
         if name not in _COMMANDS:
             raise TidelogError(f"there is no command :{name}; :help lists them")
         yield from getattr(self, f"_do_{name}")(argument)
 
-    def _take(self, program: Program) -> Iterator[str]:
-        if program.prefixes or program.rules or program.facts:
-            yield from self._changed(self.kb.update(**_addition(program)))
+    def _take(self, program: Program, text: str) -> Iterator[str]:
+        if program.prefixes or program.predicates or program.rules or program.facts:
+            with told_of(text, "<shell>"):
+                change = self.kb.update(**_addition(program))
+            yield from self._changed(change)
         for query in program.queries:
-            yield from list(answer_lines(query, self.kb.query(str(query)), self.kb.prefixes))[1:]
+            answers = self.kb.query(bind(query, {}, Source(text, "<shell>")))
+            yield from list(answer_lines(query, answers, self.kb.prefixes))[1:]
+            if answers.errors:
+                yield from failure_lines(answers.errors)
 
     def _changed(self, change: Change) -> Iterator[str]:
         yield from change_lines(change.added, change.removed, self.kb.prefixes)
         if change.errors:
-            yield f"{counted(change.errors, 'rule instance')} failed because an expression had no value"
+            yield from failure_lines(change.errors)
 
     def _do_delete(self, text: str) -> Iterator[str]:
         return self._changed(self.kb.update(**self._deletion(text)))
@@ -124,7 +132,8 @@ class Shell:
         if path.suffix in (".dlog", ".zodiac"):
             from tidelog.cli.commands import read_program
 
-            return self._take(read_program(str(path))[1])
+            text, program = read_program(str(path))
+            return self._take(program, text)
         return self._changed(self.kb.load(formats.read_facts(path) if path.is_dir() else formats.read_file(path)))
 
     def _do_rules(self, _: str) -> Iterator[str]:
@@ -159,6 +168,7 @@ _COMMANDS = sorted(name.removeprefix("_do_") for name in vars(Shell) if name.sta
 def _addition(program: Program) -> dict[str, Any]:
     """The update that adds the facts and rules of a program, and its prefixes."""
     rules = [f"@prefix {name}: <{namespace}> ." for name, namespace in program.prefixes]
+    rules += [f"@predicate {signature}." for signature in program.predicates]
     rules += [str(rule) for rule in program.rules]
     return {"add": _rows(program), "add_rules": "\n".join(rules)}
 
@@ -178,9 +188,15 @@ def _with_dot(text: str) -> str:
     return text if text.endswith(".") else text + "."
 
 
+def _as_command(text: str) -> str:
+    """A word that newcomers type, as the command that it is meant to be; without a dot it cannot be a statement."""
+    bare = _BARE.fullmatch(text)
+    return text if bare is None else f":{bare[1]}"
+
+
 def is_complete(text: str) -> bool:
     """Whether a text can be executed: it is a command, or holds complete statements."""
-    return _COMMAND.fullmatch(text.split("\n", 1)[0]) is not None or not is_unfinished(text)
+    return _COMMAND.fullmatch(_as_command(text).split("\n", 1)[0]) is not None or not is_unfinished(text)
 
 
 # ── the session ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -25,11 +25,12 @@ from tidelog.engine.transaction.task import apply_explicit
 from tidelog.engine.transaction.transaction import Observer, Transaction
 from tidelog.engine.update import rows as lazy_rows
 from tidelog.engine.update.deltas import NO_REQUEST, Outcome, Request
+from tidelog.engine.update.failures import failures_of
 from tidelog.engine.update.rows import Rows
 from tidelog.engine.update.runner import Functions, Limits, Runner
 from tidelog.errors import BrokenError, TidelogError
+from tidelog.language.syntax import Rule
 from tidelog.machine import flags as F
-from tidelog.machine import registers as M
 from tidelog.machine.jit import working_time
 from tidelog.program.graph import RuleGraph
 from tidelog.store.relation import Relation
@@ -50,6 +51,7 @@ class Engine:
         self.graph = RuleGraph()
         self.limits = limits
         self.functions = functions
+        self.printed: Callable[[Rule], str] = str  # a rule as messages show it
         self.observer: Observer | None = None
         self.maintenance = ComponentMaintenance(maintenance)
         self.closures = Closures(self, enabled=modules)
@@ -69,7 +71,7 @@ class Engine:
 
     def rule_text(self, number: int) -> str:
         rules = self.graph.rules
-        return str(rules[number]) if number in rules else "a query"
+        return self.printed(rules[number]) if number in rules else "a query"
 
     def runner(self) -> Runner:
         """Runs kernels that only read."""
@@ -278,7 +280,9 @@ class Engine:
             for predicate in (*request.delete, *request.add)
             if (change := transaction.explicit.get(self.explicit_relation(predicate)))  # type: ignore[arg-type]
         }
-        return Outcome(removed, added, explicit, transaction.work(), int(transaction.machine[M.ERRORS]))
+        with self.store.hooks.using_terms():
+            failures = failures_of(self.store, self.rule_text, transaction.failed_groups)
+        return Outcome(removed, added, explicit, transaction.work(), failures)
 
     def _commit(self, transaction: Transaction, rules: RuleChanges) -> None:
         transaction.commit()

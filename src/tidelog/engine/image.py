@@ -71,3 +71,4 @@ class Image:
     closures: tuple[str, ...]
     pairs: Mapping[str, int]  # how many each closure has; older snapshots do not say
     commit: Mapping[str, str]
+    declared: Mapping[str, int]  # predicates by declaration; older snapshots have none

@@ -53,6 +53,7 @@ def image_of_engine(
     arities: Mapping[str, int],
     errors: int,
     commit: Mapping[str, str],
+    declared: Mapping[str, int],
 ) -> Image:
     """All that has to be saved: what the engine holds, and what its knowledge base knows besides."""
     graph, work = engine.graph, engine.store.arrays.rule_work
@@ -76,6 +77,7 @@ def image_of_engine(
         closures=tuple(pairs),
         pairs=pairs,
         commit=commit,
+        declared=declared,
     )
     return _without_unused_terms(image)
 

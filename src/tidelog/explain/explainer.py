@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tidelog.engine.engine import Engine
 from tidelog.explain.backwards import BackwardRules
-from tidelog.explain.failure import Inquest
+from tidelog.explain.failure import Inquest, WhyNot
 from tidelog.explain.proof import Proof
 from tidelog.explain.search import Choices, Cone
 from tidelog.explain.writing import Wording, Writer
@@ -62,12 +62,12 @@ class Explainer:
             cone.find_lowest()
             return Writer(cone, self._wording(), {}).write(cone.choices())
 
-    def why_not(self, fact: Atom, row: Cells | None, predicates: list[str]) -> str:
-        """What a fact lacks. `row` is None if its predicate is unknown; `predicates` are the known ones."""
+    def why_not(self, fact: Atom, row: Cells | None, arities: Mapping[str, int]) -> WhyNot:
+        """What a fact lacks. `row` is None if its predicate is unknown; `arities` are those of the known ones."""
         wording = self._wording()
         if row is not None and self._engine.holds(fact.predicate, row):
-            return f"{wording.text(fact)} holds; `explain` proves it."
-        return Inquest(self._backwards, wording).report(fact, row, predicates)
+            return WhyNot.of(f"{wording.text(fact)} holds; `explain` proves it.")
+        return Inquest(self._backwards, wording).report(fact, row, arities)
 
 
 def _proves_in_one_way(proof: Proof) -> bool:

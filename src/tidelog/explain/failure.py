@@ -1,118 +1,216 @@
-"""Why a fact does not hold: the rule that came closest to it, and the first part of its body that nothing matches.
+"""Why a fact does not hold: the rule that came closest, what its body lacks, and what that lacks in turn.
 
-Each rule that could derive the fact is matched from its head, one step of its plan after the other, until no match is
-left. The rule with the fewest steps left came closest, and one match of the steps before them shows how far it came.
+Each rule that could derive the fact is tried (`attempts`). An atom of its body that nothing matches is a question of
+the same kind, unless no rule derives its predicate: then a fact is missing. The way with the fewest missing facts is
+the nearest; of equal ones that with the fewest rules, and then that with the most parts that hold. A question within
+itself is not asked again, no way goes through more than `DEEPEST` rules, and all attempts share an allowance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-import numpy as np
-
-from tidelog.engine.propagation.match_sets import HOLDING
 from tidelog.engine.queries import run_query
-from tidelog.engine.rules.compiled import group_predicate, normal_form
-from tidelog.engine.update.match_rows import matches
-from tidelog.explain.backwards import BackwardRules, values_in_place_of_aggregates
-from tidelog.explain.writing import Binding, Wording
+from tidelog.engine.rules.compiled import group_predicate
+from tidelog.explain.attempts import Attempt, Attempts
+from tidelog.explain.backwards import BackwardRules
+from tidelog.explain.writing import Wording
 from tidelog.language import display_predicate
+from tidelog.language.checks import Spellings, unknown_predicate
 from tidelog.language.syntax import Atom, Query, Variable, variables
-from tidelog.machine import flags as F
-from tidelog.program.normal_form import NormalRule
-from tidelog.program.plan import HEAD, Absent, Compare, Define, Match, Plan, Step, Take, make_plan
-from tidelog.store.relation import Relation
+from tidelog.program.plan import Absent, Compare, Define, Match, Step, Take
 from tidelog.store.relation_parts import Cells
 
+# Rules that one way to a fact goes through, one below the other.
+DEEPEST = 5
+MOST_RULES_TRIED = 60
+MOST_OTHERS = 3
+MOST_LISTED = 8
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """How far a rule got: the steps that a match was found for, what it bound, and the steps left."""
+# What parts cost, where a missing fact costs 1: a question that was not followed to its end, a comparison that is not
+# so, which no added fact can mend, and a fact whose rules need itself.
+CUT, HOPELESS, CIRCULAR = 100, 1000, 10_000
 
-    rule: NormalRule
-    matched: tuple[Step, ...]
-    left: tuple[Step, ...]
-    binding: Binding
+LEGEND = "(✓ holds   ✗ does not hold   ? cannot be told: it depends on what does not hold)"
 
 
+class WhyNot(str):
+    """What a fact lacks, in words. `missing` are the facts that the nearest way lacks, with variables where any value
+    would do, and `in_the_way` those that a negated atom forbids.
+    """
+
+    missing: tuple[str, ...]
+    in_the_way: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, missing: Iterable[str] = (), in_the_way: Iterable[str] = ()) -> WhyNot:
+        made = cls(text)
+        made.missing, made.in_the_way = tuple(dict.fromkeys(missing)), tuple(dict.fromkeys(in_the_way))
+        return made
+
+
+@dataclass(slots=True)
+class Part:
+    """A part of a body: its sign, its text, and the nearest way to it if it is a fact that a rule could derive."""
+
+    sign: str
+    text: str
+    cost: int = 0
+    below: Way | None = None
+    missing: tuple[str, ...] = ()
+    in_the_way: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Way:
+    """A rule that could derive a fact, and the parts of its body."""
+
+    attempt: Attempt
+    parts: list[Part]
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Nearer ways have lower ranks."""
+        held = sum(part.sign == "✓" for part in self.parts)
+        return sum(part.cost for part in self.parts), self.height, -held
+
+    @property
+    def height(self) -> int:
+        """How many rules it goes through."""
+        return 1 + max((part.below.height for part in self.parts if part.below is not None), default=0)
+
+    def missing(self) -> list[str]:
+        return [fact for part in self.leaves() for fact in part.missing]
+
+    def in_the_way(self) -> list[str]:
+        return [fact for part in self.leaves() for fact in part.in_the_way]
+
+    def leaves(self) -> Iterator[Part]:
+        """The parts that nothing lies below."""
+        for part in self.parts:
+            if part.below is None:
+                yield part
+            else:
+                yield from part.below.leaves()
+
+
+@dataclass(slots=True)
 class Inquest:
-    """Looks for what a fact that does not hold lacks."""
+    """Looks for what one fact lacks."""
 
-    def __init__(self, backwards: BackwardRules, wording: Wording) -> None:
-        self._backwards = backwards
-        self._engine = backwards.engine
-        self._wording = wording
+    backwards: BackwardRules
+    wording: Wording
+    _attempts: Attempts = field(init=False)
+    _tried: int = 0
 
-    def report(self, fact: Atom, row: Cells | None, predicates: list[str]) -> str:
-        """What the fact lacks, in words."""
-        text = self._wording.text(fact)
-        name = display_predicate(fact.predicate, self._wording.prefixes)
+    def __post_init__(self) -> None:
+        self._attempts = Attempts(self.backwards)
+
+    def report(self, fact: Atom, row: Cells | None, arities: Mapping[str, int]) -> WhyNot:
+        """What the fact lacks. `row` is None if its predicate is unknown; `arities` are those of the known ones."""
+        text, prefixes = self.wording.text(fact), self.wording.prefixes
+        name = display_predicate(fact.predicate, prefixes)
         if row is None:
-            return f"{text} does not hold: {self._unknown(name, fact.arity, predicates)}"
-        rules = self._engine.graph.producers(fact.predicate)
-        if not rules:
-            return f"{text} does not hold: it is not explicit, and there is no rule for `{name}`."
-        attempts = [attempt for number in rules if (attempt := self._attempt(number, row)) is not None]
-        if not attempts:
-            return f"{text} does not hold: it is not explicit, and no rule for `{name}` has a head that fits."
-        closest = min(attempts, key=lambda attempt: (len(attempt.left), -len(attempt.matched)))
-        return "\n".join(self._lines(text, closest))
+            meant = Spellings(arities).closest(fact.predicate)
+            unknown = unknown_predicate(fact.predicate, fact.arity, meant, prefixes)
+            return WhyNot.of(f"{text} does not hold: {unknown}", [text])
+        if not self.backwards.engine.graph.producers(fact.predicate):
+            return WhyNot.of(f"{text} does not hold: it is not explicit, and there is no rule for `{name}`.", [text])
+        ways = self._ways(fact, ())
+        if not ways:
+            return WhyNot.of(
+                f"{text} does not hold: it is not explicit, and no rule for `{name}` has a head that fits."
+            )
+        missing, in_the_way = ways[0].missing(), ways[0].in_the_way()
+        lines = [f"{text} does not hold. The rule that came closest:", *self._lines(ways[0], "  ")]
+        lines += _listed("Missing", missing)
+        lines += _listed("In the way", in_the_way)
+        lines += self._others(ways[1:])
+        return WhyNot.of("\n".join([*lines, LEGEND]), missing, in_the_way)
 
-    def _unknown(self, name: str, arity: int, predicates: list[str]) -> str:
-        if name in predicates:
-            return f"`{name}` does not have {arity} argument{'' if arity == 1 else 's'}."
-        similar = get_close_matches(name, predicates, n=1)
-        hint = f" Did you mean `{similar[0]}`?" if similar else ""
-        return f"nothing is known of `{name}`; no fact and no rule mentions it.{hint}"
+    # --- ways ---------------------------------------------------------------------------------------------------------
 
-    # --- attempts ---------------------------------------------------------------------------------------------------
+    def _ways(self, goal: Atom, above: tuple[Atom, ...]) -> list[Way]:
+        """The ways to a fact that matches the goal, the nearest first. `above` are the goals that it serves."""
+        attempts: list[Attempt] = []
+        for number in self.backwards.engine.graph.producers(goal.predicate):
+            if self._tried < MOST_RULES_TRIED and not self._attempts.exhausted:
+                self._tried += 1
+                attempts += self._attempts.attempts(number, goal)
+        ways: list[Way] = []
+        attempts.sort(key=lambda attempt: (len(attempt.failed), -len(attempt.held)))
+        for attempt in attempts:
+            # Each part that failed lacks one fact at least. A way that cannot be nearer is not followed; for the fact
+            # itself, one that may be as near is.
+            best = min((way.rank[0] for way in ways), default=CIRCULAR)
+            follow = len(attempt.failed) < best + (not above)
+            ways.append(Way(attempt, list(self._parts(attempt, (*above, goal), follow))))
+        return sorted(ways, key=lambda way: way.rank)
 
-    def _attempt(self, number: int, row: Cells) -> Attempt | None:
-        """How far a rule gets; None where its head does not fit."""
-        plain, aggregate = normal_form(self._engine.graph.rule(number), number)
-        normal = values_in_place_of_aggregates(aggregate) if aggregate else plain
-        plan = make_plan(normal, HEAD, (), self._engine.store.estimate)
-        shadow = self._backwards.shadow(normal.head.predicate, normal.head.arity)
-        shadow.load(row.reshape(1, -1), F.IN)
-        best: Attempt | None = None
-        try:
-            with self._engine.store.borrowed():
-                for length in range(1, len(plan.steps) + 1):
-                    binding = self._match(plan.steps[:length], plan, shadow, number)
-                    if binding is None:
-                        break
-                    best = Attempt(aggregate or plan.rule, plan.steps[1:length], plan.steps[length:], binding)
-        finally:
-            self._backwards.forget()
-        return best
+    def _parts(self, attempt: Attempt, above: tuple[Atom, ...], follow: bool) -> Iterator[Part]:
+        for step in attempt.held:
+            yield Part("✓", self._said(step, attempt))
+        for step in attempt.failed:
+            yield self._failed(step, attempt, above, follow)
+        for step in attempt.open:
+            yield Part("?", self._said(step, attempt))
+        if not attempt.failed and not attempt.open:
+            yield Part("✗", self._other_value(attempt), HOPELESS)
 
-    def _match(self, steps: tuple[Step, ...], plan: Plan, shadow: Relation, number: int) -> Binding | None:
-        """The first match of some steps from the head."""
-        bound = tuple(dict.fromkeys(variable for step in steps for variable in _bound_by(step)))
-        offset = self._engine.store.assemble(Plan(plan.rule, plan.pivot, steps), shadow, bound, number)
-        head = np.zeros(1, np.int32)
-        found = matches(self._backwards.runner(), HOLDING, offset, len(bound), head, most=1)
-        return dict(zip(bound, found[0].tolist(), strict=True)) if len(found) else None
+    def _failed(self, step: Step, attempt: Attempt, above: tuple[Atom, ...], follow: bool) -> Part:
+        said = self._said(step, attempt)
+        match step:
+            case Take(atom=atom) | Match(atom=atom):
+                return self._missing(self.wording.atom(atom, attempt.binding), said, above, follow)
+            case Absent(atom=atom):
+                witness = self._witness(self.wording.atom(atom, attempt.binding))
+                return Part("✗", f"{said}  but {witness} holds", 1, in_the_way=(witness,))
+            case Define(binds=True):
+                return Part("✗", f"{said}  has no value", HOPELESS)
+        return Part("✗", f"{said}  is not so", HOPELESS)
 
-    # --- words ------------------------------------------------------------------------------------------------------
+    def _missing(self, goal: Atom, said: str, above: tuple[Atom, ...], follow: bool) -> Part:
+        """An atom that no fact matches: a missing fact, or a question of its own."""
+        text = f"{said}  no fact matches"
+        if self._attempts.matches(goal):
+            return Part("✗", f"{said}  does not hold together with the rest", HOPELESS)
+        if not self.backwards.engine.graph.producers(goal.predicate):
+            return Part("✗", text, 1, missing=(said,))
+        if goal in above:
+            return Part("✗", f"{text}, as above", CIRCULAR)
+        ways = self._ways(goal, above) if follow and len(above) < DEEPEST and _asks_once(goal) else []
+        if not ways:
+            return Part("✗", text, CUT, missing=(said,))
+        cost = ways[0].rank[0]
+        if cost >= CIRCULAR:
+            return Part("✗", f"{text}; its rules lead in a circle", CIRCULAR)
+        return Part("✗", text, cost, ways[0])
 
-    def _lines(self, text: str, closest: Attempt) -> Iterator[str]:
-        yield f"{text} does not hold. The rule that came closest:"
-        yield f"  {self._wording.text(closest.rule.source)}"
-        for step in closest.matched:
-            yield f"    ✓ {self._said(step, closest.binding)}"
-        if not closest.left:
-            yield f"    ✗ {self._other_value(closest)}"
-            return
-        failed, *open_steps = closest.left
-        yield f"    ✗ {self._said(failed, closest.binding)}  {self._verdict(failed, closest.binding)}"
-        for step in open_steps:
-            yield f"    ? {self._said(step, closest.binding)}"
+    # --- words --------------------------------------------------------------------------------------------------------
 
-    def _said(self, step: Step, binding: Binding) -> str:
-        wording = self._wording
+    def _lines(self, way: Way, indent: str) -> Iterator[str]:
+        yield f"{indent}{self.wording.text(way.attempt.rule.source)}"
+        for part in way.parts:
+            yield f"{indent}  {part.sign} {part.text}{'; the rule that came closest:' if part.below else ''}"
+            if part.below is not None:
+                yield from self._lines(part.below, f"{indent}      ")
+
+    def _others(self, ways: list[Way]) -> Iterator[str]:
+        """Other ways, the nearest first, with what they lack."""
+        if ways:
+            yield "Other ways, the nearest first:"
+        for way in ways[:MOST_OTHERS]:
+            yield f"  {self.wording.text(way.attempt.rule.source)}"
+            yield from (f"    ✗ {part.text}" for part in way.parts if part.sign == "✗")
+            if way.height > 1:
+                lacks = (*_listed("Missing", way.missing()), *_listed("In the way", way.in_the_way()))
+                yield from (f"    {line}" for line in lacks)
+        if len(ways) > MOST_OTHERS:
+            yield f"  … {len(ways) - MOST_OTHERS:,} more"
+
+    def _said(self, step: Step, attempt: Attempt) -> str:
+        wording, binding = self.wording, attempt.binding
         match step:
             case Take(atom=atom) | Match(atom=atom):
                 return wording.text(wording.atom(atom, binding))
@@ -123,41 +221,37 @@ class Inquest:
             case Define(definition=definition):
                 return wording.definition(definition.variable, definition.expression, binding)
 
-    def _verdict(self, step: Step, binding: Binding) -> str:
-        match step:
-            case Take() | Match():
-                return "no fact matches"
-            case Absent(atom=atom):
-                return f"but {self._witness(self._wording.atom(atom, binding))} holds"
-            case Define(binds=True):
-                return "has no value"
-        return "is not so"
-
     def _witness(self, pattern: Atom) -> str:
         """A fact that matches a negated atom."""
         named = {variable: Variable(f"V{place}") for place, variable in enumerate(dict.fromkeys(variables(pattern)))}
         arguments = (named[term] if isinstance(term, Variable) else term for term in pattern.arguments)
         asked = Atom(pattern.predicate, tuple(arguments))
-        _, answers, _ = run_query(self._engine, Query((asked,)))
+        _, answers, _ = run_query(self.backwards.engine, Query((asked,)))
         binding = dict(zip(named.values(), answers[0].tolist(), strict=True))
-        return self._wording.text(self._wording.atom(asked, binding))
+        return self.wording.text(self.wording.atom(asked, binding))
 
     def _other_value(self, attempt: Attempt) -> str:
         """For an aggregate whose body matches: the value that its group has instead."""
         head, binding = attempt.rule.head, attempt.binding
-        number = next(n for n, rule in self._engine.graph.rules.items() if rule is attempt.rule.source)
-        groups = self._engine.store.relation(group_predicate(number), head.arity).rows()
+        engine = self.backwards.engine
+        number = next(n for n, rule in engine.graph.rules.items() if rule is attempt.rule.source)
+        groups = engine.store.relation(group_predicate(number), head.arity).rows()
         for column, term in enumerate(head.arguments):
-            if isinstance(term, Variable):
+            if isinstance(term, Variable) and term in binding:
                 groups = groups[groups[:, column] == binding[term]]
         if not len(groups):
             return "the values of its group cannot be aggregated"
-        return f"its group gives {self._wording.fact(head.predicate, groups[0].tolist())}"
+        return f"its group gives {self.wording.fact(head.predicate, groups[0].tolist())}"
 
 
-def _bound_by(step: Step) -> Iterator[Variable]:
-    match step:
-        case Take(atom=atom) | Match(atom=atom):
-            yield from variables(atom)
-        case Define(definition=definition):
-            yield definition.variable
+def _asks_once(goal: Atom) -> bool:
+    """Whether no unknown value is asked for twice: attempts do not compare unknown values of a head."""
+    unknown = variables(goal)
+    return len(unknown) == len(set(unknown))
+
+
+def _listed(title: str, facts: list[str]) -> Iterator[str]:
+    distinct = list(dict.fromkeys(facts))
+    if distinct:
+        more = f", … {len(distinct) - MOST_LISTED:,} more" if len(distinct) > MOST_LISTED else ""
+        yield f"{title}: {', '.join(distinct[:MOST_LISTED])}{more}"

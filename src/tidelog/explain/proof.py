@@ -17,12 +17,14 @@ from html import escape
 from itertools import islice
 from typing import Any, NamedTuple
 
+from tidelog.formats.plain_data import PlainData
+
 DEEPEST = 20
 MOST_PREMISES = 24
 MOST_LINES_IN_NOTEBOOKS = 400
 
 
-class Proof:
+class Proof(PlainData):
     """Why a fact holds. `rule` is None where the fact is explicit; `premises` prove the facts that its body matched.
 
     `conditions` says what else the instance rests on: negated atoms, comparisons and arithmetic with their values, and
@@ -72,6 +74,11 @@ class Proof:
             for proof in self.steps()
         ]
         return {"fact": self.fact, "height": self.height, "steps": steps}
+
+    _plain_type = dict[str, Any]
+
+    def _plain(self) -> dict[str, Any]:
+        return self.to_dict()
 
     def lines(self) -> Iterator[Line]:
         """The lines of the drawing, from top to bottom."""

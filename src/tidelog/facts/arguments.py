@@ -64,6 +64,12 @@ def check_limits(max_facts: object, timeout: object) -> None:
         raise TidelogError(f"`timeout` is a number of seconds from 0 on, or None for no limit, not {timeout!r}")
 
 
+def check_on_error(on_error: object) -> None:
+    """Refuse a way to treat failures that there is not."""
+    if on_error not in ("count", "raise"):
+        raise TidelogError(f'`on_error` is "count" or "raise", not {on_error!r:.60}')
+
+
 def check_function(name: object, function: object) -> None:
     """Refuse a function that rules could not call by its name."""
     if not isinstance(name, str) or not is_word(name) or name in RESERVED:

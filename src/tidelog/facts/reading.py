@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from tidelog.engine.engine import Engine
 from tidelog.engine.reclaiming import PassingTerms
 from tidelog.engine.transaction.task import explicit_rows
 from tidelog.errors import DataError
-from tidelog.facts.results import Encoded, FactTable
+from tidelog.facts.results import Encoded, FactTable, row_identity
 from tidelog.program.catalogue import Catalogue, NamesInUse, name_of
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
@@ -28,9 +28,9 @@ class Reader:
         self._catalogue = catalogue
 
     def predicates(self) -> list[str]:
-        """Every predicate that has facts or that a rule mentions, as it is displayed."""
+        """Every predicate that has facts, that a rule mentions or that is declared, as it is displayed."""
         with_facts = (name for name, relation in self._engine.store.named().items() if len(relation))
-        return self._displayed({*with_facts, *self._engine.graph.predicates})
+        return self._displayed({*with_facts, *self._engine.graph.predicates, *self._catalogue.declared})
 
     def explicit_predicates(self) -> list[str]:
         """Every predicate that has explicit facts, as it is displayed."""
@@ -85,6 +85,8 @@ class Reader:
 class Facts(FactTable):
     """The facts of a predicate as they are now: a view that follows the knowledge base."""
 
+    __slots__ = ("__weakref__", "_explicit", "_lock", "_predicate", "_reader")
+
     def __init__(self, lock: AbstractContextManager[Any], reader: Reader, predicate: str, explicit: bool) -> None:
         self._lock = lock
         self._reader = reader
@@ -94,6 +96,9 @@ class Facts(FactTable):
     def _encoded(self, most: int | None = None) -> Encoded:
         with self._lock:
             return self._reader.rows(self._predicate, self._explicit, most)
+
+    def _keys(self) -> frozenset[object]:
+        return frozenset(map(row_identity, self))
 
     def __len__(self) -> int:
         with self._lock:
@@ -106,10 +111,10 @@ class Facts(FactTable):
             return self._reader.holds(self._predicate, tuple(row), self._explicit)
 
 
-def names_in_use(engine: Engine) -> NamesInUse:
+def names_in_use(engine: Engine, declared: Iterable[str]) -> NamesInUse:
     """The names that facts and rules use, for the check of prefixes that are declared late."""
     with_facts = (name for name, relation in engine.store.named().items() if len(relation))
-    predicates = (*engine.graph.predicates, *with_facts)
+    predicates = (*engine.graph.predicates, *with_facts, *declared)
     return NamesInUse(predicates, engine.graph.rules.values(), partial(_names_in_facts, engine))
 
 

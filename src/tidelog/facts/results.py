@@ -10,12 +10,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
+from tidelog.engine.update.failures import NO_FAILURES, Failures
 from tidelog.engine.update.rows import Rows
 from tidelog.errors import TidelogError
 from tidelog.extras import needing
 from tidelog.formats.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
+from tidelog.formats.jsonl import value_to_json
+from tidelog.formats.plain_data import PlainData
+from tidelog.formats.updates import json_facts
 from tidelog.language.literals import render_value
 from tidelog.store.relation_parts import Cells
 from tidelog.store.term_table import TermTable
@@ -47,8 +51,10 @@ class Encoded(NamedTuple):
         return iter(zip(*map(self.terms.decode_column, self.cells.T), strict=True))
 
 
-class Table(ABC):
+class Table(PlainData, ABC):
     """Rows of term numbers with names for their columns. Terminals and notebooks show the first rows."""
+
+    __slots__ = ()
 
     @abstractmethod
     def _encoded(self, most: int | None = None) -> Encoded:
@@ -74,6 +80,24 @@ class Table(ABC):
 
     def _repr_html_(self) -> str:
         return html_table(*self._shown())
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The rows as mappings from column to value, of plain data for JSON: IRIs are `{"iri": …}`."""
+        encoded = self._encoded()
+        names = self._names(encoded.cells)
+        return [dict(zip(names, map(value_to_json, row), strict=True)) for row in encoded.rows()]
+
+    def keys(self) -> NoReturn:
+        """Refuse to become a `dict`, which would take the first two values of each row for a key and its value. A web
+        framework that does not know this class tries that first.
+        """
+        kind = type(self).__name__
+        raise TypeError(f"{kind} are rows and no mapping; use `.to_dicts()`, or let the return type be tidelog.{kind}")
+
+    _plain_type = list[dict[str, Any]]
+
+    def _plain(self) -> list[dict[str, Any]]:
+        return self.to_dicts()
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table; a column of several kinds, or of IRIs, is a dense union named after the kinds."""
@@ -101,18 +125,43 @@ class Table(ABC):
         return self._names(encoded.cells), encoded
 
 
-class FactTable(Table):
-    """The facts of one predicate, as tuples."""
+class FactTable(Table, Set[Row]):
+    """The facts of one predicate, as a set of tuples. It equals any set, list or tuple of the same rows, in any order;
+    constants of different types are different.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _keys(self) -> frozenset[object]:
+        """Keys of all rows, see `row_identity`."""
 
     def __iter__(self) -> Iterator[Row]:
         return self._encoded().rows()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, FactTable):
+            return self._keys() == other._keys()
+        if isinstance(other, Set | list | tuple):
+            keys = self._keys()
+            return len(keys) == len(other) and keys == {row_identity(row) for row in other if isinstance(row, tuple)}
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def _from_iterable(cls, rows: Iterable[Any]) -> Any:
+        # Set operations give plain Python sets.
+        return set(rows)
 
     def __repr__(self) -> str:
         return f"{{{_listed(map(repr, self._encoded(MOST_IN_REPR).rows()), len(self) > MOST_IN_REPR)}}}"
 
 
-class FactSet(FactTable, Set[Row]):
-    """A set of facts. It equals any set of the same constants; constants of different types are different."""
+class FactSet(FactTable):
+    """A set of facts that stays as it is."""
+
+    __slots__ = ("__weakref__", "_known", "_rows", "_terms")
 
     def __init__(self, terms: TermTable, rows: Rows) -> None:
         self._terms = terms
@@ -133,29 +182,18 @@ class FactSet(FactTable, Set[Row]):
     def __contains__(self, row: object) -> bool:
         return isinstance(row, tuple | list) and row_identity(row) in self._keys()
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, FactSet):
-            return self._keys() == other._keys()
-        if isinstance(other, Set):
-            return len(self) == len(other) and all(
-                isinstance(row, tuple) and row_identity(row) in self._keys() for row in other
-            )
-        return NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @classmethod
-    def _from_iterable(cls, rows: Iterable[Any]) -> Any:
-        # Set operations give plain Python sets.
-        return set(rows)
-
 
 class Answers(Table, Sequence[dict[str, Value]]):
-    """The answers of a query: mappings from variable to value, in the order of the query's variables."""
+    """The answers of a query: mappings from variable to value, in the order of the query's variables. `errors` tells of
+    the matches that failed because an expression had no value.
+    """
 
-    def __init__(self, names: Sequence[str], rows: Encoded) -> None:
+    __slots__ = ("__weakref__", "_rows", "_variables", "errors")
+
+    def __init__(self, names: Sequence[str], rows: Encoded, errors: Failures = NO_FAILURES) -> None:
         self._variables = tuple(names)
         self._rows = rows
+        self.errors = errors
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -174,6 +212,14 @@ class Answers(Table, Sequence[dict[str, Value]]):
     def __iter__(self) -> Iterator[dict[str, Value]]:
         return (dict(zip(self._variables, row, strict=True)) for row in self._rows.rows())
 
+    def __eq__(self, other: object) -> bool:
+        """Whether another sequence has the same answers in the same order, each a mapping from variable to value."""
+        if not isinstance(other, Answers | list | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(map(_same_answer, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return Answers(self._variables, Encoded(self._rows.cells[place], self._rows.terms))
@@ -182,6 +228,12 @@ class Answers(Table, Sequence[dict[str, Value]]):
 
     def __repr__(self) -> str:
         return f"[{_listed(map(repr, self[:MOST_IN_REPR]), len(self) > MOST_IN_REPR)}]"
+
+
+def _same_answer(answer: Mapping[str, Value], other: object) -> bool:
+    if not isinstance(other, Mapping) or answer.keys() != other.keys():
+        return False
+    return all(identity(value) == identity(other[name]) for name, value in answer.items())
 
 
 def _listed(texts: Iterable[str], more: bool) -> str:
@@ -199,13 +251,15 @@ class Origin(Protocol):
 
 
 @dataclass(frozen=True)
-class Change:
-    """What an update did: the facts that appeared in I and those that vanished, by predicate, and the work it took."""
+class Change(PlainData):
+    """What an update did: the facts that appeared in I and those that vanished, by predicate, the work it took, and the
+    rule instances that failed because an expression had no value.
+    """
 
     added: Mapping[str, FactSet] = field(default_factory=dict)
     removed: Mapping[str, FactSet] = field(default_factory=dict)
     work: Mapping[str, int] = field(default_factory=dict)
-    errors: int = 0
+    errors: Failures = NO_FAILURES
     trace: Trace | None = None
     _origin: Origin | None = field(default=None, repr=False, compare=False)
 
@@ -216,6 +270,17 @@ class Change:
         if self._origin is None:
             raise TidelogError("this change does not know the update that made it, and cannot be explained")
         return self._origin.explain(self, fact)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The change as plain data for JSON: rows by predicate, work by kind, failures and the first of them."""
+        halves = {"added": json_facts(self.added), "removed": json_facts(self.removed)}
+        failures = {"errors": int(self.errors), "failures": [failure.to_dict() for failure in self.errors.first]}
+        return {**halves, "work": dict(self.work), **failures}
+
+    _plain_type = dict[str, Any]
+
+    def _plain(self) -> dict[str, Any]:
+        return self.to_dict()
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)

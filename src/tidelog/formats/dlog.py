@@ -15,7 +15,7 @@ from tidelog.formats.tables import columns_of_rows
 from tidelog.language import display_predicate, parse_program
 from tidelog.language.literals import parse_literal, render_value
 from tidelog.language.names import is_prefixed
-from tidelog.language.syntax import Atom, Constant, Program
+from tidelog.language.syntax import Atom, Constant, Program, Query, Rule, Signature
 from tidelog.values import IRI
 
 _RENDERERS = {
@@ -89,10 +89,12 @@ def _told_in_file(text: str, source: str, prefixes: Mapping[str, str], first_lin
 
 
 def _check_statements(program: Program, source: str, first_line: int, undeclared: Collection[str]) -> None:
-    places = [rule.place for rule in program.rules] + [query.place for query in program.queries]
+    others: tuple[Rule | Query | Signature, ...] = (*program.rules, *program.queries, *program.predicates)
+    places = [statement.place for statement in others]
     if places:
         line = first_line - 1 + min(found.line for found in places if found)
-        raise data_error(source, line, "a rule or query; those belong in the program, a fact folder holds facts only")
+        kinds = "a rule, query or declaration"
+        raise data_error(source, line, f"{kinds}; those belong in the program, a fact folder holds facts only")
     for prefix, namespace in program.prefixes:
         if prefix in undeclared and namespace != f"{prefix}:":
             reason = f"the prefix `{prefix}:` is declared after its use; declare it before the first name that has it"

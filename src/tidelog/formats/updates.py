@@ -113,12 +113,13 @@ def _facts(content: Any, key: str) -> Facts:
 def change_to_json(change: ChangeLike) -> str:
     """A change as one line of JSON, its predicates and rows in a fixed order."""
     return json.dumps(
-        {"added": _json_facts(change.added), "removed": _json_facts(change.removed), "work": dict(change.work)},
+        {"added": json_facts(change.added), "removed": json_facts(change.removed), "work": dict(change.work)},
         ensure_ascii=False,
     )
 
 
-def _json_facts(facts: Mapping[str, Iterable[Row]]) -> dict[str, Any]:
+def json_facts(facts: Mapping[str, Iterable[Row]]) -> dict[str, Any]:
+    """Facts by predicate as plain data, in order."""
     return {name: [list(map(value_to_json, row)) for row in sorted_rows(facts[name])] for name in sorted(facts)}
 
 

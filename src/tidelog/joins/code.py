@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,15 @@ from tidelog.machine.jit import address
 CROWDED_FROM = 1 << 16
 
 
+class Computing(NamedTuple):
+    """A plan whose steps may fail for want of a value, and its variables in the order of their cells in a frame. What
+    plans are, only those who make them know.
+    """
+
+    plan: Any
+    variables: tuple[Any, ...]
+
+
 class Code:
     """The memory that holds all plans."""
 
@@ -27,6 +37,7 @@ class Code:
         self._limit = CROWDED_FROM
         self.generation = 0  # another number when all plans have been forgotten
         self.constants: set[int] = set()  # the terms that plans name
+        self.computing: dict[int, Computing] = {}  # by their offsets
         machine[M.CODE] = address(self._words)
 
     @property
@@ -42,6 +53,7 @@ class Code:
         self.size = 1
         self.generation += 1
         self.constants.clear()
+        self.computing.clear()
         return True
 
     def append(self, words: list[int]) -> None:
@@ -52,6 +64,12 @@ class Code:
             self._machine[M.CODE] = address(self._words)
         self._words[self.size : end] = words
         self.size = end
+
+    def rule_and_step(self, plan: int, step: int) -> tuple[int, int]:
+        """The number of a plan's rule, and which of its steps begins at an offset."""
+        first = plan + P.FIRST
+        steps = self._words[first : first + self._words[plan + P.STEPS]].tolist()
+        return int(self._words[plan + P.RULE]), steps.index(step)
 
     def covered(self, plan: int) -> tuple[int, int] | None:
         """For a plan that scans a relation and yields a different head for each fact: the relation of the heads, and
@@ -65,9 +83,9 @@ class Code:
     @contextmanager
     def borrowed(self) -> Iterator[None]:
         """Plans that are made within serve only there: their memory is reused."""
-        before, constants = self.size, self.constants
-        self.constants = set()
+        before, constants, computing = self.size, self.constants, self.computing
+        self.constants, self.computing = set(), {}
         try:
             yield
         finally:
-            self.size, self.constants = before, constants
+            self.size, self.constants, self.computing = before, constants, computing

@@ -327,6 +327,25 @@ def assign(variables, target, term):
 
 
 @device
+def note_failure(m, step, variables):
+    """Count an instance that failed, and note the first ones: plan, step, and the values of the plan's variables, of
+    which only some are bound yet.
+    """
+    m[M.ERRORS] += 1
+    plan = load_i64(variables - 8 * (P.FRAME_VARIABLES - P.FRAME_PLAN))
+    count = load_i32(m[M.CODE] + 4 * (plan + P.VARIABLES))
+    noted = m[M.NOTED]
+    if noted + 3 + count <= m[M.NOTES_SIZE]:
+        note = m[M.NOTES] + 8 * noted
+        store_i64(note, plan)
+        store_i64(note + 8, (step - m[M.CODE]) >> 2)
+        store_i64(note + 16, count)
+        for variable in range(count):
+            store_i64(note + 24 + 8 * variable, load_i64(variables + 8 * variable))
+        m[M.NOTED] = noted + 3 + count
+
+
+@device
 def call_function(m, step, variables):
     """Look up a function's result in its memo; request it from Python if it is missing."""
     memo = load_i32(step + 4 * P.CALL_MEMO)
@@ -336,7 +355,8 @@ def call_function(m, step, variables):
     if fact >= 0:
         result = load_i32(record_of(relation_row(m, memo), fact) + 4 * count)
         if result == K.FAILURE:
-            m[M.ERRORS] += 1
+            m[M.UNCALLED] += 1
+            note_failure(m, step, variables)
             return FAILED
         return assign(variables, load_i32(step + 4 * P.CALL_TARGET), result)
     size = count + 2
@@ -359,12 +379,14 @@ def run_condition(m, step, kind, variables):
         right_kind = evaluate(m, load_i32(step + 12), variables)
         outcome = compare(m, load_i32(step + 4), left_kind, left, right_kind, load_i64(m[M.SCRATCH] + 8))
         if outcome < 0:
-            m[M.ERRORS] += 1
+            if left_kind != BAD and right_kind != BAD:
+                m[M.UNCOMPARED] += 1
+            note_failure(m, step, variables)
         return PASSED if outcome == 1 else FAILED
     if kind == P.STEP_ASSIGN:
         result_kind = evaluate(m, load_i32(step + 8), variables)
         if result_kind == BAD:
-            m[M.ERRORS] += 1
+            note_failure(m, step, variables)
             return FAILED
         bits = load_i64(m[M.SCRATCH] + 8)
         term = intern_number(m, result_kind, bits) if is_number(result_kind) else bits

@@ -61,6 +61,7 @@ class Parsed:
     facts: list[Atom] = field(default_factory=list)
     rules: list[syntax.Rule] = field(default_factory=list)
     queries: list[syntax.Query] = field(default_factory=list)
+    predicates: list[syntax.Signature] = field(default_factory=list)
     atoms: list[Atom] = field(default_factory=list)
 
 
@@ -90,6 +91,7 @@ class Actions:
 
     def _begin_statement(self) -> None:
         self._aggregates: list[Aggregate] = []
+        self._parameters: list[syntax.Parameter] = []
         self._unnamed: list[Variable] = []
         self._underscored: set[str] = set()
 
@@ -109,6 +111,17 @@ class Actions:
         self.prefixes[name] = self.parsed.prefixes[name] = self._checked(unescape_iri, namespace, token)
         self._constants.clear()
 
+    def declaration(self, children: list[Any]) -> None:
+        self.parsed.predicates += children[0]
+
+    def signature(self, children: list[Any]) -> syntax.Signature:
+        name, _, arity = children
+        place = place_of(name)
+        if not arity.isdecimal():
+            hint = "how many arguments a predicate has is a whole number: `@predicate edge/2.`"
+            raise self._error(arity, f"`{arity}` is no number of arguments", hint)
+        return syntax.Signature(self._predicate(str(name), place), self._checked(literals.integer, arity, arity), place)
+
     def plain_facts(self, children: list[Any]) -> None:
         (token,) = children
         place_at = _places(token)
@@ -120,6 +133,7 @@ class Actions:
 
     def fact(self, children: list[Any]) -> None:
         (atom,) = children
+        self._refuse_parameters("fact")
         for argument in atom.arguments:
             if not isinstance(argument, Constant):
                 raise self._not_ground(atom, argument)
@@ -128,6 +142,7 @@ class Actions:
 
     def rule(self, children: list[Any]) -> None:
         head, body = children
+        self._refuse_parameters("rule")
         self._end_statement(head)
         self.parsed.rules.append(syntax.Rule(head, tuple(body), head.place))
 
@@ -288,6 +303,9 @@ class Actions:
         initial = text[0]
         if initial == "?":
             return Variable(text, place)
+        if initial == "$":
+            self._parameters.append(syntax.Parameter(text[1:], place))
+            return self._parameters[-1]
         if initial in "\"'":
             return Constant(text[1:-1], place)
         if initial == "<":
@@ -362,6 +380,13 @@ class Actions:
         quoted = f'; for the string, write "{argument.name}"' if argument.name[0].isupper() else ""
         hint = f"a word with an initial in upper case, `_` or `?` is a variable{quoted}; a rule needs a body after `:-`"
         return self._error(place, f"the fact has a variable, `{argument.name}`", hint)
+
+    def _refuse_parameters(self, kind: str) -> None:
+        """Parameters are for questions, which are asked with values."""
+        for parameter in self._parameters:
+            hint = 'parameters are for questions, `kb.query("p($x)", x=…)`; give values to rules as facts'
+            what = f"`${parameter.value}` cannot stand in a {kind}"
+            raise self._error(parameter.place or Place(1, 1), what, hint)
 
     def _refuse_aggregates(self, head: Atom | None) -> None:
         """An aggregate is a whole argument of a rule's head, and cannot stand elsewhere."""

@@ -14,9 +14,20 @@ from types import MappingProxyType
 from tidelog.errors import ArityError, ParseError, UnsafeRuleError
 from tidelog.language import syntax
 from tidelog.language.names import display_predicate
-from tidelog.language.parse_messages import at
+from tidelog.language.parse_messages import at, mistake
 from tidelog.language.printer import NO_PREFIXES, render
-from tidelog.language.syntax import Atom, BodyItem, Call, Comparison, Negation, Query, Rule, Variable, variables
+from tidelog.language.syntax import (
+    Atom,
+    BodyItem,
+    Call,
+    Comparison,
+    Negation,
+    Query,
+    Rule,
+    Signature,
+    Variable,
+    variables,
+)
 
 # More than anybody needs. Saved knowledge bases are checked against it when they are read.
 MOST_ARGUMENTS = 1 << 16
@@ -58,13 +69,13 @@ def bound_variables(body: Iterable[BodyItem]) -> frozenset[str]:
 
 
 def check_arities(
-    items: Iterable[Atom | Rule | Query],
+    items: Iterable[Atom | Rule | Query | Signature],
     known: Mapping[str, int],
     prefixes: Mapping[str, str] = NO_PREFIXES,
 ) -> dict[str, int]:
     """The arity of every predicate: those of `known` and of the items. Refuses a second arity for a predicate."""
     arities = dict(known)
-    first_use: dict[str, Atom] = {}
+    first_use: dict[str, Atom | Signature] = {}
     for item in items:
         for atom in _atoms(item):
             arity = arities.setdefault(atom.predicate, atom.arity)
@@ -76,37 +87,46 @@ def check_arities(
     return arities
 
 
-def _atoms(item: Atom | Rule | Query) -> Iterator[Atom]:
-    """Every atom of a fact, a rule (its head first) or a query, negated ones included."""
-    if not isinstance(item, Query):
-        yield item if isinstance(item, Atom) else item.head
-    if not isinstance(item, Atom):
-        yield from syntax.body_atoms(item)
+def _atoms(item: Atom | Rule | Query | Signature) -> Iterator[Atom | Signature]:
+    """Every atom of a fact, a rule (its head first) or a query, negated ones included; a declared predicate itself."""
+    if isinstance(item, Atom | Signature):
+        yield item
+        return
+    if isinstance(item, Rule):
+        yield item.head
+    yield from syntax.body_atoms(item)
 
 
 def suggest(
     rules: Iterable[Rule],
     given: Iterable[str],
-    queries: Iterable[Query] = (),
     prefixes: Mapping[str, str] = NO_PREFIXES,
 ) -> list[str]:
-    """Warnings for predicates that are used but neither given nor derived, and whose names resemble one that is."""
+    """Warnings for predicates that are used but neither given, derived nor declared, and whose names resemble one that
+    is. `given` are the predicates with facts, and those that are declared.
+    """
     rules = list(rules)
     known = dict.fromkeys([*given, *(rule.head.predicate for rule in rules)])
     unknown: dict[str, Atom] = {}
-    statements: list[Rule | Query] = [*rules, *queries]
-    for statement in statements:
-        for atom in syntax.body_atoms(statement):
+    for rule in rules:
+        for atom in syntax.body_atoms(rule):
             if atom.predicate not in known:
                 unknown.setdefault(atom.predicate, atom)
     spellings = Spellings(known)
     near = [(atom, spellings.closest(predicate)) for predicate, atom in unknown.items()]
     return [
-        f"{at(atom.place)}`{display_predicate(atom.predicate, prefixes)}` is used but never given or derived; "
-        f"did you mean `{display_predicate(meant, prefixes)}`?"
+        f"{at(atom.place)}{unknown_predicate(atom.predicate, atom.arity, meant, prefixes)}"
         for atom, meant in near
         if meant is not None
     ]
+
+
+def unknown_predicate(predicate: str, arity: int | None, meant: str | None, prefixes: Mapping[str, str]) -> str:
+    """What to say of a predicate that nobody has given, derived or declared, and of the one that may be meant."""
+    name = display_predicate(predicate, prefixes)
+    declare = f"`@predicate {name}/{'N' if arity is None else arity}.` declares one that is empty on purpose"
+    advice = declare if meant is None else f"did you mean `{display_predicate(meant, prefixes)}`?"
+    return f"`{name}` is used but never given or derived; {advice}"
 
 
 # ---- safety
@@ -159,11 +179,8 @@ def _unsafe(
     problem: str,
     hint: str,
 ) -> UnsafeRuleError:
-    kind = "rule" if isinstance(statement, Rule) else "query"
-    return UnsafeRuleError(
-        f"{at(variable.place or statement.place)}variable `{variable.shown}` {problem} in the {kind}\n"
-        f"    {render(statement, prefixes)}\nhint: {hint}"
-    )
+    what = f"variable `{variable.shown}` {problem} in the {'rule' if isinstance(statement, Rule) else 'query'}"
+    return mistake(UnsafeRuleError, variable.place or statement.place, what, render(statement, prefixes), hint)
 
 
 def _unbound_hint(body: Iterable[BodyItem], name: str) -> str:
@@ -203,22 +220,20 @@ def _check_functions(
             hint = "give it that many"
         else:
             continue
-        place = call.place or statement.place or syntax.Place(1, 1)
-        message = f"{at(place)}{what}\n    {render(statement, prefixes)}\nhint: {hint}"
-        raise ParseError(message, place.line, place.column)
+        raise mistake(ParseError, call.place or statement.place, what, render(statement, prefixes), hint)
 
 
 # ---- arities
 
 
-def _two_arities(atom: Atom, arity: int, first: Atom | None, prefixes: Mapping[str, str]) -> ArityError:
+def _two_arities(
+    atom: Atom | Signature, arity: int, first: Atom | Signature | None, prefixes: Mapping[str, str]
+) -> ArityError:
     name = display_predicate(atom.predicate, prefixes)
     where = f" in line {first.place.line}, column {first.place.column}" if first and first.place else " before"
-    return ArityError(
-        f"{at(atom.place)}`{name}` has {_count(atom.arity)} here, but {_count(arity)}{where}\n"
-        f"    {render(atom, prefixes)}\n"
-        "hint: a predicate has one number of arguments in a program; use another name for the other"
-    )
+    what = f"`{name}` has {_count(atom.arity)} here, but {_count(arity)}{where}"
+    hint = "a predicate has one number of arguments in a program; use another name for the other"
+    return mistake(ArityError, atom.place, what, render(atom, prefixes), hint)
 
 
 def too_many_arguments(name: str, arity: int) -> ArityError:

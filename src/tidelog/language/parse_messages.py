@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
-from tidelog.errors import ParseError
+from tidelog.errors import Mistake, ParseError, TidelogError
 from tidelog.language.syntax import Place
+
+Error = TypeVar("Error", bound=TidelogError)
 
 _LINE_BEFORE_CARET = 70
 _LINE_AFTER_CARET = 50
@@ -49,6 +53,31 @@ def at(place: Place | None) -> str:
     return f"line {place.line}, column {place.column}: " if place else ""
 
 
+def mistake(kind: type[Error], place: Place | None, what: str, statement: str, hint: str) -> Error:
+    """An error about a statement, which its message shows as it is printed: the text is not at hand."""
+    error = _made(kind, f"{at(place)}{what}\n    {statement}\nhint: {hint}", place or Place(1, 1))
+    error.mistake = Mistake(*place, what, hint) if place else None
+    return error
+
+
+def _made(kind: type[Error], message: str, place: tuple[int, int]) -> Error:
+    return kind(message, *place) if issubclass(kind, ParseError) else kind(message)
+
+
+@contextmanager
+def told_of(text: str, name: str) -> Iterator[None]:
+    """Errors about statements of a text show the line with a caret, as those of the parser do."""
+    try:
+        yield
+    except TidelogError as error:
+        if error.mistake is None:
+            raise
+        line, column, what, hint = error.mistake
+        told = _made(type(error), Source(text, name).message(line, column, what, hint), (line, column))
+        told.mistake = error.mistake
+        raise told from None
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A text and the name that messages give it."""
@@ -76,7 +105,7 @@ class Source:
         ahead = self.text[position : position + _HINTS_LOOK]
         terminals = frozenset(accepted)
         hint = next((hint.text for hint in _HINTS if hint.fits(behind, ahead, terminals)), "")
-        found = re.match(r"\w+(?:[:-]\w+)*|:-|:=|<-|->|=>|&&|\|\||\?-|\?\w+|\S", ahead)
+        found = re.match(r"\w+(?:[:-]\w+)*|:-|:=|<-|->|=>|&&|\|\||\?-|\?\w+|\\\+|/\*|\.[a-z]\w*|\.\.|\S", ahead)
         what = f"expected {_expected(terminals)}, found {f'`{found[0]}`' if found else 'the end of the text'}"
         # A missing dot belongs after the last token, not before the next.
         return self.error_at(last_end if hint is _NO_DOT else position, what, hint)
@@ -124,12 +153,27 @@ _NO_PREDICATE = "a string names no predicate: write a word, an IRI or a prefixed
 _OR = 'there is no "or" in a body: write one rule for each alternative'
 _ONE_ATOM = "`not` stands before one atom, as in `not edge(X, Y)`"
 
+_NO_RANGE = "there are no ranges: give each value as a fact, `number(1). number(2).`, or as data"
+_NO_BLOCK = "a comment begins with `%`, `#` or `//` and ends with its line; there is no `/* … */`"
+_NO_DIRECTIVE = "there are no directives: predicates need no declaration, and `?- edge(X, Y).` prints facts"
+
 _ZODIAC_COMP = "a comparison is written `comp(X, >, 5)`, and a value is given by `bind(X + 1 as Y)`"
 _ZODIAC_BIND = "the value of an expression is given a name by `bind(X + 1 as Y)`, and Y stands in its place"
 ZODIAC_AGGREGATE = "an aggregate is written `p(X, Z) :- aggregate(q(X, Y)) on X with count(Y) as Z.`"
 
-# The first hint that fits is given. Those for ZodiacEdge's syntax, which come first, are told by its own terminals.
+# The first hint that fits is given. Those for habits of other languages come first, then those for ZodiacEdge's syntax,
+# which are told by its own terminals.
 _HINTS = (
+    Hint(_NO_BLOCK, ahead=r"/\*"),
+    Hint(_NO_BLOCK, behind="/", ahead=r"\*"),
+    Hint(_NO_DIRECTIVE, ahead=r"\.[ \t]*(?:decl|input|output|type|printsize|pragma|functor|comp|init)\b"),
+    Hint(_NO_RANGE, ahead=r"\.\."),
+    Hint(_NO_RANGE, behind=r"\.", ahead=r"\.[ \t]*-?\w"),
+    Hint("negation is written `not`: `not edge(X, Y)`", ahead=r"\\\+|~|¬"),
+    Hint("a parameter is `$` and a name, as in `may($user, write)`", ahead=r"\$"),
+    Hint("a parameter stands for a value, and cannot name a predicate", behind=r"\$\w+\s*", ahead=r"[(\[]"),
+    Hint("a predicate is declared as `@predicate edge/2.`", behind=r"@predicate\b[^.\n]*"),
+    Hint("a predicate is declared as `@predicate edge/2.`", ahead="@pred"),
     Hint("the parts of a body are joined by `and` or `∧`", ahead=r",|&|/\\", accepted="_AND"),
     Hint(_ZODIAC_COMP, ahead=r"[-+*/%<>=!]|:=|is\b", accepted="_AND"),
     Hint(ZODIAC_AGGREGATE, behind=r"\b(?i:count|sum|min|max|avg|med(?:ian)?)\s*", ahead=r"\(", accepted="_CLOSE"),
@@ -174,7 +218,13 @@ _HINTS = (
 )
 
 
+# What can follow in `@predicate edge/2.`, and nothing else can where only these can.
+_OF_SIGNATURES = frozenset({"WORD", "PREFIXED", "IRI", "DIVIDE", "NUMBER"})
+
+
 def _expected(accepted: frozenset[str]) -> str:
+    if accepted <= _OF_SIGNATURES:
+        return "a predicate and its number of arguments"
     words: list[str] = []
     rest = set(accepted)
     for terminals, phrase in _PHRASES:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tidelog.errors import ParseError
 from tidelog.language.actions import Actions, Parsed
 from tidelog.language.parse_messages import Source
-from tidelog.language.syntax import Atom, Place, Program, Query, Rule
+from tidelog.language.syntax import Atom, Place, Program, Query, Rule, Signature
 from tidelog.language.syntaxes import DLOG, syntax_named
 from tidelog.values import is_unicode
 
@@ -38,7 +38,8 @@ def parse_program(
 
 def _program(text: str, source: str, prefixes: tuple[tuple[str, str], ...], syntax: str) -> Program:
     parsed = _parse(text, source, dict(prefixes), "program", syntax)
-    return Program(tuple(parsed.prefixes.items()), tuple(parsed.facts), tuple(parsed.rules), tuple(parsed.queries))
+    facts, rules, queries = tuple(parsed.facts), tuple(parsed.rules), tuple(parsed.queries)
+    return Program(tuple(parsed.prefixes.items()), facts, rules, queries, tuple(parsed.predicates))
 
 
 # A rule is mostly removed by the same text that added it: this many texts of up to this many characters are remembered.
@@ -60,26 +61,45 @@ def parse_rules(
 ) -> tuple[Rule, ...]:
     """The rules of a text that holds nothing else but prefixes."""
     program = parse_program(text, source, prefixes, syntax)
-    others: tuple[Atom | Query, ...] = (*program.facts, *program.queries)
+    others: tuple[Atom | Query | Signature, ...] = (*program.facts, *program.queries, *program.predicates)
     for statement in others:
-        is_fact = isinstance(statement, Atom)
-        kind, advice = ("fact", "give facts as data") if is_fact else ("query", "ask queries apart")
+        kind, advice = _NO_RULES[type(statement)]
         place = statement.place or Place(1, 1)
         hint = f"only rules can stand here; {advice}"
         raise Source(text, source).error(place.line, place.column, f"a {kind} stands among rules", hint)
     return program.rules
 
 
+_NO_RULES: Mapping[type, tuple[str, str]] = {
+    Atom: ("fact", "give facts as data"),
+    Query: ("query", "ask queries apart"),
+    Signature: ("declaration", "it stays, and is given with rules to add"),
+}
+
+
 def parse_atom(text: str, prefixes: Mapping[str, str], source: str = "<atom>", syntax: str = DLOG) -> Atom:
     """One atom, with or without a final dot."""
-    (atom,) = _parse(text, source, prefixes, "single_atom", syntax).atoms
+    (atom,) = _question(text, source, prefixes, "single_atom", syntax).atoms
     return atom
 
 
 def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>", syntax: str = DLOG) -> Query:
     """One query, with or without its `?-` and its final dot."""
-    (query,) = _parse(text, source, prefixes, "single_query", syntax).queries
+    (query,) = _question(text, source, prefixes, "single_query", syntax).queries
     return query
+
+
+def _question(text: str, source: str, prefixes: Mapping[str, str], start: str, syntax: str) -> Parsed:
+    declared = tuple(prefixes.items())
+    return (_remembered_question if len(text) <= SHORT else _parsed)(text, source, declared, start, syntax)
+
+
+def _parsed(text: str, source: str, prefixes: tuple[tuple[str, str], ...], start: str, syntax: str) -> Parsed:
+    return _parse(text, source, dict(prefixes), start, syntax)
+
+
+# The same questions are asked again and again, with other values in the place of their parameters.
+_remembered_question = lru_cache(maxsize=1000)(_parsed)
 
 
 # ---- the automaton

@@ -56,6 +56,8 @@ class Printer:
         match term:
             case syntax.Variable(name=name):
                 return self._variable(name)
+            case syntax.Parameter(value=name):
+                return f"${name}"
             case syntax.Constant(value=IRI(value=iri)):
                 return shorten(iri, self._prefixes) or render_value(term.value)
             case syntax.Constant(value=value):
@@ -99,9 +101,12 @@ def render(node: syntax.Node, prefixes: Mapping[str, str] = NO_PREFIXES, printer
         case syntax.Program():
             known = {**prefixes, **dict(node.prefixes)}
             lines = [f"@prefix {name}: <{escape_iri(namespace)}> ." for name, namespace in node.prefixes]
+            lines += [f"@predicate {render(signature, known, printer)}." for signature in node.predicates]
             lines += [f"{render(fact, known, printer)}." for fact in node.facts]
             lines += [render(statement, known, printer) for statement in (*node.rules, *node.queries)]
             return "\n".join(lines)
+        case syntax.Signature(predicate=predicate, arity=arity):
+            return f"{display_predicate(predicate, prefixes)}/{arity}"
         case syntax.Rule():
             return printer(prefixes, node).rule(node)
         case syntax.Query():

@@ -73,6 +73,19 @@ class Constant(Node):
         return hash(identity(self.value))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameter(Constant):
+    """`$name` in a question: a constant that is given with the question and not by its text; `value` is the name.
+    `language.parameters` puts the values in, before anything is evaluated.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Parameter) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((Parameter, self.value))
+
+
 @dataclass(frozen=True, slots=True)
 class Call(Node):
     """A function of expressions. Operators are functions too: `+ - * / %`, and `neg` for the sign."""
@@ -152,13 +165,25 @@ class Query(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Signature(Node):
+    """`edge/2` in `@predicate edge/2.`: there is such a predicate, whether or not it has facts."""
+
+    predicate: str
+    arity: int
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Program(Node):
-    """A whole text: its prefixes and its statements, each kind in the order of the text."""
+    """A whole text: its prefixes and its statements, each kind in the order of the text. `predicates` are those that it
+    declares.
+    """
 
     prefixes: tuple[tuple[str, str], ...] = ()
     facts: tuple[Atom, ...] = ()
     rules: tuple[Rule, ...] = ()
     queries: tuple[Query, ...] = ()
+    predicates: tuple[Signature, ...] = ()
 
     @property
     def rows(self) -> dict[str, list[Row]]:

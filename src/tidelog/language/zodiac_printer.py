@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from tidelog.errors import ConversionError
 from tidelog.language.names import display_predicate
-from tidelog.language.parse_messages import at
+from tidelog.language.parse_messages import mistake
 from tidelog.language.printer import Printer, render
 from tidelog.language.syntax import (
     Aggregate,
@@ -99,7 +99,7 @@ class ZodiacPrinter(Printer):
 
     def _refuse(self, node: Atom | Term, what: str, hint: str) -> NoReturn:
         shown = render(self._statement, self._prefixes)
-        raise ConversionError(f"{at(node.place)}ZodiacEdge's syntax cannot say {what}\n    {shown}\nhint: {hint}")
+        raise mistake(ConversionError, node.place, f"ZodiacEdge's syntax cannot say {what}", shown, hint)
 
 
 def _bindings(body: Iterable[Node]) -> list[tuple[Variable, Comparison]]:

@@ -20,11 +20,13 @@ import numpy as np
 from tidelog.engine.update.rows import NO_ROWS, Rows
 from tidelog.errors import LimitError, TidelogError
 from tidelog.facts.arguments import checked_facts
+from tidelog.facts.questions import warn_of_unknown
 from tidelog.facts.results import Answers, Change, FactSet
-from tidelog.language import display_predicate, resolve_predicate
+from tidelog.language.syntax import Atom, Query
 from tidelog.live.intake import Intake
 from tidelog.live.knowledge import Knowledge
 from tidelog.live.worker import Worker
+from tidelog.program.catalogue import Catalogue
 from tidelog.runtime.knowledge_lock import unguarded
 from tidelog.runtime.signals import deferred
 from tidelog.runtime.thread_locks import ThreadLock
@@ -185,7 +187,9 @@ class Snapshot:
         for name in map(knowledge.catalogue.resolve, knowledge.reader.predicates()):
             cells, terms = knowledge.reader.rows(name)
             self._facts[name] = FactSet(terms, Rows.of(cells))
-        self._prefixes = knowledge.catalogue.prefixes
+        catalogue = knowledge.catalogue
+        self._catalogue = Catalogue(catalogue.prefixes, catalogue.arities, declared=catalogue.declared)
+        self._on_error = knowledge.on_error
         self._functions = {name: unguarded(function) for name, function in knowledge.functions.items()}
         self._updates = updates
         self._copying = ThreadLock()
@@ -198,19 +202,23 @@ class Snapshot:
 
     @property
     def predicates(self) -> list[str]:
-        return sorted(display_predicate(name, self._prefixes) for name, rows in self._facts.items() if len(rows))
+        return sorted(self._catalogue.display(name) for name, rows in self._facts.items() if len(rows))
 
     def facts(self, predicate: str) -> FactSet:
         """The facts of a predicate."""
-        found = self._facts.get(resolve_predicate(predicate, self._prefixes))
+        name = self._catalogue.resolve(predicate)
+        warn_of_unknown(self._catalogue, name)
+        found = self._facts.get(name)
         return found if found is not None else FactSet(self._terms, NO_ROWS)
 
-    def query(self, text: str) -> Answers:
-        """The answers of a query. The first one copies the facts into a knowledge base of their own."""
-        return self._copy().query(text)
+    def query(self, text: str | Query, /, **values: object) -> Answers:
+        """The answers of a query, with the values of its parameters. The first one copies the facts into a knowledge
+        base of their own.
+        """
+        return self._copy().query(text, values)
 
     def __contains__(self, fact: object) -> bool:
-        return isinstance(fact, str) and self._copy().holds(fact)
+        return isinstance(fact, str | tuple | Atom) and self._copy().holds(fact)
 
     def __len__(self) -> int:
         return sum(map(len, self._facts.values()))
@@ -221,8 +229,9 @@ class Snapshot:
         """
         with self._copying.mutex:
             if self._copied is None:
-                copied = Knowledge()
-                copied.catalogue.declare(self._prefixes.items())
+                copied = Knowledge(on_error=self._on_error)
+                known = self._catalogue
+                copied.catalogue.restore(known.prefixes, known.arities, {}, known.declared)
                 for name, function in self._functions.items():
                     copied.register(name, function)
                 copied.update(add={name: rows.to_arrow() for name, rows in self._facts.items() if len(rows)})

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
+from tidelog.engine.update.failures import NO_FAILURES
 from tidelog.engine.update.rows import Rows
 from tidelog.facts.encoding import check_arities_of, encode_rows
 from tidelog.facts.results import Change, FactSet
@@ -276,6 +277,7 @@ def _net(terms: Terms, changes: list[Change]) -> Change:
             if chosen:
                 cells = np.array(chosen, np.int32).reshape(len(chosen), arities[name])
                 half[name] = FactSet(terms.table, Rows.of(cells))
+    errors = sum((change.errors for change in changes), NO_FAILURES)
     last = changes[-1]._origin if changes else None
     origin = None if last is None else last.after(change._origin for change in changes[:-1])
-    return Change(halves[True], halves[False], dict(work), sum(change.errors for change in changes), None, origin)
+    return Change(halves[True], halves[False], dict(work), errors, None, origin)

@@ -18,17 +18,21 @@ from tidelog.engine.queries import run_query
 from tidelog.engine.reclaiming import PassingTerms
 from tidelog.engine.transaction.transaction import Observer
 from tidelog.engine.update.deltas import Outcome, Request
+from tidelog.engine.update.failures import NO_FAILURES, Failures
 from tidelog.engine.update.runner import Limits
 from tidelog.engine.what_if import what_if
-from tidelog.errors import ArityError, BrokenError, CrossProductWarning, TidelogError, warn
-from tidelog.facts.arguments import check_limits, checked_commit, checked_facts, checked_text
+from tidelog.errors import ArityError, BrokenError, CrossProductWarning, EvaluationError, warn
+from tidelog.facts.arguments import check_limits, check_on_error, checked_commit, checked_facts, checked_text
 from tidelog.facts.encoding import LoadedRows, check_arities_of, check_arity, encode_columns, encode_rows, in_time
+from tidelog.facts.questions import Values, fact_of, query_of, warn_of_unknown
 from tidelog.facts.reading import Reader, names_in_use
 from tidelog.facts.results import Answers, Change, Encoded, FactSet
 from tidelog.formats.display import counted
-from tidelog.language import DLOG, parse_atom, parse_query, parse_rules, render, syntax_named
-from tidelog.language.checks import MOST_ARGUMENTS, check_arities, check_query, foreign_functions, too_many_arguments
-from tidelog.language.syntax import Atom, Constant, Program, Rule
+from tidelog.language import DLOG, parse_program, parse_rules, render, syntax_named
+from tidelog.language.checks import MOST_ARGUMENTS, check_arities, foreign_functions, too_many_arguments
+from tidelog.language.parameters import NO_VALUES
+from tidelog.language.parse_messages import told_of
+from tidelog.language.syntax import Atom, Program, Query, Rule
 from tidelog.live.origin import Origin
 from tidelog.program.catalogue import Catalogue, RuleUpdate
 from tidelog.program.normal_form import unjoined_atoms
@@ -48,6 +52,8 @@ FactsByPredicate = Mapping[str, Any]
 
 NO_PROGRAM = Program()
 
+_ON_ERROR_HINT = 'mend the function, or test its arguments in the rule; `on_error="count"` would leave these out'
+
 Found = TypeVar("Found")
 
 
@@ -61,17 +67,21 @@ class Knowledge:
         max_facts: int | None = None,
         timeout: float | None = None,
         trace: str | None = None,
+        on_error: str = "count",
     ) -> None:
         check_limits(max_facts, timeout)
+        check_on_error(on_error)
         self.maintenance = maintenance
         self.modules = modules
+        self.on_error = on_error
         self.functions: dict[str, Callable[..., Any]] = {}
         self.engine = Engine(maintenance, Limits(max_facts, timeout), self.functions, modules)
         self.tracer = None if trace is None else self._tracer(trace)
         self.catalogue = Catalogue()
+        self.engine.printed = lambda rule: render(rule, self.catalogue.prefixes)
         self.reader = Reader(self.engine, self.catalogue)
         self.lock = KnowledgeLock(self.engine.store.readers)
-        self.errors = 0  # matches that failed because an expression had no value
+        self.errors = NO_FAILURES  # matches that failed because an expression had no value
         self.commit_info: Mapping[str, str] = {}
         self.version = 0  # how many updates have been made
         self.home: Home | None = None
@@ -149,11 +159,12 @@ class Knowledge:
         added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
         text, removing = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
         syntax_named(syntax)  # refuses an unknown one
-        names = partial(names_in_use, self.engine)
+        names = partial(names_in_use, self.engine, self.catalogue.declared)
         program = interruptible(self.catalogue.parse_added, text, names, syntax) if text else NO_PROGRAM
         self.catalogue.declare(program.prefixes)
         removed = parse_rules(removing, self.catalogue.prefixes, syntax=syntax) if removing else ()
-        return self._checked(added, deleted, program.rules, removed)
+        with told_of(text, "<rules>"):
+            return self._checked(added, deleted, program, removed)
 
     def update_encoded(self, request: Request, commit: Mapping[str, str] | None = None) -> Change:
         """The same for facts that are already encoded."""
@@ -162,11 +173,17 @@ class Knowledge:
             check_arities_of((request.add, request.delete), update.arities)
             return self.apply(request, update, checked_commit(commit))
 
-    def add_program(self, program: Program) -> None:
-        """Add the facts and rules of a text, and its prefixes."""
+    def add_program(self, text: str, syntax: str = DLOG) -> None:
+        """Add the facts and rules of a text, and what it declares."""
+        program = parse_program(text, syntax=syntax)
         self.catalogue.declare(program.prefixes)
-        with self.lock.working():
-            self.apply(*self._checked(program.rows, {}, program.rules, ()))
+        with self.lock.working(), told_of(text, "<program>"):
+            try:
+                self.apply(*self._checked(program.rows, {}, program, ()))
+            except ArityError:
+                # Facts have become rows by now. Their atoms say where they stand.
+                check_arities((*program.predicates, *program.facts, *program.rules), {}, self.catalogue.prefixes)
+                raise
 
     def load(self, batches: Iterable[FactBatch]) -> Change:
         """Add the facts that a reader yields, in one update. Limits hold while they are read."""
@@ -193,11 +210,13 @@ class Knowledge:
             )
 
     def _checked(
-        self, add: FactsByPredicate, delete: FactsByPredicate, rules: tuple[Rule, ...], removed: tuple[Rule, ...]
+        self, add: FactsByPredicate, delete: FactsByPredicate, program: Program, removed: tuple[Rule, ...]
     ) -> tuple[Request, RuleUpdate]:
-        """What an update asks for, and what it does to the catalogue."""
-        update = self.catalogue.check(rules, removed, self.functions.keys())
-        for rule in rules:
+        """What an update asks for, and what it does to the catalogue. Of the program, the rules and declarations count;
+        its facts are in `add`.
+        """
+        update = self.catalogue.check(program.rules, removed, self.functions.keys(), program.predicates)
+        for rule in program.rules:
             self._warn_of_cross_product(rule)
         added_rows = self.encode(add, update.arities)
         deleted_rows = self.encode(delete, update.arities)
@@ -226,7 +245,8 @@ class Knowledge:
                 from tidelog.storage.journal import Record
 
                 prefixes = self.catalogue.prefixes
-                record = Record(request.add, request.delete, request.add_rules, removed, prefixes, commit or {})
+                rules, declared = request.add_rules, update.declared
+                record = Record(request.add, request.delete, rules, removed, prefixes, declared, commit or {})
                 self.home.record(record, self.engine.store.terms.table.decode)
 
         try:
@@ -248,6 +268,7 @@ class Knowledge:
         before = None if self.tracer is None else self.tracer.begin()
 
         def change(outcome: Outcome) -> Change:
+            self._refuse(outcome.errors)
             trace = None if before is None else self._trace(before)
             explicit = outcome.explicit
             if not made:
@@ -258,6 +279,12 @@ class Knowledge:
             return self._change(outcome, trace, Origin(self, explicit, removed, request.add_rules, made))
 
         return change
+
+    def _refuse(self, failures: Failures) -> None:
+        """Raise where rule instances failed, if the user wants it so."""
+        if failures and self.on_error == "raise":
+            first = "\n".join(f"  {failure}" for failure in failures.first)
+            raise EvaluationError(f"{failures.summary()}\n{first}\nhint: {_ON_ERROR_HINT}", failures)
 
     def _trace(self, before: State) -> Trace:
         assert self.tracer is not None
@@ -293,25 +320,18 @@ class Knowledge:
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
-    def query(self, text: str) -> Answers:
-        """The answers of a query over the materialisation."""
+    def query(self, asked: str | Query, values: Values = NO_VALUES) -> Answers:
+        """The answers of a query over the materialisation, with values in the place of its parameters."""
         with self.lock.working(), self.reader.terms_for_a_question():
-            prefixes = self.catalogue.prefixes
-            query = interruptible(parse_query, checked_text(text, "text"), prefixes)
-            check_query(query, self.functions.keys(), prefixes)
-            check_arities([query], self.catalogue.arities, prefixes)
-            names, cells, errors = run_query(self.engine, query)
-            self.errors += errors
-            return Answers(names, Encoded(cells, self.engine.store.terms.table))
+            query = query_of(asked, values, self.catalogue, self.functions.keys())
+            names, cells, failures = run_query(self.engine, query)
+            self.errors += failures
+            self._refuse(failures)
+            return Answers(names, Encoded(cells, self.engine.store.terms.table), failures)
 
-    def fact(self, text: str) -> Atom:
-        """The fact that a text states. The caller has the lock."""
-        atom = parse_atom(checked_text(text, "fact"), self.catalogue.prefixes)
-        if not all(isinstance(term, Constant) for term in atom.arguments):
-            raise TidelogError(
-                f"`{text}` is no fact: it has variables or expressions; a query such as `?- {text}.` asks for all"
-            )
-        return atom
+    def fact(self, asked: object, values: Values = NO_VALUES) -> Atom:
+        """The fact that is asked for, with values in the place of its parameters. The caller has the lock."""
+        return fact_of(asked, values, self.catalogue)
 
     def explainer(self) -> Explainer:
         """Finds proofs of what holds now."""
@@ -324,10 +344,11 @@ class Knowledge:
 
         return Explainer(self.engine, lambda: self.catalogue.prefixes)
 
-    def holds(self, fact: str) -> bool:
-        """Whether a fact that a text states is in the materialisation."""
+    def holds(self, fact: object) -> bool:
+        """Whether a fact is in the materialisation."""
         with self.lock:
             atom = self.fact(fact)
+            warn_of_unknown(self.catalogue, atom.predicate, atom.arity)
             return self.reader.holds(atom.predicate, atom.row)
 
     # --- facts on their way in ----------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ class Origin:
             return proof
 
         def ask_why_not(explainer: Explainer) -> str:
-            return explainer.why_not(fact, row, knowledge.reader.predicates())
+            return explainer.why_not(fact, row, knowledge.catalogue.arities)
 
         proof = self._in_state(knowledge, came, prove)
         same, other = (added, removed) if came else (removed, added)

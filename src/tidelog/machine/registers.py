@@ -83,6 +83,13 @@ SORT_BUCKETS = 1 << 14  # batches are sorted into that many groups of neighbours
 # --- what was done ----------------------------------------------------------------------------------------------------
 WORK = _cells(len(KINDS))  # counters of work, in the order of `work_kinds`
 ERRORS = _cell()  # rule instances that failed in an expression
+UNCOMPARED = _cell()  # of these, comparisons of values that have no order
+UNCALLED = _cell()  # of these, calls of functions that gave no value
+UNAGGREGATED = _cell()  # of these, groups whose values could not be aggregated
+NOTED = _cell()  # words in use of the notes on the first of these
+ERRORS_END = Register(NOTED + 1)
+NOTES = _cell()  # address of these notes, see `joins.executor.note_failure`
+NOTES_SIZE = _cell()  # their room in words
 RULE_WORK = _cell()  # address of rule applications by rule
 RULE_FACTS = _cell()  # address of facts that were new, by the rule that derived them first
 RULE_TIME = _cell()  # address of the nanoseconds that the plans of each rule have run

@@ -19,7 +19,7 @@ from tidelog.language import DLOG, display_predicate, parse_program, parse_rules
 from tidelog.language.checks import check_arities, check_rule
 from tidelog.language.names import expand, is_prefixed
 from tidelog.language.parse_messages import Source
-from tidelog.language.syntax import Constant, Program, Rule, nodes, rule_key
+from tidelog.language.syntax import Constant, Program, Rule, Signature, nodes, rule_key
 from tidelog.values import IRI, Literal, Value
 
 
@@ -35,29 +35,41 @@ class NamesInUse:
 @dataclass(slots=True)
 class RuleUpdate:
     """The rules of an update, checked: those to remove, by number, and those to add, by key. `arities` holds those of
-    all predicates after the update; whoever encodes its facts adds theirs.
+    all predicates after the update; whoever encodes its facts adds theirs. `declared` are the predicates that it
+    declares.
     """
 
     arities: dict[str, int]
     removed: Mapping[int, Hashable] = field(default_factory=dict)
     added: Mapping[Hashable, Rule] = field(default_factory=dict)
+    declared: Mapping[str, int] = field(default_factory=dict)
 
 
 class Catalogue:
-    """Prefixes, arities and rules, under the numbers that the rule graph gave them."""
+    """Prefixes, arities and rules, under the numbers that the rule graph gave them. `declared` are the predicates that
+    the program declares, with their arities: they are known, even if nothing else mentions them.
+    """
 
     def __init__(
         self,
         prefixes: Mapping[str, str] | None = None,
         arities: Mapping[str, int] | None = None,
         rules: Mapping[int, Rule] | None = None,
+        declared: Mapping[str, int] | None = None,
     ) -> None:
-        self.restore(prefixes or {}, arities or {}, rules or {})
+        self.restore(prefixes or {}, arities or {}, rules or {}, declared or {})
 
-    def restore(self, prefixes: Mapping[str, str], arities: Mapping[str, int], rules: Mapping[int, Rule]) -> None:
+    def restore(
+        self,
+        prefixes: Mapping[str, str],
+        arities: Mapping[str, int],
+        rules: Mapping[int, Rule],
+        declared: Mapping[str, int],
+    ) -> None:
         """Describe another program."""
         self.prefixes = dict(prefixes)
-        self.arities = dict(arities)
+        self.arities = {**arities, **declared}
+        self.declared = dict(declared)
         self.rule_numbers = numbers_by_key(rules)
 
     def resolve(self, name: str) -> str:
@@ -69,8 +81,8 @@ class Catalogue:
         return display_predicate(predicate, self.prefixes)
 
     def parse_added(self, text: str, in_use: Callable[[], NamesInUse], syntax: str = DLOG) -> Program:
-        """The rules to add, and the prefixes that their text declares. Most texts declare none; only for others does
-        anybody have to look for the names in use.
+        """The rules to add, and the prefixes and predicates that their text declares. Most texts declare no prefixes;
+        only for others does anybody have to look for the names in use.
         """
         program = parse_program(text, "<rules>", self.prefixes, syntax)
         if program.facts or program.queries:
@@ -89,12 +101,18 @@ class Catalogue:
         if declared:
             self.prefixes = self.prefixes | declared
 
-    def check(self, added: Iterable[Rule], removed: Iterable[Rule], functions: Set[str]) -> RuleUpdate:
+    def check(
+        self,
+        added: Iterable[Rule],
+        removed: Iterable[Rule],
+        functions: Set[str],
+        declared: Iterable[Signature] = (),
+    ) -> RuleUpdate:
         """What an update does to the rules, if it can be done. `functions` are the registered ones."""
-        rules = tuple(added)
+        rules, signatures = tuple(added), tuple(declared)
         for rule in rules:
             check_rule(rule, functions, self.prefixes)
-        arities = check_arities(rules, self.arities, self.prefixes)
+        arities = check_arities((*signatures, *rules), self.arities, self.prefixes)
         numbers: dict[int, Hashable] = {}
         for rule in removed:
             key = rule_key(rule)
@@ -107,11 +125,13 @@ class Catalogue:
             key = rule_key(rule)
             if all(number in numbers for number in self.rule_numbers.get(key, ())):
                 new.setdefault(key, rule)  # a rule given twice is one rule
-        return RuleUpdate(arities, numbers, new)
+        return RuleUpdate(arities, numbers, new, {item.predicate: item.arity for item in signatures})
 
     def commit(self, update: RuleUpdate, first_number: int) -> None:
         """The update has been applied, and its new rules are numbered from `first_number` on."""
         self.arities = update.arities
+        if update.declared:
+            self.declared = {**self.declared, **update.declared}
         for key in update.removed.values():
             self.rule_numbers.pop(key, None)
         for number, key in enumerate(update.added, start=first_number):

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from tidelog.errors import StorageError, TidelogError
 from tidelog.language import parse_rules
+from tidelog.language.checks import MOST_ARGUMENTS
 from tidelog.language.names import RESERVED, is_prefixed, is_word
 from tidelog.language.syntax import Rule
 
@@ -73,13 +74,14 @@ class Item:
         """The unchecked value of a field; None where there is none."""
         return self.value.get(name)
 
-    def fields(self, *names: str) -> tuple[Item, ...]:
-        """The fields of an object with exactly these fields."""
+    def fields(self, *names: str, **missing: Any) -> tuple[Item, ...]:
+        """The fields of an object with exactly these fields. `missing` are the values of those that it may lack."""
         self._expect(isinstance(self.value, dict), "an object")
         unknown = sorted(self.value.keys() - set(names))
         if unknown:
             self.refuse(f"has an unknown field, {_shown(unknown[0])}")
-        return tuple(self[name] for name in names)
+        whole = self._inner({**missing, **self.value}, "")
+        return tuple(whole[name] for name in names)
 
     def members(self) -> Iterator[tuple[str, Item]]:
         """The names and values of an object with any fields."""
@@ -151,3 +153,13 @@ def parsed_rules(item: Item) -> tuple[Rule, ...]:
         return parse_rules(text, {})
     except (TidelogError, RecursionError) as problem:
         item.refuse(f"is no rule: {problem}")
+
+
+def read_arities(item: Item) -> dict[str, int]:
+    """Predicates and their numbers of arguments."""
+    arities = {}
+    for name, arity in item.members():
+        if not is_predicate(name):
+            arity.refuse("is not named after a predicate")
+        arities[name] = arity.integer(0, MOST_ARGUMENTS)
+    return arities

@@ -5,7 +5,7 @@ An update is written as JSON: its constants, each with its type, and its facts a
     {"terms": [["str", "a"], ["int", 7], ["float", "0.5"]],
      "add": {"edge": {"arity": 2, "rows": 1, "cells": [0, 1]}}, "delete": {…},
      "add_rules": ["p(X) :- q(X)."], "remove_rules": […], "prefixes": {"ex": "http://example.org/"},
-     "commit": {"batch": "17"}}
+     "declared": {"edge": 2}, "commit": {"batch": "17"}}
 
 A record is 20 bytes of header (a mark, its number from 1 on, the length of its payload and a checksum of all that) and
 the payload. A crash can tear only the last record, since each is forced to disk before the next is written: an
@@ -29,7 +29,7 @@ from tidelog.engine.image import Cells
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.storage import durable_files as files
-from tidelog.storage.checked_json import Item, declared_prefixes, is_predicate, parsed_rules, to_text
+from tidelog.storage.checked_json import Item, declared_prefixes, is_predicate, parsed_rules, read_arities, to_text
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
 
 MAGIC = b"tidelog journal 1\n"
@@ -174,8 +174,8 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An update with its facts encoded, its rules parsed, the prefixes declared after it, and the note that its user
-    committed with it.
+    """An update with its facts encoded, its rules parsed, the prefixes declared after it, the predicates that it
+    declares, and the note that its user committed with it.
     """
 
     add: Facts = field(default_factory=dict)
@@ -183,6 +183,7 @@ class Record:
     add_rules: tuple[Rule, ...] = ()
     remove_rules: tuple[Rule, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=dict)
+    declared: Mapping[str, int] = field(default_factory=dict)
     commit: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -216,6 +217,7 @@ def to_json(record: Record, decode: Decode) -> bytes:
         "add_rules": list(map(str, record.add_rules)),
         "remove_rules": list(map(str, record.remove_rules)),
         "prefixes": dict(record.prefixes),
+        "declared": dict(record.declared),
         "commit": dict(record.commit),
     }
     return to_text(content, indent=None)
@@ -232,6 +234,7 @@ def from_json(payload: bytes, encode: Encode, place: Path) -> Record:
         _rules(content["add_rules"]),
         _rules(content["remove_rules"]),
         declared_prefixes(content["prefixes"]),
+        read_arities(content["declared"]) if content.get("declared") is not None else {},
         content["commit"].texts() if content.get("commit") is not None else {},
     )
 

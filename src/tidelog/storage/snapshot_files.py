@@ -20,11 +20,11 @@ import numpy.typing as npt
 from tidelog.engine.image import COUNTERS, Arrays, Image, RelationImage, RuleImage
 from tidelog.errors import TidelogError
 from tidelog.extras import needing
-from tidelog.facts.arguments import check_limits
+from tidelog.facts.arguments import check_limits, check_on_error
 from tidelog.language.checks import MOST_ARGUMENTS
 from tidelog.storage import durable_files as disk
 from tidelog.storage.array_files import check_layout, damaged, read_arrays, refused, write_arrays
-from tidelog.storage.checked_json import Item, declared_prefixes, is_predicate, parsed_rules, to_text
+from tidelog.storage.checked_json import Item, declared_prefixes, parsed_rules, read_arities, to_text
 from tidelog.storage.term_columns import columns_of_terms, terms_of_columns
 
 MANIFEST = "manifest.json"
@@ -71,6 +71,7 @@ def write_snapshot(folder: Path, image: Image) -> str:
             "closures": list(image.closures),
             "pairs": dict(image.pairs),
             "commit": dict(image.commit),
+            "declared": dict(image.declared),
             "files": files,
         }
         manifest = to_text(content)
@@ -96,7 +97,7 @@ def read_snapshot(folder: Path, expected: str) -> Image:
     return Image(
         options=_options(manifest["options"]),
         prefixes=declared_prefixes(manifest["prefixes"]),
-        arities=_arities(manifest["arities"]),
+        arities=read_arities(manifest["arities"]),
         errors=manifest["errors"].integer(0),
         next_rule=next_rule,
         rules=_rules(manifest["rules"], next_rule),
@@ -105,13 +106,17 @@ def read_snapshot(folder: Path, expected: str) -> Image:
         closures=_closures(manifest["closures"]),
         pairs={name: count.integer(0) for name, count in pairs},
         commit=manifest["commit"].texts() if manifest.get("commit") is not None else {},
+        declared=read_arities(manifest["declared"]) if manifest.get("declared") is not None else {},
     )
 
 
 def _options(item: Item) -> dict[str, Any]:
-    maintenance, modules, max_facts, timeout = item.fields("maintenance", "modules", "max_facts", "timeout")
+    names = ("maintenance", "modules", "max_facts", "timeout", "on_error")
+    # Older snapshots do not say how failures are treated.
+    maintenance, modules, max_facts, timeout, on_error = item.fields(*names, on_error="count")
     try:
         check_limits(max_facts.value, timeout.value)
+        check_on_error(on_error.value)
     except TidelogError as problem:
         item.refuse(f"are wrong: {problem}")
     return {
@@ -119,16 +124,8 @@ def _options(item: Item) -> dict[str, Any]:
         "modules": modules.flag(),
         "max_facts": max_facts.value,
         "timeout": timeout.value,
+        "on_error": on_error.value,
     }
-
-
-def _arities(item: Item) -> dict[str, int]:
-    arities = {}
-    for name, arity in item.members():
-        if not is_predicate(name):
-            arity.refuse("is not named after a predicate")
-        arities[name] = arity.integer(0, MOST_ARGUMENTS)
-    return arities
 
 
 def _rules(item: Item, next_rule: int) -> tuple[RuleImage, ...]:

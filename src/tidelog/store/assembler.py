@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidelog.joins.code import Computing
 from tidelog.joins.expressions import COMPARISONS, OPERATORS
 from tidelog.language.syntax import Atom, Call, Constant, Expression, Term, Variable, variables
 from tidelog.machine import plan_words as P
@@ -61,6 +62,8 @@ class Assembler:
         self._store.arrays.ensure_frame(8 * (P.FRAME_VARIABLES + count + 2 * len(offsets)))
         offset = self._put(header + offsets)
         self._store.code.append(self._words)
+        if any(isinstance(step, Compare | Define) for step in self._plan.steps):
+            self._store.code.computing[offset] = Computing(self._plan, tuple(self._slots))
         return offset
 
     def _put(self, words: list[int]) -> int:

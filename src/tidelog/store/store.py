@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from tidelog.joins.code import Code
+from tidelog.language.literals import render_value
 from tidelog.language.syntax import Atom, Term
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
@@ -26,11 +27,16 @@ from tidelog.store.relation import Relation
 from tidelog.store.relation_kernels import find_old, find_rows
 from tidelog.store.relation_parts import Cells, Records, Row
 from tidelog.store.terms import Terms
+from tidelog.values import Value, identity
 
 # Initial sizes. Tests make both tiny, so that everything has to grow.
 INITIAL_CAPACITY = 256
 # Heads are absorbed in batches of this size: they fit the cache, and calls cost nothing.
 HEAD_CELLS = 16384
+# Words of notes on rule instances that failed: some dozens of instances.
+NOTE_WORDS = 512
+# Calls of functions that failed, with the reasons, to be told when an instance fails because of them.
+MOST_PROBLEMS = 1000
 
 
 class UpdateHooks(NamedTuple):
@@ -65,6 +71,7 @@ class KernelArrays:
         self._heads: Cells = np.zeros(HEAD_CELLS, np.int32)
         self._buckets: Row = np.zeros(M.SORT_BUCKETS + 1, np.int64)
         self.log: Row = np.zeros((max(INITIAL_CAPACITY, 4), R.LOG_FIELDS), np.int64)
+        self.notes: Row = np.zeros(NOTE_WORDS, np.int64)
         self.requests: Cells = np.zeros(max(4 * INITIAL_CAPACITY, 64), np.int32)
         # By the number of a rule: applications, facts that it derived first, and nanoseconds.
         self.rule_work: Row = np.zeros(64, np.int64)
@@ -80,6 +87,7 @@ class KernelArrays:
         machine[M.HEADS], machine[M.HEADS_CAPACITY] = address(self._heads), len(self._heads)
         machine[M.LOG], machine[M.LOG_CAPACITY] = address(self.log), len(self.log)
         machine[M.REQUESTS], machine[M.REQUEST_CAPACITY] = address(self.requests), len(self.requests)
+        machine[M.NOTES], machine[M.NOTES_SIZE] = address(self.notes), len(self.notes)
         machine[M.RULE_WORK] = address(self.rule_work)
         machine[M.RULE_FACTS] = address(self.rule_facts)
         machine[M.RULE_TIME] = address(self.rule_time)
@@ -149,6 +157,7 @@ class Store:
         self.postponed: set[Relation] = set()  # those whose hash tables do not hold all facts
         self._memos: dict[tuple[str, int], Relation] = {}
         self.memo_functions: dict[int, str] = {}
+        self._problems: dict[tuple[str, tuple[object, ...]], str] = {}  # why calls of functions gave no value
         self.terms = Terms(self.machine, capacity)
         self.code = Code(self.machine)
         self.arrays = KernelArrays(self.machine, self.spare)
@@ -260,8 +269,19 @@ class Store:
             self.memo_functions[memo.number] = function
         return self._memos[key]
 
+    def note_problem(self, function: str, arguments: Sequence[Value], reason: str) -> None:
+        """A call of a function gave no value."""
+        if len(self._problems) < MOST_PROBLEMS:
+            self._problems[function, tuple(map(identity, arguments))] = reason
+
+    def call_problem(self, function: str, arguments: Sequence[Value]) -> str:
+        """Why a call of a function gave no value."""
+        known = self._problems.get((function, tuple(map(identity, arguments))))
+        return f"{function}({', '.join(map(render_value, arguments))}) {known or 'has no value'}"
+
     def forget_function(self, function: str) -> None:
         """Forget the results of a function that has been registered again."""
+        self._problems = {call: reason for call, reason in self._problems.items() if call[0] != function}
         for (name, _), memo in self._memos.items():
             if name == function:
                 memo.flags[:] = 0

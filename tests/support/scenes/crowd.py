@@ -34,7 +34,7 @@ _NOT_CALLED = {
     *("__annotations__", "__hash__", "__subclasshook__", "__class_getitem__", "__slots__", "__match_args__"),
     *("__parameters__", "__orig_bases__", "__qualname__", "__setattr__", "__delattr__", "__dataclass_fields__"),
     *("__dataclass_params__", "__replace__", "__static_attributes__", "__firstlineno__", "__annotate_func__"),
-    *("__annotations_cache__", "__classdictcell__"),
+    *("__annotations_cache__", "__classdictcell__", "__get_pydantic_core_schema__"),
 }
 
 
@@ -144,6 +144,7 @@ def _register(scene: Scene, thread: int) -> None:
 def _query(scene: Scene, thread: int) -> None:
     scene.whole("path_a", scene.kb.query("path_a(X, Y)").rows())
     scene.whole("doc_b", scene.kb.query("doc_b(X, T)").rows())
+    assert scene.kb.query("path_a($first, X)", first="nowhere") == []
 
 
 @operation("KnowledgeBase.facts")
@@ -243,6 +244,7 @@ def _len(scene: Scene, thread: int) -> None:
 @operation("KnowledgeBase.__contains__")
 def _contains(scene: Scene, thread: int) -> None:
     assert "edge_a(nowhere, nowhere)" not in scene.kb
+    assert ("edge_a", "nowhere", "nowhere") not in scene.kb
     assert f"pairs_a({scene.sizes.count('path_a')})" in scene.kb
 
 
@@ -252,11 +254,12 @@ def _reduce(scene: Scene, thread: int) -> None:
 
 
 @operation(
-    *(f"KnowledgeBase.{name}" for name in ("prefixes", "errors", "constants", "commit_info", "missing_functions"))
+    *(f"KnowledgeBase.{name}" for name in ("prefixes", "errors", "constants", "commit_info", "missing_functions")),
+    "KnowledgeBase.declared",
 )
 def _small(scene: Scene, thread: int) -> None:
     kb = scene.kb
-    assert (kb.prefixes, kb.errors, kb.commit_info, kb.missing_functions) == ({}, 0, {}, [])
+    assert (kb.prefixes, kb.errors, kb.commit_info, kb.missing_functions, kb.declared) == ({}, 0, {}, [], {})
     assert kb.constants > 0
 
 
@@ -289,6 +292,8 @@ def _columns(name: str, things: Callable[[Scene], Iterable[tuple[str, Any]]]) ->
                     rows = zip(*(column.to_pylist() for column in frame.columns), strict=True)
                 case "to_pandas":
                     rows = frame.itertuples(index=False, name=None)
+                case "to_dicts":
+                    rows = (tuple(row.values()) for row in frame)
                 case _:
                     rows = iter(frame.rows())
             scene.whole(predicate, ((row[0],) if predicate.startswith("pairs") else row[:2] for row in rows))
@@ -307,7 +312,17 @@ def changed(scene: Scene) -> dict[str, FactSet]:
     return {name: rows for name, rows in {**change.removed, **change.added}.items() if "_" in name}
 
 
-for _name in ("to_arrow", "to_pandas", "to_polars"):
+@operation("Facts.keys", "FactSet.keys", "Answers.keys")
+def _no_keys(scene: Scene, thread: int) -> None:
+    for table in (scene.views["path_a"], scene.answers, *changed(scene).values()):
+        try:
+            table.keys()
+        except TypeError:
+            continue
+        raise AssertionError("rows are no mapping")
+
+
+for _name in ("to_arrow", "to_pandas", "to_polars", "to_dicts"):
     operation(f"Facts.{_name}")(_columns(_name, held))
     operation(f"FactSet.{_name}")(_columns(_name, lambda scene: changed(scene).items()))
 
@@ -328,6 +343,25 @@ def _count(scene: Scene, thread: int) -> None:
 def _has(scene: Scene, thread: int) -> None:
     assert ("nowhere", "nowhere") not in scene.views["path_a"]
     assert (scene.sizes.count("reach_a"),) in scene.views["pairs_a"]
+
+
+@operation(*(f"Facts.__{name}__" for name in ("eq", "le", "lt", "ge", "gt")), "Facts.isdisjoint")
+def _view_compared(scene: Scene, thread: int) -> None:
+    none: set[object] = set()
+    for _, view in held(scene):
+        comparisons = (view == none, view <= none, view < none, view >= none, view > none, view.isdisjoint(none))
+        assert comparisons == (False, False, False, True, True, True)
+
+
+@operation(*(f"Facts.__{side}{name}__" for side in ("", "r") for name in ("and", "or", "sub", "xor")))
+def _view_combined(scene: Scene, thread: int) -> None:
+    none: set[object] = set()
+    for predicate, view in held(scene):
+        assert view & none == none & view == none - view == none
+        for combined in (view | none, none | view, view - none):
+            scene.whole(predicate, combined)
+        assert view ^ none != none
+        assert none ^ view != none
 
 
 # Answers: they stay as they were, whatever happens afterwards.
@@ -364,6 +398,14 @@ def _answer_arrow(scene: Scene, thread: int) -> None:
 @operation("Answers.to_pandas")
 def _answer_pandas(scene: Scene, thread: int) -> None:
     _whole_answers(scene, scene.answers.to_pandas().itertuples(index=False, name=None))
+
+
+@operation("Answers.to_dicts", "Answers.__eq__", "Answers.errors")
+def _answer_dicts(scene: Scene, thread: int) -> None:
+    rows = scene.answers.to_dicts()
+    _whole_answers(scene, (tuple(row.values()) for row in rows))
+    assert scene.answers == rows
+    assert scene.answers.errors == 0
 
 
 @operation("Answers.to_polars")
@@ -410,7 +452,7 @@ def _change_combined(scene: Scene, thread: int) -> None:
         assert rows - same == same - rows == rows ^ same == same ^ rows == set()
 
 
-_READ = ("added", "removed", "work", "errors", "trace", "__bool__", "__str__", "__eq__")
+_READ = ("added", "removed", "work", "errors", "trace", "to_dict", "__bool__", "__str__", "__eq__")
 
 
 @operation(*(f"Change.{name}" for name in _READ))
@@ -419,6 +461,9 @@ def _change(scene: Scene, thread: int) -> None:
     scene.whole_change(change)
     assert change
     assert change == change
+    assert {name: len(rows) for name, rows in change.to_dict()["added"].items()} == {
+        name: len(rows) for name, rows in change.added.items()
+    }
     assert change.errors == 0
     assert "path_" in str(change)
     assert all(count >= 0 for count in change.work.values())

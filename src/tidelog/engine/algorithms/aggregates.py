@@ -15,6 +15,7 @@ from tidelog.engine.algorithms.aggregate_functions import Integers, fold
 from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING, Sets
 from tidelog.engine.rules.compiled import group_predicate
 from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.failures import MOST_TOLD, FailedGroup
 from tidelog.engine.update.match_rows import matches
 from tidelog.language.syntax import Aggregate, Atom, Term, Variable
 from tidelog.machine import flags as F
@@ -183,8 +184,19 @@ class AggregateRule:
             with self._store.hooks.using_terms():
                 values.append(fold(term.function, self._store.terms, column, starts, term.distinct))
             failed |= values[-1] == K.FAILURE
-        transaction.machine[M.ERRORS] += np.count_nonzero(failed)
+        if failed.any():
+            self._note_failed(transaction, rows[starts[failed], :width])
         return self._head_rows(rows[starts, :width], values)[~failed]
+
+    def _note_failed(self, transaction: Transaction, groups: Cells) -> None:
+        """Count groups whose values could not be aggregated, and note the first ones."""
+        transaction.machine[M.ERRORS] += len(groups)
+        transaction.machine[M.UNAGGREGATED] += len(groups)
+        shown = ", ".join(map(str, self.normal.aggregates))
+        for row in groups[:MOST_TOLD].tolist():
+            group = dict(zip(self._group, row, strict=True))
+            reason = f"the values of the group cannot be aggregated by {shown}"
+            transaction.failed_groups.append(FailedGroup(self.number, group, reason))
 
     def _head_rows(self, groups: Cells, values: list[Cells]) -> Cells:
         """Rows of the group relation from groups and the values of the aggregates, in their order."""

@@ -148,10 +148,11 @@ class Cores(Registry[Core]):
         return [name for core in (*self._ended, *self._followed) for name in core.module.predicates]
 
     def _maintain_base(self, transaction: Transaction, node: Core, request: Request) -> None:
-        errors, facts = int(transaction.machine[M.ERRORS]), self._engine.store.arrays.rule_facts.copy()
+        errors = transaction.machine[M.ERRORS : M.ERRORS_END].copy()
+        facts = self._engine.store.arrays.rule_facts.copy()
         super()._maintain_base(transaction, node, request)
         # The same instances count in the component itself.
-        transaction.machine[M.ERRORS] = errors
+        transaction.machine[M.ERRORS : M.ERRORS_END] = errors
         self._engine.store.arrays.rule_facts[:] = facts
 
     def restore(self, names: Iterable[str]) -> None:

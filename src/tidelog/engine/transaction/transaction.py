@@ -13,6 +13,7 @@ from tidelog.engine.marking.marking import Marking
 from tidelog.engine.propagation.mark_kernels import forget_marks
 from tidelog.engine.rules.compiled import Node
 from tidelog.engine.update.deltas import Delta, EncodedFacts, ExplicitChange
+from tidelog.engine.update.failures import FailedGroup
 from tidelog.engine.update.relation_growth import RelationGrowth
 from tidelog.engine.update.runner import CLOSED, Functions, Limits, Runner, Window
 from tidelog.engine.update.undo import UndoLog
@@ -75,6 +76,7 @@ class Transaction:
         self.cyclic: tuple[str, ...] = ()
         # Instances that Backward/Forward found in insertion and whose heads were not new; None under other algorithms.
         self.known_heads: int | None = None
+        self.failed_groups: list[FailedGroup] = []
         self._observer = observer
         self.window: Window = CLOSED if observer is None else observer.window
         self.growth = RelationGrowth(store, observer is not None)

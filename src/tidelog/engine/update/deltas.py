@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidelog.engine.rules.compiled import CompiledRule
+from tidelog.engine.update.failures import Failures
 from tidelog.engine.update.rows import Rows, rows_of
 from tidelog.language.syntax import Rule
 from tidelog.store.relation import Relation
@@ -52,14 +53,14 @@ NO_REQUEST = Request()
 @dataclass(slots=True)
 class Outcome:
     """What an update did: the rows of each predicate that changed, in I and in E, rule applications by kind, and the
-    number of rule instances that failed in an expression.
+    rule instances that failed in an expression.
     """
 
     removed: dict[str, Rows]
     added: dict[str, Rows]
     explicit: dict[str, ExplicitChange]
     work: dict[str, int]
-    errors: int
+    errors: Failures
 
 
 @dataclass(slots=True)

@@ -113,7 +113,7 @@ class Runner:
 
     def begin(self) -> None:
         """Let the machine forget errors and requests of whatever ran before, which may have been interrupted."""
-        self.machine[M.ERRORS] = 0
+        self.machine[M.ERRORS : M.ERRORS_END] = 0
         self.machine[M.REQUEST_COUNT] = 0
         self._rule_work_before = self._store.arrays.rule_work.copy()
 

@@ -190,7 +190,7 @@ class Materialisation:
     ) -> SparkChange:
         catalogue = self._draft()
         catalogue.declare(program.prefixes)
-        update = catalogue.check(program.rules, removed, self._functions.keys())
+        update = catalogue.check(program.rules, removed, self._functions.keys(), program.predicates)
         records = Records(self._spark, catalogue.prefixes, update.arities)
         for facts, kind in given:
             records.add(facts, kind)

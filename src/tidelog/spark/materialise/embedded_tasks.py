@@ -48,7 +48,7 @@ def solved(
     with warnings.catch_warnings():
         # The driver has warned already, and nobody sees what a task prints.
         warnings.simplefilter("ignore")
-        return kb, kb.add_rules(rules).errors
+        return kb, int(kb.add_rules(rules).errors)
 
 
 class Solution(NamedTuple):

@@ -21,6 +21,8 @@ from pyspark.sql import functions as F
 from tidelog.errors import ArityError, DataError, LimitError
 from tidelog.language import resolve_predicate
 from tidelog.language.checks import check_arities
+from tidelog.language.parameters import bind
+from tidelog.language.parse_messages import Source
 from tidelog.language.syntax import Atom, Program, Query, Rule, variables
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Kind, Module
@@ -55,7 +57,7 @@ class SparkEngine:
         self.program = program
         self.dictionary = dictionary or Dictionary(spark, f"{folder}/terms")
         self.relations = Relations(spark, f"{folder}/facts")
-        self.arities = check_arities((*program.facts, *program.rules, *program.queries), {})
+        self.arities = check_arities((*program.predicates, *program.facts, *program.rules, *program.queries), {})
         self.statistics = Statistics()
         """What the materialisation did."""
         self._spark = spark
@@ -310,9 +312,12 @@ class SparkEngine:
 
     # ── queries ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def answers(self, query: Query) -> list[dict[str, Value]]:
-        """The distinct answers of a query over the materialisation, by the named variables that it binds."""
+    def answers(self, query: Query, **values: object) -> list[dict[str, Value]]:
+        """The distinct answers of a query over the materialisation, by the named variables that it binds. `values` are
+        those of its parameters.
+        """
         assert self._started, "materialise first"
+        query = bind(query, values, Source(str(query), "<query>"))
         named = dict.fromkeys(v for item in query.body for v in variables(item) if not v.anonymous)
         probe = normalise(Rule(Atom("?"), query.body))
         known = {v for atom in probe.positives for v in variables(atom)} | {item.variable for item in probe.definitions}

@@ -27,7 +27,7 @@ from tidelog.spark.session import open_session
 
 def run_program(options: Namespace) -> int:
     """Materialise a program on Spark, print the answers of its queries, and write what it derives."""
-    _, program = read_program(options.program)
+    _, program = read_program(options.program, options.query, options.param)
     spark = open_session(options.master)
     folder = tempfile.mkdtemp(prefix="tidelog-")
     try:

@@ -30,10 +30,11 @@ from tidelog.formats import Update
 from tidelog.formats.jsonl import value_to_json
 from tidelog.formats.updates import Facts
 from tidelog.language import parse_program
+from tidelog.language.syntax import Signature
 from tidelog.spark.streams.intake import Parse, order_columns
 from tidelog.spark.streams.keys import Keys
 from tidelog.spark.streams.metrics import Totals
-from tidelog.spark.streams.resident import KeyedProgram, Resident, ShardFacts, prefix_lines, rules_text
+from tidelog.spark.streams.resident import KeyedProgram, Resident, ShardFacts, declarations, rules_text
 from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, changed_facts, net_facts
 from tidelog.spark.streams.stream_batches import Batch, OnBatch, StreamEngine
 from tidelog.spark.streams.update_records import Entry, changes_rules, entry_of, parse_entry
@@ -119,7 +120,8 @@ class KeyedEngine(StreamEngine):
         kb.update(add_rules=update.get("add_rules", ""), remove_rules=update.get("remove_rules", ""))
         if update.get("add") or update.get("delete"):
             raise DataError("rules hold for all keys: send facts in a record of their own")
-        changed = prefix_lines(kb.prefixes) + "\n".join([*(f"{fact}." for fact in program.facts), *kb.rules])
+        declared = [Signature(name, arity) for name, arity in kb.declared.items()]
+        changed = declarations(kb.prefixes, declared) + "\n".join([*(f"{fact}." for fact in program.facts), *kb.rules])
         self._program.check_next(changed)
         return changed
 

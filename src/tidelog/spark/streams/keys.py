@@ -52,7 +52,8 @@ class Keys:
         """The keys of a program, which is refused if a rule joins across them."""
         prefixes = dict(program.prefixes)
         places = {resolve_predicate(name, prefixes): place for name, place in special.items()}
-        keys = cls(default, places, prefixes, check_arities((*program.facts, *program.rules), {}, prefixes))
+        arities = check_arities((*program.predicates, *program.facts, *program.rules), {}, prefixes)
+        keys = cls(default, places, prefixes, arities)
         for rule in program.rules:
             keys._check(rule)
         return keys

@@ -29,7 +29,7 @@ from tidelog.formats.jsonl import row_from_json, value_to_json
 from tidelog.formats.updates import Facts
 from tidelog.language import parse_program, resolve_predicate
 from tidelog.language.checks import check_arities
-from tidelog.language.syntax import Program
+from tidelog.language.syntax import Program, Signature
 from tidelog.spark.streams.keys import Keys
 from tidelog.spark.streams.stream_batches import Batch, apply_batch
 from tidelog.spark.streams.update_records import ADD, operations
@@ -90,7 +90,8 @@ class KeyedProgram:
         arities: dict[str, int] = {}
         for known in (*map(self.text, self._numbers), text):
             program = parse_program(known)
-            arities |= check_arities((*program.facts, *program.rules), arities, dict(program.prefixes))
+            prefixes = dict(program.prefixes)
+            arities |= check_arities((*program.predicates, *program.facts, *program.rules), arities, prefixes)
 
     def resident(self, number: int) -> Resident:
         """What this process holds of a program."""
@@ -210,9 +211,11 @@ class Resident:
 
 
 def rules_text(program: Program) -> str:
-    """The rules of a program with its prefixes, and without its facts."""
-    return prefix_lines(dict(program.prefixes)) + "\n".join(map(str, program.rules))
+    """The rules of a program with all that it declares, and without its facts."""
+    return declarations(dict(program.prefixes), program.predicates) + "\n".join(map(str, program.rules))
 
 
-def prefix_lines(prefixes: Mapping[str, str]) -> str:
-    return "".join(f"@prefix {name}: <{iri}> .\n" for name, iri in prefixes.items())
+def declarations(prefixes: Mapping[str, str], predicates: Iterable[Signature]) -> str:
+    """The lines that declare prefixes and predicates."""
+    lines = [f"@prefix {name}: <{iri}> .\n" for name, iri in prefixes.items()]
+    return "".join([*lines, *(f"@predicate {signature}.\n" for signature in predicates)])

@@ -1,0 +1,86 @@
+"""Questions on their way in: queries and facts as users ask for them, with values, checked against a catalogue.
+
+A fact is a text, a tuple of its predicate and its values, or an atom of the syntax tree. A predicate with another
+number of arguments is an `ArityError`, as it is in rules. One that nothing mentions has no facts, which is no error,
+but probably a mistake: it is warned of, unless the program declares it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from contextlib import nullcontext
+from typing import Any
+
+from tidelog.errors import DataError, TidelogError, UnknownPredicateWarning, warn
+from tidelog.facts.arguments import checked_text
+from tidelog.language import parse_atom, parse_query, render
+from tidelog.language.checks import Spellings, check_arities, check_query, unknown_predicate
+from tidelog.language.parameters import bind
+from tidelog.language.parse_messages import Source, at, told_of
+from tidelog.language.syntax import Atom, Constant, Place, Query, body_atoms
+from tidelog.program.catalogue import Catalogue
+from tidelog.runtime.signals import interruptible
+from tidelog.values import checked_value
+
+Fact = str | tuple[Any, ...] | Atom
+Values = Mapping[str, object]
+
+
+def query_of(asked: str | Query, values: Values, catalogue: Catalogue, functions: Set[str]) -> Query:
+    """A query with values in the place of its parameters."""
+    prefixes = catalogue.prefixes
+    if isinstance(asked, Query):
+        text, query = render(asked, prefixes), asked
+    else:
+        text = checked_text(asked, "text")
+        query = interruptible(parse_query, text, prefixes)
+    # The places of a query that has been parsed belong to another text.
+    with nullcontext() if isinstance(asked, Query) else told_of(text, "<query>"):
+        query = bind(query, values, Source(text, "<query>"))
+        check_query(query, functions, prefixes)
+        check_arities([query], catalogue.arities, prefixes)
+    for atom in body_atoms(query):
+        warn_of_unknown(catalogue, atom.predicate, atom.arity, atom.place if isinstance(asked, Query) else None)
+    return query
+
+
+def fact_of(asked: object, values: Values, catalogue: Catalogue) -> Atom:
+    """The fact that is asked for, with values in the place of its parameters."""
+    if isinstance(asked, tuple | list):
+        return _checked(_of_tuple(asked, catalogue), catalogue)
+    if isinstance(asked, Atom):
+        return _checked(asked, catalogue)
+    text = checked_text(asked, "fact")
+    with told_of(text, "<fact>"):
+        atom = parse_atom(text, catalogue.prefixes, "<fact>")
+        return _checked(bind(atom, values, Source(text, "<fact>")), catalogue)
+
+
+def _of_tuple(asked: Sequence[Any], catalogue: Catalogue) -> Atom:
+    if not asked:
+        raise DataError('a fact as a tuple begins with its predicate, as in ("may", "ada", "write")')
+    name, *row = asked
+    predicate = catalogue.resolve(name)
+    try:
+        return Atom(predicate, tuple([Constant(checked_value(value)) for value in row]))
+    except DataError as problem:
+        raise DataError(f"`{name}`: {problem}") from None
+
+
+def _checked(atom: Atom, catalogue: Catalogue) -> Atom:
+    if not all(isinstance(term, Constant) for term in atom.arguments):
+        text = render(atom, catalogue.prefixes)
+        raise TidelogError(
+            f"`{text}` is no fact: it has variables or expressions; a query such as `?- {text}.` asks for all"
+        )
+    check_arities([atom], catalogue.arities, catalogue.prefixes)
+    return atom
+
+
+def warn_of_unknown(catalogue: Catalogue, predicate: str, arity: int | None = None, place: Place | None = None) -> None:
+    """Warn of a question about a predicate that nothing mentions; its name may be misspelt. `place` is where it stands
+    in a program.
+    """
+    if predicate not in catalogue.arities:
+        meant = Spellings(catalogue.arities).closest(predicate)
+        warn(at(place) + unknown_predicate(predicate, arity, meant, catalogue.prefixes), UnknownPredicateWarning)
