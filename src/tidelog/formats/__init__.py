@@ -4,7 +4,7 @@ Knows: files, tables, and columns of values. Must not know: term numbers, rules,
 """
 
 from tidelog.formats.batch import FactBatch, values_of
-from tidelog.formats.folder import WRITE_FORMATS, read_facts, read_file, total_bytes, write_facts
+from tidelog.formats.folder import WRITE_FORMATS, read_facts, read_file, total_bytes, write_facts, write_folder
 from tidelog.formats.order import sort_key, sorted_columns, sorted_rows
 from tidelog.formats.tables import columns_of
 from tidelog.formats.updates import Unread, Update, change_to_json, open_updates, read_updates
@@ -26,4 +26,5 @@ __all__ = [
     "total_bytes",
     "values_of",
     "write_facts",
+    "write_folder",
 ]
