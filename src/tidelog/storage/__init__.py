@@ -4,6 +4,7 @@ Knows: folders and files, and images of knowledge bases as arrays and plain valu
 an engine is made from an image (`engine.imaging`), or what an update does.
 
 - `home`: the folder that holds a snapshot and its journal, and which of them count;
+- `follower`: the same folder for those who read it while it is written to;
 - `snapshot_files`: an image as Parquet and JSON files in a folder;
 - `journal`: the append-only log of updates since a snapshot, each as JSON;
 - `checked_json`: JSON that is read back, and the names and rules in it;
