@@ -156,6 +156,10 @@ def test_facts_are_given_as_text() -> None:
     assert set(change.added["edge"]) == {("New York", 7)}
     assert set(kb.what_if(delete="edge(b, c).").removed["path"]) == {("b", "c")}
     assert [set(change.added["path"]) for change in kb.stream([{"add": "edge(x, y)."}])] == [{("x", "y")}]
+    live = kb.live()
+    live.submit(add="edge(y, z).")
+    live.submit(add={"edge": [("z", "w")]}, delete="edge(x, y).")
+    assert set(live.settle().added["path"]) == {("y", "z"), ("z", "w"), ("y", "w")}
 
 
 def test_a_text_of_facts_may_declare_prefixes() -> None:

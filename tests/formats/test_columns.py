@@ -124,6 +124,7 @@ def test_a_first_line_that_looks_like_a_header_is_told(tmp_path: Path, text: str
         "1,2\n3,4\n",
         "x,1\ny,2\n",
         "from,to\nto,from\nfrom,x\n",
+        '"",?\nx,1\n',
         "a,a\nb,3\nc,x\n",
         "<http://e.org/a>,3\n<http://e.org/b>,4\n",
         'left open,"\n',

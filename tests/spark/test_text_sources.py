@@ -43,7 +43,7 @@ def test_rows_that_do_not_fit_have_a_reason(tmp_path: Path) -> None:
     rows, reasons = records(path, header=True, types=("string", "int"))
     assert rows == [("a", 1), ("c", 3)]
     assert len(reasons) == 1
-    assert "column 2: 'x' is no int" in reasons[0]
+    assert "p.csv, line 3: column 2: 'x' is no int" in reasons[0]
     assert "column 7 is wanted" in records(path, columns=(0, 7))[1][0]
     assert "no column is named nobody; there are who, n" in records(path, header=True, columns=("nobody",))[1][0]
 

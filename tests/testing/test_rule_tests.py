@@ -105,6 +105,12 @@ def test_facts_and_programs_of_other_kinds_are_used(folder: Path) -> None:
     assert told(folder, text + "@expect far(X): (c).\n@expect lonely(X): (n).") == []
 
 
+def test_headers_of_csv_files_are_told(folder: Path) -> None:
+    (folder / "edge.csv").write_text("from,to\na,b\n")
+    assert told(folder, '@use "edge.csv", header.\n@expect edge(X, Y): (a, b).') == []
+    assert told(folder, '@use "edge.csv", no header.\n@expect edge(X, Y): (a, b), (from, to).') == []
+
+
 # ---- what fails
 
 
@@ -164,7 +170,8 @@ def test_an_update_that_is_refused_ends_its_test(folder: Path) -> None:
     [
         ("p(a).\n@hold p(a).", ":2:2: there is no directive `@hold`\n   2 | @hold p(a)."),
         ("@hold p(a).", "did you mean `@holds`?"),
-        ("@use rules.dlog.", 'write @use "rules.dlog".'),
+        ("@use rules.dlog.", 'write `@use "rules.dlog".`'),
+        ('@use "rules.dlog" header.', '`@use "edges.csv", header.`'),
         ('@use "missing.csv".', "there is no"),
         ('@use "missing.dlog".', "missing.dlog: No such file"),
         ("@test nameless.", "expected a name in quotes"),

@@ -40,7 +40,7 @@ def facts_to_load(
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; check the path")
     if is_home(path):
-        raise DataError(f"{path} holds a saved knowledge base; open it with KnowledgeBase.open")
+        raise DataError(f"{path} holds a saved knowledge base; open it with KnowledgeBase.open or `tidelog shell`")
     if not is_fact_folder(path):
         if isinstance(types, Mapping):
             raise DataError(f'{path}: the types of one file are a list, such as ["string", "int"]')

@@ -76,7 +76,7 @@ class DelimitedReader:
     """Iterates over the typed columns of a file, block by block, each with the line on which the block begins.
 
     With a `header`, the first row is skipped. `types` are those of the columns, `columns` the numbers of those to read,
-    from 0 on.
+    from 0 on. `line` is the number of the first line.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class DelimitedReader:
         header: bool = False,
         types: Sequence[str] | None = None,
         columns: Sequence[int] | None = None,
+        line: int = 1,
     ) -> None:
         self._stream = stream
         self._separator = separator
@@ -95,7 +96,7 @@ class DelimitedReader:
         self._types = types
         self._columns = columns
         self._arity: int | None = None
-        self._line = 1
+        self._line = line
         self._cells = _cell_pattern(separator)
 
     def __iter__(self) -> Iterator[tuple[int, list[pa.Array]]]:

@@ -50,7 +50,7 @@ def likely_header(path: Path, separator: str) -> str | None:
 
 def _is_header(names: Sequence[Value], below: Sequence[Sequence[Value]]) -> bool:
     texts = [name for name in names if isinstance(name, str)]
-    if not texts or len(texts) < len(names):
+    if not texts or len(texts) < len(names) or not all(any(map(str.isalpha, text)) for text in texts):
         return False
     if any(column and not any(isinstance(cell, str) for cell in column) for column in below):
         return True

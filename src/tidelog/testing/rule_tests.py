@@ -1,6 +1,7 @@
 """Files of tests, `*.test.dlog`: the language, with directives that say what is expected.
 
-    @use "access.dlog".                        % a program, a file of facts, or a folder of them
+    @use "access.dlog".                        % a program
+    @use "roles.csv", header.                  % a file of facts, or a folder of them; CSV files may have a header
     guest(eve).                                % facts and rules for all tests of the file
 
     @test "a ban wins".
@@ -42,6 +43,7 @@ _DIRECTIVE = re.compile(r"^[ \t]*@(?!prefix\b)(\w+)[ \t]*", re.MULTILINE | re.IG
 _COMMENT = r"(?:%|#|//)[^\n]*"
 _QUOTED = r'"(?:[^"\\\n]|\\[^\n])*"' + r"|'(?:[^'\\\n]|\\[^\n])*'"
 _NAME = re.compile(rf"({_QUOTED})[ \t]*\.")
+_FILE = re.compile(rf"({_QUOTED})[ \t]*(?:,[ \t]*(header|no header)[ \t]*)?\.")
 # What `:` and brackets may stand in without a meaning.
 _OPAQUE = rf'{_QUOTED}|<[^\s<>"]*>'
 _COLON = re.compile(rf"(?:{_OPAQUE})|(:)(?=[\s(])")
@@ -99,7 +101,7 @@ class Given:
     """What a test starts with: programs, folders and files of facts, and the prefixes that they declare."""
 
     programs: list[Program] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)
+    files: list[tuple[Path, bool | None]] = field(default_factory=list)  # each with whether it has a header
     prefixes: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> Given:
@@ -161,31 +163,31 @@ class _Reader:
 
     def _use(self, begin: int, start: int, end: int) -> None:
         self._refuse_after_steps(begin)
-        name, rest = self._named(start, '@use "rules.dlog".')
-        path = self._path.parent / name
+        found = self._match(_FILE, start, '@use "rules.dlog".` or `@use "edges.csv", header.')
+        path = self._path.parent / unquote(found[1])
         if path.suffix in PROGRAM_SUFFIXES:
             with io_errors(f"{self._path}, {path}"):
                 text = decode(path.read_bytes(), str(path), 1)
             self._given.take(parse_program(text, str(path), self._given.prefixes, syntax_of_file(str(path))))
         elif path.exists():
-            self._given.files.append(path)
+            self._given.files.append((path, None if found[2] is None else found[2] == "header"))
         else:
             self._fail(start, f"there is no {path}", "a path begins at the folder of the test file")
-        self._plain(rest, end)
+        self._plain(found.end(), end)
 
     def _test(self, begin: int, start: int, end: int) -> None:
-        name, rest = self._named(start, '@test "what it shows".')
+        found = self._match(_NAME, start, '@test "what it shows".')
         if self._tests and self._tests[0].line == 0:
             self._fail(begin, "a step stands before the first `@test`", "begin with `@test`, or have none")
-        self._tests.append(RuleTest(name, self._path, self._line(begin), self._common.copy()))
-        self._plain(rest, end)
+        self._tests.append(RuleTest(unquote(found[1]), self._path, self._line(begin), self._common.copy()))
+        self._plain(found.end(), end)
 
-    def _named(self, start: int, form: str) -> tuple[str, int]:
-        """The name behind a directive, and where it ends."""
-        found = _NAME.match(self._text, start)
+    def _match(self, pattern: re.Pattern[str], start: int, form: str) -> re.Match[str]:
+        """The name behind a directive, with what belongs to it."""
+        found = pattern.match(self._text, start)
         if found is None:
-            self._fail(start, "expected a name in quotes, and a dot", f"write {form}")
-        return unquote(found[1]), found.end()
+            self._fail(start, "expected a name in quotes, and a dot", f"write `{form}`")
+        return found
 
     @property
     def _given(self) -> Given:

@@ -41,8 +41,8 @@ def run(test: RuleTest) -> list[Failure]:
     failures: list[Failure] = []
     step = Step(test.line or 1, "what the test starts with")
     try:
-        for path in test.given.files:
-            kb.load(path)
+        for path, header in test.given.files:
+            kb.load(path, header=header)
         kb.update(**_changes(test.given.programs, test.given.prefixes, "add"))
         checks = _Checks(kb)
         for step in test.steps:

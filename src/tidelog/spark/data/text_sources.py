@@ -142,8 +142,8 @@ def _cell_columns(
 ) -> Iterator[list[pa.Array]]:
     decode(data, path, line)
     chosen = None if source.columns is None else [_number(wanted, names) for wanted in source.columns]
-    reader = DelimitedReader(io.BytesIO(data), SEPARATOR_OF[source.kind], path, types=source.types, columns=chosen)
-    for _, columns in reader:
+    separator = SEPARATOR_OF[source.kind]
+    for _, columns in DelimitedReader(io.BytesIO(data), separator, path, False, source.types, chosen, line):
         yield columns
 
 
