@@ -39,7 +39,8 @@ SUFFIX = ".test.dlog"
 PROGRAM_SUFFIXES = (".dlog", ".zodiac")
 DIRECTIVES = ("use", "test", "expect", "holds", "fails", "proof", "add", "delete")
 
-_DIRECTIVE = re.compile(r"^[ \t]*@(?!prefix\b)(\w+)[ \t]*", re.MULTILINE | re.IGNORECASE)
+# `@prefix` and `@predicate` are words of programs.
+_DIRECTIVE = re.compile(r"^[ \t]*@(?!(?:prefix|predicate)\b)(\w+)[ \t]*", re.MULTILINE | re.IGNORECASE)
 _COMMENT = r"(?:%|#|//)[^\n]*"
 _QUOTED = r'"(?:[^"\\\n]|\\[^\n])*"' + r"|'(?:[^'\\\n]|\\[^\n])*'"
 _NAME = re.compile(rf"({_QUOTED})[ \t]*\.")
