@@ -39,6 +39,7 @@ LAYERS = (
     ("storage",),
     ("live",),
     ("api",),
+    ("testing",),
     ("cli",),
     ("spark",),
     ("bench",),

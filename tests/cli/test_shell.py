@@ -204,3 +204,70 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout == "X = 1\n"
     assert done.stderr.startswith("error: <shell>:1:")
+
+
+# ---- files and saved folders
+
+
+def test_csv_files_are_loaded_as_told(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "my table.csv"
+    path.write_text("from,to\n01,02\n")
+    assert said(shell, f":load '{path}' --predicate edge --header --types string,string") == [
+        '+ edge("01", "02")',
+        '+ path("01", "02")',
+    ]
+    for argument, message in (
+        ("", "needs a path"),
+        ("x.csv --what", "unrecognized arguments: --what"),
+        ("'x.csv", "close the quote"),
+        ("x.csv", "no such file"),
+    ):
+        with pytest.raises(TidelogError, match=message):
+            said(shell, f":load {argument}")
+
+
+def test_the_user_is_asked_about_a_likely_header(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "edge.csv"
+    path.write_text("from,to\nb,c\n")
+    asked: list[str] = []
+
+    def ask(question: str) -> bool:
+        asked.append(question)
+        return len(asked) == 1
+
+    shell.ask = ask
+    assert said(shell, f":load {path}") == ["+ edge(b, c)", "+ path(a, c)", "+ path(b, c)"]
+    assert said(shell, f":load {path}") == ["+ edge(from, to)", "+ path(from, to)"]
+    assert said(shell, f":load {path} --no-header") == []
+    assert len(asked) == 2
+    assert "`from,to`" in asked[0]
+
+
+def test_facts_are_exported(shell: Shell, tmp_path: Path) -> None:
+    assert said(shell, f":export {tmp_path}/out") == [f"wrote 2 files to {tmp_path}/out"]
+    assert (tmp_path / "out" / "edge.csv").read_text() == "a,b\n"
+    said(shell, f":export {tmp_path}/out jsonl")
+    assert (tmp_path / "out" / "path.jsonl").read_text() == '["a", "b"]\n'
+    with pytest.raises(TidelogError, match="no format for facts"):
+        said(shell, f":export {tmp_path}/out word")
+
+
+def test_a_shell_beside_a_writer(tmp_path: Path) -> None:
+    KnowledgeBase("edge(a, b).").save(tmp_path)
+    with KnowledgeBase.open(tmp_path, journal=True) as kb:
+        shell = Shell(KnowledgeBase.open(tmp_path, read_only=True))
+        kb.update(add={"edge": [("b", "c")]})
+        assert said(shell, ":facts") == ["edge(a, b)."]
+        assert said(shell, ":refresh") == ["+ edge(b, c)"]
+        with pytest.raises(TidelogError, match="reading only"):
+            said(shell, "edge(c, d).")
+
+
+def test_the_shell_opens_saved_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidelog.cli.command_line import main
+
+    KnowledgeBase("edge(a, b).").save(tmp_path / "store")
+    for options, statement, kept in (([], "edge(b, c).", 1), (["--journal"], "edge(b, c).", 2)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(statement + "\n"))
+        assert main(["shell", str(tmp_path / "store"), *options]) == 0
+        assert len(KnowledgeBase.open(tmp_path / "store").facts("edge")) == kept

@@ -25,7 +25,9 @@ def submit_and_settle(kb: KnowledgeBase, update: dict[str, Any]) -> None:
     ("update", "message"),
     [
         ({"add": [("p", (1,))]}, "`add` is a mapping of predicates to rows, .*, not a list"),
-        ({"delete": "p(1)."}, "`delete` is a mapping of predicates to rows"),
+        ({"delete": b"p(1)."}, "`delete` is a mapping of predicates to rows"),
+        ({"delete": "p(1"}, "<delete>:1:4: expected"),
+        ({"add": "p(1). q(X) :- p(X)."}, "<add>:1:7: a rule stands among facts"),
         ({"add": {1: [(1,)]}}, "a predicate is named by a text, .* not by 1"),
         ({"add_rules": 5}, "`add_rules` is a text in the language, not 5 of type int"),
         ({"remove_rules": ["p(X) :- q(X)."]}, "`remove_rules` is a text"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from formats_util import rows_of, same, write
 from tidelog import DataError, Literal
-from tidelog.formats import columns_of, read_facts, write_facts
+from tidelog.formats import columns_of, read_facts, write_facts, write_folder
 from tidelog.formats.folder import file_of_predicate, predicate_of_file
 
 
@@ -94,3 +95,46 @@ def test_a_string_that_begins_like_a_byte_order_mark_stays_whole(form: str, tmp_
     assert columns is not None
     write_facts(tmp_path, "p", [columns], form)
     assert same(rows_of(read_facts(tmp_path))["p"], rows)
+
+
+# ---- whole folders
+
+
+def columns(*rows: tuple[object, ...]) -> list[Any]:
+    found = columns_of(list(rows), "p")
+    assert found is not None
+    return [found]
+
+
+def test_zipped_files_come_back_and_are_the_same_every_time(tmp_path: Path) -> None:
+    for format in ("csv.gz", "tsv.gz", "jsonl.gz", "dlog.gz"):
+        [path] = write_folder(tmp_path / format, [("p", columns(("007", 7), ("x", 1.5)))], format)
+        first = path.read_bytes()
+        assert path.name == f"p.{format}"
+        assert first.startswith(b"\x1f\x8b")
+        assert same(rows_of(read_facts(tmp_path / format))["p"], [("007", 7), ("x", 1.5)])
+        write_folder(tmp_path / format, [("p", columns(("007", 7), ("x", 1.5)))], format)
+        assert path.read_bytes() == first
+
+
+def test_names_that_differ_in_case_alone_get_files_of_their_own(tmp_path: Path) -> None:
+    paths = write_folder(tmp_path, [("Edge", columns((1,))), ("edge", columns((2,))), ("EDGE", columns((3,)))])
+    assert len({path.name.casefold() for path in paths}) == 3
+    assert rows_of(read_facts(tmp_path)) == {"Edge": [(1,)], "edge": [(2,)], "EDGE": [(3,)]}
+
+
+def test_names_too_long_for_a_file_are_kept_where_facts_name_their_predicates(tmp_path: Path) -> None:
+    names = [f"<http://example.org/{letter * 300}>" for letter in "ab"]
+    write_folder(tmp_path, [(name, columns(("x",))) for name in names], "dlog")
+    assert sorted(batch.predicate for batch in read_facts(tmp_path)) == names
+    with pytest.raises(DataError, match="too long for the name of a file; use the format dlog"):
+        write_folder(tmp_path, [(names[0], columns(("x",)))], "csv")
+
+
+def test_a_folder_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    write_folder(tmp_path / "out", [("<http://e.org/p>", columns((Literal("x", "d"),)))], "csv")
+    before = sorted(entry.name for entry in (tmp_path / "out").iterdir())
+    for format in ("nt", "no such"):
+        with pytest.raises(DataError):
+            write_folder(tmp_path / "out", [("<http://e.org/q>", []), ("edge", columns(("a",)))], format)
+        assert sorted(entry.name for entry in (tmp_path / "out").iterdir()) == before

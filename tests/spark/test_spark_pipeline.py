@@ -88,7 +88,7 @@ def test_rows_that_do_not_fit_are_in_quarantine(spark: SparkSession, published: 
     assert "1e400 is too large" in told["weights.jsonl", 5]
     assert "1e400 is too large" in told["weights.jsonl", 6]
     assert "column kg: -1e400 is no float" in [row["reason"] for row in found]
-    assert "1 columns" in told["edges-2.csv", 3]
+    assert "edges-2.csv, line 3: 1 column, but column 1 is wanted" in told["edges-2.csv", 3]
     assert "not RDF" in told["things.nt", 2]
     assert "missing value" in told["more.parquet", 2]
     assert "not a readable Parquet file" in told["cut.parquet", None]

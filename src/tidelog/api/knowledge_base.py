@@ -16,16 +16,17 @@ from tidelog.facts.results import Answers, Change
 from tidelog.formats.display import MOST_ROWS, counted, html_table, more_text, rich_table
 from tidelog.language import DLOG, syntax_named
 from tidelog.language.syntax import Atom, Query
-from tidelog.live.knowledge import FactsByPredicate, Knowledge
+from tidelog.live.knowledge import GivenFacts, Knowledge
 from tidelog.program.catalogue import Catalogue
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from queue import Queue
 
     from tidelog.api.dependencies import DependencyGraph
+    from tidelog.api.files import Loadable, Types
     from tidelog.explain.failure import WhyNot
     from tidelog.explain.proof import Proof
-    from tidelog.formats.batch import FactBatch
     from tidelog.live.async_streams import AsyncStream
     from tidelog.live.fully_dynamic import Live
     from tidelog.live.streams import Stream
@@ -66,14 +67,14 @@ class KnowledgeBase:
 
     def update(
         self,
-        add: FactsByPredicate | None = None,
-        delete: FactsByPredicate | None = None,
+        add: GivenFacts = None,
+        delete: GivenFacts = None,
         add_rules: str = "",
         remove_rules: str = "",
         commit: Mapping[str, str] | None = None,
         syntax: str = DLOG,
     ) -> Change:
-        """Apply one update: deletions before additions, all or nothing.
+        """Apply one update: deletions before additions, all or nothing. Facts are rows by predicate, or a text.
 
         `commit` is a mapping of texts that becomes durable in the same step as the update: see `commit_info`. `syntax`
         is that of the rules.
@@ -82,8 +83,8 @@ class KnowledgeBase:
 
     def what_if(
         self,
-        add: FactsByPredicate | None = None,
-        delete: FactsByPredicate | None = None,
+        add: GivenFacts = None,
+        delete: GivenFacts = None,
         add_rules: str = "",
         remove_rules: str = "",
         syntax: str = DLOG,
@@ -97,9 +98,40 @@ class KnowledgeBase:
     def remove_rules(self, text: str, syntax: str = DLOG) -> Change:
         return self.update(remove_rules=text, syntax=syntax)
 
-    def load(self, batches: Iterable[FactBatch]) -> Change:
-        """Add the facts that a reader of `tidelog.formats` yields, in one update. Limits hold while they are read."""
-        return self._knowledge.load(batches)
+    def load(
+        self,
+        source: Loadable,
+        predicate: str | None = None,
+        header: bool | None = None,
+        types: Types | None = None,
+    ) -> Change:
+        """Add the facts of a file, of a folder of files, or of a reader of `tidelog.formats`, in one update.
+
+        The predicate is that of a file's name unless one is given. `header` says whether the first line of CSV and TSV
+        files names their columns; unless it is said, a first line that looks so is a fact, with a warning. `types` are
+        those of the columns of such a file, or of a folder's files by predicate: `string`, `int`, `float`, `bool`,
+        `iri`, or `auto`. Limits hold while files are read.
+        """
+        from tidelog.api.files import facts_to_load
+
+        return self._knowledge.load(facts_to_load(source, predicate, header, types))
+
+    def export(
+        self,
+        folder: str | PathLike[str],
+        format: str = "csv",
+        predicates: Iterable[str] | None = None,
+        explicit: bool = False,
+    ) -> list[Path]:
+        """Write facts to a folder, a file for each predicate, and return the files; `load` reads them back.
+
+        `format` is one of `csv`, `tsv`, `jsonl`, `nt`, `dlog` and `parquet`; all but the last also with `.gz`. With
+        `explicit`, only explicit facts are written.
+        """
+        from tidelog.api.files import export
+
+        with self._lock:
+            return export(self, folder, format, predicates, explicit)
 
     @overload
     def stream(self, updates: AsyncIterable[UpdateMapping], marking: bool = True) -> AsyncStream: ...
@@ -113,6 +145,7 @@ class KnowledgeBase:
         `updates` is any iterable of mappings such as `update` takes, an asynchronous one (then so is the result), or a
         queue that `None` ends. With `marking`, the next update is looked at while the current one is in work.
         """
+        self._knowledge.check_writable()
         if hasattr(updates, "__aiter__"):
             from tidelog.live.async_streams import AsyncStream
 
@@ -126,6 +159,7 @@ class KnowledgeBase:
         """Take updates in while earlier ones are still in work; see `tidelog.live.fully_dynamic.Live`."""
         from tidelog.live.fully_dynamic import Live
 
+        self._knowledge.check_writable()
         return Live(self._knowledge, backlog, when_full)
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
@@ -265,24 +299,34 @@ class KnowledgeBase:
         journal: bool = False,
         functions: Mapping[str, Callable[..., Any]] | None = None,
         on_replay: Callable[[Mapping[str, str], Change], None] | None = None,
+        read_only: bool = False,
     ) -> KnowledgeBase:
         """A knowledge base as it was saved, without materialising it again.
 
-        With `journal=True`, nobody else can open the folder until `close`, and each update is on the disk when
-        `update` returns. `functions` are registered before anything else: Python functions are not saved.
-        `on_replay` is told of each update that the journal holds: its `commit` and its change.
+        With `journal=True`, nobody else can write to the folder until `close`, and each update is on the disk when
+        `update` returns. With `read_only=True`, another process may have it open with a journal: what it has committed
+        is read, `refresh` brings what it has committed since, and updates are refused. `functions` are registered
+        before anything else: Python functions are not saved. `on_replay` is told of each update that the journal holds:
+        its `commit` and its change.
         """
         from pathlib import Path
 
         from tidelog.api.persistence import opened
 
-        with opened(Path(folder), journal) as saved:
+        with opened(Path(folder), journal, read_only) as saved:
             with saved.fitting():
                 kb = cls(**saved.image.options)
             for name, function in (functions or {}).items():
                 kb.register(name, function)
             saved.restore(kb._knowledge, on_replay)
         return kb
+
+    def refresh(self) -> Change:
+        """Take in what the writer of the folder has committed since, and return the change; for `read_only=True`."""
+        from tidelog.api.following import refresh
+
+        with self._lock.working():
+            return refresh(self._knowledge)
 
     @property
     def commit_info(self) -> Mapping[str, str]:

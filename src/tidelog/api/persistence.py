@@ -22,6 +22,7 @@ from tidelog.facts.results import Change
 from tidelog.language.checks import check_arities, foreign_functions
 from tidelog.language.syntax import Signature
 from tidelog.live.knowledge import Knowledge
+from tidelog.storage.follower import Follower
 from tidelog.storage.home import Home, read_image, save_image
 from tidelog.storage.journal import from_json
 
@@ -31,7 +32,9 @@ OnReplay = Callable[[Mapping[str, str], Change], None]
 def save(knowledge: Knowledge, folder: Path) -> None:
     """Save into a folder, which may be the one whose journal this knowledge base keeps."""
     check_folder(folder)
-    home = knowledge.home
+    home, followed = knowledge.home, knowledge.followed
+    if followed is not None and followed.folder == folder.resolve():
+        raise StorageError(f"{folder} is open for reading only, and belongs to its writer; save elsewhere")
     if home is not None and home.folder == folder.resolve():
         home.save(image_of(knowledge))
     else:
@@ -61,12 +64,15 @@ def image_of(knowledge: Knowledge) -> Image:
 
 @dataclass(frozen=True, slots=True)
 class SavedFolder:
-    """A snapshot, and the updates of the journal since. `home` is the folder if it is open for writing."""
+    """A snapshot, and the updates of the journal since. `home` is the folder if it is open for writing, `followed` if
+    somebody else may go on writing to it.
+    """
 
     folder: Path
-    home: Home | None
     image: Image
     payloads: list[bytes]
+    home: Home | None = None
+    followed: Follower | None = None
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
@@ -83,7 +89,21 @@ class SavedFolder:
             ) from problem
 
     def restore(self, knowledge: Knowledge, on_replay: OnReplay | None) -> None:
-        """Fill an empty knowledge base. From then on it records its updates here, if the folder is open for writing."""
+        """Fill an empty knowledge base. From then on it records its updates here, if the folder is open for writing, or
+        takes in what its writer does.
+        """
+        self.fill(knowledge, on_replay)
+        if self.home is not None:
+            self.home.prefixes = dict(knowledge.catalogue.prefixes)
+            knowledge.home = self.home
+        knowledge.followed = self.followed
+        missing = ", ".join(f"`{name}`" for name in knowledge.missing_functions())
+        if missing:
+            advice = "pass them to open as `functions`, or register them before the next update"
+            warn(f"rules call {missing}, and functions are not saved: {advice}", StorageWarning)
+
+    def fill(self, knowledge: Knowledge, on_replay: OnReplay | None = None) -> None:
+        """Put everything into an empty knowledge base."""
         image, engine = self.image, knowledge.engine
         with self.fitting():
             arities = restore_engine(engine, image)
@@ -98,13 +118,6 @@ class SavedFolder:
         for number, payload in enumerate(self.payloads, start=1):
             self._replay(knowledge, payload, f"update {number} of the journal in {self.folder}", on_replay)
         engine.limits, knowledge.on_error = limits, on_error
-        if self.home is not None:
-            self.home.prefixes = dict(knowledge.catalogue.prefixes)
-            knowledge.home = self.home
-        missing = ", ".join(f"`{name}`" for name in knowledge.missing_functions())
-        if missing:
-            advice = "pass them to open as `functions`, or register them before the next update"
-            warn(f"rules call {missing}, and functions are not saved: {advice}", StorageWarning)
 
     def _replay(self, knowledge: Knowledge, payload: bytes, place: str, on_replay: OnReplay | None) -> None:
         """Apply an update of the journal again."""
@@ -117,7 +130,7 @@ class SavedFolder:
             update = catalogue.check(record.add_rules, record.remove_rules, functions, declared)
             check_arities_of((record.add, record.delete), update.arities)
             request = Request(record.delete, record.add, tuple(update.removed), tuple(update.added.values()))
-            change = knowledge.apply(request, update, record.commit)
+            change = knowledge.replay(request, update, record.commit)
         except StorageError:
             raise
         except TidelogError as problem:
@@ -127,12 +140,21 @@ class SavedFolder:
 
 
 @contextmanager
-def opened(folder: Path, journal: bool) -> Iterator[SavedFolder]:
+def opened(folder: Path, journal: bool, read_only: bool) -> Iterator[SavedFolder]:
     """A folder to restore a knowledge base from. It is closed again if that fails."""
     check_folder(folder)
+    if read_only:
+        if journal:
+            raise StorageError("a knowledge base that is open for reading only keeps no journal; choose one of the two")
+        followed = Follower(folder)
+        news = followed.everything()
+        assert news.image is not None
+        yield SavedFolder(folder, news.image, news.payloads, followed=followed)
+        followed.took(news)
+        return
     home, image, payloads = Home.open(folder) if journal else (None, *read_image(folder))
     try:
-        yield SavedFolder(folder, home, image, payloads)
+        yield SavedFolder(folder, image, payloads, home)
     except BaseException:
         if home is not None:
             home.close()

@@ -1,6 +1,7 @@
 """The command line: the arguments of each command, and how every failure ends in one message and an exit code.
 
-0 is success, 2 a bad program, bad data or bad usage, 130 an interruption. What a command does is in
+0 is success, 1 a negative answer (a question of `run -q` without answers, a test that fails), 2 a bad program, bad data
+or bad usage, 130 an interruption. What a command does is in
 `tidelog.cli.commands`, which is imported only when a command runs, so that `tidelog --help` answers at once.
 """
 
@@ -11,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
 from tidelog.cli.parameters import add_parameters
 from tidelog.cli.terminal import OutputError, checked_output, open_closed_streams
@@ -19,6 +21,10 @@ from tidelog.errors import TidelogError
 from tidelog.language.syntaxes import SYNTAXES
 
 SUCCESS, FAILURE, INTERRUPTED = 0, 2, 130
+
+# The formats of facts in files, and of answers; `formats` is loaded only when a command runs.
+FILE_FORMATS = ("csv", "tsv", "jsonl", "nt", "dlog", "parquet", "csv.gz", "tsv.gz", "jsonl.gz", "nt.gz", "dlog.gz")
+ANSWER_FORMATS = ("text", "json", "jsonl", "csv", "tsv")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,18 +81,44 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "program",
         metavar="PROGRAM",
-        help="a file of rules and facts (in ZodiacEdge's syntax if it ends in .zodiac), or -",
+        help="a file of rules and facts (in ZodiacEdge's syntax if it ends in .zodiac), a saved folder, or -",
     )
 
 
 def _add_engine_options(parser: argparse.ArgumentParser) -> None:
     """The options of every command that materialises a program."""
     parser.add_argument("--facts", metavar="DIR", help="a folder of facts: a CSV, TSV, Parquet, JSONL or RDF file each")
-    parser.add_argument("--header", action="store_true", help="the first line of CSV and TSV files names the columns")
-    parser.add_argument("--maintenance", choices=MAINTENANCE, default="auto", help="the algorithm (default: auto)")
+    parser.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="whether the first line of CSV and TSV files names the columns (default: it does not)",
+    )
+    parser.add_argument(
+        "--types",
+        metavar="PREDICATE=TYPE,…",
+        type=_types,
+        action=_Together,
+        default={},
+        help="the types of the columns of a CSV or TSV file: auto, string, int, float, bool, iri; for each file",
+    )
+    parser.add_argument("--maintenance", choices=MAINTENANCE, help="the algorithm (default: auto)")
     parser.add_argument("--no-modules", action="store_true", help="evaluate closures like any other rules")
     parser.add_argument("--max-facts", type=_positive(int), metavar="N", help="give up beyond this many facts")
     parser.add_argument("--timeout", type=_positive(float), metavar="SECONDS", help="give up after this time")
+
+
+def _types(text: str) -> tuple[str, list[str]]:
+    predicate, equals, types = text.rpartition("=")
+    if not (equals and predicate and types):
+        raise argparse.ArgumentTypeError(f"{text} is not PREDICATE=TYPE,TYPE,…, such as edge=string,int")
+    return predicate, types.split(",")
+
+
+class _Together(argparse.Action):
+    """Pairs of an option that may be given several times, as one mapping."""
+
+    def __call__(self, parser: argparse.ArgumentParser, options: argparse.Namespace, pair: Any, *_: object) -> None:
+        setattr(options, self.dest, {**getattr(options, self.dest), pair[0]: pair[1]})
 
 
 def _positive(number: type[int] | type[float]) -> Callable[[str], float]:
@@ -109,12 +141,17 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         metavar="QUERY",
         action="append",
         default=[],
-        help="ask this, too, such as 'path(a, X)'; may be given again",
+        help="ask this, too, such as 'path(a, X)'; the exit code is 1 if there is no answer; may be given again",
     )
     add_parameters(parser)
     parser.add_argument("--out", metavar="DIR", help="write the facts of every derived predicate to a file here")
-    formats = ("csv", "tsv", "parquet", "jsonl", "nt", "dlog")
-    parser.add_argument("--format", choices=formats, default="csv", help="of --out (default: csv)")
+    parser.add_argument(
+        "--format",
+        choices=tuple(dict.fromkeys((*ANSWER_FORMATS, *FILE_FORMATS))),
+        metavar="FORMAT",
+        help=f"of the answers ({', '.join(ANSWER_FORMATS)}), or of --out ({', '.join(FILE_FORMATS)}); "
+        "default: text, or csv",
+    )
     parser.add_argument("--engine", choices=("memory", "spark"), default="memory", help="default: memory")
     _add_master(parser)
     parser.add_argument("--stats", action="store_true", help="show time, facts and rule applications per rule")
@@ -128,10 +165,15 @@ def _add_stream(parser: argparse.ArgumentParser) -> None:
     )
     _add_engine_options(parser)
     parser.add_argument("--out", metavar="FILE", help="write a line per change here (default: standard output)")
+    _add_journal(parser)
     parser.add_argument("--no-marking", action="store_true", help="do not look ahead to the next update")
     parser.add_argument(
         "--on-error", choices=("stop", "continue"), default="stop", help="after a bad update (default: stop)"
     )
+
+
+def _add_journal(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--journal", action="store_true", help="record each update in the saved folder that PROGRAM is")
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
@@ -157,8 +199,20 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_shell(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="a file of rules and facts to begin with")
+    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="a file, or a saved folder, to begin with")
     _add_engine_options(parser)
+    _add_journal(parser)
+    parser.add_argument(
+        "--read-only", action="store_true", help="look at the saved folder that PROGRAM is beside its writer"
+    )
+
+
+def _add_test(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="*", default=["."], help="*.test.dlog files, or folders of them (default: here)"
+    )
+    parser.add_argument("-k", metavar="TEXT", dest="match", default="", help="only tests whose names contain this")
+    parser.add_argument("-v", "--verbose", action="store_true", help="name every test")
 
 
 def _add_pipeline(parser: argparse.ArgumentParser) -> None:
@@ -189,6 +243,7 @@ _COMMANDS = {
     "explain": ("prove a fact", _add_explain),
     "graph": ("draw the hyper rule dependency graph", _add_graph),
     "convert": ("write a program in another syntax", _add_convert),
+    "test": ("run the tests of rules in *.test.dlog files", _add_test),
     "shell": ("type facts, rules and queries", _add_shell),
     "pipeline": ("the Spark pipeline", _add_pipeline),
     "bench": ("measure a table of a paper, beside the paper's figures", _add_bench),

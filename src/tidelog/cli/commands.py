@@ -16,7 +16,8 @@ from queue import Queue
 from typing import IO, TYPE_CHECKING, Any
 
 from tidelog import errors, formats, language
-from tidelog.cli.console import answer_lines, failure_lines, plan_lines
+from tidelog.cli.command_line import ANSWER_FORMATS, FILE_FORMATS
+from tidelog.cli.console import answers_in, failure_lines, plan_lines
 from tidelog.cli.parameters import bind_queries
 from tidelog.cli.terminal import reading, working
 from tidelog.errors import TidelogError
@@ -55,8 +56,14 @@ def read_program(
     """
     source, text = _read_text(path)
     program = parse_program(text, source, syntax=syntax_of_file(path))
+    return text, _with_queries(program, asked, values, Source(text, source))
+
+
+def _with_queries(program: Program, asked: Sequence[str], values: Mapping[str, Value], written_in: Source) -> Program:
+    """A program with the queries that are asked beside it, all of them checked and with their values."""
+    source, text = written_in.name, written_in.text
     prefixes = dict(program.prefixes)
-    queries = [(query, Source(text, source)) for query in program.queries]
+    queries = [(query, written_in) for query in program.queries]
     queries += [(parse_query(query, prefixes, "--query"), Source(query, "--query")) for query in asked]
     with _errors_in(source, text):
         arities = check_arities((*program.predicates, *program.facts, *program.rules), {}, prefixes)
@@ -64,7 +71,7 @@ def read_program(
         with _errors_in(written.name, written.text):
             check_arities([query], arities, prefixes)
             check_query(query, prefixes=prefixes)
-    return text, replace(program, queries=tuple(bind_queries(queries, values)))
+    return replace(program, queries=tuple(bind_queries(queries, values)))
 
 
 def _read_text(path: str) -> tuple[str, str]:
@@ -99,22 +106,71 @@ def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
     with working("materialising"), _errors_in(_name_of(options.program), text):
         kb = KnowledgeBase(
             text,
-            maintenance=options.maintenance,
+            maintenance=options.maintenance or "auto",
             modules=not options.no_modules,
             max_facts=options.max_facts,
             timeout=options.timeout,
             syntax=syntax_of_file(options.program or ""),
         )
-    if options.facts:
-        with reading(options.facts, formats.total_bytes(options.facts)) as on_bytes:
-            kb.load(formats.read_facts(options.facts, options.header, on_bytes))
+    _load_facts(kb, options)
     return kb
 
 
-def _materialised(options: Namespace) -> tuple[KnowledgeBase, Program]:
-    """The knowledge base of a program, with a warning for each name that looks like a misspelling of another."""
-    text, program = read_program(options.program, getattr(options, "query", ()), getattr(options, "param", {}))
-    kb = open_knowledge_base(options, text)
+def _load_facts(kb: KnowledgeBase, options: Namespace) -> None:
+    if options.facts:
+        with reading(options.facts, formats.total_bytes(options.facts)) as on_bytes:
+            kb.load(formats.read_facts(options.facts, options.header, on_bytes, options.types))
+
+
+def is_saved(path: str | None) -> bool:
+    """Whether a path leads to the folder of a saved knowledge base."""
+    if path is None or not Path(path).is_dir():
+        return False
+    from tidelog.storage.home import is_home
+
+    return is_home(Path(path))
+
+
+def open_saved(options: Namespace, journal: bool = False, read_only: bool = False) -> KnowledgeBase:
+    """The knowledge base in a folder, and a folder of facts."""
+    from tidelog.api.knowledge_base import KnowledgeBase
+
+    own = {"--maintenance": options.maintenance, "--no-modules": options.no_modules, "--max-facts": options.max_facts}
+    for option, value in {**own, "--timeout": options.timeout}.items():
+        if value:
+            raise TidelogError(f"{option} is saved with a knowledge base; leave it out for {options.program}")
+    with working("opening"):
+        kb = KnowledgeBase.open(options.program, journal, read_only=read_only)
+    _load_facts(kb, options)
+    return kb
+
+
+def _program_of(kb: KnowledgeBase, options: Namespace) -> tuple[str, Program]:
+    """The rules of a saved knowledge base as a program, with the queries that are asked."""
+    source = options.program
+    prefixes = [f"@prefix {name}: <{namespace}> ." for name, namespace in kb.prefixes.items()]
+    declared = [f"@predicate {name}/{arity}." for name, arity in kb.declared.items()]
+    text = "\n".join([*prefixes, *declared, *kb.rules])
+    return text, _with_queries(parse_program(text, source), *_asked(options), Source(text, source))
+
+
+def _asked(options: Namespace) -> tuple[Sequence[str], Mapping[str, Value]]:
+    """The queries of a command, and the values of their parameters; other commands have none."""
+    return (options.query, options.param) if "query" in options else ((), NO_PARAMETERS)
+
+
+def _materialised(options: Namespace, journal: bool = False) -> tuple[KnowledgeBase, Program]:
+    """The knowledge base of a program, with a warning for each name that looks like a misspelling of another; or the
+    one that is saved in a folder, which another process may be writing to.
+    """
+    if is_saved(options.program):
+        changes = options.command == "stream" or options.facts
+        kb = open_saved(options, journal, read_only=not changes)
+        _, program = _program_of(kb, options)
+    else:
+        refuse_journal(journal, options.program)
+        text, program = read_program(options.program, *_asked(options))
+        kb = open_knowledge_base(options, text)
     prefixes = dict(program.prefixes)
     given = [resolve_predicate(name, prefixes) for name in kb.explicit_predicates]
     given += [signature.predicate for signature in program.predicates]
@@ -128,7 +184,10 @@ def _materialised(options: Namespace) -> tuple[KnowledgeBase, Program]:
 
 def run(options: Namespace) -> int:
     """`tidelog run`"""
+    _choose_format(options)
     if options.engine == "spark":
+        if is_saved(options.program):
+            raise TidelogError(f"{options.program} is a saved knowledge base, which --engine memory reads")
         return _delegate("spark.pipeline.run_command", "run_program", options)
     for option, package in (("out", "pyarrow"), ("stats", "rich")):
         if getattr(options, option):
@@ -142,8 +201,13 @@ def run(options: Namespace) -> int:
     prefixes = dict(program.prefixes)
     if options.explain_plan:
         _print(plan_lines(RuleGraph(program.rules), lambda name: len(kb.facts(name)), prefixes))
+    answered = []
     for query in program.queries:
-        _print(answer_lines(query, kb.query(query), prefixes, syntax_of_file(options.program)))
+        answers = kb.query(query)
+        _print(
+            answers_in(options.answers, query, answers.variables, answers, prefixes, syntax_of_file(options.program))
+        )
+        answered.append(len(answers) > 0)
     if options.out:
         _write_derived(kb, program, options.out, options.format)
     if options.stats:
@@ -154,7 +218,21 @@ def run(options: Namespace) -> int:
             file=sys.stderr,
         )
     tell_of_errors(kb.errors)
-    return 0
+    return exit_code(answered, options.query)
+
+
+def _choose_format(options: Namespace) -> None:
+    """`--format` is that of the files where there are any, and otherwise that of the answers."""
+    known, what = (FILE_FORMATS, "files (--out)") if options.out else (ANSWER_FORMATS, "answers")
+    if options.format not in (None, *known):
+        raise TidelogError(f"{options.format} is no format of {what}; use one of {', '.join(known)}")
+    options.answers = "text" if options.out else options.format or "text"
+    options.format = options.format or "csv"
+
+
+def exit_code(answered: Sequence[bool], asked: Sequence[str]) -> int:
+    """1 if one of the queries that were asked on the command line, the last ones, has no answer."""
+    return 0 if all(answered[len(answered) - len(asked) :]) else 1
 
 
 def tell_of_errors(errors: int) -> None:
@@ -172,15 +250,14 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _write_derived(kb: KnowledgeBase, program: Program, folder: str, format: str) -> None:
+    from tidelog.api.files import sorted_facts
+
     prefixes = dict(program.prefixes)
+    derived = dict.fromkeys(rule.head.predicate for rule in program.rules)
+    # Triples need the IRI itself; other formats get the name as people read it.
+    names = {name: name if format.startswith("nt") else display_predicate(name, prefixes) for name in derived}
     with working("writing"):
-        for predicate in dict.fromkeys(rule.head.predicate for rule in program.rules):
-            facts = kb.facts(predicate)
-            columns = [column.chunk(0) for column in facts.to_arrow().columns]
-            batches = [formats.sorted_columns(columns)] if len(facts) else []
-            # Triples need the IRI itself; other formats get the name as people read it.
-            name = predicate if format == "nt" else display_predicate(predicate, prefixes)
-            formats.write_facts(folder, name, batches, format)
+        formats.write_folder(folder, ((shown, sorted_facts(kb.facts(name))) for name, shown in names.items()), format)
 
 
 def _print_statistics(kb: KnowledgeBase, seconds: float, worked: float) -> None:
@@ -200,8 +277,8 @@ def _print_statistics(kb: KnowledgeBase, seconds: float, worked: float) -> None:
 
 def stream(options: Namespace) -> int:
     """`tidelog stream`"""
-    kb, _ = _materialised(options)
-    with _output(options.out) as out:
+    kb, _ = _materialised(options, journal=options.journal)
+    with kb, _output(options.out) as out:
         updates, go_on = formats.open_updates(options.updates), options.on_error == "continue"
         for change in _changes(kb, updates, not options.no_marking, go_on, live=options.updates == "-"):
             print(formats.change_to_json(change), file=out, flush=True)
@@ -282,8 +359,7 @@ def _output(path: str | None) -> Iterator[IO[str]]:
 
 def explain(options: Namespace) -> int:
     """`tidelog explain`"""
-    text, _ = read_program(options.program)
-    kb = open_knowledge_base(options, text)
+    kb, _ = _materialised(options)
     proof = kb.explain(options.fact, **options.param)
     print(proof if proof is not None else kb.why_not(options.fact, **options.param))
     return 0
@@ -293,7 +369,7 @@ def graph(options: Namespace) -> int:
     """`tidelog graph`"""
     from tidelog.api.dependencies import DependencyGraph, Drawn
 
-    text, program = read_program(options.program)
+    text, program = _program_to_draw(options)
     prefixes = dict(program.prefixes)
     with _errors_in(_name_of(options.program), text):
         arities = _checked_arities([*program.predicates, *program.facts], program.rules, {}, prefixes)
@@ -312,6 +388,14 @@ def graph(options: Namespace) -> int:
     with _output(options.out) as out:
         out.write(drawn.draw(options.format))
     return 0
+
+
+def _program_to_draw(options: Namespace) -> tuple[str, Program]:
+    if not is_saved(options.program):
+        return read_program(options.program)
+    from tidelog.api.knowledge_base import KnowledgeBase
+
+    return _program_of(KnowledgeBase.open(options.program, read_only=True), options)
 
 
 def _checked_arities(
@@ -365,8 +449,29 @@ def shell(options: Namespace) -> int:
     """`tidelog shell`"""
     from tidelog.cli.shell import Shell, interact
 
-    text = read_program(options.program)[0] if options.program else ""
-    return interact(Shell(open_knowledge_base(options, text)))
+    if is_saved(options.program):
+        kb = open_saved(options, options.journal, options.read_only)
+        if sys.stdin.isatty() and not (options.journal or options.read_only):
+            print(f"a copy of {options.program}: `:save {options.program}` writes it back", file=sys.stderr)
+    else:
+        refuse_journal(options.journal or options.read_only, options.program)
+        text = read_program(options.program)[0] if options.program else ""
+        kb = open_knowledge_base(options, text)
+    with kb:
+        return interact(Shell(kb))
+
+
+def refuse_journal(wanted: bool, program: str | None) -> None:
+    """Refuse options that concern saved folders alone."""
+    if wanted:
+        raise TidelogError(f"{_name_of(program)} is no saved knowledge base; --journal and --read-only are for those")
+
+
+def test(options: Namespace) -> int:
+    """`tidelog test`"""
+    from tidelog.testing.report import run_tests
+
+    return run_tests(options.paths, options.match, options.verbose)
 
 
 def pipeline(options: Namespace) -> int:

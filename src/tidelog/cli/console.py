@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tidelog.formats.jsonl import value_to_json
 from tidelog.formats.order import sort_key, sorted_rows
+from tidelog.formats.rendering import delimited_format
+from tidelog.formats.tables import columns_of_rows
 from tidelog.language import DLOG, display_predicate, render, render_in, resolve_predicate
 from tidelog.language.syntax import Atom, Constant, Query, Rule, variables
 from tidelog.program.graph import Component, RuleGraph
@@ -43,6 +47,32 @@ def answer_lines(
         names = (name if name in written else f"?{name}" for name in answer)
         values = (render(Constant(value), prefixes) for value in answer.values())
         yield ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True)) or "yes"
+
+
+def answers_in(
+    format: str,
+    query: Query,
+    names: Sequence[str],
+    answers: Iterable[Mapping[str, Value]],
+    prefixes: Mapping[str, str],
+    syntax: str = DLOG,
+) -> Iterator[str]:
+    """The answers of a query for people (`text`) or for programs, in ascending order: as one array of objects on a line
+    (`json`), an object a line (`jsonl`), or a table below the names of its columns (`csv`, `tsv`).
+    """
+    if format == "text":
+        yield from answer_lines(query, answers, prefixes, syntax)
+        return
+    rows = sorted_rows(tuple(answer.values()) for answer in answers)
+    if format in ("json", "jsonl"):
+        objects = [dict(zip(names, map(value_to_json, row), strict=True)) for row in rows]
+        yield from (json.dumps(line, ensure_ascii=False) for line in ([objects] if format == "json" else objects))
+        return
+    separator = {"csv": ",", "tsv": "\t"}[format]
+    yield separator.join(names)
+    columns = columns_of_rows(rows, str)
+    for block in delimited_format(separator).lines([] if columns is None else [columns]):
+        yield block.decode().removesuffix("\n")
 
 
 def change_lines(

@@ -6,18 +6,20 @@ shown and changes nothing; the shell goes on.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from tidelog import formats
 from tidelog.cli.console import answer_lines, change_lines, fact_text, failure_lines
 from tidelog.errors import TidelogError
 from tidelog.extras import needing
 from tidelog.formats.byte_files import io_errors
+from tidelog.formats.display import counted
 from tidelog.formats.order import sorted_rows
 from tidelog.language import is_unfinished, parse_program, render
 from tidelog.language.parameters import bind
@@ -43,11 +45,14 @@ path(X, Y) :- edge(X, Y).          add a rule
 :remove path(X, Y) :- edge(X, Y).  remove rules
 :what_if edge(c, d).               show what this would change, also with :delete and :remove, without doing it
 :explain path(a, b)                prove a fact, or say why it does not hold
-:load FILE                         load a program (.dlog, .zodiac), a file of facts or a folder of them
+:load FILE                         load a program (.dlog, .zodiac), a file of facts or a folder of them; for CSV also
+                                   --predicate edge, --header or --no-header, --types string,int
+:export FOLDER [FORMAT]            write all facts, a file for each predicate: csv, tsv, jsonl, nt, dlog, parquet
 :rules                             list the rules
 :facts [PREDICATE]                 list the facts, of all predicates or of one
 :predicates                        list the predicates with their numbers of facts
-:save FOLDER                       save everything; `tidelog.KnowledgeBase.open` reads it
+:save FOLDER                       save everything; `tidelog shell FOLDER` opens it again
+:refresh                           take in what the writer of a folder that is open with --read-only has done
 :help, help                        this
 :quit, quit, exit                  leave (or Ctrl-D)"""
 
@@ -60,10 +65,13 @@ class Leave(Exception):
 
 
 class Shell:
-    """Executes statements and commands on a knowledge base, and yields the lines to print."""
+    """Executes statements and commands on a knowledge base, and yields the lines to print. `ask` asks the user whether
+    something is so, where there is one.
+    """
 
-    def __init__(self, kb: KnowledgeBase) -> None:
+    def __init__(self, kb: KnowledgeBase, ask: Callable[[str], bool] | None = None) -> None:
         self.kb = kb
+        self.ask = ask
 
     def execute(self, text: str) -> Iterator[str]:
         """Execute a statement or a command; raises `TidelogError` where it fails, and `Leave` at the end."""
@@ -128,13 +136,34 @@ class Shell:
         yield str(proof if proof is not None else self.kb.why_not(text.removesuffix(".")))
 
     def _do_load(self, argument: str) -> Iterator[str]:
-        path = _path("load", argument, "FILE")
+        given = _LOAD.parse_args(_words("load", argument, "FILE"))
+        path = Path(given.path).expanduser()
         if path.suffix in (".dlog", ".zodiac"):
             from tidelog.cli.commands import read_program
 
             text, program = read_program(str(path))
             return self._take(program, text)
-        return self._changed(self.kb.load(formats.read_facts(path) if path.is_dir() else formats.read_file(path)))
+        header, types = given.header, given.types and given.types.split(",")
+        if header is None and self.ask is not None:
+            header = self._asked_for_header(path)
+        return self._changed(self.kb.load(path, given.predicate, header, types))
+
+    def _asked_for_header(self, path: Path) -> bool | None:
+        """What the user says of a first line that looks like a header; None if none does."""
+        from tidelog.formats.folder import likely_header_of
+
+        first = likely_header_of(path)
+        if first is None or self.ask is None:
+            return None
+        return self.ask(f"The first line of {path} is `{first[:60]}`. Does it name the columns?")
+
+    def _do_export(self, argument: str) -> Iterator[str]:
+        given = _EXPORT.parse_args(_words("export", argument, "FOLDER [FORMAT]"))
+        written = self.kb.export(Path(given.folder).expanduser(), given.format)
+        yield f"wrote {counted(len(written), 'file')} to {given.folder}"
+
+    def _do_refresh(self, _: str) -> Iterator[str]:
+        return self._changed(self.kb.refresh())
 
     def _do_rules(self, _: str) -> Iterator[str]:
         return iter([str(rule) for rule in self.kb.rules])
@@ -149,7 +178,8 @@ class Shell:
             yield f"{predicate}  {len(self.kb.facts(predicate)):,}"
 
     def _do_save(self, argument: str) -> Iterator[str]:
-        path = _path("save", argument, "FOLDER")
+        [name] = _words("save", argument, "FOLDER", most=1)
+        path = Path(name).expanduser()
         self.kb.save(path)
         yield f"saved in {path}"
 
@@ -178,10 +208,34 @@ def _rows(program: Program) -> dict[str, list[Row]]:
     return {render(Atom(name)).removesuffix("()"): rows for name, rows in program.rows.items()}
 
 
-def _path(command: str, argument: str, what: str) -> Path:
-    if not argument:
+def _words(command: str, argument: str, what: str, most: int | None = None) -> list[str]:
+    """The words of a command's argument, as a command line has them; there may be quotes."""
+    try:
+        words = shlex.split(argument)
+    except ValueError as problem:
+        raise TidelogError(f":{command}: {problem}; close the quote") from None
+    if not words:
         raise TidelogError(f":{command} needs a path: `:{command} {what}`")
-    return Path(argument).expanduser()
+    if most is not None and len(words) > most:
+        raise TidelogError(f":{command} takes one path: `:{command} {what}`; put a path with blanks in quotes")
+    return words
+
+
+class _Options(argparse.ArgumentParser):
+    """The options of a command. What is wrong with them does not end the shell."""
+
+    def error(self, message: str) -> NoReturn:
+        raise TidelogError(f":{self.prog}: {message}; :help shows how to write it")
+
+
+_LOAD = _Options(prog="load", add_help=False, allow_abbrev=False)
+_LOAD.add_argument("path")
+_LOAD.add_argument("--predicate")
+_LOAD.add_argument("--header", action=argparse.BooleanOptionalAction)
+_LOAD.add_argument("--types")
+_EXPORT = _Options(prog="export", add_help=False, allow_abbrev=False)
+_EXPORT.add_argument("folder")
+_EXPORT.add_argument("format", nargs="?", default="csv")
 
 
 def _with_dot(text: str) -> str:
@@ -208,6 +262,8 @@ def interact(shell: Shell) -> int:
     if interactive:
         print(GREETING)
     read_line = _prompt(shell) if interactive else _read_plain_line
+    if interactive:
+        shell.ask = lambda question: read_line(f"{question} [y/n] ").strip().lower().startswith("y")
     for text in statements(read_line):
         try:
             for line in shell.execute(text):

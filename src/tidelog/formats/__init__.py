@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidelog.formats.batch import FactBatch, values_of
     from tidelog.formats.column_order import sorted_columns
-    from tidelog.formats.folder import WRITE_FORMATS, read_facts, read_file, total_bytes, write_facts
+    from tidelog.formats.folder import WRITE_FORMATS, read_facts, read_file, total_bytes, write_facts, write_folder
     from tidelog.formats.order import sort_key, sorted_rows
     from tidelog.formats.tables import columns_of
     from tidelog.formats.updates import Unread, Update, change_to_json, open_updates, read_updates
@@ -31,12 +31,13 @@ __all__ = [
     "total_bytes",
     "values_of",
     "write_facts",
+    "write_folder",
 ]
 
 _MODULES = {
     "batch": ("FactBatch", "values_of"),
     "column_order": ("sorted_columns",),
-    "folder": ("WRITE_FORMATS", "read_facts", "read_file", "total_bytes", "write_facts"),
+    "folder": ("WRITE_FORMATS", "read_facts", "read_file", "total_bytes", "write_facts", "write_folder"),
     "order": ("sort_key", "sorted_rows"),
     "tables": ("columns_of",),
     "updates": ("Unread", "Update", "change_to_json", "open_updates", "read_updates"),

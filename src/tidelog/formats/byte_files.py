@@ -8,10 +8,10 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 from tidelog.errors import DataError
 from tidelog.values import is_unicode
@@ -104,23 +104,16 @@ def open_input(path: Path, on_bytes: OnBytes = ignore_bytes) -> Iterator[Readabl
 
 
 @contextmanager
-def open_output(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which gets its name only when it is complete."""
+def new_files(folder: Path) -> Iterator[Path]:
+    """A folder to write files to, which move to the given one when all of them are complete."""
     import tempfile  # which brings much along, and readers do not need it
 
-    with io_errors(str(path)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                yield file
-            os.umask(mask := os.umask(0))
-            os.chmod(unfinished, 0o666 & ~mask)
-            os.replace(unfinished, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(unfinished)
-            raise
+    with io_errors(str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".unfinished-", ignore_cleanup_errors=True) as unfinished:
+            yield Path(unfinished)
+            for path in Path(unfinished).iterdir():
+                os.replace(path, folder / path.name)
 
 
 def read_lines(stream: Readable, source: str) -> Iterator[tuple[int, list[bytes]]]:

@@ -4,8 +4,9 @@ Every constant has one text (`"text"`, `42`, `3.5`, `true`, `<http://…>`, `"ch
 constant. The `literal` child of a column and Parquet columns of mixed kinds hold such texts.
 
 An unquoted cell that reads as an integer, a float, `true` or `false` is one; `<…>` without blanks inside is an IRI in
-the syntax of N-Triples; everything else is a string. Typing is per cell, so a column may mix kinds. The first byte of
-each cell rules most strings out, so that regular expressions see only the others.
+the syntax of N-Triples; everything else is a string. A number has neither a plus sign nor zeros in front: `01234` and
+`+49` are codes, which must not become the constants that `1234` and `49` are. Typing is per cell, so a column may mix
+kinds. The first byte of each cell rules most strings out, so that regular expressions see only the others.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from tidelog.language.names import unescape_iri
 from tidelog.values import Literal, Value, canonical
 
 # Both `re` and RE2 read these. A character of IRI_UNSAFE appears in an IRI only as `\uXXXX`.
-INTEGER_PATTERN = r"[+-]?[0-9]+"
-FLOAT_PATTERN = r"(?:[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+|-?inf|nan)"
+_WHOLE = r"(?:0|[1-9][0-9]*)"
+_EXPONENT = r"[eE][+-]?[0-9]+"
+INTEGER_PATTERN = rf"-?{_WHOLE}"
+FLOAT_PATTERN = rf"-?(?:(?:{_WHOLE}\.[0-9]*|\.[0-9]+)(?:{_EXPONENT})?|{_WHOLE}{_EXPONENT}|inf)|nan"
 IRI_UNSAFE = r'[\x00-\x20<>"{}|^`\\]'
 IRI_REFERENCE = r'<(?:[^\x00-\x20<>"{}|^`\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>'
 TYPED_PATTERNS = (
@@ -42,7 +45,7 @@ UNKNOWN = -1
 _EMPTY = len(batch.KINDS)  # an empty cell, which is of no kind
 
 _STARTS = np.zeros(256, np.bool_)
-_STARTS[list(b"0123456789+-.tfin<")] = True
+_STARTS[list(b"0123456789-.tfin<")] = True
 
 
 class CellError(Exception):
@@ -153,12 +156,6 @@ def _refuse(_: object) -> Never:
     raise DataError('an empty cell; write "" for the empty string, or leave the row out')
 
 
-def _integers(cells: pa.Array) -> pa.Array:
-    if pc.any(pc.starts_with(cells, "+")).as_py():
-        cells = pc.replace_substring_regex(cells, r"^\+", "")
-    return pc.cast(cells, pa.int64())
-
-
 def float_cells(cells: pa.Array) -> pa.Array:
     """Floats from texts; one that is too large is refused, not turned into infinity."""
     values = pc.cast(cells, pa.float64())
@@ -177,7 +174,7 @@ def _iris(cells: pa.Array) -> pa.Array:
 
 _CONVERT: Mapping[int, Callable[[pa.Array], pa.Array]] = {
     STR: lambda cells: cells,
-    INT: _integers,
+    INT: lambda cells: pc.cast(cells, pa.int64()),
     FLOAT: float_cells,
     BOOL: lambda cells: pc.equal(cells, "true"),
     IRI_KIND: _iris,

@@ -24,7 +24,8 @@ import pyarrow.csv as pcsv
 from tidelog.errors import DataError
 from tidelog.formats.batch import LITERAL, STR, Kinds
 from tidelog.formats.byte_files import BLOCK_BYTES, Readable, check_columns, check_row_length, data_error, decode_lines
-from tidelog.formats.cells import UNKNOWN, CellError, type_cells
+from tidelog.formats.cells import UNKNOWN, CellError
+from tidelog.formats.column_types import AUTO, typed_columns
 from tidelog.formats.display import counted
 from tidelog.language.literals import parse_literal, quote
 from tidelog.values import LANGUAGE_TAG
@@ -50,19 +51,21 @@ class _Table:
         known = self.known and [kinds[1:] for kinds in self.known]
         return _Table([column.slice(1) for column in self.columns], known, self.lines[1:])
 
-    def typed(self) -> list[pa.Array]:
-        """The cells as values; of several cells that are none, the one in the first row is reported."""
-        columns: list[pa.Array] = []
-        mistakes: list[CellError] = []
-        known: Sequence[Kinds | None] = self.known or [None] * len(self.columns)
-        for column, kinds in zip(self.columns, known, strict=True):
-            try:
-                columns.append(type_cells(column, kinds))
-            except CellError as mistake:
-                mistakes.append(mistake)
-        if mistakes:
-            raise min(mistakes, key=lambda mistake: mistake.row)
-        return columns
+    def typed(self, chosen: Sequence[int] | None, types: Sequence[str] | None) -> list[pa.Array]:
+        """The cells of the chosen columns as values; of several cells that are none, the one in the first row is
+        reported.
+        """
+        width = len(self.columns)
+        numbers = range(width) if chosen is None else chosen
+        missing = [number for number in numbers if number >= width]
+        if missing:
+            raise CellError(0, f"{counted(width, 'column')}, but column {missing[0]} is wanted; they count from 0")
+        known: Sequence[Kinds | None] = self.known or [None] * width
+        return typed_columns(
+            [self.columns[number] for number in numbers],
+            [known[number] for number in numbers],
+            [AUTO] * len(numbers) if types is None else types,
+        )
 
 
 class _NotPlainError(Exception):
@@ -70,15 +73,30 @@ class _NotPlainError(Exception):
 
 
 class DelimitedReader:
-    """Iterates over the typed columns of a file, block by block, each with the line on which the block begins."""
+    """Iterates over the typed columns of a file, block by block, each with the line on which the block begins.
 
-    def __init__(self, stream: Readable, separator: str, source: str, header: bool = False) -> None:
+    With a `header`, the first row is skipped. `types` are those of the columns, `columns` the numbers of those to read,
+    from 0 on. `line` is the number of the first line.
+    """
+
+    def __init__(
+        self,
+        stream: Readable,
+        separator: str,
+        source: str,
+        header: bool = False,
+        types: Sequence[str] | None = None,
+        columns: Sequence[int] | None = None,
+        line: int = 1,
+    ) -> None:
         self._stream = stream
         self._separator = separator
         self._source = source
         self._skip_row = header
+        self._types = types
+        self._columns = columns
         self._arity: int | None = None
-        self._line = 1
+        self._line = line
         self._cells = _cell_pattern(separator)
 
     def __iter__(self) -> Iterator[tuple[int, list[pa.Array]]]:
@@ -136,7 +154,7 @@ class DelimitedReader:
             table = table.without_first_row()
         if not len(table.columns[0]):
             return None
-        return [] if self._arity == 0 else table.typed()
+        return [] if self._arity == 0 else table.typed(self._columns, self._types)
 
     def _split(self, block: bytes) -> tuple[_Table | None, int]:
         """The complete rows of a block by Arrow, and where they end."""

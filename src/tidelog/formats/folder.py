@@ -2,15 +2,18 @@
 
 File names are predicate names, percent-encoded where necessary, so that `<http://example.org/p>` and `ex:p` have files
 and no name can lead out of the folder. A folder named like a file (`edge.csv/`) holds part files, as Spark writes them.
+What is written to a folder appears there only when all of it is complete.
 """
 
 from __future__ import annotations
 
+import gzip
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import IO
+from typing import IO, Any, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -19,8 +22,10 @@ from tidelog.errors import DataError, ParseError, warn
 from tidelog.extras import needing
 from tidelog.formats import byte_files as files
 from tidelog.formats.batch import FactBatch
+from tidelog.formats.column_types import checked_types
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.dlog import dlog_lines, read_dlog
+from tidelog.formats.headers import likely_header
 from tidelog.formats.jsonl import read_json_lines
 from tidelog.formats.parquet import read_parquet, write_parquet
 from tidelog.formats.rendering import Columns, delimited_format, json_format
@@ -28,35 +33,97 @@ from tidelog.language import resolve_predicate
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".facts": "\t"}
 READ_SUFFIXES = (*SEPARATORS, ".jsonl", ".nt", ".ttl", ".dlog", ".parquet")
-WRITE_FORMATS = ("csv", "tsv", "parquet", "jsonl", "nt", "dlog")
+ZIPPED = ".gz"
+_TEXTS = ("csv", "tsv", "jsonl", "nt", "dlog")
+WRITE_FORMATS = (*_TEXTS, "parquet", *(format + ZIPPED for format in _TEXTS))
 # In these formats the facts name their predicates.
 _NAMES_WITHIN = {".nt", ".ttl", ".dlog"}
+_LONGEST_NAME = 255  # bytes
 _NOT_IN_FILE_NAMES = re.compile(r'^\.|[%/\\<>"|?*\x00-\x1f\x7f]')
+_ANY = re.compile(r".", re.DOTALL)
 
 
 def read_facts(
-    folder: str | Path, header: bool = False, on_bytes: files.OnBytes = files.ignore_bytes
+    folder: str | Path,
+    header: bool | None = None,
+    on_bytes: files.OnBytes = files.ignore_bytes,
+    types: Mapping[str, Sequence[Any]] | None = None,
 ) -> Iterator[FactBatch]:
-    """The facts of every file of a folder, in batches of bounded size; `on_bytes` is told of each piece read."""
-    for path in fact_files(folder):
-        yield from read_file(path, header=header, on_bytes=on_bytes)
+    """The facts of every file of a folder, in batches of bounded size; `on_bytes` is told of each piece read.
+
+    `types` are those of the columns of CSV and TSV files, by predicate; `header` is that of `read_file`.
+    """
+    paths = fact_files(folder)
+    types_of = types_of_files(paths, types, str(folder))
+    for path in paths:
+        yield from read_file(path, header=header, on_bytes=on_bytes, types=types_of.get(path))
 
 
 def read_file(
-    path: str | Path, predicate: str | None = None, header: bool = False, on_bytes: files.OnBytes = files.ignore_bytes
+    path: str | Path,
+    predicate: str | None = None,
+    header: bool | None = None,
+    on_bytes: files.OnBytes = files.ignore_bytes,
+    types: Sequence[Any] | None = None,
 ) -> Iterator[FactBatch]:
-    """The facts of a file (or folder of part files); unless one is given, the predicate is that of the file's name."""
+    """The facts of a file (or folder of part files); unless one is given, the predicate is that of the file's name.
+
+    `header` says whether the first line of a CSV or TSV file names its columns. None means that it does not, with a
+    warning where it looks as if it did. `types` are those of the columns of such a file.
+    """
     path = Path(path)
     suffix = _suffix(path)
     if suffix is None:
         raise files.data_error(str(path), None, f"the format is not known; name the file {' or '.join(READ_SUFFIXES)}")
     if predicate is None:
         predicate = path.name if suffix in _NAMES_WITHIN else predicate_of_file(path)
+    elif suffix in _NAMES_WITHIN:
+        raise files.data_error(str(path), None, f"the facts of a {suffix} file name their predicates; give none")
+    if types is not None:
+        types = checked_types(types, str(path))
+        if suffix not in SEPARATORS:
+            raise files.data_error(str(path), None, "types are given for CSV and TSV files; this one has its own")
+    if header is None:
+        warn_of_header(path)
     for part in _parts(path):
-        yield from _read_part(part, _suffix(part) or suffix, predicate, header, on_bytes)
+        yield from _read_part(part, _suffix(part) or suffix, predicate, bool(header), types, on_bytes)
 
 
-def _read_part(path: Path, suffix: str, predicate: str, header: bool, on_bytes: files.OnBytes) -> Iterator[FactBatch]:
+def likely_header_of(path: Path) -> str | None:
+    """The first line of a CSV or TSV file, or of the first of its part files, if it looks like a header."""
+    separator = SEPARATORS.get(_suffix(path) or "")
+    found = (likely_header(part, separator) for part in _parts(path)[:1] if separator is not None)
+    return next(found, None)
+
+
+def warn_of_header(path: Path) -> None:
+    """Warn of a first line that looks like a header, and is read as a fact."""
+    first = likely_header_of(path)
+    if first is not None:
+        warn(
+            f"{path}, line 1: `{first[:60]}` looks like the names of the columns, and is read as a fact; say that "
+            "there is a header (--header, header=True) or that there is none (--no-header, header=False)",
+            UserWarning,
+        )
+
+
+def types_of_files(
+    paths: Sequence[Path], types: Mapping[str, Sequence[Any]] | None, folder: str
+) -> dict[Path, Sequence[Any]]:
+    """The types of the columns of files, which are given by predicate."""
+    found: dict[Path, Sequence[Any]] = {}
+    for name, given in (types or {}).items():
+        predicate = resolve_predicate(name, {})
+        holding = [path for path in paths if _suffix(path) in SEPARATORS and predicate_of_file(path) == predicate]
+        if not holding:
+            raise files.data_error(folder, None, f"types are given for `{name}`, and no CSV or TSV file is named so")
+        found.update(dict.fromkeys(holding, given))
+    return found
+
+
+def _read_part(
+    path: Path, suffix: str, predicate: str, header: bool, types: Sequence[str] | None, on_bytes: files.OnBytes
+) -> Iterator[FactBatch]:
     if suffix == ".parquet":
         yield from read_parquet(path, predicate, on_bytes)
         return
@@ -66,14 +133,21 @@ def _read_part(path: Path, suffix: str, predicate: str, header: bool, on_bytes: 
         elif suffix == ".dlog":
             yield from read_dlog(stream, str(path))
         else:
-            for first_line, columns in _rows(stream, suffix, str(path), header):
+            for first_line, columns in _rows(stream, suffix, str(path), header, types):
                 yield FactBatch(predicate, columns, str(path), first_line)
 
 
-def _rows(stream: files.Readable, suffix: str, source: str, header: bool) -> Iterable[tuple[int, list[pa.Array]]]:
+def _rows(
+    stream: files.Readable, suffix: str, source: str, header: bool, types: Sequence[str] | None = None
+) -> Iterable[tuple[int, list[pa.Array]]]:
     if suffix == ".jsonl":
         return read_json_lines(stream, source)
-    return DelimitedReader(stream, SEPARATORS[suffix], source, header)
+    return DelimitedReader(stream, SEPARATORS[suffix], source, header, types)
+
+
+def is_fact_folder(path: Path) -> bool:
+    """Whether a path leads to a folder of fact files, rather than to one file or its parts."""
+    return path.is_dir() and _suffix(path) is None
 
 
 def _rdf() -> ModuleType:
@@ -143,22 +217,54 @@ def predicate_of_file(path: Path) -> str:
         raise files.data_error(str(path), None, reason) from None
 
 
-def file_of_predicate(predicate: str, format: str) -> str:
-    """The name of a predicate's file: the predicate as written, except for characters that file names cannot hold."""
-    return _NOT_IN_FILE_NAMES.sub(lambda found: f"%{ord(found[0]):02X}", predicate) + "." + format
+def file_of_predicate(predicate: str, format: str, encoded: bool = False) -> str:
+    """The name of a predicate's file: the predicate as written, except for characters that file names cannot hold, or
+    with every character encoded.
+    """
+    unfit = _ANY if encoded else _NOT_IN_FILE_NAMES
+    name = unfit.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), predicate)
+    if len(f"{name}.{format}".encode()) <= _LONGEST_NAME:
+        return f"{name}.{format}"
+    if f".{format.removesuffix(ZIPPED)}" not in _NAMES_WITHIN:
+        raise DataError(f"{predicate[:60]}… is too long for the name of a file; use the format dlog")
+    return f"{name[:40]}~{sha256(name.encode()).hexdigest()[:20]}.{format}"
 
 
 def write_facts(
     folder: str | Path, predicate: str, batches: Iterable[Columns | FactBatch], format: str = "csv"
 ) -> Path:
     """Write the facts of a predicate to its file in a folder. The file appears only when it is complete."""
-    if format not in _WRITERS:
-        raise DataError(f"{format!r} is no format for facts; use one of {', '.join(WRITE_FORMATS)}")
-    path = Path(folder) / file_of_predicate(predicate, format)
-    columns = (batch.columns if isinstance(batch, FactBatch) else batch for batch in batches)
-    with files.open_output(path) as file:
-        _WRITERS[format](file, predicate, columns)
+    [path] = write_folder(folder, [(predicate, batches)], format)
     return path
+
+
+def write_folder(
+    folder: str | Path, facts: Iterable[tuple[str, Iterable[Columns | FactBatch]]], format: str = "csv"
+) -> list[Path]:
+    """Write the facts of predicates to their files in a folder. They appear when all of them are complete."""
+    if format not in WRITE_FORMATS:
+        raise DataError(f"{format!r} is no format for facts; use one of {', '.join(WRITE_FORMATS)}")
+    folder = Path(folder)
+    written: dict[str, Path] = {}  # by their names without case: on some disks, `P.csv` and `p.csv` are one file
+    with files.new_files(folder) as unfinished:
+        for predicate, batches in facts:
+            name = file_of_predicate(predicate, format)
+            if name.casefold() in written:
+                name = file_of_predicate(predicate, format, encoded=True)
+            written[name.casefold()] = folder / name
+            columns = (batch.columns if isinstance(batch, FactBatch) else batch for batch in batches)
+            with (unfinished / name).open("xb") as file:
+                _write(file, predicate, columns, format)
+    return list(written.values())
+
+
+def _write(file: IO[bytes], predicate: str, batches: Iterable[Columns], format: str) -> None:
+    write = _WRITERS[format.removesuffix(ZIPPED)]
+    if not format.endswith(ZIPPED):
+        write(file, predicate, batches)
+        return
+    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as zipped:  # the same bytes every time
+        write(cast("IO[bytes]", zipped), predicate, batches)
 
 
 _WRITERS: Mapping[str, Callable[[IO[bytes], str, Iterable[Columns]], object]] = {

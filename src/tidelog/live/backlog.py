@@ -41,8 +41,11 @@ class Submission:
         return self.number
 
     @property
-    def changes_rules(self) -> bool:
-        return bool(self.update.get("add_rules") or self.update.get("remove_rules"))
+    def has_text(self) -> bool:
+        """Whether rules change, or facts are given as text, whose prefixes may give names another meaning."""
+        update = self.update
+        rules = update.get("add_rules") or update.get("remove_rules")
+        return bool(rules) or any(isinstance(update.get(key), str) for key in ("add", "delete"))
 
     @property
     def is_small(self) -> bool:

@@ -12,7 +12,6 @@ negation, aggregates and closures as with plain rules, and no fact can be its ow
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +23,7 @@ from tidelog.facts.questions import warn_of_unknown
 from tidelog.facts.results import Answers, Change, FactSet
 from tidelog.language.syntax import Atom, Query
 from tidelog.live.intake import Intake
-from tidelog.live.knowledge import Knowledge
+from tidelog.live.knowledge import GivenFacts, Knowledge
 from tidelog.live.worker import Worker
 from tidelog.program.catalogue import Catalogue
 from tidelog.runtime.knowledge_lock import unguarded
@@ -55,8 +54,8 @@ class Live:
 
     def submit(
         self,
-        add: Mapping[str, Any] | None = None,
-        delete: Mapping[str, Any] | None = None,
+        add: GivenFacts = None,
+        delete: GivenFacts = None,
         add_rules: str = "",
         remove_rules: str = "",
     ) -> int:
@@ -65,7 +64,7 @@ class Live:
         An update that turns out to be wrong is refused as a whole, and `step` or `settle` says so.
         """
         added, deleted = (
-            {name: _kept(rows) for name, rows in checked_facts(facts, key).items()}
+            facts if isinstance(facts, str) else {name: _kept(rows) for name, rows in checked_facts(facts, key).items()}
             for key, facts in (("add", add), ("delete", delete))
         )
         parts = {"add": added, "delete": deleted, "add_rules": add_rules, "remove_rules": remove_rules}

@@ -143,7 +143,7 @@ class Intake:
 
     def take_in_next(self) -> None:
         submission = self.incoming[0]
-        if submission.changes_rules:
+        if submission.has_text:
             self.waiting.append(submission)
         else:
             if not self.waiting:
@@ -163,7 +163,7 @@ class Intake:
         except IndexError:  # There is none, or another thread has just taken it, and looks again itself.
             return False
         in_work = isinstance(self.in_work, Batch) and not waits_for_rules
-        return in_work and next_one.is_small and not next_one.changes_rules
+        return in_work and not next_one.has_text and next_one.is_small
 
     def _take_in_beside(self) -> None:
         with self._knowledge.engine.store.readers.entered():  # The thread that works may wait until this is done.
@@ -202,7 +202,7 @@ class Intake:
         waits for its turn.
         """
         for submission in list(self.incoming)[1:]:
-            if submission.changes_rules:
+            if submission.has_text:
                 break
             if submission.number not in self._read_early and submission.is_small:
                 with suppress(Exception):

@@ -21,7 +21,7 @@ from tidelog.engine.update.deltas import Outcome, Request
 from tidelog.engine.update.failures import NO_FAILURES, Failures
 from tidelog.engine.update.runner import Limits
 from tidelog.engine.what_if import what_if
-from tidelog.errors import ArityError, BrokenError, CrossProductWarning, EvaluationError, warn
+from tidelog.errors import ArityError, BrokenError, CrossProductWarning, EvaluationError, StorageError, warn
 from tidelog.facts.arguments import check_limits, check_on_error, checked_commit, checked_facts, checked_text
 from tidelog.facts.encoding import LoadedRows, check_arities_of, check_arity, encode_columns, encode_rows, in_time
 from tidelog.facts.questions import Values, fact_of, query_of, warn_of_unknown
@@ -46,9 +46,12 @@ if TYPE_CHECKING:
     from tidelog.facts.rule_instances import State
     from tidelog.formats.batch import FactBatch
     from tidelog.papers.trace import Trace
+    from tidelog.storage.follower import Follower
     from tidelog.storage.home import Home
 
 FactsByPredicate = Mapping[str, Any]
+GivenFacts = FactsByPredicate | str | None
+"""The facts of an update: rows by predicate, or a text in the language."""
 
 NO_PROGRAM = Program()
 
@@ -58,7 +61,9 @@ Found = TypeVar("Found")
 
 
 class Knowledge:
-    """What a knowledge base consists of. `home` is the folder whose journal records each update, if there is one."""
+    """What a knowledge base consists of. `home` is the folder whose journal records each update, if there is one;
+    `followed` is the folder of somebody else whose updates are taken in, and no others.
+    """
 
     def __init__(
         self,
@@ -85,6 +90,7 @@ class Knowledge:
         self.commit_info: Mapping[str, str] = {}
         self.version = 0  # how many updates have been made
         self.home: Home | None = None
+        self.followed: Follower | None = None
         self._made_explainer: Explainer | None = None
 
     def _tracer(self, trace: str) -> PaperTracer:
@@ -97,8 +103,8 @@ class Knowledge:
 
     def update(
         self,
-        add: FactsByPredicate | None = None,
-        delete: FactsByPredicate | None = None,
+        add: GivenFacts = None,
+        delete: GivenFacts = None,
         add_rules: str = "",
         remove_rules: str = "",
         commit: Mapping[str, str] | None = None,
@@ -116,8 +122,8 @@ class Knowledge:
 
     def what_if(
         self,
-        add: FactsByPredicate | None = None,
-        delete: FactsByPredicate | None = None,
+        add: GivenFacts = None,
+        delete: GivenFacts = None,
         add_rules: str = "",
         remove_rules: str = "",
         syntax: str = DLOG,
@@ -147,8 +153,8 @@ class Knowledge:
 
     def _read(
         self,
-        add: FactsByPredicate | None,
-        delete: FactsByPredicate | None,
+        add: GivenFacts,
+        delete: GivenFacts,
         add_rules: str,
         remove_rules: str,
         syntax: str,
@@ -156,15 +162,24 @@ class Knowledge:
         """An update as it was given, checked and encoded. Its prefixes are declared: the caller may have to forget them
         again.
         """
-        added, deleted = checked_facts(add, "add"), checked_facts(delete, "delete")
         text, removing = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
         syntax_named(syntax)  # refuses an unknown one
         names = partial(names_in_use, self.engine, self.catalogue.declared)
         program = interruptible(self.catalogue.parse_added, text, names, syntax) if text else NO_PROGRAM
         self.catalogue.declare(program.prefixes)
         removed = parse_rules(removing, self.catalogue.prefixes, syntax=syntax) if removing else ()
+        added, deleted = self._given(add, "add"), self._given(delete, "delete")
         with told_of(text, "<rules>"):
             return self._checked(added, deleted, program, removed)
+
+    def _given(self, facts: object, part: str) -> FactsByPredicate:
+        """The facts of an update, as rows by predicate or as a text; the prefixes of a text are declared."""
+        if not isinstance(facts, str):
+            return checked_facts(facts, part)
+        names = partial(names_in_use, self.engine, self.catalogue.declared)
+        program = interruptible(self.catalogue.parse_facts, facts, part, names)
+        self.catalogue.declare(program.prefixes)
+        return program.rows
 
     def update_encoded(self, request: Request, commit: Mapping[str, str] | None = None) -> Change:
         """The same for facts that are already encoded."""
@@ -188,6 +203,7 @@ class Knowledge:
     def load(self, batches: Iterable[FactBatch]) -> Change:
         """Add the facts that a reader yields, in one update. Limits hold while they are read."""
         with self.lock.working(), self.terms_if_it_succeeds():
+            self.check_writable()
             self.engine.reclaim_terms()
             update = RuleUpdate(dict(self.catalogue.arities))
             rows = LoadedRows(self.engine)
@@ -233,8 +249,21 @@ class Knowledge:
                 CrossProductWarning,
             )
 
+    def check_writable(self) -> None:
+        """Refuse updates of what somebody else writes."""
+        if self.followed is not None:
+            raise StorageError(
+                f"{self.followed.folder} is open for reading only; `refresh` brings what its writer has done, and "
+                "`open` without `read_only` gives a copy that can be changed"
+            )
+
     def apply(self, request: Request, update: RuleUpdate, commit: Mapping[str, str] | None = None) -> Change:
         """Let the engine apply an update that has been checked; `update` is what it does to the catalogue."""
+        self.check_writable()
+        return self.replay(request, update, commit)
+
+    def replay(self, request: Request, update: RuleUpdate, commit: Mapping[str, str] | None = None) -> Change:
+        """The same for an update that was made elsewhere before."""
         first_number, removed = self.engine.graph.next_number, self._rules(request.remove_rules)
         changing = self._changing(request, removed, made=True)
         changes: list[Change] = []

@@ -19,7 +19,7 @@ from tidelog.language import DLOG, display_predicate, parse_program, parse_rules
 from tidelog.language.checks import check_arities, check_rule
 from tidelog.language.names import expand, is_prefixed
 from tidelog.language.parse_messages import Source
-from tidelog.language.syntax import Constant, Program, Rule, Signature, nodes, rule_key
+from tidelog.language.syntax import Constant, Place, Program, Query, Rule, Signature, nodes, rule_key
 from tidelog.values import IRI, Literal, Value
 
 
@@ -87,13 +87,28 @@ class Catalogue:
         program = parse_program(text, "<rules>", self.prefixes, syntax)
         if program.facts or program.queries:
             parse_rules(text, self.prefixes, syntax=syntax)  # refuses facts and queries, and says where they are
+        self._refuse_late_prefixes(program, in_use, text)
+        return program
+
+    def parse_facts(self, text: str, part: str, in_use: Callable[[], NamesInUse]) -> Program:
+        """Facts that are given as text, and the prefixes that the text declares. `part` names the text in messages."""
+        program = parse_program(text, f"<{part}>", self.prefixes)
+        others: tuple[Rule | Query, ...] = (*program.rules, *program.queries)
+        for statement in others:
+            place = statement.place or Place(1, 1)
+            is_rule = isinstance(statement, Rule)
+            kind, advice = ("rule", "give rules as `add_rules`") if is_rule else ("query", "ask queries apart")
+            raise Source(text, f"<{part}>").error(place.line, place.column, f"a {kind} stands among facts", advice)
+        self._refuse_late_prefixes(program, in_use, text)
+        return program
+
+    def _refuse_late_prefixes(self, program: Program, in_use: Callable[[], NamesInUse], text: str) -> None:
         for prefix, namespace in program.prefixes:
             # A known prefix was declared before any use; one that stands for itself changes no name.
             if prefix not in self.prefixes and namespace != f"{prefix}:":
                 used = _used_name(in_use(), prefix, namespace)
                 if used is not None:
                     raise _declared_too_late(prefix, used, text)
-        return program
 
     def declare(self, prefixes: Iterable[tuple[str, str]]) -> None:
         """Add prefixes. The mapping of before stays as it is, for whoever has to restore it."""

@@ -180,7 +180,7 @@ def _read_generation(folder: Path, generation: Generation) -> tuple[Image, Conte
 
 def read_image(folder: Path) -> tuple[Image, list[bytes]]:
     """What a folder holds: a snapshot, and the updates since. Nothing is written, not even a lock."""
-    _require(folder)
+    require_folder(folder)
     while True:
         lock = FolderLock.for_reading(folder)
         try:
@@ -202,7 +202,13 @@ def _has_lock(folder: Path) -> bool:
     return os.path.exists(folder / locks.NAME)
 
 
-def _require(folder: Path) -> None:
+def is_home(folder: Path) -> bool:
+    """Whether a path leads to the folder of a saved knowledge base."""
+    return (folder / CURRENT).is_file()
+
+
+def require_folder(folder: Path) -> None:
+    """Refuse a path that leads to no folder."""
     if not folder.is_dir():
         raise StorageError(f"there is no folder {folder}: write a knowledge base there with kb.save")
 
@@ -222,7 +228,7 @@ class Home:
     @classmethod
     def open(cls, folder: Path) -> tuple[Home, Image, list[bytes]]:
         """Lock a folder, and read what it holds: a snapshot, and the updates since."""
-        _require(folder)
+        require_folder(folder)
         folder = folder.resolve()
         read_current(folder)  # fails before a lock file is created where nothing is saved
         lock = FolderLock.for_writing(folder)

@@ -47,11 +47,26 @@ Encode = Callable[[Sequence[Value]], Cells]
 
 
 @dataclass(frozen=True, slots=True)
+class Position:
+    """A place between two records: where it is, how many records are before it, and bytes before it by which a reader
+    who comes back knows the journal again.
+    """
+
+    end: int
+    count: int
+    known_at: int
+    known: bytes
+
+
+BEGINNING = Position(len(MAGIC), 0, 0, MAGIC)
+
+
+@dataclass(frozen=True, slots=True)
 class Contents:
     """The payloads of a journal, and where its last complete record ends; `torn` where an incomplete one follows."""
 
     payloads: list[bytes]
-    end: int
+    position: Position
     torn: bool
 
 
@@ -82,22 +97,27 @@ def _more_behind(data: bytes, at: int) -> bool:
     return mark == MARK and at + _HEADER.size + length < len(data)
 
 
-def read_journal(path: Path) -> Contents:
-    """Everything in a journal, up to a torn tail."""
-    data = files.read_file(path)
-    if not data.startswith(MAGIC):
+def read_journal(path: Path, since: Position = BEGINNING) -> Contents:
+    """Everything in a journal from a position on, up to a torn tail."""
+    with files.reading(path) as file:
+        file.seek(since.known_at)
+        data = file.read()
+    at, position = since.end - since.known_at, since
+    if not data.startswith(since.known) or len(data) < at:
         raise StorageError(f"{path} is no journal of this version of tidelog, or its beginning is damaged")
     payloads: list[bytes] = []
-    at = len(MAGIC)
-    while (record := _record_at(data, at)) is not None and record[0] == len(payloads) + 1:
+    while (record := _record_at(data, at)) is not None and record[0] == position.count + 1:
         payloads.append(record[1])
-        at += _HEADER.size + len(record[1])
+        begin, at = at, at + _HEADER.size + len(record[1])
+        known = data[begin : begin + _HEADER.size]
+        position = Position(since.known_at + at, record[0], since.known_at + begin, known)
     marks = _MARKS.finditer(data, at)
     if _more_behind(data, at) or any(_record_at(data, mark.start()) is not None for mark in marks):
         raise StorageError(
-            f"{path} is damaged after update {len(payloads)} (byte {at}), with more updates behind; restore a copy"
+            f"{path} is damaged after update {position.count} (byte {position.end}), with more updates behind; "
+            "restore a copy"
         )
-    return Contents(payloads, at, at < len(data))
+    return Contents(payloads, position, at < len(data))
 
 
 def create_journal(path: Path) -> None:
@@ -120,8 +140,8 @@ class Journal:
     def __init__(self, path: Path, contents: Contents) -> None:
         """Open a journal that has been read, and cut off a torn record."""
         self._path = path
-        self._count = len(contents.payloads)
-        self._end = contents.end
+        self._count = contents.position.count
+        self._end = contents.position.end
         self._broken = ""
         with files.storage_errors("open", path):
             self._file = files.OpenFile(path, files.open_own(path))

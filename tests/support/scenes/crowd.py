@@ -111,6 +111,16 @@ def _load(scene: Scene, thread: int) -> None:
     assert all(set(rows) == {(text,) for text in texts} for rows in change.added.values())
 
 
+@operation("KnowledgeBase.export")
+def _export(scene: Scene, thread: int) -> None:
+    folder = scene.folder / f"exported-{thread}"
+    scene.kb.export(folder, "jsonl", ["doc_a", "path_a"])
+    read = KnowledgeBase()
+    read.load(folder)
+    for predicate in ("doc_a", "path_a"):
+        scene.whole(predicate, read.facts(predicate))
+
+
 @operation("KnowledgeBase.stream")
 def _stream(scene: Scene, thread: int) -> None:
     lane = scene.lanes[_mine(thread)]
@@ -215,6 +225,15 @@ def _save(scene: Scene, thread: int) -> None:
     scene.kb.save(folder)
     if not scene.journal:
         _whole_base(scene, KnowledgeBase.open(folder))
+
+
+@operation("KnowledgeBase.refresh")
+def _refresh(scene: Scene, thread: int) -> None:
+    beside = KnowledgeBase.open(scene.folder / "own", read_only=True)
+    _whole_base(scene, beside)
+    beside.refresh()
+    _whole_base(scene, beside)
+    scene.kb.refresh()  # It follows nobody, and is refused.
 
 
 @operation("KnowledgeBase.open")

@@ -6,7 +6,7 @@ quarantined or reported. Executors read files with the readers of `tidelog.forma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,10 +64,14 @@ def records_of_files(
     return listed.repartition(len(paths)).mapInArrow(read_all, RECORD_TYPE)
 
 
-def read_whole_file(path: str, header: bool = False) -> Iterator[pa.RecordBatch]:
-    """The facts of a file, under the name of its predicate; if it cannot be read, a last record says why."""
+def read_whole_file(
+    path: str, header: bool = False, types: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The facts of a file, under the name of its predicate; if it cannot be read, a last record says why. `types` are
+    those of the columns of CSV and TSV files, by path.
+    """
     try:
-        for batch in read_file(path, header=header):
+        for batch in read_file(path, header=header, types=(types or {}).get(path)):
             yield record_batch(batch)
     except TidelogError as error:
         yield rejected(path, [None], [str(error)])

@@ -22,9 +22,11 @@ from pyspark.sql import types as T
 
 from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR
+from tidelog.formats.column_types import KIND_OF_TYPE, PATTERN_OF_TYPE, checked_types
+from tidelog.formats.folder import warn_of_header
 from tidelog.spark.data.dictionary import VALUE_TYPE
 from tidelog.spark.data.fact_records import RECORD_TYPE, records_of_files, rejected
-from tidelog.spark.data.text_sources import KIND_OF_TYPE, PATTERN_OF_TYPE, TEXT_FORMATS, TYPES, TextSource, read_text
+from tidelog.spark.data.text_sources import SEPARATOR_OF, TEXT_FORMATS, TextSource, read_text
 from tidelog.spark.data.wide_frames import union_all
 
 FORMATS = (*TEXT_FORMATS, "parquet", "table")
@@ -37,9 +39,8 @@ class Source(TextSource):
     frame: DataFrame | None = None
 
     def __post_init__(self) -> None:
-        unknown = [type_ for type_ in self.types or () if type_ not in TYPES]
-        if unknown:
-            raise DataError(f"source {self.name}: {unknown[0]!r} is no type; use {', '.join(TYPES)}")
+        if self.types is not None:
+            object.__setattr__(self, "types", checked_types(self.types, f"source {self.name}"))
         if self.frame is None and self.kind not in FORMATS:
             raise DataError(f"source {self.name}: the format {self.kind!r} is not known; use {', '.join(FORMATS)}")
         if (self.frame is not None or self.kind in ("table", "parquet")) and not self.predicate:
@@ -56,7 +57,10 @@ class Source(TextSource):
             return self._records_of_frame(spark.table(self.path))
         if self.kind == "parquet":
             return self._records_of_parquet(spark, self._paths())
-        return records_of_files(spark, self._paths(), partial(read_text, source=self))
+        paths = self._paths()
+        if self.header is None and self.kind in SEPARATOR_OF:
+            warn_of_header(Path(paths[0]))
+        return records_of_files(spark, paths, partial(read_text, source=self))
 
     def _paths(self) -> list[str]:
         found = sorted(glob.glob(self.path, recursive=True))

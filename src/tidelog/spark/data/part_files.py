@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from tidelog.formats.batch import BOOL, FLOAT, INT, STR
 from tidelog.formats.dlog import dlog_lines
-from tidelog.formats.folder import file_of_predicate
+from tidelog.formats.folder import ZIPPED, file_of_predicate
 from tidelog.formats.rdf import ntriples
 from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, delimited_format, json_format, render
 from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND
@@ -38,7 +38,7 @@ def write_predicate(values: DataFrame, arity: int, predicate: str, folder: str, 
     if format == "parquet":
         native_columns(values, arity).write.mode("overwrite").parquet(path)
         return path
-    lines = _LINES[format]
+    lines = _LINES[format.removesuffix(ZIPPED)]
 
     def blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Facts as text, a block of lines for each batch."""
@@ -48,7 +48,8 @@ def write_predicate(values: DataFrame, arity: int, predicate: str, folder: str, 
                 text = b"".join(lines(predicate, [columns])).decode().removesuffix("\n")
                 yield pa.RecordBatch.from_pydict({"value": pa.array([text], pa.large_string())})
 
-    values.mapInArrow(blocks, "value string").write.mode("overwrite").text(path)
+    compression = "gzip" if format.endswith(ZIPPED) else "none"
+    values.mapInArrow(blocks, "value string").write.mode("overwrite").text(path, compression=compression)
     return path
 
 

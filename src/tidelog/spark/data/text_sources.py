@@ -8,20 +8,19 @@ have no rows, so such a file is read or refused as a whole.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pcsv
 
 from tidelog.errors import DataError, TidelogError
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR, FactBatch, column_of_kinds, values_of
+from tidelog.formats.batch import FactBatch, values_of
 from tidelog.formats.byte_files import decode, open_input, read_lines
-from tidelog.formats.cells import FLOAT_PATTERN, INTEGER_PATTERN, CellError, float_cells, type_cells
+from tidelog.formats.cells import CellError
+from tidelog.formats.column_types import typed_column
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.display import counted
 from tidelog.formats.folder import SEPARATORS
@@ -30,11 +29,8 @@ from tidelog.formats.rdf import read_rdf
 from tidelog.formats.tables import columns_of_rows
 from tidelog.spark.data.fact_records import read_whole_file, record_batch, rejected
 
-KIND_OF_TYPE = {"string": STR, "int": INT, "float": FLOAT, "bool": BOOL, "iri": IRI_KIND}
-TYPES = ("auto", *KIND_OF_TYPE)
 TEXT_FORMATS = ("csv", "tsv", "facts", "jsonl", "nt", "ttl", "dlog")
 SEPARATOR_OF = {suffix.removeprefix("."): separator for suffix, separator in SEPARATORS.items()}
-PATTERN_OF_TYPE = {"int": INTEGER_PATTERN, "float": rf"{INTEGER_PATTERN}|{FLOAT_PATTERN}", "bool": "true|false"}
 _CHUNK_ROWS = 50_000
 
 
@@ -46,7 +42,7 @@ class TextSource:
     path: str = ""
     predicate: str | None = None
     format: str | None = None
-    header: bool = False
+    header: bool | None = None  # None: there is none, with a warning where the first line looks like one
     columns: tuple[str | int, ...] | None = None
     types: tuple[str, ...] | None = None
 
@@ -144,78 +140,21 @@ def _parser(path: str, source: TextSource, names: list[str] | None) -> Parser:
 def _cell_columns(
     data: bytes, line: int, path: str, source: TextSource, names: list[str] | None
 ) -> Iterator[list[pa.Array]]:
-    separator = SEPARATOR_OF[source.kind]
     decode(data, path, line)
-    if source.types is None:
-        for _, columns in DelimitedReader(io.BytesIO(data), separator, path):
-            yield _chosen(columns, source, names)
-        return
-    cells = _chosen(_string_columns(data, separator), source, names)
-    if len(cells) != len(source.types):
-        raise DataError(f"{len(cells)} columns where {len(source.types)} types are given")
-    yield [
-        typed_column(column, type_, place)
-        for place, (column, type_) in enumerate(zip(cells, source.types, strict=True))
-    ]
+    chosen = None if source.columns is None else [_number(wanted, names) for wanted in source.columns]
+    separator = SEPARATOR_OF[source.kind]
+    for _, columns in DelimitedReader(io.BytesIO(data), separator, path, False, source.types, chosen, line):
+        yield columns
 
 
-def _string_columns(data: bytes, separator: str) -> list[pa.Array]:
-    width = data.split(b"\n", 1)[0].count(separator.encode()) + 1
-    types = {f"f{number}": pa.string() for number in range(width)}
-    try:
-        table = pcsv.read_csv(
-            io.BytesIO(data + b"\n"),
-            read_options=pcsv.ReadOptions(autogenerate_column_names=True, block_size=max(len(data) * 2, 1 << 20)),
-            parse_options=pcsv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=pcsv.ConvertOptions(column_types=types, strings_can_be_null=False),
-        )
-    except pa.ArrowInvalid as error:
-        raise DataError(str(error)) from None
-    return [column.combine_chunks().cast(pa.string()) for column in table.columns]
-
-
-def _chosen(columns: Sequence[pa.Array], source: TextSource, names: list[str] | None) -> list[pa.Array]:
-    if source.columns is None:
-        return list(columns)
-    found = []
-    for wanted in source.columns:
-        if isinstance(wanted, str) and wanted not in (names or ()):
-            known = f"; there are {', '.join(names)}" if names else "; set `header = true`, or give numbers from 0"
-            raise DataError(f"no column is named {wanted}{known}")
-        number = wanted if isinstance(wanted, int) else (names or []).index(wanted)
-        if number >= len(columns):
-            raise DataError(f"{len(columns)} columns, but column {wanted} is wanted")
-        found.append(columns[number])
-    return found
-
-
-def typed_column(texts: pa.Array, type_: str, place: int) -> pa.Array:
-    """Cells of text as constants of the type given for their column."""
-    if type_ == "auto":
-        try:
-            return type_cells(texts)
-        except CellError as error:
-            raise DataError(f"column {place + 1}: {error}") from None
-    if type_ in PATTERN_OF_TYPE:
-        fits = pc.match_substring_regex(texts, f"^(?:{PATTERN_OF_TYPE[type_]})$")
-        if not pc.all(fits).as_py():
-            bad = texts.filter(pc.invert(fits))[0].as_py()
-            raise DataError(f"column {place + 1}: {bad[:60]!r} is no {type_}")
-    try:
-        values = _CONVERT[type_](texts)
-    except (pa.ArrowInvalid, DataError) as error:
-        raise DataError(f"column {place + 1}: {error}") from None
-    kind = KIND_OF_TYPE[type_]
-    return column_of_kinds(pa.array([kind] * len(texts), pa.int8()).to_numpy(), lambda _, mask: values)
-
-
-_CONVERT: dict[str, Callable[[pa.Array], pa.Array]] = {
-    "string": lambda texts: texts,
-    "iri": lambda texts: pc.replace_substring_regex(texts, r"^<(.*)>$", r"\1"),
-    "int": lambda texts: pc.replace_substring_regex(texts, r"^\+", "").cast(pa.int64()),
-    "float": float_cells,
-    "bool": lambda texts: pc.equal(texts, "true"),
-}
+def _number(wanted: str | int, names: list[str] | None) -> int:
+    """The number of a column, from 0 on."""
+    if isinstance(wanted, int):
+        return wanted
+    if wanted not in (names or ()):
+        known = f"; there are {', '.join(names)}" if names else "; set `header = true`, or give numbers from 0"
+        raise DataError(f"no column is named {wanted}{known}")
+    return (names or []).index(wanted)
 
 
 def _json_columns(
@@ -264,4 +203,7 @@ def _json_typed(cell: Any, type_: str, place: int) -> Any:
         return cell
     if not isinstance(cell, str):
         raise DataError(f"column {place + 1}: {cell!r:.60} is no {type_}")
-    return values_of(typed_column(pa.array([cell], pa.string()), type_, place))[0]
+    try:
+        return values_of(typed_column(pa.array([cell], pa.string()), type_))[0]
+    except CellError as error:
+        raise DataError(f"column {place + 1}: {error}") from None

@@ -103,7 +103,7 @@ class Pipeline:
         source: str | DataFrame,
         predicate: str | None = None,
         format: str | None = None,
-        header: bool = False,
+        header: bool | None = None,
         columns: Sequence[str | int] | None = None,
         types: Sequence[str] | None = None,
     ) -> None:

@@ -168,13 +168,14 @@ def _program_text(path: str) -> str:
 
 
 def _source(path: str, folder: Path, number: int, table: Mapping[str, Any]) -> Source:
-    location = _Table(f"{path}, [[source]] number {number}", table, _SOURCE).text("path")
-    columns, types = table.get("columns"), table.get("types")
+    where = f"{path}, [[source]] number {number}"
+    location = _Table(where, table, _SOURCE).text("path")
+    columns, types, header = table.get("columns"), table.get("types"), table.get("header")
     return Source(
         location if table.get("format") == "table" else str(folder / location),
         table.get("predicate"),
         table.get("format"),
-        bool(table.get("header", False)),
+        None if header is None else boolean(where, "header", header),
         None if columns is None else tuple(columns),
         None if types is None else tuple(types),
     )

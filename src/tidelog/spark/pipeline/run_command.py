@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidelog.cli.commands import read_program, tell_of_errors
-from tidelog.cli.console import answer_lines
+from tidelog.cli.commands import exit_code, read_program, tell_of_errors
+from tidelog.cli.console import answers_in
 from tidelog.formats.display import rich_table
-from tidelog.formats.folder import fact_files
+from tidelog.formats.folder import fact_files, types_of_files, warn_of_header
 from tidelog.language import display_predicate, syntax_of_file
 from tidelog.language.syntax import Program
 from tidelog.spark.data.fact_parts import Shapes, shapes_of
@@ -39,9 +39,13 @@ def run_program(options: Namespace) -> int:
         for done in statistics.rounds if options.explain_plan else ():
             print(f"wave {done.wave}, {done.how}: {', '.join(done.predicates)}")
         prefixes, syntax = dict(program.prefixes), syntax_of_file(options.program)
+        answered = []
         for query in program.queries:
-            for line in answer_lines(query, engine.answers(query), prefixes, syntax):
+            answers = engine.answers(query)
+            names = [name.removeprefix("?") for answer in answers[:1] for name in answer]
+            for line in answers_in(options.answers, query, names, answers, prefixes, syntax):
                 print(line)
+            answered.append(bool(answers))
         if options.out:
             _write_derived(engine, options.out, options.format)
         if options.stats:
@@ -49,17 +53,20 @@ def run_program(options: Namespace) -> int:
         tell_of_errors(statistics.total_failures)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return 0
+    return exit_code(answered, options.query)
 
 
 def _given(spark: SparkSession, program: Program, options: Namespace) -> tuple[DataFrame, Shapes]:
     """The facts of the program's text and of the folder."""
     records = records_of_atoms(spark, program.facts, options.program)
     if options.facts:
-        paths = [str(path) for path in fact_files(options.facts)]
+        paths = fact_files(options.facts)
+        types = {str(path): found for path, found in types_of_files(paths, options.types, options.facts).items()}
+        for path in paths if options.header is None else ():
+            warn_of_header(path)
         if paths:
-            read = partial(read_whole_file, header=options.header)
-            records = records.union(records_of_files(spark, paths, read))
+            read = partial(read_whole_file, header=bool(options.header), types=types)
+            records = records.union(records_of_files(spark, list(map(str, paths)), read))
         refuse_bad_records(records)
     return records, shapes_of(records)
 
@@ -70,7 +77,7 @@ def _write_derived(engine: SparkEngine, folder: str, format: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     for predicate in dict.fromkeys(rule.head.predicate for rule in engine.program.rules):
         # Triples need the IRI itself; other formats the name as people read it.
-        name = predicate if format == "nt" else display_predicate(predicate, prefixes)
+        name = predicate if format.startswith("nt") else display_predicate(predicate, prefixes)
         write_predicate(engine.values(predicate), engine.relations[predicate].arity, name, folder, format)
 
 
