@@ -64,7 +64,7 @@ def _changes(programs: list[Program], prefixes: dict[str, str], verb: str) -> di
     if verb == "delete":
         return {"delete": rows, "remove_rules": "\n".join(rules)}
     declared = [f"@prefix {name}: <{namespace}> ." for name, namespace in prefixes.items()]
-    declared += [str(signature) for program in programs for signature in program.predicates]
+    declared += [f"@predicate {signature}." for program in programs for signature in program.predicates]
     return {"add": rows, "add_rules": "\n".join([*declared, *rules])}
 
 
