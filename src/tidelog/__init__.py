@@ -3,6 +3,7 @@
 from tidelog.errors import (
     ArityError,
     BrokenError,
+    CompilationError,
     ConversionError,
     CrossProductWarning,
     DataError,
@@ -27,6 +28,7 @@ __all__ = [
     "ArityError",
     "BrokenError",
     "Change",
+    "CompilationError",
     "ConversionError",
     "CrossProductWarning",
     "DataError",

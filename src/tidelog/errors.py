@@ -60,6 +60,10 @@ class StorageError(TidelogError):
     """A saved knowledge base that cannot be read, written or locked."""
 
 
+class CompilationError(TidelogError):
+    """Kernels that have to be compiled on this machine, and cannot be; the message says what is missing."""
+
+
 class BrokenError(TidelogError):
     """Memory ran out even while a failed update was rolled back: the knowledge base can no longer be used."""
 
