@@ -8,12 +8,13 @@ JOBS ?= 2
 SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-plain soak lint format clean
+.PHONY: help demo test test-plain soak wheel lint format clean
 
 help:
 	@echo "make demo    the wind farm: anomalies, proofs, a changed reading, a new rule; then many farms on Spark, and as a stream"
 	@echo "make test    all tests, then a part of them again without the compiler"
 	@echo "make soak    the tests with random input, on fresh seeds, for SECONDS=600 in all"
+	@echo "make wheel   a wheel with compiled kernels, in dist; it needs a C compiler, to link them"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  format all sources"
 	@echo "make clean   remove the virtual environment and all caches of this folder"
@@ -28,10 +29,9 @@ $(READY): pyproject.toml
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
 
-# Two workers would compile every kernel twice, so the kernels come first, and so do the classes of Spark. On Spark, each
-# worker has one session.
+# The kernels come first, which takes both cores, and so do the classes of Spark. On Spark, each worker has one session.
 test: $(READY)
-	@$(BIN)/python tests/warm_up.py
+	@$(BIN)/tidelog warmup
 	@$(BIN)/python tests/support/spark/class_archive.py
 	$(BIN)/python -m pytest -n $(JOBS) -m "not spark"
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m spark
@@ -48,6 +48,13 @@ soak: $(READY)
 	@rm -f soak.log
 	TIDELOG_CHECKED=1 TIDELOG_SOAK=$$(( $(SECONDS) / $(words $(SOAKED)) )) $(BIN)/python -m pytest $(SOAKED)
 	@grep 'done$$' soak.log
+
+# The libraries of kernels are made in build/kernels; what is left of an earlier wheel in build/lib would get into this
+# one.
+wheel: $(READY)
+	@rm -rf build
+	@$(BIN)/python -m tidelog.machine.kernels.wheel build/kernels
+	TIDELOG_KERNELS=build/kernels $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 lint: $(READY)
 	$(BIN)/ruff check .

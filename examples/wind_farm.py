@@ -90,10 +90,7 @@ def proof(kb: KnowledgeBase, fact: str, depth: int) -> None:
 
 
 def warm_up() -> None:
-    """Run everything once, so that times below are those of the work and not of the compiler."""
-    console.print(
-        "[dim]The kernels are compiled once for this machine, which takes a minute; then they load in a second.[/]"
-    )
+    """Run everything once, so that times below are those of the work. A machine's first run compiles the kernels."""
     kb = KnowledgeBase(RULES)
     kb.update(add=farm())
     kb.update(delete={"hasNeighbour": [("t9_22", "t9_23")], "hasTemperature": [("t3_07", 31.5)]})

@@ -5,6 +5,7 @@ from importlib import import_module
 from tidelog.errors import (
     ArityError,
     BrokenError,
+    CompilationError,
     ConversionError,
     CrossProductWarning,
     DataError,
@@ -37,6 +38,7 @@ __all__ = [
     "ArityError",
     "BrokenError",
     "Change",
+    "CompilationError",
     "ConversionError",
     "CrossProductWarning",
     "DataError",

@@ -88,6 +88,10 @@ class MissingPackageError(TidelogError, ImportError):
     """Something needs a package that is not installed; the message names the extra of tidelog that brings it."""
 
 
+class CompilationError(TidelogError):
+    """Kernels that have to be compiled on this machine, and cannot be; the message says what is missing."""
+
+
 class BrokenError(TidelogError):
     """Memory ran out even while a failed update was rolled back: the knowledge base can no longer be used."""
 

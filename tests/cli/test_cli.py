@@ -17,6 +17,7 @@ import pytest
 from programs_util import Example, examples
 from tidelog.cli.command_line import main
 from tidelog.formats import read_file, values_of
+from tidelog.machine.jit import JIT_DISABLED
 
 PATHS = """\
 edge(a, b). edge(b, c).
@@ -241,6 +242,14 @@ def test_bad_usage(arguments: list[str], capsys: Captured) -> None:
         main(arguments)
     assert ended.value.code == 2
     assert "usage: tidelog" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+def test_warmup_says_where_the_kernels_are(capsys: Captured) -> None:
+    assert main(["warmup"]) == 0
+    told, place = capsys.readouterr().out.rstrip().split(": ")
+    assert told == "compiled kernels"
+    assert Path(place).exists()
 
 
 def test_help_and_version_import_nothing_heavy() -> None:

@@ -336,7 +336,7 @@ def fail_then_go_on(model: Model, change: Change, fault: int, monkeypatch: pytes
         return call
 
     with monkeypatch.context() as patch:
-        patch.setattr(jit._EntryPoint, "__call__", faulty(jit._EntryPoint.__call__))
+        patch.setattr(jit.EntryPoint, "__call__", faulty(jit.EntryPoint.__call__))
         for module in (memory, directed):
             patch.setattr(module, "check_limit", faulty(memory.check_limit))
         with suppress(MemoryError):

@@ -216,7 +216,7 @@ def test_encoding_is_at_hand_before_anything_is_submitted() -> None:
 
     KnowledgeBase().live()
     for kernel in (term_kernels.encode_numbers, term_kernels.encode_texts, term_kernels.rebuild_term_slots):
-        print(kernel._compiled is not None)
+        print(kernel._code is not None)
     """
     found = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["True"] * 3

@@ -46,7 +46,7 @@ COUNT = 10
 
 
 @entry_point
-def total(at, count):  # type: ignore[no-untyped-def]
+def total(at: int, count: int) -> int:
     found = 0
     for place in range(count):
         found += load_i32(at + 4 * place)
@@ -54,14 +54,14 @@ def total(at, count):  # type: ignore[no-untyped-def]
 
 
 @entry_point
-def fetch(width, at):  # type: ignore[no-untyped-def]
+def fetch(width: int, at: int) -> int:
     if width == 1:
         return load_u8(at)
     return load_i32(at) if width == 4 else load_i64(at)
 
 
 @entry_point
-def put(width, at, value):  # type: ignore[no-untyped-def]
+def put(width: int, at: int, value: int) -> None:
     if width == 1:
         store_u8(at, value)
     elif width == 4:
@@ -71,12 +71,12 @@ def put(width, at, value):  # type: ignore[no-untyped-def]
 
 
 @entry_point
-def unite(target, source, count):  # type: ignore[no-untyped-def]
+def unite(target: int, source: int, count: int) -> int:
     return unite_words(target, source, count)
 
 
 @entry_point
-def unite_blindly(target, source, count):  # type: ignore[no-untyped-def]
+def unite_blindly(target: int, source: int, count: int) -> None:
     or_words(target, source, count)
 
 

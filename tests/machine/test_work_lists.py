@@ -8,7 +8,7 @@ import pytest
 from tidelog.machine import registers as M
 from tidelog.machine import work_lists as L
 from tidelog.machine.array_memory import Spare
-from tidelog.machine.jit import entry_point
+from tidelog.machine.jit import Registers, entry_point
 from tidelog.machine.status import DONE, FULL_LIST
 from tidelog.machine.work_lists import WorkLists
 
@@ -18,7 +18,7 @@ CAPACITY = 4
 
 
 @entry_point
-def push_all(m, which, first, count):  # type: ignore[no-untyped-def]
+def push_all(m: Registers, which: int, first: int, count: int) -> int:
     for value in range(first, first + count):
         if L.room(m, which, 1) != DONE:
             return FULL_LIST

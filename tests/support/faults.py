@@ -20,7 +20,7 @@ import tidelog.store.store
 import tidelog.store.terms
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.runner import Runner
-from tidelog.machine.jit import _EntryPoint
+from tidelog.machine.jit import EntryPoint
 from tidelog.machine.work_lists import WorkLists
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Queues
@@ -90,15 +90,15 @@ def faulty_calls(number: int, error: type[BaseException] = MemoryError) -> Itera
 def faulty_kernels(number: int, error: type[BaseException] = MemoryError) -> Iterator[Trigger]:
     """Let the n-th call of a kernel fail before it has done anything."""
     trigger = Trigger(number, error)
-    original = _EntryPoint.__call__
+    original = EntryPoint.__call__
 
-    def call(self: _EntryPoint, *arguments: Any) -> Any:
+    def call(self: EntryPoint, *arguments: Any) -> Any:
         if self.__name__ not in _NEVER_FAIL:
             trigger()
         return original(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_EntryPoint, "__call__", call)
+        patch.setattr(EntryPoint, "__call__", call)
         yield trigger
 
 

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tidelog.bench.measure import isolated
 from tidelog.bench.options import Options
 from tidelog.bench.report import Report, show, write_json
-from tidelog.bench.work import compile_kernels
 from tidelog.errors import DataError
 from tidelog.extras import needing
+from tidelog.machine.kernels.libraries import warm_up
 
 BENCHMARKS = {
     "materialise": "materialisation beside DuckDB, clingo, Soufflé, SWI-Prolog and plain Python",
@@ -37,7 +36,6 @@ BENCHMARKS = {
     "peers": "materialisation, and 1, 10 and 100 changed facts, beside the other engines",
 }
 SUCCESS, UNSOUND = 0, 1
-_COMPILATION = 1800.0
 
 
 class _Output(Console):
@@ -63,8 +61,7 @@ def run(name: str, arguments: Sequence[str]) -> int:
         with needing("--plot"):
             import_module("matplotlib")
     options = Options(parsed.quick, parsed.seed, parsed.size, parsed.repeat, parsed.timeout, parsed.data)
-    options.progress("loading kernels; a machine's first run compiles them")
-    isolated(compile_kernels, timeout=_COMPILATION)
+    warm_up()  # On a machine's first run that takes longer than any measurement may.
     report = benchmark(name)(options)
     show(report, console)
     if parsed.json:

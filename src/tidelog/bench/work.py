@@ -54,15 +54,6 @@ def materialised(kb: KnowledgeBase) -> Tables:
     return {name: table for name, table in found.items() if len(table)}
 
 
-def compile_kernels() -> None:
-    """Have every kernel compiled and in the cache: on a machine's first run that takes longer than any measurement
-    may."""
-    for case in ("rs1", "rs3", "skos", "places", "dag-right"):
-        for maintenance in ("auto", "dred", "dred-counting", "backward-forward"):
-            for modules in (True, False):
-                warm(CASES[case].rules, CASES[case].facts(0, 0.1 if case == "places" else 0.03), maintenance, modules)
-
-
 def warm(rules: str, facts: Tables, maintenance: str = "auto", modules: bool = True) -> None:
     """Load the kernels that an update needs, so that no figure holds their compilation."""
     kb = materialise(rules, facts, maintenance, modules)

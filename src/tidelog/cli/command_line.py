@@ -232,6 +232,10 @@ def _add_master(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--master", metavar="URL", help="the Spark cluster (default: every core of this machine)")
 
 
+def _add_warmup(parser: argparse.ArgumentParser) -> None:
+    """No arguments."""
+
+
 def _add_bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the table; `list` shows all")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="options of the table")
@@ -246,5 +250,6 @@ _COMMANDS = {
     "test": ("run the tests of rules in *.test.dlog files", _add_test),
     "shell": ("type facts, rules and queries", _add_shell),
     "pipeline": ("the Spark pipeline", _add_pipeline),
+    "warmup": ("compile the kernels now, instead of at their first use", _add_warmup),
     "bench": ("measure a table of a paper, beside the paper's figures", _add_bench),
 }

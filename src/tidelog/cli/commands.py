@@ -484,6 +484,14 @@ def pipeline(options: Namespace) -> int:
     return _delegate("spark.streams.stream_run", "show_status", options.config)
 
 
+def warmup(_options: Namespace) -> int:
+    """`tidelog warmup`"""
+    from tidelog.machine.kernels.libraries import warm_up
+
+    print(f"compiled kernels: {warm_up()}")
+    return 0
+
+
 def bench(options: Namespace) -> int:
     """`tidelog bench`"""
     return _delegate("bench.command", "run", options.name, options.arguments)

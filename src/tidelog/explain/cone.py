@@ -12,9 +12,6 @@ Pairs of large closures are not expanded: their heights come from `closure_proof
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from tidelog.engine.propagation.derived_heads import has_room
 from tidelog.explain import cone_registers as E
 from tidelog.joins.executor import next_match, start, write_head
@@ -22,10 +19,8 @@ from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine.fact_kernels import append, field, find, find_slot, flags_of, home_slot, relation_row, row_key
-from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32
+from tidelog.machine.jit import Registers, device, entry_point, inlined, load_i32, load_i64, store_i32
 from tidelog.machine.status import DONE, FULL, MATCH
-
-Longs = npt.NDArray[np.int64]
 
 
 @inlined
@@ -40,22 +35,22 @@ def put(row: int, column: int, value: int) -> None:
 
 
 @inlined
-def node_at(c: Longs, node: int) -> int:
+def node_at(c: Registers, node: int) -> int:
     return c[E.NODES] + 4 * E.NODE_CELLS * node
 
 
 @inlined
-def predicate_at(c: Longs, place: int) -> int:
+def predicate_at(c: Registers, place: int) -> int:
     return c[E.PREDICATES] + 4 * E.PREDICATE_CELLS * place
 
 
 @inlined
-def plan_at(c: Longs, number: int) -> int:
+def plan_at(c: Registers, number: int) -> int:
     return c[E.PLANS] + 4 * E.PLAN_CELLS * number
 
 
 @inlined
-def instance_at(c: Longs, offset: int) -> int:
+def instance_at(c: Registers, offset: int) -> int:
     """Address of an instance, or of a use."""
     return c[E.INSTANCES] + 4 * offset
 
@@ -67,7 +62,7 @@ def match_size(plan: int) -> int:
 
 
 @device
-def discover(m: Longs, c: Longs, place: int, row_address: int, depth: int) -> int:
+def discover(m: Registers, c: Registers, place: int, row_address: int, depth: int) -> int:
     """The node of a fact, which is new if the fact has not been seen. The caller has made room."""
     predicate = predicate_at(c, place)
     shadow = relation_row(m, get(predicate, E.PREDICATE_SHADOW))
@@ -96,7 +91,7 @@ def discover(m: Longs, c: Longs, place: int, row_address: int, depth: int) -> in
 
 
 @entry_point
-def discover_goals(m: Longs, c: Longs, place: int, row_address: int, count: int) -> None:
+def discover_goals(m: Registers, c: Registers, place: int, row_address: int, count: int) -> None:
     """Make different facts of a predicate the first nodes; there is room for them."""
     size = 4 * field(relation_row(m, get(predicate_at(c, place), E.PREDICATE_SHADOW)), R.ARITY)
     for number in range(count):
@@ -104,7 +99,7 @@ def discover_goals(m: Longs, c: Longs, place: int, row_address: int, count: int)
 
 
 @device
-def missing_room(m: Longs, c: Longs, plan: int) -> int:
+def missing_room(m: Registers, c: Registers, plan: int) -> int:
     """What must grow before a match of the plan can be taken, or DONE."""
     premises = get(plan, E.PLAN_COUNT)
     if c[E.NODE_COUNT] + premises > c[E.NODE_CAPACITY]:
@@ -122,7 +117,7 @@ def missing_room(m: Longs, c: Longs, plan: int) -> int:
 
 
 @device
-def begin_instance(c: Longs, plan_number: int, head: int) -> int:
+def begin_instance(c: Registers, plan_number: int, head: int) -> int:
     offset = c[E.USED]
     c[E.USED] = offset + E.INSTANCE_CELLS
     node, instance = node_at(c, head), instance_at(c, offset)
@@ -137,7 +132,7 @@ def begin_instance(c: Longs, plan_number: int, head: int) -> int:
 
 
 @device
-def add_match(m: Longs, c: Longs, plan: int, offset: int, depth: int) -> bool:
+def add_match(m: Registers, c: Registers, plan: int, offset: int, depth: int) -> bool:
     """Add the match in the row to an instance. Returns whether all of its premises are explicit."""
     premises = get(plan, E.PLAN_COUNT)
     places = c[E.PREMISES] + 4 * get(plan, E.PLAN_FIRST)
@@ -167,14 +162,14 @@ def add_match(m: Longs, c: Longs, plan: int, offset: int, depth: int) -> bool:
 
 
 @inlined
-def next_node(c: Longs) -> None:
+def next_node(c: Registers) -> None:
     c[E.AT_NODE] += 1
     c[E.AT_PLAN] = 0
     c[E.AT_JOINING] = 0
 
 
 @entry_point
-def expand(m: Longs, c: Longs) -> int:
+def expand(m: Registers, c: Registers) -> int:
     """Find the instances that derive the nodes, one node after the other, until Python has something to do."""
     frame = m[M.FRAMES]
     while c[E.AT_NODE] < c[E.NODE_COUNT]:
@@ -224,7 +219,7 @@ def expand(m: Longs, c: Longs) -> int:
 
 
 @device
-def reach(c: Longs, node: int, height: int, choice: int, queued: int) -> int:
+def reach(c: Registers, node: int, height: int, choice: int, queued: int) -> int:
     """Give a node its height, unless it has a lower one. Returns how many nodes are in the queue then."""
     at = node_at(c, node)
     if get(at, E.NODE_HEIGHT) >= 0:
@@ -236,7 +231,7 @@ def reach(c: Longs, node: int, height: int, choice: int, queued: int) -> int:
 
 
 @device
-def begin_measure(c: Longs) -> int:
+def begin_measure(c: Registers) -> int:
     """Forget all heights except those of explicit facts and of instances without premises. Returns the queue length."""
     queued = 0
     for number in range(c[E.NODE_COUNT]):
@@ -257,7 +252,7 @@ def begin_measure(c: Longs) -> int:
 
 
 @device
-def use_up(c: Longs, number: int, queued: int) -> int:
+def use_up(c: Registers, number: int, queued: int) -> int:
     """Tell the instances that use a node its height. Returns how many nodes are in the queue then."""
     node = node_at(c, number)
     height = get(node, E.NODE_HEIGHT)
@@ -274,7 +269,7 @@ def use_up(c: Longs, number: int, queued: int) -> int:
 
 
 @entry_point
-def measure(c: Longs, goals: int) -> int:
+def measure(c: Registers, goals: int) -> int:
     """Find the heights of the first nodes. Returns that of node 0, or -1 if it has no proof yet."""
     queued = begin_measure(c)
     taken = given = reached = 0

@@ -40,6 +40,8 @@ CELLS_KEPT = 1 << 16  # addresses that plain Python caches
 # The words of a row in the table that compiled kernels read, and of a fault that they report.
 ROW_START, ROW_END, ROW_ALIVE, ROW_WORDS = 0, 1, 2, 3
 FAULT_SEEN, FAULT_ADDRESS, FAULT_WIDTH, FAULT_WORDS = 0, 1, 2, 3
+# The words of a library of checked kernels that say where the address of the table is, and where faults are reported.
+TABLE_SYMBOL, FAULT_SYMBOL = "tidelog_table", "tidelog_fault"
 
 
 class MemoryFault(AssertionError):
@@ -261,6 +263,8 @@ class Ownership:
 
     def seen_fault(self, kernel: str) -> MemoryFault:
         """The fault that a compiled kernel has noted."""
+        if not self.fault[FAULT_SEEN]:
+            return MemoryFault(f"`{kernel}` uses a register that is not there")
         at, width = int(self.fault[FAULT_ADDRESS]), int(self.fault[FAULT_WIDTH])
         self.fault[:] = 0
         return self.fault_at(at, width, f"`{kernel}`")

@@ -20,11 +20,11 @@ from tidelog.machine.fact_kernels import (
     row_key,
 )
 from tidelog.machine.hash_tables import probe_key
-from tidelog.machine.jit import entry_point, load_i32, load_i64, prefetch, store_i32, store_i64
+from tidelog.machine.jit import Registers, entry_point, load_i32, load_i64, prefetch, store_i32, store_i64
 
 
 @entry_point
-def rebuild_table(m, relation, first, count):
+def rebuild_table(m: Registers, relation: int, first: int, count: int) -> None:
     """Enter the records from `first` up to `count` into a hash table that has none of them."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
@@ -41,7 +41,7 @@ def rebuild_table(m, relation, first, count):
 
 
 @entry_point
-def move_table(m, relation, old_keys, old_facts, old_slots):
+def move_table(m: Registers, relation: int, old_keys: int, old_facts: int, old_slots: int) -> None:
     """Move a hash table into a larger, empty one.
 
     Home slots keep their order when a table grows, so a walk through the old table fills the new one from front to
@@ -61,7 +61,7 @@ def move_table(m, relation, old_keys, old_facts, old_slots):
 
 
 @entry_point
-def rebuild_index(m, index_number, first, count):
+def rebuild_index(m: Registers, index_number: int, first: int, count: int) -> int:
     """Chain the records from `first` up to `count` into an index that has those before; its distinct keys, or -1 if its
     table is too small.
     """
@@ -88,7 +88,7 @@ def rebuild_index(m, index_number, first, count):
 
 
 @entry_point
-def find_rows(m, relation, rows, count, result):
+def find_rows(m: Registers, relation: int, rows: int, count: int, result: int) -> None:
     """The fact numbers of many rows, -1 for those that are not there."""
     arity = field(relation_row(m, relation), R.ARITY)
     for position in range(count):
@@ -96,7 +96,7 @@ def find_rows(m, relation, rows, count, result):
 
 
 @entry_point
-def find_old(m, relation, records, width, count, result):
+def find_old(m: Registers, relation: int, records: int, width: int, count: int, result: int) -> None:
     """For each of some records outside the relation, the fact with the same arguments: -1 if there is none, -2 for a
     record that was not in I before the update.
     """
@@ -119,7 +119,7 @@ def find_old(m, relation, records, width, count, result):
 
 
 @entry_point
-def note_pairs(m, relation):
+def note_pairs(m: Registers, relation: int) -> None:
     """Set the bits of all pairs in I, or that wait to be, in the relation's matrix."""
     row = relation_row(m, relation)
     known = field(row, R.PAIRS), field(row, R.PAIR_ROWS), field(row, R.PAIR_COLUMNS)

@@ -8,6 +8,7 @@ from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
 from tidelog.machine.hash_tables import MASK_32, SECOND_SEED, SEED, is_never, mix, probe_number, slot_of_hash
 from tidelog.machine.jit import (
+    Registers,
     device,
     entry_point,
     inlined,
@@ -149,7 +150,9 @@ def follow_texts(m, data, offsets, begin, end, kind, result, term):
 
 
 @entry_point
-def encode_texts(m, data, offsets, begin, end, kind, result, text_used):
+def encode_texts(
+    m: Registers, data: int, offsets: int, begin: int, end: int, kind: int, result: int, text_used: int
+) -> int:
     """Number the texts `begin` to `end` of an Arrow-like heap; returns the bytes then used of the text heap."""
     position = begin
     term = R.EMPTY
@@ -167,7 +170,7 @@ def encode_texts(m, data, offsets, begin, end, kind, result, text_used):
 
 
 @entry_point
-def encode_numbers(m, bits, begin, end, kind, result):
+def encode_numbers(m: Registers, bits: int, begin: int, end: int, kind: int, result: int) -> None:
     """Number the payloads `begin` to `end`; there is room for all of them. As with texts, the last number or the next
     one needs no lookup.
     """
@@ -182,7 +185,7 @@ def encode_numbers(m, bits, begin, end, kind, result):
 
 
 @entry_point
-def gather_texts(heap, payloads, sizes, ids, count, data, offsets):
+def gather_texts(heap: int, payloads: int, sizes: int, ids: int, count: int, data: int, offsets: int) -> None:
     """Copy the texts of many terms into one Arrow-like heap. The arrays are arguments, not registers: other threads may
     grow the dictionary meanwhile, and a reader keeps the arrays that it began with.
     """
@@ -194,7 +197,7 @@ def gather_texts(heap, payloads, sizes, ids, count, data, offsets):
 
 
 @entry_point
-def hash_terms(m):
+def hash_terms(m: Registers) -> None:
     """Compute the hash of every term: hashes are not saved in files."""
     for term in range(K.FAILURE + 1, m[M.TERM_COUNT]):
         kind = term_kind(m, term)
@@ -209,7 +212,7 @@ def hash_terms(m):
 
 
 @entry_point
-def rebuild_term_slots(m):
+def rebuild_term_slots(m: Registers) -> None:
     """Enter every term into an empty hash table."""
     slots = m[M.TERM_SLOTS]
     slot_count = m[M.TERM_SLOT_COUNT]

@@ -17,7 +17,7 @@ from tidelog.machine.fact_kernels import (
     relation_row,
     touch,
 )
-from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
+from tidelog.machine.jit import Registers, device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 
 
 @inlined
@@ -45,7 +45,7 @@ def set_explicit(m, relation, row, fact, explicit):
 
 
 @entry_point
-def load_rows(m, relation, rows, count, flags):
+def load_rows(m: Registers, relation: int, rows: int, count: int, flags: int) -> None:
     """Add the rows that are not there yet, with these flags. There is room for all of them."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
@@ -55,7 +55,7 @@ def load_rows(m, relation, rows, count, flags):
 
 
 @entry_point
-def add_explicit(m, relation, rows, count, result):
+def add_explicit(m: Registers, relation: int, rows: int, count: int, result: int) -> int:
     """Make rows explicit; those that were not are written to `result`, and counted. There is room for all."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
@@ -70,7 +70,7 @@ def add_explicit(m, relation, rows, count, result):
 
 
 @entry_point
-def remove_explicit(m, relation, rows, count, result):
+def remove_explicit(m: Registers, relation: int, rows: int, count: int, result: int) -> int:
     """Take rows out of E; those that were in it are written to `result`, and counted."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
@@ -84,7 +84,7 @@ def remove_explicit(m, relation, rows, count, result):
 
 
 @entry_point
-def set_membership(m, relation, rows, count, inside):
+def set_membership(m: Registers, relation: int, rows: int, count: int, inside: bool) -> None:
     """Put rows into I or take them out, for a relation that no rule derives. There is room for all of them."""
     row = relation_row(m, relation)
     arity = field(row, R.ARITY)
@@ -95,7 +95,7 @@ def set_membership(m, relation, rows, count, inside):
 
 
 @entry_point
-def set_facts(m, relation, facts, count, inside):
+def set_facts(m: Registers, relation: int, facts: int, count: int, inside: bool) -> None:
     """The same for known facts that were touched already."""
     row = relation_row(m, relation)
     for position in range(count):
@@ -103,7 +103,7 @@ def set_facts(m, relation, facts, count, inside):
 
 
 @entry_point
-def empty_relation(m, relation):
+def empty_relation(m: Registers, relation: int) -> None:
     """Take every fact out of I and set its counters to zero. There is room in the log for all of them.
 
     Dead facts too, since they may have a rank in place of a counter.
@@ -118,7 +118,7 @@ def empty_relation(m, relation):
 
 
 @entry_point
-def commit_relation(m, relation):
+def commit_relation(m: Registers, relation: int) -> None:
     """Settle the facts that the update appended to a relation: those in I were there before the next update."""
     row = relation_row(m, relation)
     for fact in range(field(row, R.START), field(row, R.COUNT)):
@@ -127,7 +127,7 @@ def commit_relation(m, relation):
 
 
 @entry_point
-def commit_log(m):
+def commit_log(m: Registers) -> None:
     """The same for the facts that were there before and that the update touched."""
     for position in range(m[M.LOG_COUNT]):
         entry = m[M.LOG] + position * R.LOG_STRIDE
@@ -136,7 +136,7 @@ def commit_log(m):
 
 
 @entry_point
-def roll_back_log(m):
+def roll_back_log(m: Registers) -> None:
     """Restore every touched fact."""
     for position in range(m[M.LOG_COUNT]):
         entry = m[M.LOG] + position * R.LOG_STRIDE
@@ -151,7 +151,7 @@ def roll_back_log(m):
 
 
 @entry_point
-def roll_back_relation(m, relation):
+def roll_back_relation(m: Registers, relation: int) -> None:
     """Turn the facts that the update appended into dead records, which compaction will remove."""
     row = relation_row(m, relation)
     counters = field(row, R.COUNTERS)
@@ -163,7 +163,9 @@ def roll_back_relation(m, relation):
 
 
 @entry_point
-def changed_facts(m, relation, since, appended_since, removed, added, counts):
+def changed_facts(
+    m: Registers, relation: int, since: int, appended_since: int, removed: int, added: int, counts: int
+) -> None:
     """The facts of a relation that left or entered I, from log entry `since` and record `appended_since` on."""
     row = relation_row(m, relation)
     gone = 0

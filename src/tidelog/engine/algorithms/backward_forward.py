@@ -38,7 +38,7 @@ from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of
 from tidelog.machine.fact_kernels import field, find, flags_at, relation_row, set_field, touch
-from tidelog.machine.jit import device, entry_point, load_i32, load_i64, store_i32
+from tidelog.machine.jit import Registers, device, entry_point, load_i32, load_i64, store_i32
 from tidelog.machine.status import DONE, FULL_FRAMES, FULL_LIST, FULL_LOG, MATCH
 
 # What Backward/Forward does next.
@@ -393,7 +393,9 @@ def spread_deletion(m, plans, counters):
 
 
 @entry_point
-def backward_forward_delete(m, starts, ends, plans, head_starts, head_ends, head_plans, counters):
+def backward_forward_delete(
+    m: Registers, starts: int, ends: int, plans: int, head_starts: int, head_ends: int, head_plans: int, counters: int
+) -> int:
     """Algorithm 1, B/F–delete: after it, the facts of D that are not in P are those to delete."""
     while True:
         status = room_needed(m)

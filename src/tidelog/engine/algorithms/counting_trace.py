@@ -50,7 +50,7 @@ from tidelog.machine.fact_kernels import (
     relation_row,
     touch,
 )
-from tidelog.machine.jit import address, device, entry_point, load_i32, load_i64, store_i32, store_i64
+from tidelog.machine.jit import Registers, address, device, entry_point, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL, FULL_LIST, FULL_LOG, MATCH
 from tidelog.store.relation import Relation
 
@@ -256,7 +256,7 @@ def next_match_of_job(m, plan, pivots, count, seen, pivot_row):
 
 
 @entry_point
-def count_jobs(m, action, jobs, job_count):
+def count_jobs(m: Registers, action: int, jobs: int, job_count: int) -> int:
     """Take the instances that jobs find away from their heads, or give them; before any level has changed."""
     while m[M.AT_JOB] < job_count:
         status = room_for_step(m)
@@ -287,7 +287,7 @@ def count_jobs(m, action, jobs, job_count):
 
 
 @entry_point
-def follow_explicit(m, relation, facts, count):
+def follow_explicit(m: Registers, relation: int, facts: int, count: int) -> None:
     """Facts have come into E or left it: at level 0, E counts as well. There is room."""
     row = relation_row(m, relation)
     for position in range(count):
@@ -441,7 +441,9 @@ def end_of_look(m, relation, row, fact):
 
 
 @entry_point
-def settle_levels(m, starts, ends, plans, head_starts, head_ends, head_plans):
+def settle_levels(
+    m: Registers, starts: int, ends: int, plans: int, head_starts: int, head_ends: int, head_plans: int
+) -> int:
     """Settle one level after the other, until nothing is due."""
     while True:
         status = room_for_step(m)
@@ -463,7 +465,7 @@ def settle_levels(m, starts, ends, plans, head_starts, head_ends, head_plans):
 
 
 @entry_point
-def forget_gone(m):
+def forget_gone(m: Registers) -> None:
     """Facts that have arrived nowhere have neither level nor count."""
     for move in range(L.count(m, L.MOVES)):
         entry = L.entry(m, L.MOVES, move)

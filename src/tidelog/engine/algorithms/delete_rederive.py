@@ -21,7 +21,7 @@ from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of, is_full
 from tidelog.machine.fact_kernels import enqueue, flags_at, relation_row
-from tidelog.machine.jit import device, entry_point, load_i32, store_i32
+from tidelog.machine.jit import Registers, device, entry_point, load_i32, store_i32
 from tidelog.machine.status import DONE, MATCH
 
 # By which rules a derivation is looked for: by all, by those that read no fact of the component, or by the others.
@@ -60,7 +60,7 @@ def end_look(m):
 
 
 @entry_point
-def drop_deleted(m):
+def drop_deleted(m: Registers) -> None:
     """DR3: I := I ∖ D, except for what has been proved."""
     for position in range(L.count(m, L.D)):
         entry = L.entry(m, L.D, position)
@@ -71,7 +71,7 @@ def drop_deleted(m):
 
 
 @entry_point
-def rederive(m, head_starts, head_ends, head_plans, counted):
+def rederive(m: Registers, head_starts: int, head_ends: int, head_plans: int, counted: int) -> int:
     """DR4: A := (D ∩ E) ∪ {facts of D with a rule instance in I}. Where all derivations are counted, the counters know,
     unless they are full.
     """
@@ -150,7 +150,7 @@ def delete_and_rederive(task: Task) -> None:
 
 
 @entry_point
-def end_doubts(m, head_starts, head_ends, head_plans):
+def end_doubts(m: Registers, head_starts: int, head_ends: int, head_plans: int) -> int:
     """Let the facts of D wait in their queues again. Of those in doubt, one that has an instance without facts of its
     component keeps its full counter, and waits no longer if it was to be overdeleted; the counter of any other is zero.
     """

@@ -36,7 +36,7 @@ from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of
 from tidelog.machine.fact_kernels import field, flags_at, relation_row
-from tidelog.machine.jit import device, entry_point, load_i32, load_i64, store_i32, store_i64
+from tidelog.machine.jit import Registers, device, entry_point, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, MATCH
 from tidelog.program.condensation import components
 from tidelog.store.store import Store
@@ -110,7 +110,17 @@ def let_look(m, relations, relation_count, head_starts, head_ends, head_plans):
 
 
 @entry_point
-def overdelete_by_rank(m, relations, relation_count, starts, ends, plans, head_starts, head_ends, head_plans):
+def overdelete_by_rank(
+    m: Registers,
+    relations: int,
+    relation_count: int,
+    starts: int,
+    ends: int,
+    plans: int,
+    head_starts: int,
+    head_ends: int,
+    head_plans: int,
+) -> int:
     """After it, D holds what is overdeleted; every other fact has a derivation from lower ranks."""
     while True:
         if m[M.RANKS_STAGE] == LOOKING:
@@ -127,7 +137,7 @@ def overdelete_by_rank(m, relations, relation_count, starts, ends, plans, head_s
 
 
 @entry_point
-def let_candidates_look(m, relations, relation_count):
+def let_candidates_look(m: Registers, relations: int, relation_count: int) -> None:
     """All that is known of the facts that wait is that they lost a derivation: let them look for another."""
     for position in range(relation_count):
         row = relation_row(m, load_i32(relations + 4 * position))

@@ -16,7 +16,7 @@ from tidelog.machine import relation_fields as R
 from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.fact_kernels import field, find, flags_of, record_of, relation_row
-from tidelog.machine.jit import device, entry_point, load_i32
+from tidelog.machine.jit import Registers, device, entry_point, load_i32
 from tidelog.machine.status import DONE, MATCH, NEED_COPIES
 
 
@@ -57,7 +57,7 @@ def share_mark(m, plan, care, entry):
 
 
 @entry_point
-def share_marks(m, copies, known, plans):
+def share_marks(m: Registers, copies: int, known: int, plans: int) -> int:
     """Rules with one body atom: their heads have the marks of their bodies.
 
     The plans of those that read relation number i are those from `copies[2 i]` to `copies[2 i + 1]`, each with the

@@ -13,7 +13,7 @@ from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of
 from tidelog.machine.fact_kernels import enqueue, field, find, flags_at, relation_row, set_field, touch
-from tidelog.machine.jit import device, entry_point, inlined, load_i32, load_i64, store_i32
+from tidelog.machine.jit import Registers, device, entry_point, inlined, load_i32, load_i64, store_i32
 from tidelog.machine.status import DONE, FULL
 
 # --- in rule instances ------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def noted_places(m, position):
 
 
 @entry_point
-def mark_explicit(m, relation, rows, count, kept, kept_count):
+def mark_explicit(m: Registers, relation: int, rows: int, count: int, kept: int, kept_count: int) -> int:
     """Mark the explicit facts among `rows` that are not among `kept`."""
     status = L.room(m, L.MARKED, count)
     if status == DONE:
@@ -146,13 +146,13 @@ def take_marks(m, expect):
 
 
 @entry_point
-def forget_marks(m):
+def forget_marks(m: Registers) -> None:
     """Take every mark off, and expect nothing."""
     take_marks(m, False)
 
 
 @entry_point
-def seed_expected(m, relation, protect):
+def seed_expected(m: Registers, relation: int, protect: bool) -> int:
     """Let the expected facts of a relation that are there and derived wait for deletion; nothing more is expected in it
     then. `protect` as for any overdeletion. FULL where the queue or the log may be too short.
     """

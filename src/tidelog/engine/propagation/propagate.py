@@ -24,7 +24,7 @@ from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of, is_full
 from tidelog.machine.fact_kernels import field, flags_at, is_known, record_of, relation_row, set_field
-from tidelog.machine.jit import clock, device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
+from tidelog.machine.jit import Registers, clock, device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL, FULL_LIST, MATCH
 
 # A job: its plan, the address of its pivots or 0, how many there are, whether they get F.SEEN, the counter that it
@@ -124,7 +124,7 @@ def run_timed(m, action, plan, pivots, count, seen, counter, pivot_row):
 
 
 @entry_point
-def run_jobs(m, action, jobs, job_count):
+def run_jobs(m: Registers, action: int, jobs: int, job_count: int) -> int:
     """Run plans over given pivots: a row of JOB_FIELDS numbers each."""
     while m[M.AT_JOB] < job_count:
         job = jobs + 8 * JOB_FIELDS * m[M.AT_JOB]
@@ -306,7 +306,9 @@ def run_round(m, action, relations, relation_count, starts, ends, plans):
 
 
 @entry_point
-def run_rounds(m, action, relations, relation_count, starts, ends, plans):
+def run_rounds(
+    m: Registers, action: int, relations: int, relation_count: int, starts: int, ends: int, plans: int
+) -> int:
     """Rounds until nothing waits."""
     while m[M.AT_PHASE] != 0 or waiting(m, relations, relation_count) > 0:
         status = run_round(m, action, relations, relation_count, starts, ends, plans)
@@ -319,7 +321,7 @@ def run_rounds(m, action, relations, relation_count, starts, ends, plans):
 
 
 @entry_point
-def seed(m, action, relation, facts, count, protect):
+def seed(m: Registers, action: int, relation: int, facts: int, count: int, protect: bool) -> None:
     """Let facts wait as if a rule had derived them; for counting, as if a counter had moved. Where `protect` is
     set, counters protect them from overdeletion. There is room.
     """
@@ -338,7 +340,7 @@ def seed(m, action, relation, facts, count, protect):
 
 
 @entry_point
-def queues_to_list(m, relations, relation_count, which):
+def queues_to_list(m: Registers, relations: int, relation_count: int, which: int) -> None:
     """Move what waits in a component's queues to a work list. There is room."""
     for position in range(relation_count):
         relation = load_i32(relations + 4 * position)
@@ -350,7 +352,7 @@ def queues_to_list(m, relations, relation_count, which):
 
 
 @entry_point
-def settle_counts(m, relation):
+def settle_counts(m: Registers, relation: int) -> None:
     """A fact is in I exactly if it is explicit or has a derivation; decide for every fact whose counters moved.
 
     No rule is recursive here: a recursive counter that is full stems from rules that are gone.

@@ -11,7 +11,7 @@ from tidelog.joins.executor import next_match, plan_word, start, write_head
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine.growth import grown
-from tidelog.machine.jit import address, entry_point, load_i32
+from tidelog.machine.jit import Registers, address, entry_point, load_i32
 from tidelog.machine.status import DONE, MATCH, PAUSED
 from tidelog.store.relation_parts import Cells
 
@@ -19,7 +19,7 @@ FIRST_ROWS = 4096
 
 
 @entry_point
-def collect_rows(m, plan, pivots, count, rows, capacity):
+def collect_rows(m: Registers, plan: int, pivots: int, count: int, rows: int, capacity: int) -> int:
     """Write the head of each match to `rows` until there is no match or no room left."""
     frame = m[M.FRAMES]
     width = plan_word(m, plan, P.WIDTH)
@@ -59,7 +59,7 @@ def matches(
     at = 0 if pivots is None else address(pivots)
     rows = np.empty((most or FIRST_ROWS, width), np.int32)
 
-    def step(m: object, *arguments: int) -> int:
+    def step(m: Registers, *arguments: int) -> int:
         nonlocal rows
         status = collect_rows(m, plan, at, count, address(rows), len(rows))
         if machine[M.ROWS_WRITTEN] == most:
