@@ -84,7 +84,9 @@ def test_a_cycle_with_two_negations_is_told_in_the_same_words_each_time() -> Non
     """Sets of objects would have an order of their own in each graph; the graphs are kept so that addresses differ."""
     graphs, messages = [], set()
     for _ in range(60):
-        graphs.append(RuleGraph(rules("path(X) :- edge(X). path(X) :- path(X), edge(X). far(X) :- path(X), not edge(X).")))
+        graphs.append(
+            RuleGraph(rules("path(X) :- edge(X). path(X) :- path(X), edge(X). far(X) :- path(X), not edge(X)."))
+        )
         with pytest.raises(StratificationError) as caught:
             graphs[-1].update(rules("edge(X) :- path(X), not far(X)."))
         messages.add(str(caught.value))

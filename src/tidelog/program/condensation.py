@@ -202,7 +202,7 @@ class Condensation(Generic[N]):
     ) -> Iterator[Part[N]]:
         """Add to `seen` what it leads to; the generator stops at each arc, so that two searches can alternate.
 
-        Like all collections of components here, `seen` keeps an order, so that members come in the same order each time.
+        Like all collections of components here, `seen` keeps an order, so that members come in one order each time.
         """
         stack = list(seen)
         while stack:
