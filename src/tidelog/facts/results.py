@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tidelog.engine.update.rows import Rows
 from tidelog.errors import TidelogError
+from tidelog.formats.bars import change_bars
 from tidelog.formats.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
 from tidelog.language.literals import render_value
 from tidelog.papers.trace import Trace
@@ -135,7 +136,14 @@ class FactTable(Table):
 
 
 class FactSet(FactTable, Set[Row]):
-    """A set of facts. It equals any set of the same constants; constants of different types are different."""
+    """A set of facts. It equals any set of the same constants; constants of different types are different.
+
+    Examples:
+        >>> change = tidelog.KnowledgeBase().update(add={"edge": [("a", "b"), ("b", "c")]})
+        >>> edges = change.added["edge"]
+        >>> edges == {("a", "b"), ("b", "c")}, ("a", "b") in edges, len(edges)
+        (True, True, 2)
+    """
 
     def __init__(self, terms: TermTable, rows: Rows) -> None:
         self._terms = terms
@@ -174,7 +182,16 @@ class FactSet(FactTable, Set[Row]):
 
 
 class Answers(Table, Sequence[dict[str, Value]]):
-    """The answers of a query: mappings from variable to value, in the order of the query's variables."""
+    """The answers of a query: mappings from variable to value, in the order of the query's variables.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("age(ada, 36). age(bob, 17).")
+        >>> answers = kb.query("age(Who, N)")
+        >>> answers.variables, sorted(answers.rows())
+        (('Who', 'N'), [('ada', 36), ('bob', 17)])
+        >>> [answer["Who"] for answer in answers if answer["N"] > 18]
+        ['ada']
+    """
 
     def __init__(self, names: Sequence[str], rows: Encoded) -> None:
         self._variables = tuple(names)
@@ -182,6 +199,12 @@ class Answers(Table, Sequence[dict[str, Value]]):
 
     @property
     def variables(self) -> tuple[str, ...]:
+        """The variables of the query, in the order of its text.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("age(ada, 36).").query("age(Who, N)").variables
+            ('Who', 'N')
+        """
         return self._variables
 
     def _names(self, cells: Cells) -> Sequence[str]:
@@ -223,7 +246,17 @@ class Origin(Protocol):
 
 @dataclass(frozen=True)
 class Change:
-    """What an update did: the facts that appeared in I and those that vanished, by predicate, and the work it took."""
+    """What an update did: the facts that appeared in I and those that vanished, by predicate, and the work it took.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("path(X, Y) :- edge(X, Y).")
+        >>> change = kb.update(add={"edge": [("a", "b")]})
+        >>> print(change)
+        + edge: 1
+        + path: 1
+        >>> change.added["path"], bool(change), change.work["insertion"]
+        ({('a', 'b')}, True, 1)
+    """
 
     added: Mapping[str, FactSet] = field(default_factory=dict)
     removed: Mapping[str, FactSet] = field(default_factory=dict)
@@ -266,4 +299,8 @@ class Change:
         return rich_table(*self._shown()) if self else "no change"
 
     def _repr_html_(self) -> str:
-        return html_table(*self._shown()) if self else "no change"
+        if not self:
+            return "no change"
+        names = dict.fromkeys((*self.added, *self.removed))
+        came_and_went = [(name, len(self.added.get(name, ())), len(self.removed.get(name, ()))) for name in names]
+        return change_bars(came_and_went) + html_table(*self._shown())
