@@ -36,7 +36,17 @@ _NOT_IN_FILE_NAMES = re.compile(r'^\.|[%/\\<>"|?*\x00-\x1f\x7f]')
 def read_facts(
     folder: str | Path, header: bool = False, on_bytes: files.OnBytes = files.ignore_bytes
 ) -> Iterator[FactBatch]:
-    """The facts of every file of a folder, in batches of bounded size; `on_bytes` is told of each piece read."""
+    """The facts of every file of a folder, in batches of bounded size; `on_bytes` is told of each piece read.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tidelog.formats import read_facts
+        >>> Path("facts").mkdir()
+        >>> _ = Path("facts/edge.csv").write_text("a,b\\nb,c\\n")
+        >>> _ = Path("facts/node.jsonl").write_text('["a"]\\n')
+        >>> tidelog.KnowledgeBase().load(read_facts("facts"))
+        <Change: + edge: 2, + node: 1>
+    """
     for path in fact_files(folder):
         yield from read_file(path, header=header, on_bytes=on_bytes)
 
@@ -44,7 +54,15 @@ def read_facts(
 def read_file(
     path: str | Path, predicate: str | None = None, header: bool = False, on_bytes: files.OnBytes = files.ignore_bytes
 ) -> Iterator[FactBatch]:
-    """The facts of a file (or folder of part files); unless one is given, the predicate is that of the file's name."""
+    """The facts of a file (or folder of part files); unless one is given, the predicate is that of the file's name.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tidelog.formats import read_file
+        >>> _ = Path("list.csv").write_text("from,to\\na,b\\n")
+        >>> [(batch.predicate, batch.rows) for batch in read_file("list.csv", predicate="edge", header=True)]
+        [('edge', 1)]
+    """
     path = Path(path)
     suffix = _suffix(path)
     if suffix is None:
@@ -97,7 +115,16 @@ def _entries(root: Path) -> tuple[list[Path], list[Path]]:
 
 
 def total_bytes(folder: str | Path) -> int:
-    """The size of all that `read_facts` will read, to show its progress."""
+    """The size of all that `read_facts` will read, to show its progress.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tidelog.formats import total_bytes
+        >>> Path("folder_of_facts").mkdir()
+        >>> _ = Path("folder_of_facts/edge.csv").write_text("a,b\\n")
+        >>> total_bytes("folder_of_facts")
+        4
+    """
     with files.io_errors(str(folder)):
         return sum(part.stat().st_size for path in _entries(Path(folder))[0] for part in _parts(path))
 
@@ -143,7 +170,15 @@ def file_of_predicate(predicate: str, format: str) -> str:
 def write_facts(
     folder: str | Path, predicate: str, batches: Iterable[Columns | FactBatch], format: str = "csv"
 ) -> Path:
-    """Write the facts of a predicate to its file in a folder. The file appears only when it is complete."""
+    """Write the facts of a predicate to its file in a folder. The file appears only when it is complete.
+
+    Examples:
+        >>> from tidelog.formats import write_facts
+        >>> edges = tidelog.KnowledgeBase("edge(a, b).").facts("edge").to_arrow()
+        >>> path = write_facts(".", "edge", (batch.columns for batch in edges.to_batches()), format="csv")
+        >>> path.read_text()
+        'a,b\\n'
+    """
     if format not in _WRITERS:
         raise DataError(f"{format!r} is no format for facts; use one of {', '.join(WRITE_FORMATS)}")
     path = Path(folder) / file_of_predicate(predicate, format)

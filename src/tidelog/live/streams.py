@@ -102,7 +102,16 @@ def apply_observed(
 
 
 class Stream(Iterator[Change]):
-    """The changes of a stream of updates, one each, in order. Threads that share one take turns."""
+    """The changes of a stream of updates, one each, in order. Threads that share one take turns.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("path(X, Y) :- edge(X, Y).")
+        >>> changes = kb.stream({"add": {"edge": [(n, n + 1)]}} for n in range(3))
+        >>> next(changes)
+        <Change: + edge: 1, + path: 1>
+        >>> len(list(changes))
+        2
+    """
 
     def __init__(self, knowledge: Knowledge, source: Source, marking: bool) -> None:
         self._knowledge = knowledge
@@ -144,6 +153,15 @@ class AsyncStream(AsyncIterator[Change]):
 
     A task that waits for a change may be cancelled at any time. The update that is awaited or in work then goes on
     without it, and the next task that asks gets its change, or its error.
+
+    Examples:
+        >>> import asyncio
+        >>> async def arriving():
+        ...     yield {"add": {"edge": [("a", "b")]}}
+        >>> async def main():
+        ...     return [change async for change in tidelog.KnowledgeBase().stream(arriving())]
+        >>> asyncio.run(main())
+        [<Change: + edge: 1>]
     """
 
     def __init__(self, knowledge: Knowledge, updates: AsyncIterator[UpdateMapping], marking: bool) -> None:
