@@ -8,13 +8,15 @@ JOBS ?= 2
 SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-plain soak lint format clean
+.PHONY: help demo test test-plain soak lint docs plots format clean
 
 help:
 	@echo "make demo    the wind farm: anomalies, proofs, a changed reading, a new rule; then many farms on Spark, and as a stream"
 	@echo "make test    all tests, then a part of them again without the compiler"
 	@echo "make soak    the tests with random input, on fresh seeds, for SECONDS=600 in all"
 	@echo "make lint    ruff and mypy"
+	@echo "make docs    the documentation as a site, in build/site, with all links checked"
+	@echo "make plots   draw the plots of the documentation again, from its tables"
 	@echo "make format  format all sources"
 	@echo "make clean   remove the virtual environment and all caches of this folder"
 
@@ -53,6 +55,12 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+plots: $(READY)
+	$(BIN)/python docs/plots/draw.py
 
 format: $(READY)
 	$(BIN)/ruff format .
