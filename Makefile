@@ -8,7 +8,7 @@ JOBS ?= 2
 SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-plain soak wheel lint format clean
+.PHONY: help demo test test-plain soak wheel lint docs plots format clean
 
 help:
 	@echo "make demo    the wind farm: anomalies, proofs, a changed reading, a new rule; then many farms on Spark, and as a stream"
@@ -16,6 +16,8 @@ help:
 	@echo "make soak    the tests with random input, on fresh seeds, for SECONDS=600 in all"
 	@echo "make wheel   a wheel with compiled kernels, in dist; it needs a C compiler, to link them"
 	@echo "make lint    ruff and mypy"
+	@echo "make docs    the documentation as a site, in build/site, with all links checked"
+	@echo "make plots   draw the plots of the documentation again, from its tables"
 	@echo "make format  format all sources"
 	@echo "make clean   remove the virtual environment and all caches of this folder"
 
@@ -60,6 +62,12 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+plots: $(READY)
+	$(BIN)/python docs/plots/draw.py
 
 format: $(READY)
 	$(BIN)/ruff format .

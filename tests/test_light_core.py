@@ -15,12 +15,12 @@ import pytest
 import without_extras
 from tidelog.extras import EXTRAS
 
-# Every package of an extra, apart from the compiler: without it, there are no kernels to run here.
-BLOCKED = sorted(EXTRAS.keys() - {"numba", "llvmlite"} | {"pandas", "polars"})
+# Every package of an extra, the compiler among them.
+BLOCKED = sorted(EXTRAS.keys() | {"pandas", "polars"})
 
 BUILD = "from tidelog import KnowledgeBase\nkb = KnowledgeBase('p(X) :- q(X).')\nkb.update(add={'q': [('a',)]})\n"
 RUN = "from tidelog.cli import main\nassert main(['run', {program!r}]) == 0\n"
-# For each use, the packages that it may load besides the compiler.
+# For each use, the packages that it may load.
 ALLOWED = {
     "import": ("import tidelog\n", set[str]()),
     "build": (BUILD, {"numpy"}),

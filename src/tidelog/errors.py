@@ -10,7 +10,15 @@ from typing import NamedTuple
 
 
 class Mistake(NamedTuple):
-    """What is wrong at a place of a text, and what to do about it; line and column count from 1."""
+    """What is wrong at a place of a text, and what to do about it; line and column count from 1.
+
+    Examples:
+        >>> try:
+        ...     tidelog.KnowledgeBase("path(X, Z) :- edge(X, Y).")
+        ... except tidelog.UnsafeRuleError as error:
+        ...     print(error.mistake.line)
+        1
+    """
 
     line: int
     column: int
@@ -21,6 +29,13 @@ class Mistake(NamedTuple):
 class TidelogError(Exception):
     """The base class of all errors of tidelog. One about a statement knows the `mistake`, so that whoever has the text
     can show the line.
+
+    Examples:
+        >>> try:
+        ...     tidelog.KnowledgeBase("path(X, Y) :- edge(X).")
+        ... except tidelog.TidelogError as error:
+        ...     print(type(error).__name__)
+        UnsafeRuleError
     """
 
     mistake: Mistake | None = None
@@ -30,6 +45,13 @@ class ParseError(TidelogError):
     """A text that is not a program. `line` and `column` count from 1; the message shows the line and a hint.
 
     `unfinished` means that the text is correct as far as it goes, but stops in the middle of a statement.
+
+    Examples:
+        >>> try:
+        ...     tidelog.KnowledgeBase("edge(a, b")
+        ... except tidelog.ParseError as error:
+        ...     print(error.line, error.column)
+        1 10
     """
 
     unfinished = False
@@ -41,28 +63,78 @@ class ParseError(TidelogError):
 
 
 class UnsafeRuleError(TidelogError):
-    """A variable of the head, a comparison or an expression that nothing binds."""
+    """A variable of the head, a comparison or an expression that nothing binds.
+
+    Examples:
+        >>> try:
+        ...     tidelog.KnowledgeBase("path(X, Z) :- edge(X, Y).")
+        ... except tidelog.UnsafeRuleError as error:
+        ...     print("Z" in str(error))
+        True
+    """
 
 
 class ConversionError(TidelogError):
-    """A statement that another syntax cannot say; the message gives its place and what it is."""
+    """A statement that another syntax cannot say; the message gives its place and what it is.
+
+    Examples:
+        >>> from tidelog.language import convert, parse_program
+        >>> try:
+        ...     convert(parse_program("p(X) :- q(X), not r(X, _)."), "zodiac")
+        ... except tidelog.ConversionError as error:
+        ...     print(type(error).__name__)
+        ConversionError
+    """
 
 
 class StratificationError(TidelogError):
-    """Negation or aggregation through recursion; the message spells out the cycle rule by rule."""
+    """Negation or aggregation through recursion; the message spells out the cycle rule by rule.
+
+    Examples:
+        >>> try:
+        ...     tidelog.KnowledgeBase("p(X) :- q(X), not p(X).")
+        ... except tidelog.StratificationError as error:
+        ...     print(type(error).__name__)
+        StratificationError
+    """
 
 
 class ArityError(TidelogError):
-    """A predicate used with two different numbers of arguments, or a row of the wrong length."""
+    """A predicate used with two different numbers of arguments, or a row of the wrong length.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("edge(a, b).")
+        >>> try:
+        ...     kb.update(add={"edge": [("a", "b", "c")]})
+        ... except tidelog.ArityError as error:
+        ...     print(type(error).__name__)
+        ArityError
+    """
 
 
 class UnknownRuleError(TidelogError):
-    """A rule to remove that is not in the program."""
+    """A rule to remove that is not in the program.
+
+    Examples:
+        >>> try:
+        ...     tidelog.KnowledgeBase().remove_rules("p(X) :- q(X).")
+        ... except tidelog.UnknownRuleError as error:
+        ...     print(type(error).__name__)
+        UnknownRuleError
+    """
 
 
 class EvaluationError(TidelogError):
     """Rule instances that failed because an expression had no value, where `on_error="raise"` refuses them. `failures`
     counts them, and holds the first ones.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("part(X, 1 / N) :- share(X, N).", on_error="raise")
+        >>> try:
+        ...     kb.update(add={"share": [("a", 0)]})
+        ... except tidelog.EvaluationError as error:
+        ...     print(int(error.failures))
+        1
     """
 
     def __init__(self, message: str, failures: int) -> None:
@@ -73,19 +145,48 @@ class EvaluationError(TidelogError):
 class LimitError(TidelogError):
     """`max_facts` or `timeout` was exceeded, and the message names the rule that ran away; or there are more facts of a
     predicate, or more constants, than 32-bit numbers can count.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("n(X + 1) :- n(X).", max_facts=1000)
+        >>> try:
+        ...     kb.update(add={"n": [(0,)]})
+        ... except tidelog.LimitError as error:
+        ...     print("n(X + 1) :- n(X)." in str(error))
+        True
     """
 
 
 class DataError(TidelogError):
-    """Facts that cannot be read: a malformed file or row, a value of a type that facts cannot hold."""
+    """Facts that cannot be read: a malformed file or row, a value of a type that facts cannot hold.
+
+    Examples:
+        >>> try:
+        ...     tidelog.KnowledgeBase().update(add={"edge": [("a", None)]})
+        ... except tidelog.DataError as error:
+        ...     print(type(error).__name__)
+        DataError
+    """
 
 
 class StorageError(TidelogError):
-    """A saved knowledge base that cannot be read, written or locked."""
+    """A saved knowledge base that cannot be read, written or locked.
+
+    Examples:
+        >>> try:
+        ...     tidelog.KnowledgeBase.open("nowhere")
+        ... except tidelog.StorageError as error:
+        ...     print(type(error).__name__)
+        StorageError
+    """
 
 
 class MissingPackageError(TidelogError, ImportError):
-    """Something needs a package that is not installed; the message names the extra of tidelog that brings it."""
+    """Something needs a package that is not installed; the message names the extra of tidelog that brings it.
+
+    Examples:
+        >>> issubclass(tidelog.MissingPackageError, tidelog.TidelogError)
+        True
+    """
 
 
 class CompilationError(TidelogError):
@@ -93,19 +194,55 @@ class CompilationError(TidelogError):
 
 
 class BrokenError(TidelogError):
-    """Memory ran out even while a failed update was rolled back: the knowledge base can no longer be used."""
+    """Memory ran out even while a failed update was rolled back: the knowledge base can no longer be used.
+
+    Examples:
+        >>> issubclass(tidelog.BrokenError, tidelog.TidelogError)
+        True
+    """
 
 
 class CrossProductWarning(UserWarning):
-    """A rule with atoms that share no variable, directly or through others."""
+    """A rule with atoms that share no variable, directly or through others.
+
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as found:
+        ...     warnings.simplefilter("always")
+        ...     kb = tidelog.KnowledgeBase("pair(X, Y) :- left(X), right(Y).")
+        >>> found[0].category.__name__
+        'CrossProductWarning'
+    """
 
 
 class UnknownPredicateWarning(UserWarning):
-    """A question about a predicate that no fact, no rule and no declaration mentions."""
+    """A question about a predicate that no fact, no rule and no declaration mentions.
+
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as found:
+        ...     warnings.simplefilter("always")
+        ...     facts = tidelog.KnowledgeBase("edge(a, b).").facts("egde")
+        >>> found[0].category.__name__
+        'UnknownPredicateWarning'
+    """
 
 
 class StorageWarning(UserWarning):
-    """Something that the user of a saved knowledge base should know, although it could be opened."""
+    """Something that the user of a saved knowledge base should know, although it could be opened.
+
+    Examples:
+        >>> import warnings
+        >>> kb = tidelog.KnowledgeBase()
+        >>> kb.register("twice", lambda number: 2 * number)
+        >>> _ = kb.add_rules("double(X, Y) :- n(X), Y = twice(X).")
+        >>> kb.save("with_a_function")
+        >>> with warnings.catch_warnings(record=True) as found:
+        ...     warnings.simplefilter("always")
+        ...     kb = tidelog.KnowledgeBase.open("with_a_function")
+        >>> found[0].category.__name__, kb.missing_functions
+        ('StorageWarning', ['twice'])
+    """
 
 
 def warn(message: str, category: type[Warning]) -> None:

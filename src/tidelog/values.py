@@ -34,7 +34,13 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True, slots=True, order=True, init=False)
 class IRI:
-    """An IRI constant; `str()` gives the IRI itself, without angle brackets. The text is not validated."""
+    """An IRI constant; `str()` gives the IRI itself, without angle brackets. The text is not validated.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("@prefix ex: <http://example.org/> .  p(ex:it).")
+        >>> (tidelog.IRI("http://example.org/it"),) in kb.facts("p")
+        True
+    """
 
     value: str
 
@@ -50,6 +56,12 @@ class Literal:
     """An RDF literal that is not a plain string, integer, float or boolean: it has a language or another datatype.
 
     Languages are case-insensitive and stored in lower case. A literal with a language has no other datatype.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase()
+        >>> _ = kb.update(add={"label": [("cat", tidelog.Literal("chat", language="fr"))]})
+        >>> 'label(cat, "chat"@fr)' in kb
+        True
     """
 
     text: str

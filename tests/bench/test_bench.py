@@ -344,7 +344,7 @@ def test_work_in_a_process_of_its_own_has_memory_and_failures_of_its_own() -> No
     assert found.value == 64 << 17
     assert found.memory >= 60
     assert isolated(_fail) == Failed("ValueError: no luck")
-    assert isolated(_sleep, timeout=0.5) == Failed("> 0.5 s")
+    assert isolated(_sleep, timeout=0.5) == Failed("> 0.5 s", is_timeout=True)
 
 
 def test_reports_are_readable_and_written(tmp_path: Path) -> None:
@@ -365,12 +365,21 @@ def test_plots_are_png_and_svg(tmp_path: Path) -> None:
     plotting = pytest.importorskip("tidelog.bench.plotting")
     pytest.importorskip("matplotlib")
     plots = [
-        Plot("lines", "x", "y", {"a": [(1, 2.0), (10, 3.0)]}, log_x=True),
-        Plot("bars", "", "y", {"a": [("one", 1.0)], "b": [("one", 2.0), ("two", 3.0)]}, bars=True),
+        Plot("lines", "x", "y", {"a": [(1, 2.0), (10, 3.0)], "b": [(1, 5.0), (10, 3.0)]}, log_x=True),
+        Plot("dots", "", "y", {"a": [("one", 1.0)], "b": [("one", None), ("two", 3.0)]}, bars=True, limit=12),
+        *(Plot(name, "x", "MB", {name: [(1, 2.0), (10, 3.0)]}, picture="together") for name in ("left", "right")),
     ]
     written = plotting.write_plots(plots, tmp_path / "deep" / "plot")
-    assert [path.name for path in written] == ["plot-1.png", "plot-1.svg", "plot-2.png", "plot-2.svg"]
+    assert [path.name for path in written] == [
+        f"plot-{number}.{kind}" for number in (1, 2, 3) for kind in ("png", "svg")
+    ]
     assert all(path.stat().st_size > 1000 for path in written)
+
+
+def test_numbers_on_axes_are_plain() -> None:
+    from tidelog.bench.plotting import plain_number
+
+    assert [*map(plain_number, (0.01, 1, 1000, 25_000, 10_000_000, 0))] == ["0.01", "1", "1,000", "25,000", "10 M", "0"]
 
 
 def test_the_equilibrium_is_where_the_balance_turns() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
 
 from tidelog import CrossProductWarning, KnowledgeBase
+from tidelog.api.knowledge_base import MOST_DRAWN
 from tidelog.formats.display import MOST_ROWS
 
 PROGRAM = """
@@ -46,6 +48,23 @@ def test_a_change_tells_how_many_facts_came_and_went(kb: KnowledgeBase) -> None:
     assert "(39, 40)" in printed(change)
     assert repr(kb.update()) == "<Change: no change>"
     assert printed(kb.update()).strip() == kb.update()._repr_html_() == "no change"
+
+
+def test_a_notebook_draws_what_came_and_went(kb: KnowledgeBase) -> None:
+    html = kb.update(delete={"edge": [(39, 40)]}, add={"edge": [(40, 41), (41, 42)]})._repr_html_()
+    drawn = ElementTree.fromstring(html[: html.index("</svg>") + len("</svg>")])
+    texts = [element.text or "" for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert "−1" in texts
+    assert "+2" in texts
+    counts = [text for text in texts if text.startswith(("+", "−"))]
+    assert len(list(drawn.iter("{http://www.w3.org/2000/svg}rect"))) == len(counts)
+
+
+def test_a_notebook_draws_the_rules_of_a_knowledge_base(kb: KnowledgeBase) -> None:
+    assert "<svg" in kb._repr_html_()
+    assert "<svg" not in KnowledgeBase("p(a).")._repr_html_()
+    many = KnowledgeBase("".join(f"p{number}(X) :- q(X)." for number in range(MOST_DRAWN + 1)))
+    assert "<svg" not in many._repr_html_()
 
 
 @pytest.mark.parametrize("modules", [True, False])

@@ -76,7 +76,7 @@ def test_svg_of_figure_3a_shows_every_rule_and_arrow() -> None:
     texts = [element.text for element in root.iter(f"{SVG}text")]
     assert [f"r{number}  {rule}" in texts for number, rule in graph.rules.items()] == [True] * 7
     arrows = [path.get("class") for path in root.iter(f"{SVG}path") if path.find(f"{SVG}title") is not None]
-    assert sorted(filter(None, arrows)) == ["arrow", "arrow", "arrow", "arrow strict"]
+    assert sorted(filter(None, arrows)) == ["arrow", "arrow", "arrow", "arrow dashed"]
 
 
 def test_svg_of_no_rules_is_an_image_too() -> None:

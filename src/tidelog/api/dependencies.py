@@ -34,6 +34,11 @@ FORMATS = ("dot", "svg", "mermaid", "json")
 class DependencyNode:
     """A hyper-node: rules that depend on each other, mostly just one. `id` is the number of its first rule, and
     `predicates` are those that it derives.
+
+    Examples:
+        >>> node = tidelog.KnowledgeBase("b(X) :- a(X).").graph.hyper_nodes[0]
+        >>> node.predicates, node.recursive, node.stratum
+        (('b',), False, 0)
     """
 
     id: int
@@ -43,6 +48,12 @@ class DependencyNode:
     stratum: int
 
     def to_dict(self) -> dict[str, Any]:
+        """The node as plain data.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("b(X) :- a(X).").graph.hyper_nodes[0].to_dict()["rules"]
+            ['b(X) :- a(X).']
+        """
         return {
             "id": self.id,
             "rules": list(self.rules),
@@ -57,7 +68,13 @@ class DependencyNode:
 
 @dataclass(frozen=True, slots=True)
 class DependencyEdge:
-    """The hyper-node `target` reads what `source` derives; `strict` under negation or into an aggregate."""
+    """The hyper-node `target` reads what `source` derives; `strict` under negation or into an aggregate.
+
+    Examples:
+        >>> edge = tidelog.KnowledgeBase("b(X) :- a(X).  c(X) :- b(X).").graph.edges[0]
+        >>> print(edge)
+        hn1 → hn2: b
+    """
 
     source: int
     target: int
@@ -65,6 +82,12 @@ class DependencyEdge:
     strict: bool
 
     def to_dict(self) -> dict[str, Any]:
+        """The edge as plain data.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("b(X) :- a(X).  c(X) :- b(X).").graph.edges[0].to_dict()["predicates"]
+            ['b']
+        """
         names = list(self.predicates)
         return {"source": self.source, "target": self.target, "predicates": names, "strict": self.strict}
 
@@ -103,7 +126,15 @@ class Drawn(ABC):
 
 @dataclass(frozen=True)
 class DependencyGraph(Drawn):
-    """The hyper rule dependency graph of a program. `hyper_nodes` are in the order of evaluation."""
+    """The hyper rule dependency graph of a program. `hyper_nodes` are in the order of evaluation.
+
+    Examples:
+        >>> graph = tidelog.KnowledgeBase("b(X) :- a(X).  c(X) :- n(X), not b(X).").graph
+        >>> [len(stratum) for stratum in graph.strata], graph.edges[0].strict
+        ([1, 1], True)
+        >>> graph.draw("mermaid").splitlines()[0]
+        'flowchart LR'
+    """
 
     hyper_nodes: tuple[DependencyNode, ...]
     edges: tuple[DependencyEdge, ...]
@@ -171,6 +202,12 @@ class RuleImpact(Drawn):
     has split. `plan` is its execution plan: these and all that they reach, in the order of evaluation. `vanished`, the
     keys of `split` and the values of `merged` are hyper-nodes of before. A hyper-node that only gained rules has merged
     with none but itself, and one that only lost rules has split into what is left of it.
+
+    Examples:
+        >>> graph = tidelog.KnowledgeBase("b(X) :- a(X).  c(X) :- b(X).").graph
+        >>> impact = graph.plan(remove_rules="b(X) :- a(X).")
+        >>> [node.id for node in impact.vanished], [node.id for node in impact.plan]
+        ([1], [2])
     """
 
     graph: DependencyGraph

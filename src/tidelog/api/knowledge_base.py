@@ -6,6 +6,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
+from tidelog.api.notebook import progress_shown
 from tidelog.api.statistics import ListedRule, RuleStatistics, rule_statistics
 from tidelog.engine.update.failures import Failures
 from tidelog.errors import TidelogError
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from tidelog.live.update_sources import Source, UpdateMapping
 
 
+# A notebook draws the rules of a knowledge base unless there are more; `kb.graph` draws any number.
+MOST_DRAWN = 16
+
+
 class KnowledgeBase:
     """Facts, rules and everything that follows from them, kept true through updates.
 
@@ -41,6 +46,17 @@ class KnowledgeBase:
     `trace` of the paper's own procedure, with its sets and exact counts: slow, for comparing algorithms. `syntax` is
     that of the text: the language, `dlog`, or that of ZodiacEdge, `zodiac`. With `on_error="raise"`, an update or query
     in which an expression has no value is refused; otherwise such rule instances are left out and counted.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase('''
+        ...     path(X, Y) :- edge(X, Y).
+        ...     path(X, Z) :- edge(X, Y), path(Y, Z).
+        ...     edge(a, b).
+        ... ''')
+        >>> kb.update(add={"edge": [("b", "c")]})
+        <Change: + edge: 1, + path: 2>
+        >>> "path(a, c)" in kb
+        True
     """
 
     def __init__(
@@ -78,8 +94,17 @@ class KnowledgeBase:
 
         `commit` is a mapping of texts that becomes durable in the same step as the update: see `commit_info`. `syntax`
         is that of the rules.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("happy(X) :- friend(X, _).")
+            >>> change = kb.update(add={"friend": [("ada", "bob")]})
+            >>> change.added["happy"]
+            {('ada',)}
+            >>> kb.update(delete={"friend": [("ada", "bob")]}, add={"friend": [("cy", "dee")]})
+            <Change: + friend: 1, + happy: 1, - friend: 1, - happy: 1>
         """
-        return self._knowledge.update(add, delete, add_rules, remove_rules, commit, syntax)
+        with progress_shown():
+            return self._knowledge.update(add, delete, add_rules, remove_rules, commit, syntax)
 
     def what_if(
         self,
@@ -89,13 +114,35 @@ class KnowledgeBase:
         remove_rules: str = "",
         syntax: str = DLOG,
     ) -> Change:
-        """The change that an update would make, which is not made: afterwards, everything is as before."""
+        """The change that an update would make, which is not made: afterwards, everything is as before.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("happy(X) :- friend(X, _).  friend(ada, bob).")
+            >>> kb.what_if(delete={"friend": [("ada", "bob")]})
+            <Change: - friend: 1, - happy: 1>
+            >>> "happy(ada)" in kb
+            True
+        """
         return self._knowledge.what_if(add, delete, add_rules, remove_rules, syntax)
 
     def add_rules(self, text: str, syntax: str = DLOG) -> Change:
+        """An update that adds rules, and nothing else.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("edge(a, b).")
+            >>> kb.add_rules("back(Y, X) :- edge(X, Y).")
+            <Change: + back: 1>
+        """
         return self.update(add_rules=text, syntax=syntax)
 
     def remove_rules(self, text: str, syntax: str = DLOG) -> Change:
+        """An update that removes rules, and nothing else. A rule is found whatever its variables are called.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("edge(a, b).  back(Y, X) :- edge(X, Y).")
+            >>> kb.remove_rules("back(B, A) :- edge(A, B).")
+            <Change: - back: 1>
+        """
         return self.update(remove_rules=text, syntax=syntax)
 
     def load(
@@ -111,10 +158,19 @@ class KnowledgeBase:
         files names their columns; unless it is said, a first line that looks so is a fact, with a warning. `types` are
         those of the columns of such a file, or of a folder's files by predicate: `string`, `int`, `float`, `bool`,
         `iri`, or `auto`. Limits hold while files are read.
+
+        Examples:
+            >>> from pathlib import Path
+            >>> from tidelog.formats import read_file
+            >>> _ = Path("edge.csv").write_text("a,b\\nb,c\\n")
+            >>> kb = tidelog.KnowledgeBase()
+            >>> kb.load(read_file("edge.csv"))
+            <Change: + edge: 2>
         """
         from tidelog.api.files import facts_to_load
 
-        return self._knowledge.load(facts_to_load(source, predicate, header, types))
+        with progress_shown():
+            return self._knowledge.load(facts_to_load(source, predicate, header, types))
 
     def export(
         self,
@@ -127,6 +183,13 @@ class KnowledgeBase:
 
         `format` is one of `csv`, `tsv`, `jsonl`, `nt`, `dlog` and `parquet`; all but the last also with `.gz`. With
         `explicit`, only explicit facts are written.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("edge(a, b).")
+            >>> [path.name for path in kb.export("exported")]
+            ['edge.csv']
+            >>> tidelog.KnowledgeBase().load("exported")
+            <Change: + edge: 1>
         """
         from tidelog.api.files import export
 
@@ -144,6 +207,14 @@ class KnowledgeBase:
 
         `updates` is any iterable of mappings such as `update` takes, an asynchronous one (then so is the result), or a
         queue that `None` ends. With `marking`, the next update is looked at while the current one is in work.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("on(X) :- switch(X).")
+            >>> updates = [{"add": {"switch": [("lamp",)]}}, {"delete": {"switch": [("lamp",)]}}]
+            >>> for change in kb.stream(updates):
+            ...     print(repr(change))
+            <Change: + switch: 1, + on: 1>
+            <Change: - switch: 1, - on: 1>
         """
         self._knowledge.check_writable()
         if hasattr(updates, "__aiter__"):
@@ -156,14 +227,31 @@ class KnowledgeBase:
         return Stream(self._knowledge, source_of(updates), marking)
 
     def live(self, backlog: int | None = None, when_full: str = "wait") -> Live:
-        """Take updates in while earlier ones are still in work; see `tidelog.live.fully_dynamic.Live`."""
+        """Take updates in while earlier ones are still in work; see `tidelog.live.fully_dynamic.Live`.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("on(X) :- switch(X).")
+            >>> with kb.live() as live:
+            ...     _ = live.submit(add={"switch": [("lamp",)]})
+            ...     _ = live.submit(add={"switch": [("fan",)]})
+            ...     change = live.settle()
+            >>> change
+            <Change: + switch: 2, + on: 2>
+        """
         from tidelog.live.fully_dynamic import Live
 
         self._knowledge.check_writable()
         return Live(self._knowledge, backlog, when_full)
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
-        """Let rules and queries call a Python function by name. It must give the same result for the same arguments."""
+        """Let rules and queries call a Python function by name. It must give the same result for the same arguments.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("word(tide).")
+            >>> kb.register("reverse", lambda text: text[::-1])
+            >>> kb.query("word(W), R = reverse(W)")
+            [{'W': 'tide', 'R': 'edit'}]
+        """
         check_function(name, function)
         self._knowledge.register(name, function)
 
@@ -171,24 +259,45 @@ class KnowledgeBase:
 
     @property
     def prefixes(self) -> Mapping[str, str]:
+        """The declared prefixes, and the IRIs that they stand for.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("@prefix ex: <http://example.org/> .").prefixes
+            {'ex': 'http://example.org/'}
+        """
         with self._lock:
             return dict(self._catalogue.prefixes)
 
     @property
     def predicates(self) -> list[str]:
-        """Every predicate that has facts, that a rule mentions, or that is declared."""
+        """Every predicate that has facts, that a rule mentions, or that is declared.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("q(X) :- p(X).  r(a).").predicates
+            ['p', 'q', 'r']
+        """
         with self._lock:
             return self._reader.predicates()
 
     @property
     def explicit_predicates(self) -> list[str]:
-        """Every predicate that has explicit facts."""
+        """Every predicate that has explicit facts.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("q(X) :- p(X).  r(a).").explicit_predicates
+            ['r']
+        """
         with self._lock:
             return self._reader.explicit_predicates()
 
     @property
     def declared(self) -> Mapping[str, int]:
-        """The predicates that are declared, with their numbers of arguments, whether or not they have facts."""
+        """The predicates that are declared, with their numbers of arguments, whether or not they have facts.
+
+        Examples:
+            >>> "flag" in tidelog.KnowledgeBase("@predicate flag/1.").declared
+            True
+        """
         with self._lock:
             return {self._catalogue.display(name): arity for name, arity in self._catalogue.declared.items()}
 
@@ -196,24 +305,48 @@ class KnowledgeBase:
     def errors(self) -> Failures:
         """How many matches of rules and queries have failed so far because an expression had no value; the first ones
         are in `errors.first`.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("part(X, 1 / N) :- share(X, N).  share(a, 2). share(b, 0).")
+            >>> kb.errors, list(kb.facts("part"))
+            (1, [('a', 0.5)])
         """
         with self._lock:
             return self._knowledge.errors
 
     @property
     def constants(self) -> int:
-        """How many constants have room here; those of facts that are gone keep theirs."""
+        """How many constants have room here; those of facts that are gone keep theirs.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("edge(a, b). edge(b, c).").constants >= 3
+            True
+        """
         with self._lock:
             return len(self._engine.store.terms)
 
     @property
     def rules(self) -> list[ListedRule]:
-        """The rules of the program as text, each with the `facts` it derived and the `seconds` it took so far."""
+        """The rules of the program as text, each with the `facts` it derived and the `seconds` it took so far.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("back(Y, X) :- edge(X, Y).  edge(a, b).")
+            >>> kb.rules, kb.rules[0].facts
+            (['back(Y, X) :- edge(X, Y).'], 1)
+        """
         return list(map(ListedRule.of, self.rule_statistics()))
 
     @property
     def graph(self) -> DependencyGraph:
-        """The hyper rule dependency graph of the rules: hyper-nodes, edges, strata, and what a change would impact."""
+        """The hyper rule dependency graph of the rules: hyper-nodes, edges, strata, and what a change would impact.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("b(X) :- a(X).  c(X) :- b(X), not d(X).")
+            >>> print(kb.graph)
+            hn1: b(X) :- a(X).
+            hn2: c(X) :- b(X), not d(X).
+            hn1 → hn2: b
+        """
         from tidelog.api.dependencies import DependencyGraph
 
         with self._lock:
@@ -222,16 +355,35 @@ class KnowledgeBase:
             return DependencyGraph.of(graph, known, self._knowledge.functions)
 
     def rule_statistics(self) -> list[RuleStatistics]:
-        """What each rule has done and how long it took; see `RuleStatistics` for what is measured."""
+        """What each rule has done and how long it took; see `RuleStatistics` for what is measured.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("back(Y, X) :- edge(X, Y).  edge(a, b). edge(b, c).")
+            >>> [(item.rule, item.facts, item.applications) for item in kb.rule_statistics()]
+            [('back(Y, X) :- edge(X, Y).', 2, 2)]
+        """
         with self._lock:
             return rule_statistics(self._engine, self._catalogue.prefixes)
 
     def facts(self, predicate: str) -> Facts:
-        """The facts of a predicate, as they are whenever one looks."""
+        """The facts of a predicate, as they are whenever one looks.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("back(Y, X) :- edge(X, Y).  edge(a, b).")
+            >>> back = kb.facts("back")
+            >>> len(back), ("b", "a") in back, list(back)
+            (1, True, [('b', 'a')])
+        """
         return self._facts(predicate, explicit=False)
 
     def explicit(self, predicate: str) -> Facts:
-        """Only the explicit facts of a predicate."""
+        """Only the explicit facts of a predicate.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("near(X, Y) :- near(Y, X).  near(a, b).")
+            >>> list(kb.explicit("near")), len(kb.facts("near"))
+            ([('a', 'b')], 2)
+        """
         return self._facts(predicate, explicit=True)
 
     def _facts(self, name: str, explicit: bool) -> Facts:
@@ -243,6 +395,13 @@ class KnowledgeBase:
     def query(self, text: str | Query, /, **values: object) -> Answers:
         """The answers of a query over the materialisation. `values` are those of its parameters: `may($user, write)` is
         asked with `user="ada"`, and a value is a constant, whatever it looks like.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("age(ada, 36). age(bob, 17).")
+            >>> kb.query("age(Who, N), N >= 18")
+            [{'Who': 'ada', 'N': 36}]
+            >>> kb.query("age(bob, _)")
+            [{}]
         """
         return self._knowledge.query(text, values)
 
@@ -259,11 +418,25 @@ class KnowledgeBase:
     def explain(self, fact: Fact, /, **values: object) -> Proof | None:
         """A proof of least height of a fact such as `"path(a, c)"`; None if it does not hold. Facts with parameters are
         asked with their values, as in `query`, or as tuples.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("path(X, Y) :- edge(X, Y).  edge(a, b).")
+            >>> print(kb.explain("path(a, b)"))
+            path(a, b)  by path(X, Y) :- edge(X, Y).
+            └── edge(a, b)  explicit
+            >>> kb.explain("path(b, a)") is None
+            True
         """
         return next(self.proofs(fact, 1, **values), None)
 
     def proofs(self, fact: Fact, /, limit: int = 10, **values: object) -> Iterator[Proof]:
-        """The `limit` lowest proofs of a fact, the lowest first."""
+        """The `limit` lowest proofs of a fact, the lowest first.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("p(X) :- q(X).  p(X) :- r(X).  q(a).  r(a).")
+            >>> [proof.rule for proof in kb.proofs("p(a)")]
+            ['p(X) :- q(X).', 'p(X) :- r(X).']
+        """
         with self._lock.working(), self._reader.terms_for_a_question():
             atom = self._knowledge.fact(fact, values)
             warn_of_unknown(self._catalogue, atom.predicate, atom.arity)
@@ -273,6 +446,11 @@ class KnowledgeBase:
     def why_not(self, fact: Fact, /, **values: object) -> WhyNot:
         """What a fact that does not hold lacks, down to the explicit facts: the rule that came closest, the parts of
         its body that failed, and what they lack in turn.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("path(X, Y) :- edge(X, Y).  edge(a, b).")
+            >>> print(kb.why_not("path(b, a)"))
+            path(b, a) does not hold...
         """
         with self._lock.working(), self._reader.terms_for_a_question():
             atom = self._knowledge.fact(fact, values)
@@ -284,6 +462,12 @@ class KnowledgeBase:
     def save(self, folder: str | PathLike[str]) -> None:
         """Save everything into a folder: afterwards, and after any crash on the way, it holds the old state or this
         one.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("edge(a, b).")
+            >>> kb.save("store")
+            >>> tidelog.KnowledgeBase.open("store")
+            <KnowledgeBase: 1 fact, 0 rules>
         """
         from pathlib import Path
 
@@ -308,6 +492,14 @@ class KnowledgeBase:
         is read, `refresh` brings what it has committed since, and updates are refused. `functions` are registered
         before anything else: Python functions are not saved. `on_replay` is told of each update that the journal holds:
         its `commit` and its change.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("edge(a, b).").save("network")
+            >>> with tidelog.KnowledgeBase.open("network", journal=True) as kb:
+            ...     kb.update(add={"edge": [("b", "c")]})
+            <Change: + edge: 1>
+            >>> len(tidelog.KnowledgeBase.open("network"))
+            2
         """
         from pathlib import Path
 
@@ -322,7 +514,16 @@ class KnowledgeBase:
         return kb
 
     def refresh(self) -> Change:
-        """Take in what the writer of the folder has committed since, and return the change; for `read_only=True`."""
+        """Take in what the writer of the folder has committed since, and return the change; for `read_only=True`.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("edge(a, b).").save("shared")
+            >>> with tidelog.KnowledgeBase.open("shared", journal=True) as writer:
+            ...     reader = tidelog.KnowledgeBase.open("shared", read_only=True)
+            ...     _ = writer.update(add={"edge": [("b", "c")]})
+            ...     reader.refresh()
+            <Change: + edge: 1>
+        """
         from tidelog.api.following import refresh
 
         with self._lock.working():
@@ -330,19 +531,36 @@ class KnowledgeBase:
 
     @property
     def commit_info(self) -> Mapping[str, str]:
-        """The `commit` of the last update that had one, also after `open`."""
+        """The `commit` of the last update that had one, also after `open`.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase()
+            >>> _ = kb.update(add={"edge": [("a", "b")]}, commit={"offset": "17"})
+            >>> kb.commit_info
+            {'offset': '17'}
+        """
         with self._lock:
             return dict(self._knowledge.commit_info)
 
     @property
     def missing_functions(self) -> list[str]:
-        """The functions that rules call and that nobody has registered, as after `open`."""
+        """The functions that rules call and that nobody has registered, as after `open`.
+
+        Examples:
+            >>> tidelog.KnowledgeBase().missing_functions
+            []
+        """
         with self._lock:
             return self._knowledge.missing_functions()
 
     def close(self) -> None:
         """Release the folder of a journal for others to open, once the update in work is done. Facts can still be read
         here.
+
+        Examples:
+            >>> tidelog.KnowledgeBase().save("folder")
+            >>> kb = tidelog.KnowledgeBase.open("folder", journal=True)
+            >>> kb.close()
         """
         with self._lock.working(even_if_broken=True):
             if self._knowledge.home is not None:
@@ -370,7 +588,10 @@ class KnowledgeBase:
         return rich_table(*self._shown())
 
     def _repr_html_(self) -> str:
-        return html_table(*self._shown())
+        table = html_table(*self._shown())
+        with self._lock:
+            rules = len(self._engine.graph.rules)
+        return table + self.graph.draw() if 0 < rules <= MOST_DRAWN else table
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied: the copy would share arrays, but would not see updates of the original."""

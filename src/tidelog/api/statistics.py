@@ -38,6 +38,11 @@ class RuleStatistics:
     the rule (the predicates that depend on each other), divided among its rules by how long the joins of each ran. A
     closure module applies no rules: the pairs that it adds to its base count for its recursive rule, its time for all
     of its rules.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("back(Y, X) :- edge(X, Y).  edge(a, b).")
+        >>> kb.rule_statistics()[0].applications
+        1
     """
 
     rule: str

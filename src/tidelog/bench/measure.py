@@ -34,6 +34,7 @@ class Failed:
     """Why there is no figure."""
 
     reason: str
+    is_timeout: bool = False
 
 
 def measure(work: Callable[[], Any]) -> Measured:
@@ -83,7 +84,7 @@ def _end(process: Any) -> None:
 
 def _await(process: Any, receiver: Connection, timeout: float) -> Any:
     if not receiver.poll(timeout):
-        return Failed(f"> {timeout:g} s")
+        return Failed(f"> {timeout:g} s", is_timeout=True)
     try:
         return receiver.recv()
     except EOFError:

@@ -33,15 +33,22 @@ class Table:
 
 @dataclass
 class Plot:
-    """Lines over an axis, or bars (`categories`), by name of the series."""
+    """Lines over an axis, or figures of categories (`bars`), by name of the series; labels say the units.
+
+    A figure of None took longer than `limit` seconds. At the value `even`, categories neither win nor lose. Plots that
+    follow each other and have the same `picture` stand side by side, under that title.
+    """
 
     title: str
     x_label: str
     y_label: str
-    series: dict[str, list[tuple[Any, float]]]
+    series: dict[str, list[tuple[Any, float | None]]]
     bars: bool = False
     log_x: bool = False
     log_y: bool = True
+    limit: float | None = None
+    even: float | None = None
+    picture: str = ""
 
 
 @dataclass

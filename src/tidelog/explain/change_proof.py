@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tidelog.explain.drawing import proof_html
 from tidelog.explain.proof import Line, Proof, html_text, plain_text, rich_text
 from tidelog.explain.writing import NO_FACT
 
@@ -30,6 +31,12 @@ class ChangeProof:
     before. Within it, `facts` are those that came or went with the update, and `leaves` the explicit ones among them.
     `negations` are the negated atoms that no fact matched any more, or that one did now, and `rules` the rules that
     were added or removed. `why_not` says what a fact that went lacks now; it is empty for one that came.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("path(X, Y) :- edge(X, Y).")
+        >>> came = kb.update(add={"edge": [("a", "b")]}).explain("path(a, b)")
+        >>> came.came, came.leaves
+        (True, ('edge(a, b)',))
     """
 
     fact: str
@@ -71,14 +78,25 @@ class ChangeProof:
 
     def lines(self) -> Iterator[Line]:
         """The proof with its marks, and what a fact that went lacks now."""
+        yield from self._proof_lines()
+        if self.why_not:
+            yield Line("", "")
+            yield from self._why_not_lines()
+
+    def _proof_lines(self) -> Iterator[Line]:
         marked = {*self.facts, *self.negations}
         by_rule = {f"  by {rule}" for rule in self.rules}
-        new, rule = ("  ← new", ", by a new rule") if self.came else ("  ← gone", ", with its rule")
+        rule = ", by a new rule" if self.came else ", with its rule"
         for line in self.proof.lines():
-            mark = new if line.subject in marked else ""
+            mark = f"  ← {self._mark}" if line.subject in marked else ""
             yield line._replace(remark=line.remark + mark + (rule if line.remark in by_rule else ""))
-        for text in ("", *self.why_not.splitlines()) if self.why_not else ():
-            yield Line("", text)
+
+    def _why_not_lines(self) -> Iterator[Line]:
+        return (Line("", text) for text in self.why_not.splitlines())
+
+    @property
+    def _mark(self) -> str:
+        return "new" if self.came else "gone"
 
     def __str__(self) -> str:
         return plain_text(self.lines())
@@ -87,7 +105,8 @@ class ChangeProof:
         return rich_text(self.lines())
 
     def _repr_html_(self) -> str:
-        return html_text(self.lines())
+        shown = proof_html(self.proof, self._proof_lines(), self._mark, {*self.facts, *self.negations, *self.rules})
+        return shown + html_text(self._why_not_lines()) if self.why_not else shown
 
     def __repr__(self) -> str:
         return f"<ChangeProof: {self.fact} {'came' if self.came else 'went'}>"

@@ -30,6 +30,14 @@ class Proof(PlainData):
     `conditions` says what else the instance rests on: negated atoms, comparisons and arithmetic with their values, and
     what went into an aggregate. A fact that is used twice has one proof, which occurs twice. `height` is 0 for an
     explicit fact; for others it is one more than that of the highest premise.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("hot(X) :- temp(X, T), T > 30, not off(X).  temp(oven, 90).")
+        >>> proof = kb.explain("hot(oven)")
+        >>> proof.fact, proof.rule, proof.height
+        ('hot(oven)', 'hot(X) :- temp(X, T), T > 30, not off(X).', 1)
+        >>> [premise.fact for premise in proof.premises], proof.conditions
+        (['temp(oven, 90)'], ['90 > 30', 'no fact matches off(oven)'])
     """
 
     __slots__ = ("conditions", "fact", "height", "premises", "rule")
@@ -91,7 +99,9 @@ class Proof(PlainData):
         return rich_text(self.lines())
 
     def _repr_html_(self) -> str:
-        return html_text(self.lines())
+        from tidelog.explain.drawing import proof_html
+
+        return proof_html(self, self.lines())
 
     def __repr__(self) -> str:
         how = "explicit" if self.rule is None else f"height {self.height}"

@@ -83,7 +83,15 @@ class Reader:
 
 
 class Facts(FactTable):
-    """The facts of a predicate as they are now: a view that follows the knowledge base."""
+    """The facts of a predicate as they are now: a view that follows the knowledge base.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("edge(a, b).")
+        >>> edges = kb.facts("edge")
+        >>> _ = kb.update(add={"edge": [("b", "c")]})
+        >>> sorted(edges), edges.to_arrow().num_rows
+        ([('a', 'b'), ('b', 'c')], 2)
+    """
 
     __slots__ = ("__weakref__", "_explicit", "_lock", "_predicate", "_reader")
 

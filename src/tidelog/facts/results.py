@@ -16,6 +16,7 @@ from tidelog.engine.update.failures import NO_FAILURES, Failures
 from tidelog.engine.update.rows import Rows
 from tidelog.errors import TidelogError
 from tidelog.extras import needing
+from tidelog.formats.bars import change_bars
 from tidelog.formats.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
 from tidelog.formats.jsonl import value_to_json
 from tidelog.formats.plain_data import PlainData
@@ -159,7 +160,14 @@ class FactTable(Table, Set[Row]):
 
 
 class FactSet(FactTable):
-    """A set of facts that stays as it is."""
+    """A set of facts that stays as it is.
+
+    Examples:
+        >>> change = tidelog.KnowledgeBase().update(add={"edge": [("a", "b"), ("b", "c")]})
+        >>> edges = change.added["edge"]
+        >>> edges == {("a", "b"), ("b", "c")}, ("a", "b") in edges, len(edges)
+        (True, True, 2)
+    """
 
     __slots__ = ("__weakref__", "_known", "_rows", "_terms")
 
@@ -186,6 +194,14 @@ class FactSet(FactTable):
 class Answers(Table, Sequence[dict[str, Value]]):
     """The answers of a query: mappings from variable to value, in the order of the query's variables. `errors` tells of
     the matches that failed because an expression had no value.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("age(ada, 36). age(bob, 17).")
+        >>> answers = kb.query("age(Who, N)")
+        >>> answers.variables, sorted(answers.rows())
+        (('Who', 'N'), [('ada', 36), ('bob', 17)])
+        >>> [answer["Who"] for answer in answers if answer["N"] > 18]
+        ['ada']
     """
 
     __slots__ = ("__weakref__", "_rows", "_variables", "errors")
@@ -197,6 +213,12 @@ class Answers(Table, Sequence[dict[str, Value]]):
 
     @property
     def variables(self) -> tuple[str, ...]:
+        """The variables of the query, in the order of its text.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("age(ada, 36).").query("age(Who, N)").variables
+            ('Who', 'N')
+        """
         return self._variables
 
     def _names(self, cells: Cells) -> Sequence[str]:
@@ -254,6 +276,15 @@ class Origin(Protocol):
 class Change(PlainData):
     """What an update did: the facts that appeared in I and those that vanished, by predicate, the work it took, and the
     rule instances that failed because an expression had no value.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("path(X, Y) :- edge(X, Y).")
+        >>> change = kb.update(add={"edge": [("a", "b")]})
+        >>> print(change)
+        + edge: 1
+        + path: 1
+        >>> change.added["path"], bool(change), change.work["insertion"]
+        ({('a', 'b')}, True, 1)
     """
 
     added: Mapping[str, FactSet] = field(default_factory=dict)
@@ -308,4 +339,8 @@ class Change(PlainData):
         return rich_table(*self._shown()) if self else "no change"
 
     def _repr_html_(self) -> str:
-        return html_table(*self._shown()) if self else "no change"
+        if not self:
+            return "no change"
+        names = dict.fromkeys((*self.added, *self.removed))
+        came_and_went = [(name, len(self.added.get(name, ())), len(self.removed.get(name, ()))) for name in names]
+        return change_bars(came_and_went) + html_table(*self._shown())

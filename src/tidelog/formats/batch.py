@@ -31,7 +31,15 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class FactBatch:
-    """Facts of one predicate, and where they come from. Without columns: the one fact of a predicate of arity 0."""
+    """Facts of one predicate, and where they come from. Without columns: the one fact of a predicate of arity 0.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> from tidelog.formats import FactBatch
+        >>> batch = FactBatch("edge", [pa.array(["a", "b"]), pa.array([1, 2])], "a list", 1)
+        >>> tidelog.KnowledgeBase().load([batch])
+        <Change: + edge: 2>
+    """
 
     predicate: str
     columns: list[pa.Array]
@@ -40,6 +48,14 @@ class FactBatch:
 
     @property
     def rows(self) -> int:
+        """How many facts these are.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> from tidelog.formats import FactBatch
+            >>> FactBatch("node", [pa.array(["a", "b"])], "a list", 1).rows
+            2
+        """
         return len(self.columns[0]) if self.columns else 1
 
 

@@ -52,6 +52,15 @@ def read_facts(
     """The facts of every file of a folder, in batches of bounded size; `on_bytes` is told of each piece read.
 
     `types` are those of the columns of CSV and TSV files, by predicate; `header` is that of `read_file`.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tidelog.formats import read_facts
+        >>> Path("facts").mkdir()
+        >>> _ = Path("facts/edge.csv").write_text("a,b\\nb,c\\n")
+        >>> _ = Path("facts/node.jsonl").write_text('["a"]\\n')
+        >>> tidelog.KnowledgeBase().load(read_facts("facts"))
+        <Change: + edge: 2, + node: 1>
     """
     paths = fact_files(folder)
     types_of = types_of_files(paths, types, str(folder))
@@ -70,6 +79,13 @@ def read_file(
 
     `header` says whether the first line of a CSV or TSV file names its columns. None means that it does not, with a
     warning where it looks as if it did. `types` are those of the columns of such a file.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tidelog.formats import read_file
+        >>> _ = Path("list.csv").write_text("from,to\\na,b\\n")
+        >>> [(batch.predicate, batch.rows) for batch in read_file("list.csv", predicate="edge", header=True)]
+        [('edge', 1)]
     """
     path = Path(path)
     suffix = _suffix(path)
@@ -179,7 +195,16 @@ def _entries(root: Path) -> tuple[list[Path], list[Path]]:
 
 
 def total_bytes(folder: str | Path) -> int:
-    """The size of all that `read_facts` will read, to show its progress."""
+    """The size of all that `read_facts` will read, to show its progress.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tidelog.formats import total_bytes
+        >>> Path("folder_of_facts").mkdir()
+        >>> _ = Path("folder_of_facts/edge.csv").write_text("a,b\\n")
+        >>> total_bytes("folder_of_facts")
+        4
+    """
     with files.io_errors(str(folder)):
         return sum(part.stat().st_size for path in _entries(Path(folder))[0] for part in _parts(path))
 
@@ -233,7 +258,15 @@ def file_of_predicate(predicate: str, format: str, encoded: bool = False) -> str
 def write_facts(
     folder: str | Path, predicate: str, batches: Iterable[Columns | FactBatch], format: str = "csv"
 ) -> Path:
-    """Write the facts of a predicate to its file in a folder. The file appears only when it is complete."""
+    """Write the facts of a predicate to its file in a folder. The file appears only when it is complete.
+
+    Examples:
+        >>> from tidelog.formats import write_facts
+        >>> edges = tidelog.KnowledgeBase("edge(a, b).").facts("edge").to_arrow()
+        >>> path = write_facts(".", "edge", (batch.columns for batch in edges.to_batches()), format="csv")
+        >>> path.read_text()
+        'a,b\\n'
+    """
     [path] = write_folder(folder, [(predicate, batches)], format)
     return path
 

@@ -33,7 +33,13 @@ KEYS = ("add", "delete", "add_rules", "remove_rules")
 
 
 class Update(TypedDict, total=False):
-    """One transaction, as `KnowledgeBase.update` and `stream` take it."""
+    """One transaction, as `KnowledgeBase.update` and `stream` take it.
+
+    Examples:
+        >>> from tidelog.formats import Update
+        >>> tidelog.KnowledgeBase().update(**Update(add={"edge": [("a", "b")]}))
+        <Change: + edge: 1>
+    """
 
     add: Facts
     delete: Facts
@@ -60,7 +66,14 @@ class Unread(NamedTuple):
 
 
 def read_updates(lines: Iterable[str | bytes], source: str = "<updates>") -> Iterator[Update]:
-    """The updates of a JSON Lines stream, as its lines arrive; a bad line is reported with its number."""
+    """The updates of a JSON Lines stream, as its lines arrive; a bad line is reported with its number.
+
+    Examples:
+        >>> from tidelog.formats import read_updates
+        >>> updates = read_updates(['{"add": {"edge": [["a", "b"]]}}', '{"delete": {"edge": [["a", "b"]]}}'])
+        >>> [repr(change) for change in tidelog.KnowledgeBase().stream(updates)]
+        ['<Change: + edge: 1>', '<Change: - edge: 1>']
+    """
     return (unread.read() for unread in unread_updates(lines, source))
 
 
@@ -111,7 +124,13 @@ def _facts(content: Any, key: str) -> Facts:
 
 
 def change_to_json(change: ChangeLike) -> str:
-    """A change as one line of JSON, its predicates and rows in a fixed order."""
+    """A change as one line of JSON, its predicates and rows in a fixed order.
+
+    Examples:
+        >>> from tidelog.formats import change_to_json
+        >>> change_to_json(tidelog.KnowledgeBase().update(add={"edge": [("a", "b")]}))[:47]
+        '{"added": {"edge": [["a", "b"]]}, "removed": {}'
+    """
     return json.dumps(
         {"added": json_facts(change.added), "removed": json_facts(change.removed), "work": dict(change.work)},
         ensure_ascii=False,
@@ -124,7 +143,15 @@ def json_facts(facts: Mapping[str, Iterable[Row]]) -> dict[str, Any]:
 
 
 def open_updates(path: str) -> Iterator[Unread]:
-    """The updates of a stream: standard input (`-`), a folder of Prolog files, or a file of JSON Lines or Prolog."""
+    """The updates of a stream: standard input (`-`), a folder of Prolog files, or a file of JSON Lines or Prolog.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tidelog.formats import open_updates
+        >>> _ = Path("updates.jsonl").write_text('{"add": {"edge": [["a", "b"]]}}\\n')
+        >>> [unread.read() for unread in open_updates("updates.jsonl")]
+        [{'add': {'edge': [('a', 'b')]}}]
+    """
     if path == "-":
         # Lines as they arrive, not through Python's buffer: a waiting thread would still hold its lock at exit.
         blocks = split_lines(iter(_arrived, b""), _STANDARD_INPUT)

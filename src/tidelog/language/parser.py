@@ -31,7 +31,14 @@ _BLANK = "BLANK"  # may follow any terminal, and no terminal begins like it
 def parse_program(
     text: str, source: str = "<program>", prefixes: Mapping[str, str] | None = None, syntax: str = DLOG
 ) -> Program:
-    """The program in a text. `prefixes` are declared beforehand; the result lists those of the text alone."""
+    """The program in a text. `prefixes` are declared beforehand; the result lists those of the text alone.
+
+    Examples:
+        >>> from tidelog.language import parse_program
+        >>> program = parse_program("edge(a, b).  path(X, Y) :- edge(X, Y).  ?- path(a, X).")
+        >>> len(program.facts), len(program.rules), len(program.queries)
+        (1, 1, 1)
+    """
     declared = tuple(prefixes.items()) if prefixes else ()
     return (_remembered if len(text) <= SHORT else _program)(text, source, declared, syntax)
 
@@ -48,7 +55,13 @@ _remembered = lru_cache(maxsize=1000)(_program)
 
 
 def is_unfinished(text: str) -> bool:
-    """Whether a text stops in the middle of a statement, and is correct as far as it goes."""
+    """Whether a text stops in the middle of a statement, and is correct as far as it goes.
+
+    Examples:
+        >>> from tidelog.language import is_unfinished
+        >>> is_unfinished("path(X, Y) :-"), is_unfinished("edge(a, b).")
+        (True, False)
+    """
     try:
         parse_program(text)
     except ParseError as error:
@@ -59,7 +72,13 @@ def is_unfinished(text: str) -> bool:
 def parse_rules(
     text: str, prefixes: Mapping[str, str], source: str = "<rules>", syntax: str = DLOG
 ) -> tuple[Rule, ...]:
-    """The rules of a text that holds nothing else but prefixes."""
+    """The rules of a text that holds nothing else but prefixes.
+
+    Examples:
+        >>> from tidelog.language import parse_rules
+        >>> [str(rule) for rule in parse_rules("p(X):-q(X),not r(X).", {})]
+        ['p(X) :- q(X), not r(X).']
+    """
     program = parse_program(text, source, prefixes, syntax)
     others: tuple[Atom | Query | Signature, ...] = (*program.facts, *program.queries, *program.predicates)
     for statement in others:
@@ -78,13 +97,26 @@ _NO_RULES: Mapping[type, tuple[str, str]] = {
 
 
 def parse_atom(text: str, prefixes: Mapping[str, str], source: str = "<atom>", syntax: str = DLOG) -> Atom:
-    """One atom, with or without a final dot."""
+    """One atom, with or without a final dot.
+
+    Examples:
+        >>> from tidelog.language import parse_atom
+        >>> atom = parse_atom("edge(a, 1)", {})
+        >>> atom.predicate, atom.row
+        ('edge', ('a', 1))
+    """
     (atom,) = _question(text, source, prefixes, "single_atom", syntax).atoms
     return atom
 
 
 def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>", syntax: str = DLOG) -> Query:
-    """One query, with or without its `?-` and its final dot."""
+    """One query, with or without its `?-` and its final dot.
+
+    Examples:
+        >>> from tidelog.language import parse_query
+        >>> str(parse_query("edge(a,X),X!=b", {}))
+        '?- edge(a, X), X != b.'
+    """
     (query,) = _question(text, source, prefixes, "single_query", syntax).queries
     return query
 

@@ -96,7 +96,14 @@ def _variable_printer(statement: syntax.Node) -> Callable[[str], str]:
 
 
 def render(node: syntax.Node, prefixes: Mapping[str, str] = NO_PREFIXES, printer: type[Printer] = Printer) -> str:
-    """A node as text, with prefixed names where a prefix fits. The text of a program declares its own prefixes."""
+    """A node as text, with prefixed names where a prefix fits. The text of a program declares its own prefixes.
+
+    Examples:
+        >>> from tidelog.language import parse_rules, render
+        >>> rule, = parse_rules("@prefix ex: <http://example.org/> . ex:b(X) :- ex:a(X).", {})
+        >>> render(rule, {"ex": "http://example.org/"})
+        'ex:b(X) :- ex:a(X).'
+    """
     match node:
         case syntax.Program():
             known = {**prefixes, **dict(node.prefixes)}

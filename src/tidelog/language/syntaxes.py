@@ -61,5 +61,11 @@ def render_in(syntax: str, node: Node, prefixes: Mapping[str, str] = NO_PREFIXES
 
 
 def convert(program: Program, syntax: str) -> str:
-    """A program as text of a syntax, in other forms where these say the same; a `ConversionError` if none does."""
+    """A program as text of a syntax, in other forms where these say the same; a `ConversionError` if none does.
+
+    Examples:
+        >>> from tidelog.language import convert, parse_program
+        >>> convert(parse_program("hot(X) :- temp(X, T), T > 5."), "zodiac")
+        'hot(X) :- temp(X, T) and COMP(T, >, 5).'
+    """
     return render_in(syntax, syntax_named(syntax).forms(program))

@@ -19,6 +19,15 @@ class AsyncStream(AsyncIterator[Change]):
 
     A task that waits for a change may be cancelled at any time. The update that is awaited or in work then goes on
     without it, and the next task that asks gets its change, or its error.
+
+    Examples:
+        >>> import asyncio
+        >>> async def arriving():
+        ...     yield {"add": {"edge": [("a", "b")]}}
+        >>> async def main():
+        ...     return [change async for change in tidelog.KnowledgeBase().stream(arriving())]
+        >>> asyncio.run(main())
+        [<Change: + edge: 1>]
     """
 
     def __init__(self, knowledge: Knowledge, updates: AsyncIterator[UpdateMapping], marking: bool) -> None:

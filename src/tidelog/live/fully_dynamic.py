@@ -37,6 +37,13 @@ class Live:
     `backlog` bounds the updates that wait. When it is full, `submit` waits for room, or works until there is some if
     nobody else does; with `when_full="raise"` it refuses. As a context manager, a thread in the background does the
     work.
+
+    Examples:
+        >>> live = tidelog.KnowledgeBase("path(X, Y) :- edge(X, Y).").live()
+        >>> live.submit(add={"edge": [("a", "b")]}), live.submit(delete={"edge": [("a", "b")]}), live.pending
+        (1, 2, 2)
+        >>> live.settle(), live.settled
+        (<Change: no change>, 2)
     """
 
     def __init__(self, knowledge: Knowledge, backlog: int | None = None, when_full: str = "wait") -> None:
@@ -177,7 +184,15 @@ def _kept(rows: Any) -> Any:
 
 
 class Snapshot:
-    """A settled state to read from while updates go on: all facts as they were after a number of updates."""
+    """A settled state to read from while updates go on: all facts as they were after a number of updates.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("edge(a, b).")
+        >>> snapshot = kb.live().snapshot()
+        >>> _ = kb.update(delete={"edge": [("a", "b")]})
+        >>> list(snapshot.facts("edge")), len(kb)
+        ([('a', 'b')], 0)
+    """
 
     def __init__(self, knowledge: Knowledge, updates: int) -> None:
         """Copy what holds now; the caller has the lock."""
@@ -201,6 +216,12 @@ class Snapshot:
 
     @property
     def predicates(self) -> list[str]:
+        """Every predicate that has facts.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("edge(a, b).").live().snapshot().predicates
+            ['edge']
+        """
         return sorted(self._catalogue.display(name) for name, rows in self._facts.items() if len(rows))
 
     def facts(self, predicate: str) -> FactSet:

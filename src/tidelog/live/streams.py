@@ -98,7 +98,16 @@ def apply_observed(
 
 
 class Stream(Iterator[Change]):
-    """The changes of a stream of updates, one each, in order. Threads that share one take turns."""
+    """The changes of a stream of updates, one each, in order. Threads that share one take turns.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("path(X, Y) :- edge(X, Y).")
+        >>> changes = kb.stream({"add": {"edge": [(n, n + 1)]}} for n in range(3))
+        >>> next(changes)
+        <Change: + edge: 1, + path: 1>
+        >>> len(list(changes))
+        2
+    """
 
     def __init__(self, knowledge: Knowledge, source: Source, marking: bool) -> None:
         self._knowledge = knowledge

@@ -1,4 +1,6 @@
-"""The lock of a knowledge base, and who may come in when. docs/python.md states the contract for users of threads.
+"""The lock of a knowledge base, and who may come in when.
+
+`docs/reference/python.md` states the contract for users of threads.
 
 One thread at a time is inside. Signals are deferred there (`runtime.signals`), so that no handler raises between two
 lines that belong together. Several things could still let a thread in at the wrong moment, or let none in ever again:

@@ -36,7 +36,13 @@ class Options:
     up the facts that it needs, if the rules read at most `lookup_facts` in all; `local_facts` = 0 forbids this as well.
 
     `maintenance` says how updates delete in recursive components that are not closures: `backward-forward`, `dred`, or
-    `auto`, which is `backward-forward` until it would have to check a large part of the component."""
+    `auto`, which is `backward-forward` until it would have to check a large part of the component.
+
+    Examples:
+        >>> from tidelog.spark import Options
+        >>> Options(local_facts=0).local_facts
+        0
+    """
 
     max_facts: int | None = None
     timeout: float | None = None

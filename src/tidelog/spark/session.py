@@ -63,7 +63,14 @@ _SETTINGS = {
 def open_session(
     master: str | None = None, settings: Mapping[str, str] | None = None, name: str = "tidelog"
 ) -> SparkSession:
-    """The session of this process; where there is none, a new one on `master` (default: every core of this machine)."""
+    """The session of this process; where there is none, a new one on `master` (default: every core of this machine).
+
+    Examples:
+        >>> from tidelog.spark import open_session
+        >>> spark = open_session()
+        >>> spark.range(3).count()
+        3
+    """
     running = SparkSession.getActiveSession()
     if running is not None:
         return running

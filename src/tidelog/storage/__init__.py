@@ -1,4 +1,4 @@
-"""Knowledge bases on disk: snapshots, the journal of updates since, and the lock (see docs/storage.md).
+"""Knowledge bases on disk: snapshots, the journal of updates since, and the lock (see docs/reference/storage.md).
 
 Knows: folders and files, and images of knowledge bases as arrays and plain values (`engine.image`). Must not know: how
 an engine is made from an image (`engine.imaging`), or what an update does.

@@ -160,13 +160,14 @@ def _report(report: Report, data: DataSet, found: Compared) -> None:
     note = f"{share} {_NOTE} Paper: {data.paper}."
     report.tables.append(Table(title, _COLUMNS, [row.cells() for row in rows], note))
     report.tables.append(Table(f"{data.name}: what auto does", _AUTO_COLUMNS, [row.auto_cells() for row in rows]))
-    series = {
-        "materialise again": [(row.deleted, row.again.cpu) for row in rows],
-        "DRed": [(row.deleted, row.dred.cpu) for row in rows],
-        "B/F": [(row.deleted, row.bf.cpu) for row in rows],
+    series: dict[str, list[tuple[int, float | None]]] = {
         "auto": [(row.deleted, row.auto.cpu) for row in rows],
+        "B/F": [(row.deleted, row.bf.cpu) for row in rows],
+        "DRed": [(row.deleted, row.dred.cpu) for row in rows],
+        "again": [(row.deleted, row.again.cpu) for row in rows],
     }
-    report.plots.append(Plot(f"{data.name}: deletions", "deleted facts", "CPU seconds", series, log_x=True))
+    picture = "Deleting facts, or materialising again"
+    report.plots.append(Plot(data.name, "deleted facts", "CPU seconds", series, log_x=True, picture=picture))
     for row in rows:
         report.checks += _checks(f"{data.name}, {row.deleted:,} deleted", made, row)
 

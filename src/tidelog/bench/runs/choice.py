@@ -103,7 +103,7 @@ def _report_input(report: Report, name: str, found: dict[str, list[Measurement] 
     fixed = [maintenance for maintenance in MAINTENANCE if maintenance != "auto"]
     for kind in _KINDS:
         table = Table(f"{name}: {kind}", ["facts", "auto", *fixed, "auto / best"])
-        series: dict[str, list[tuple[int, float]]] = {}
+        series: dict[str, list[tuple[int, float | None]]] = {}
         for place, ours in enumerate(auto):
             others = {maintenance: _at(found[maintenance], place, kind) for maintenance in fixed}
             best = min((cpu for cpu in others.values() if isinstance(cpu, float)), default=ours.cpu(kind))
@@ -114,7 +114,7 @@ def _report_input(report: Report, name: str, found: dict[str, list[Measurement] 
                 if isinstance(cell, float):
                     series.setdefault(maintenance, []).append((ours.count, cell))
         report.tables.append(table)
-        report.plots.append(Plot(f"{name}: {kind}", "facts", "CPU seconds", series, log_x=True))
+        report.plots.append(Plot(f"{name}: {kind}", f"facts to {kind}", "CPU seconds", series, log_x=True))
     report.checks += _checks(name, found)
 
 

@@ -32,7 +32,7 @@ def run(options: Options) -> Report:
         "Rule applications on the same streams",
         ["program", "overlap", "one at a time", *(f"live, {ahead} ahead" for ahead in _AHEAD)],
     )
-    series: dict[str, list[tuple[int, float]]] = {}
+    series: dict[str, list[tuple[str, float | None]]] = {}
     for title, rules, overlap, stream in _streams(options):
         options.progress(f"{title}, overlap {overlap}")
         runs = [isolated(one_at_a_time, rules, stream, timeout=options.timeout)]
@@ -47,9 +47,11 @@ def run(options: Options) -> Report:
                 if ahead > 1 and overlap.startswith("overlap/"):
                     less = live[0].applications < one[0].applications
                     report.checks.append(Check(f"{claim}: less work than one at a time", True, less))
-                series.setdefault(f"{title}, {overlap}", []).append((ahead, one[0].cpu / live[0].cpu))
+                faster = one[0].cpu / live[0].cpu
+                series.setdefault(f"{ahead} ahead", []).append((f"{title}, {overlap}", faster))
     report.tables += [times, work, latency_table(options)]
-    report.plots.append(Plot("Times faster than one at a time", "updates ahead", "times faster", series, log_y=False))
+    title = "Live updates: how many may wait while one is in work"
+    report.plots.append(Plot(title, "", "times faster than one at a time", series, bars=True, log_y=False, even=1))
     return report
 
 

@@ -113,7 +113,7 @@ def run(options: Options) -> Report:
     )
     for title, rules, nodes, paper, note in programs:
         table = Table(title, ["size", *_COLUMNS], note=note)
-        series: dict[str, list[tuple[int, float]]] = {"old": [], "new": []}
+        series: dict[str, list[tuple[int, float | None]]] = {"old": [], "new": []}
         for size in sizes:
             options.progress(f"{title}, updates of {size}")
             stream = coin_stream(nodes, size, options.seed)

@@ -72,7 +72,7 @@ def run(options: Options) -> Report:
         note=f"{versions}. DuckDB: the quicker of a recursive query and a loop of statements.",
     )
     known: dict[tuple[str, str], Outcome] = {}
-    series: dict[str, list[tuple[str, float]]] = {}
+    series: dict[str, list[tuple[str, float | None]]] = {}
     for row in ROWS[:: 2 if options.quick else 1]:
         case = CASES[row.case]
         options.progress(f"{case.title}, tidelog")
@@ -95,13 +95,16 @@ def run(options: Options) -> Report:
                 *(found[peer] for peer in others),
             ]
         )
-        title = f"{case.title}{' +modules' if row.modules else ''}"
+        title = f"{case.title}{', with modules' if row.modules else ''}"
         for name, outcome in (("tidelog", ours), ("DuckDB", theirs), *((peer, found[peer]) for peer in others)):
             if isinstance(outcome, Measured):
                 series.setdefault(name, []).append((title, outcome.cpu))
+            elif isinstance(outcome, Failed) and outcome.is_timeout:
+                series.setdefault(name, []).append((title, None))
         report.checks += _same_sizes(title, ours, {peer: known[row.case, peer] for peer in peers})
     report.tables.append(table)
-    report.plots.append(Plot("Materialisation", "", "CPU seconds", series, bars=True))
+    limit = options.timeout if any(y is None for points in series.values() for _, y in points) else None
+    report.plots.append(Plot("Materialisation, one thread", "", "CPU seconds", series, bars=True, limit=limit))
     return report
 
 

@@ -91,7 +91,7 @@ def data_sets(options: Options) -> dict[str, DataSet]:
 def _materialisation(report: Report, options: Options, sets: dict[str, DataSet], scale: float) -> None:
     columns = ["data", "facts", "Mat-Mod", "MB", "Mat", "MB", "ratio", "paper Mat-Mod", "paper Mat", "ratio"]
     table = Table("Table 1: materialisation", columns)
-    series: dict[str, list[tuple[str, float]]] = {"with modules": [], "without": []}
+    series: dict[str, list[tuple[str, float | None]]] = {"with modules": [], "without": []}
     for name, data in sets.items():
         options.progress(f"{name}, materialisation")
         outcomes = [run_tidelog(data.case, options.seed, scale, m, options.timeout) for m in (MODULAR, PLAIN)]
@@ -104,7 +104,7 @@ def _materialisation(report: Report, options: Options, sets: dict[str, DataSet],
         table.rows.append([name, *found[:1], *cells, ratio(*outcomes), *data.materialise, ratio(*data.materialise)])
         report.checks.append(Check(f"{name}: facts with and without modules", found[:1] * len(found), found))
     report.tables.append(table)
-    report.plots.append(Plot("Materialisation with and without modules", "", "CPU seconds", series, bars=True))
+    report.plots.append(Plot("Materialisation, closures as modules or not", "", "CPU seconds", series, bars=True))
 
 
 def _maintenance(report: Report, options: Options, sets: dict[str, DataSet], scale: float) -> None:

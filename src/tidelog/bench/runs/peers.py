@@ -57,7 +57,7 @@ def run(options: Options) -> Report:
             ["engine", "facts", "materialise s", "MB", *(f"{count} deleted, ms" for count in CHANGES)],
             note=versions,
         )
-        points: dict[str, list[tuple[str, float]]] = {}
+        points: dict[str, list[tuple[str, float | None]]] = {}
         for modules in (True, False):
             name = f"tidelog{'' if modules else ', modules off'}"
             options.progress(f"{title}, {name}")
@@ -101,7 +101,7 @@ def _again(outcome: Measured | Failed) -> Cell:
     return None if isinstance(outcome, Failed) else f"{1000 * outcome.cpu:,.0f} (again)"
 
 
-def _points(outcome: Measured | Failed, changes: Changes | Failed | None) -> list[tuple[str, float]]:
+def _points(outcome: Measured | Failed, changes: Changes | Failed | None) -> list[tuple[str, float | None]]:
     if isinstance(outcome, Failed):
         return []
     times = changes.cpu if isinstance(changes, Changes) else [outcome.cpu] * len(CHANGES)

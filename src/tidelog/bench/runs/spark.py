@@ -28,7 +28,7 @@ def run(options: Options) -> Report:
     table = Table("the same program and facts", ["input", "size", "derived facts", "memory s", "Spark s"])
     if find_spec("pyspark") is None:
         table.note = "PySpark is not installed: pip install 'tidelog[spark]'"
-    series: dict[str, list[tuple[str, float]]] = {"memory": [], "spark": []}
+    series: dict[str, list[tuple[str, float | None]]] = {"memory": [], "spark": []}
     cases = [] if table.note else list(_CASES.items())[: 1 if options.quick else None]
     for case, default in cases:
         size = default * options.scale(0.1)

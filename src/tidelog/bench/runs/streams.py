@@ -68,7 +68,7 @@ def run(options: Options) -> Report:
     groups: dict[tuple[str, str], list[Source]] = {}
     for source in sources(options):
         groups.setdefault((source.kind, source.program), []).append(source)
-    series: dict[str, list[tuple[str, float]]] = {}
+    series: dict[str, list[tuple[str, float | None]]] = {}
     for (kind, program), runs in groups.items():
         verdicts = []
         for source in runs:

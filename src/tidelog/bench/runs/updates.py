@@ -166,9 +166,9 @@ def _stream(report: Report, options: Options) -> None:
             table.rows.append([name, "on" if modules else "off", cpu, "< 0.1 s", paper, applications])
     report.tables.append(table)
     rows = report.tables[0].rows
-    points = [(str(row[0]), float(row[3])) for row in rows if isinstance(row[3], float)]
+    points: list[tuple[str, float | None]] = [(str(row[0]), row[3]) for row in rows if isinstance(row[3], float)]
     report.plots.append(
-        Plot("One deletion and one addition", "", "median ms", {"tidelog": points}, bars=True, log_y=False)
+        Plot("One deletion and one addition", "", "median, CPU ms", {"tidelog": points}, bars=True, log_y=False)
     )
 
 

@@ -1,4 +1,7 @@
-"""Bringing one component up to date: which algorithm maintains it (see docs/algorithms.md), and with which counters."""
+"""Bringing one component up to date: which algorithm maintains it, and with which counters.
+
+`docs/explanation/algorithms.md` says what each does.
+"""
 
 from __future__ import annotations
 

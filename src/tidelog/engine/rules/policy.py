@@ -43,7 +43,7 @@ class Counters(Enum):
         return PROTECT_ONLY if deleting else NO_COUNTER
 
 
-# All costs are in candidates of materialisation, some 6 ns each; these were measured (docs/algorithms.md).
+# All costs are in candidates of materialisation, some 6 ns each; these were measured (docs/explanation/algorithms.md).
 # Inserting a fact takes as long as looking at so many candidates; less where a relation is known by its bits.
 INSERTION_COST, DENSE_INSERTION_COST = 25, 11
 # How fast earlier deletions are forgotten: with each new one, and with each that was not even tried.

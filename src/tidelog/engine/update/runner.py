@@ -22,6 +22,7 @@ from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import status as S
 from tidelog.machine.jit import working_time
+from tidelog.runtime import progress
 from tidelog.runtime import signals as interrupts
 from tidelog.store.store import Store
 
@@ -201,11 +202,15 @@ class Runner:
         limits = self._limits
         busiest = self._busiest_rule if rule is None else partial(self._named, rule)
         limits.check_time(self._began, busiest)
+        progress.report(self._records)
         if limits.max_facts is not None:
             # Facts are only counted if all records, dead ones too, and the pairs of closures are too many.
-            at_most = int(self._store.relation_table[:, R.COUNT].sum()) + self._store.pair_count()
+            at_most = self._records()
             if at_most + more > limits.max_facts and (total := self._store.fact_count() + more) > limits.max_facts:
                 raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {busiest()}")
+
+    def _records(self) -> int:
+        return int(self._store.relation_table[:, R.COUNT].sum()) + self._store.pair_count()
 
     def _busiest_rule(self) -> str:
         before = self._rule_work_before

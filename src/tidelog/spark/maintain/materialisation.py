@@ -42,7 +42,16 @@ _MANY = 1_000_000
 
 
 class Materialisation:
-    """One version of a materialisation: the current one, which updates move on, or an older one to read."""
+    """One version of a materialisation: the current one, which updates move on, or an older one to read.
+
+    Examples:
+        >>> from tidelog.spark import Materialisation
+        >>> made = Materialisation.create(spark, f"{folder}/graph", "path(X, Y) :- edge(X, Y).")
+        >>> made.update(add={"edge": [("a", "b")]}).added_counts
+        {'edge': 1, 'path': 1}
+        >>> made.version, made.count("path"), made.at(1).count("path")
+        (2, 1, 0)
+    """
 
     def __init__(
         self,
@@ -105,6 +114,7 @@ class Materialisation:
 
     @property
     def version(self) -> int:
+        """The number of this version, from 1 on."""
         return self._version.number
 
     @property
@@ -119,10 +129,12 @@ class Materialisation:
 
     @property
     def rules(self) -> list[str]:
+        """The rules of the program as text."""
         return [render(rule, self._catalogue.prefixes) for rule in self._graph.rules.values()]
 
     @property
     def predicates(self) -> list[str]:
+        """Every predicate that has been stored."""
         return self._reader.predicates
 
     @property
@@ -139,6 +151,7 @@ class Materialisation:
         return sum(stored.facts for stored in self._version.stored.values())
 
     def count(self, predicate: str) -> int:
+        """How many facts a predicate has."""
         return self._reader.count(predicate)
 
     def facts(self, predicate: str) -> DataFrame:

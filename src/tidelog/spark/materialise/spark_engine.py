@@ -42,7 +42,15 @@ from tidelog.values import Value
 
 
 class SparkEngine:
-    """One program, its facts and its consequences, in Parquet under a working folder that every executor can reach."""
+    """One program, its facts and its consequences, in Parquet under a working folder that every executor can reach.
+
+    Examples:
+        >>> from tidelog.language import parse_program
+        >>> from tidelog.spark import SparkEngine
+        >>> engine = SparkEngine(spark, parse_program("path(X, Y) :- edge(X, Y)."), f"{folder}/work")
+        >>> engine.arities
+        {'path': 2, 'edge': 2}
+    """
 
     def __init__(
         self,

@@ -53,7 +53,12 @@ class Stage:
 
 @dataclass
 class Report:
-    """What a run did."""
+    """What a run did.
+
+    Examples:
+        >>> report.version, report.facts["path"], report.quarantined
+        (1, 2, {})
+    """
 
     version: int
     stages: list[Stage] = field(default_factory=list)
@@ -64,6 +69,7 @@ class Report:
     failed_rule_instances: int = 0
 
     def lines(self) -> list[str]:
+        """The report for people."""
         found = [f"{stage}, {stage.rows / (stage.seconds or math.inf):,.0f} rows/s" for stage in self.stages]
         found += [f"quarantined: {count:,} rows: {reason}" for reason, count in self.quarantined.items()]
         if self.failed_rule_instances:
@@ -74,10 +80,13 @@ class Report:
 class Pipeline:
     """A program over sources on Spark, published as versions under a folder.
 
-    pipeline = Pipeline(spark, "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z).", "out")
-    pipeline.add(spark.table("edges"), predicate="edge", columns=["from", "to"])
-    report = pipeline.run()
-    pipeline.read("path").show()
+    Examples:
+        >>> from tidelog.spark import Pipeline
+        >>> pipeline = Pipeline(spark, "path(X, Y) :- edge(X, Y).", f"{folder}/published")
+        >>> pipeline.add(spark.createDataFrame([("a", "b"), ("b", "c")], ["from", "to"]), predicate="edge")
+        >>> report = pipeline.run()
+        >>> pipeline.read("path").count()
+        2
     """
 
     def __init__(

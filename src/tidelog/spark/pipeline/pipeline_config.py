@@ -1,6 +1,6 @@
 """The configuration of a pipeline, a TOML file, read strictly: what is misspelt or makes no sense is refused.
 
-`docs/spark.md` shows all of it, and `docs/spark-streams.md` the section of streams.
+`docs/reference/spark.md` shows all of it, and `docs/reference/spark-streams.md` the section of streams.
 """
 
 from __future__ import annotations
@@ -131,7 +131,16 @@ def boolean(where: str, name: str, value: object) -> bool:
 
 
 def read_config(path: str) -> PipelineConfig:
-    """Read and check a configuration file."""
+    """Read and check a configuration file.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tidelog.spark import read_config
+        >>> _ = Path(folder, "empty.dlog").write_text("p(a).")
+        >>> _ = Path(folder, "pipeline.toml").write_text('program = "empty.dlog"\\noutput = "out"')
+        >>> read_config(f"{folder}/pipeline.toml").max_bad_rows
+        1000
+    """
     with io_errors(path):
         text = Path(path).read_text(encoding="utf-8")
     try:

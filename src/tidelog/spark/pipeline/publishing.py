@@ -49,7 +49,13 @@ class Manifest:
 
 
 class Versions:
-    """The versions under one folder, which all executors can reach."""
+    """The versions under one folder, which all executors can reach.
+
+    Examples:
+        >>> from tidelog.spark import Versions
+        >>> Versions(f"{folder}/published").vacuum(keep=2)
+        []
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)

@@ -42,7 +42,17 @@ class Decoded(Mapping[str, DataFrame]):
 
 @dataclass(frozen=True)
 class SparkChange:
-    """What an update did: the version it made, the facts that came and went by predicate, and the work it took."""
+    """What an update did: the version it made, the facts that came and went by predicate, and the work it took.
+
+    Examples:
+        >>> from tidelog.spark import Materialisation
+        >>> change = Materialisation.open(spark, f"{folder}/graph").change
+        >>> print(change)
+        + edge: 1
+        + path: 1
+        >>> [tuple(row) for row in change.added["path"].collect()]
+        [('a', 'b')]
+    """
 
     version: int
     added: Mapping[str, DataFrame]

@@ -81,11 +81,30 @@ class Checkpoint:
 
 
 class StreamRun:
-    """One run of a stream. Nothing is read or written before `run`."""
+    """One run of a stream. Nothing is read or written before `run`.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tidelog.spark import StreamRun, read_config
+        >>> Path(folder, "incoming").mkdir()
+        >>> _ = Path(folder, "incoming/1.jsonl").write_text('{"add": {"edge": [["a", "b"]]}}\\n')
+        >>> _ = Path(folder, "stream.toml").write_text('''
+        ...     program = "rules.dlog"
+        ...     [stream]
+        ...     checkpoint = "state"
+        ...     quarantine = "refused"
+        ...     trigger = "available-now"
+        ...     source = {format = "jsonl", path = "incoming"}
+        ...     sink = {format = "jsonl", path = "changes"}
+        ... ''')
+        >>> _ = Path(folder, "rules.dlog").write_text("path(X, Y) :- edge(X, Y).")
+        >>> StreamRun(spark, read_config(f"{folder}/stream.toml")).run().batch
+        0
+    """
 
     def __init__(self, spark: SparkSession, config: PipelineConfig, on_view: OnView = lambda _: None) -> None:
         if config.stream is None:
-            raise DataError("the configuration has no section [stream]; see docs/spark.md")
+            raise DataError("the configuration has no section [stream]; see docs/reference/spark.md")
         self._spark = spark
         self._config = config
         self._stream = config.stream
