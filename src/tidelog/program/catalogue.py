@@ -45,6 +45,14 @@ class RuleUpdate:
     declared: Mapping[str, int] = field(default_factory=dict)
 
 
+# What may stand among facts by mistake, and where it belongs.
+_NO_FACTS: Mapping[type, tuple[str, str]] = {
+    Rule: ("rule", "give rules as `add_rules`"),
+    Signature: ("declaration", "declare predicates in `add_rules`"),
+    Query: ("query", "ask queries apart"),
+}
+
+
 class Catalogue:
     """Prefixes, arities and rules, under the numbers that the rule graph gave them. `declared` are the predicates that
     the program declares, with their arities: they are known, even if nothing else mentions them.
@@ -93,11 +101,9 @@ class Catalogue:
     def parse_facts(self, text: str, part: str, in_use: Callable[[], NamesInUse]) -> Program:
         """Facts that are given as text, and the prefixes that the text declares. `part` names the text in messages."""
         program = parse_program(text, f"<{part}>", self.prefixes)
-        others: tuple[Rule | Query, ...] = (*program.rules, *program.queries)
-        for statement in others:
+        for statement in (*program.rules, *program.predicates, *program.queries):
             place = statement.place or Place(1, 1)
-            is_rule = isinstance(statement, Rule)
-            kind, advice = ("rule", "give rules as `add_rules`") if is_rule else ("query", "ask queries apart")
+            kind, advice = _NO_FACTS[type(statement)]
             raise Source(text, f"<{part}>").error(place.line, place.column, f"a {kind} stands among facts", advice)
         self._refuse_late_prefixes(program, in_use, text)
         return program

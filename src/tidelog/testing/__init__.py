@@ -1,4 +1,4 @@
-"""Tests of rules: `*.test.dlog` files, which `tidelog test` and pytest run (see docs/testing.md).
+"""Tests of rules: `*.test.dlog` files, which `tidelog test` and pytest run (see docs/reference/testing.md).
 
 Knows: programs, knowledge bases, and what is expected of them. Must not know: how anything is evaluated.
 
