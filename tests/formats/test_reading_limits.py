@@ -322,6 +322,7 @@ r.
     [
         ("p(a).\np(b).\np(c.\n", r"f\.dlog:3:4: "),
         ("p(a).\n\np(b) :- q(b).\n", r"f\.dlog, line 3: a rule or query"),
+        ("p(a).\n\n@predicate q/2.\n", r"f\.dlog, line 3: a declaration; those belong in the program"),
         ("p(a).\n" * 9 + "p(\ud800).".replace("\ud800", "'"), r"f\.dlog:10:"),
         ("p(a).\nq(ex:b).\n@prefix ex: <http://e/> .\n", r"prefix `ex:` is declared after its use|is used before"),
         ("p(a).\np(b)", r"f\.dlog:2:5: expected"),

@@ -79,6 +79,7 @@ def test_options_and_numbers_of_rules(home: Path) -> None:
         "modules": True,
         "max_facts": 10_000,
         "timeout": 60.5,
+        "on_error": "count",
     }
     kb.update(remove_rules="lonely(X) :- node(X), not path(X, _).", add_rules="last(X) :- node(X).")
     kb.save(home)

@@ -93,8 +93,8 @@ def _check_statements(program: Program, source: str, first_line: int, undeclared
     places = [statement.place for statement in others]
     if places:
         line = first_line - 1 + min(found.line for found in places if found)
-        kinds = "a rule, query or declaration"
-        raise data_error(source, line, f"{kinds}; those belong in the program, a fact folder holds facts only")
+        kind = "a rule or query" if program.rules or program.queries else "a declaration"
+        raise data_error(source, line, f"{kind}; those belong in the program, a fact folder holds facts only")
     for prefix, namespace in program.prefixes:
         if prefix in undeclared and namespace != f"{prefix}:":
             reason = f"the prefix `{prefix}:` is declared after its use; declare it before the first name that has it"

@@ -82,8 +82,8 @@ class Knowledge:
         self.functions: dict[str, Callable[..., Any]] = {}
         self.engine = Engine(maintenance, Limits(max_facts, timeout), self.functions, modules)
         self.tracer = None if trace is None else self._tracer(trace)
-        self.catalogue = Catalogue()
-        self.engine.printed = lambda rule: render(rule, self.catalogue.prefixes)
+        self.catalogue = catalogue = Catalogue()
+        self.engine.printed = lambda rule: render(rule, catalogue.prefixes)  # must not refer to `self`: no cycles
         self.reader = Reader(self.engine, self.catalogue)
         self.lock = KnowledgeLock(self.engine.store.readers)
         self.errors = NO_FAILURES  # matches that failed because an expression had no value

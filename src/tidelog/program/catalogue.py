@@ -101,7 +101,8 @@ class Catalogue:
     def parse_facts(self, text: str, part: str, in_use: Callable[[], NamesInUse]) -> Program:
         """Facts that are given as text, and the prefixes that the text declares. `part` names the text in messages."""
         program = parse_program(text, f"<{part}>", self.prefixes)
-        for statement in (*program.rules, *program.predicates, *program.queries):
+        others: tuple[Rule | Signature | Query, ...] = (*program.rules, *program.predicates, *program.queries)
+        for statement in others:
             place = statement.place or Place(1, 1)
             kind, advice = _NO_FACTS[type(statement)]
             raise Source(text, f"<{part}>").error(place.line, place.column, f"a {kind} stands among facts", advice)
