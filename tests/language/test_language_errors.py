@@ -72,6 +72,12 @@ def test_a_single_atom_is_alone() -> None:
         parse_atom("edge(a, count(X))", {})
 
 
+def test_a_missing_dot_is_missed_after_the_last_token() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_query("p(X) \n:- q(X).", {})
+    assert (caught.value.line, caught.value.column) == (1, 5)
+
+
 def test_deep_input_does_not_exhaust_the_stack() -> None:
     depth = 100_000
     nested = "(" * depth + "X" + ")" * depth

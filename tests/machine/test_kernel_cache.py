@@ -227,12 +227,11 @@ def test_an_interruption_ends_the_compiler(source: Path, monkeypatch: pytest.Mon
 
     def note(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
         started.append(make(*arguments, **options))  # type: ignore[call-overload]
+        threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
         return started[-1]
 
     monkeypatch.setattr(workers.subprocess, "Popen", note)
     kernels = loaded(source)
-    timer = threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
         kernels.successor(1)
     assert all(worker.poll() is not None for worker in started)

@@ -6,7 +6,7 @@ that kernels read. `load_i32` and its siblings are the only ways to access memor
 words in `bits`.
 
 The same sources serve three kinds of process. In most, entry points are found in a library of compiled kernels
-(`kernels.libraries`), and their helpers are never called. In a process that compiles, which has `TIDELOG_COMPILE_FOR`
+(`kernels.libraries`), and nothing calls their helpers. In a process that compiles, which has `TIDELOG_COMPILE_FOR`
 set, they are what Numba compiles (`compiler`). With `NUMBA_DISABLE_JIT=1` they run as plain Python, and loads go
 through `ctypes`.
 
@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.machine.kernels.libraries import code_of
-from tidelog.machine.ownership import CHECKED, OWNED, CheckedRegisters, first_address
+from tidelog.machine.ownership import CHECKED, OWNED, CheckedRegisters, first_address, unchecked_access
 from tidelog.runtime.thread_locks import ThreadLock
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -124,9 +124,11 @@ else:
         """Mark a small helper that has to be inlined: the call would cost more than the work."""
         return function
 
-    load_i32, store_i32 = OWNED.access(ctypes.c_int32)
-    load_i64, store_i64 = OWNED.access(ctypes.c_int64)
-    load_u8, store_u8 = OWNED.access(ctypes.c_uint8)
+    # Beside compiled kernels, whoever debugs or tests a helper may still call it.
+    _access = OWNED.access if CHECKED or JIT_DISABLED else unchecked_access
+    load_i32, store_i32 = _access(ctypes.c_int32)
+    load_i64, store_i64 = _access(ctypes.c_int64)
+    load_u8, store_u8 = _access(ctypes.c_uint8)
 
     def float_of_bits(bits: int) -> float:
         return float(np.int64(bits).view(np.float64))

@@ -270,4 +270,17 @@ class Ownership:
         return self.fault_at(at, width, f"`{kernel}`")
 
 
+def unchecked_access(kind: type[Any]) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
+    """How plain Python loads and stores numbers of a `ctypes` type where accesses are not checked."""
+
+    def load(at: int) -> int:
+        value: int = kind.from_address(int(at)).value
+        return value
+
+    def store(at: int, value: int) -> None:
+        kind.from_address(int(at)).value = int(value)
+
+    return load, store
+
+
 OWNED = Ownership(compiled=CHECKED)

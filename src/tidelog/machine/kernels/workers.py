@@ -26,11 +26,10 @@ def object_code(units: Sequence[Unit], target: Target, progress: Progress) -> li
     """Compile units of kernels, in this order; returns their object code."""
     _check_compiler(target)
     waiting: SimpleQueue[Unit] = SimpleQueue()
+    finished: SimpleQueue[Unit] = SimpleQueue()
     for unit in units:
         waiting.put(unit)
-    workers = [_Worker(target) for _ in range(min(len(units), _cores()))]
-
-    finished: SimpleQueue[Unit] = SimpleQueue()
+    workers: list[_Worker] = []
 
     def work(worker: _Worker) -> list[bytes]:
         done: list[bytes] = []
@@ -42,12 +41,15 @@ def object_code(units: Sequence[Unit], target: Target, progress: Progress) -> li
         return done
 
     try:
+        for _ in range(min(len(units), _cores())):
+            workers.append(_Worker(target))
         with ThreadPoolExecutor(len(workers)) as threads:
             running = [threads.submit(work, worker) for worker in workers]
             try:
                 while wait(running, _GLANCE, FIRST_EXCEPTION).not_done:
-                    if any(each.done() and each.exception() for each in running):
-                        break
+                    for each in running:
+                        if each.done():
+                            each.result()  # What it raises ends the others, which would not say why.
                     while not finished.empty():
                         progress.advance(finished.get().work)
                     progress.draw()
