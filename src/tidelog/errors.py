@@ -190,7 +190,12 @@ class MissingPackageError(TidelogError, ImportError):
 
 
 class CompilationError(TidelogError):
-    """Kernels that have to be compiled on this machine, and cannot be; the message says what is missing."""
+    """Kernels that have to be compiled on this machine, and cannot be; the message says what is missing.
+
+    Examples:
+        >>> issubclass(tidelog.CompilationError, tidelog.TidelogError)
+        True
+    """
 
 
 class BrokenError(TidelogError):

@@ -102,9 +102,9 @@ def test_formats_of_answers_and_of_files_are_told_apart(store: str, tmp_path: Pa
     ("query", "message"),
     [
         ("path(a, ", "--query:1:"),
-        ("path(X), path(X, Y)", "--query: "),
-        ("X > 3", "--query: "),
-        ("path(a)", "--query: "),
+        ("path(X), path(X, Y)", "--query:1:1: "),
+        ("X > 3", "--query:1:1: "),
+        ("path(a)", "--query:1:1: "),
     ],
 )
 def test_bad_queries_are_told(program: str, query: str, message: str, capsys: Captured) -> None:

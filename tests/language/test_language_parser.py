@@ -367,7 +367,7 @@ def test_a_comparison_between_atoms_is_what_it_is_alone(operator: str, right: st
 
 
 def test_the_examples_of_the_documentation_are_programs() -> None:
-    text = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "language.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL)
     programs = [parse_program(block) for block in blocks if ":-" in block and "hint:" not in block]
     assert [len(program.rules) for program in programs] == [6, 3]

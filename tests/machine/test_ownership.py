@@ -258,6 +258,20 @@ def test_what_is_gone_is_not_kept() -> None:
     assert owned._starts == sorted(owned._starts)
 
 
+def test_what_an_array_owned_stays_its_own_while_it_grows_in_its_room() -> None:
+    """Kernels in other threads may be reading it meanwhile, with the table of before."""
+    owned = Ownership(compiled=True)
+    array = rooms.zeros(rooms.LARGE, np.uint8)
+    owned.register(array)
+    [shorter] = owned._ranges
+    larger = rooms.lengthened(array, rooms.LARGE + 4096)
+    assert larger is not None
+    owned.register(larger)
+    assert shorter.alive.value == 1
+    [longer] = owned._ranges
+    assert (longer.start, longer.end - shorter.end) == (shorter.start, 4096)
+
+
 def test_there_is_one_way_to_the_address_of_an_array() -> None:
     package = Path(rooms.__file__).parent.parent
     asking = {path.name for path in package.rglob("*.py") if ".ctypes.data" in path.read_text(encoding="utf-8")}

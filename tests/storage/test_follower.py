@@ -161,7 +161,7 @@ def test_damage_is_told_and_nothing_changes(home: Path) -> None:
     assert fingerprint(reader) == before
     journal_of(home).write_bytes(whole)
     assert set(reader.refresh().added["node"]) == {("two",), ("three",)}
-    (snapshot_of(home) / "terms.parquet").unlink()
+    (snapshot_of(home) / "terms.arrays").unlink()
     with pytest.raises(StorageError, match="terms"):
         KnowledgeBase.open(home, read_only=True)
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from tidelog.formats.jsonl import value_to_json
 from tidelog.formats.order import sort_key, sorted_rows
-from tidelog.formats.rendering import delimited_format
-from tidelog.formats.tables import columns_of_rows
 from tidelog.language import DLOG, display_predicate, render, render_in, resolve_predicate
 from tidelog.language.syntax import Atom, Constant, Query, Rule, variables
 from tidelog.program.graph import Component, RuleGraph
@@ -68,6 +66,9 @@ def answers_in(
         objects = [dict(zip(names, map(value_to_json, row), strict=True)) for row in rows]
         yield from (json.dumps(line, ensure_ascii=False) for line in ([objects] if format == "json" else objects))
         return
+    from tidelog.formats.rendering import delimited_format
+    from tidelog.formats.tables import columns_of_rows
+
     separator = {"csv": ",", "tsv": "\t"}[format]
     yield separator.join(names)
     columns = columns_of_rows(rows, str)

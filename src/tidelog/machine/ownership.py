@@ -156,11 +156,15 @@ class Ownership:
         # A known array may have been lengthened in its room, but it is released before it moves.
         if found is not None and found.owner() is owner and found.end - found.start == rooms.taken(owner):
             return at
-        self.release(owner)
+        shorter = found if found is not None and found.owner() is owner else None
         start, end = _bounds(owner)
         if start < end:
             with self._changing:
-                self._insert(Range(start, end, owner), id(owner))
+                self._insert(Range(start, end, owner), id(owner), shorter)
+        if shorter is not None:
+            # It stays alive in the tables of before: kernels in other threads may be reading what it covers.
+            shorter.owner = _nobody
+            self._forget_found()
         return at
 
     def release(self, owner: Array) -> None:
@@ -168,16 +172,23 @@ class Ownership:
         found = self._by_owner.get(id(owner))
         if found is not None and found.owner() is owner:
             found.end_ownership()
-            for cells in self._found:
-                cells.clear()
+            self._forget_found()
 
-    def _insert(self, new: Range, owner: int) -> None:
-        """Add a range, in place of overlapping ones whose owners are gone."""
+    def _forget_found(self) -> None:
+        for cells in self._found:
+            cells.clear()
+
+    def _insert(self, new: Range, owner: int, shorter: Range | None) -> None:
+        """Add a range, in place of a shorter one of the same array, and of overlapping ones whose owners are gone."""
         starts, ranges = self._starts, self._ranges
+
+        def is_gone(at: int) -> bool:
+            return ranges[at] is shorter or ranges[at].owner() is None
+
         first = after = bisect_left(starts, new.start)
-        while first and ranges[first - 1].end > new.start and ranges[first - 1].owner() is None:
+        while first and ranges[first - 1].end > new.start and is_gone(first - 1):
             first -= 1
-        while after < len(ranges) and starts[after] < new.end and ranges[after].owner() is None:
+        while after < len(ranges) and starts[after] < new.end and is_gone(after):
             after += 1
         gone = ranges[first:after]
         starts[first:after] = [new.start]

@@ -153,6 +153,9 @@ def main() -> None:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         folder = Path(name)
+        for work in (stream_in_memory, stream_keyed):  # what it loads is then there in every child
+            (folder / work.__name__).mkdir()
+            work(folder / work.__name__)
 
         def check(place: Path, where: object) -> None:
             check_memory(place, expected, where)

@@ -2,7 +2,7 @@
 
 Numba optimises each function with all that it calls, then its callers with all of that again, and makes each of them
 executable. Here a function waits as it was lowered. Only when the kernels of a unit are linked does LLVM see them, with
-their helpers, in one piece. That takes less than half of the time, and the code is as fast.
+their helpers, in one piece. That takes less than half of the time.
 """
 
 from __future__ import annotations

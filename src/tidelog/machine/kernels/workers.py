@@ -71,7 +71,8 @@ def _check_compiler(target: Target) -> None:
     if find_spec("numba") is None:
         raise CompilationError(
             f"this installation has no compiled kernels for {target.title} that match its sources, and Numba, which "
-            "would compile them, is not installed; install a wheel of tidelog for this machine, or `pip install numba`"
+            "would compile them, is not installed; install a wheel of tidelog for this machine, or "
+            "`pip install 'tidelog[compile]'`"
         )
     if not sys.executable:
         raise CompilationError("kernels have to be compiled, and Python does not know its own program to do it with")
