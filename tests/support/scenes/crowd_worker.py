@@ -105,10 +105,14 @@ class Stage:
 
 
 def _usual(pairs: list[Pair]) -> list[Pair]:
-    """All pairs that write, all that write and read where that is quick, and some of the others; a soak does all."""
+    """All pairs that write, half of those of which one writes, where that is quick, and some of the others; a soak does
+    all.
+    """
     dear = SLOW | {CLOSING}
-    rare = [pair for pair in pairs if WRITING.isdisjoint(pair) or (dear & {*pair} and not WRITING.issuperset(pair))]
-    return [*(pair for pair in pairs if pair not in rare), *rare[::4]]
+    both = [pair for pair in pairs if WRITING.issuperset(pair)]
+    one = [pair for pair in pairs if pair not in both and not WRITING.isdisjoint(pair) and dear.isdisjoint(pair)]
+    others = [pair for pair in pairs if pair not in both and pair not in one]
+    return [*both, *one[::2], *others[::12]]
 
 
 def groups(pairs: list[Pair]) -> list[tuple[list[Pair], bool]]:
