@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from places import FOLDERS
 
-settings.register_profile("tidelog", deadline=None, print_blob=True)
+settings.register_profile("tidelog", deadline=None, print_blob=True, max_examples=60)
 settings.load_profile("tidelog")
 
 # Workers in processes of their own find the helpers, too.

@@ -24,11 +24,11 @@ BY_LOOKUPS = Options()
 @pytest.mark.parametrize(
     ("options", "seeds"),
     [
-        (BY_SETS, range(3, 5)),
+        (BY_SETS, range(3, 4)),
         (PROVING, range(1)),
         (OVERDELETING, range(1, 2)),
-        (IN_TASKS, range(4)),
-        (BY_LOOKUPS, range(8)),
+        (IN_TASKS, range(3)),
+        (BY_LOOKUPS, range(5)),
     ],
     ids=["sets", "backward-forward", "dred", "tasks", "lookups"],
 )

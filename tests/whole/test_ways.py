@@ -37,7 +37,7 @@ from ways_elsewhere import Elsewhere
 
 # Seeds per test, and the first seed of each test; a soak has one test, with its own seeds.
 A_TEST = 3
-FIRST = [0] if soak_seconds() else range(0, 42, A_TEST)
+FIRST = [0] if soak_seconds() else range(0, 30, A_TEST)
 
 # Sizes from which other code takes over, made so small that a handful of facts is enough.
 TIGHT = [
