@@ -1,4 +1,4 @@
-"""Closures by connected components, by shares of the sources and by doubling, in every form, against the oracle."""
+"""Closures by connected components, shares of the sources and doubling, in every form, against the oracle."""
 
 from __future__ import annotations
 
@@ -41,6 +41,16 @@ def test_closures_by_doubling(spark: SparkSession, tmp_path: Path) -> None:
     how = check(spark, tmp_path, parts, Options(local_facts=0, closure_edges=0))
     assert sum(done.startswith("condensation and doubling") for done in how) == 2
     assert "condensation and doubling, 4 rounds" in how, "11 is below 2 ** 4"
+
+
+def test_closures_by_components(spark: SparkSession, tmp_path: Path) -> None:
+    """A graph that falls apart into components which fit into a task, and one that does not."""
+    apart = {(10 * island + node, 10 * island + (node + 1) % 3) for island in range(3) for node in range(3)}
+    together = {(node, node + 1) for node in range(4)}
+    parts = [part_of("inverse", apart | {(77, 77)}), part_of("linear", together)]
+    how = check(spark, tmp_path, parts, Options(local_facts=0, closure_edges=3))
+    assert how.count("connected components, each inside a task") == 1
+    assert sum(done.startswith("condensation and doubling") for done in how) == 1
 
 
 def part_of(name: str, pairs: set[tuple[int, int]]) -> Part:

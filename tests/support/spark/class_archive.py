@@ -18,7 +18,7 @@ from pyspark import SparkContext
 
 from tidelog.language import parse_program
 from tidelog.spark import Options, SparkEngine
-from tidelog.spark.data.fact_records import records_of_atoms
+from tidelog.spark.data.fact_records import batches_of_atoms
 from tidelog.spark.session import SHORT_JOB_JAVA_OPTIONS, open_session
 
 SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -57,7 +57,7 @@ def make(target: Path) -> None:
         spark = open_session("local[2]", {"spark.driver.extraJavaOptions": options})
         program = parse_program(PROGRAM)
         engine = SparkEngine(spark, program, f"{folder}/work", options=Options(local_facts=0))
-        engine.load(records_of_atoms(spark, program.facts, "classes"))
+        engine.load(batches=batches_of_atoms(program.facts, "classes"))
         engine.materialise()
         java = SparkContext._gateway.proc
         spark.stop()

@@ -15,7 +15,7 @@ from naive import Database, Row, materialise
 from tidelog.language.syntax import Atom, BodyItem, Constant, Negation, Program, Rule
 from tidelog.spark import Options, SparkEngine
 from tidelog.spark.data.dictionary import value_of
-from tidelog.spark.data.fact_records import records_of_atoms
+from tidelog.spark.data.fact_records import batches_of_atoms
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Merged:
         """Materialise all programs; the engine, and the facts of each program."""
         program = self.program()
         engine = SparkEngine(spark, program, str(folder), options=options)
-        engine.load(records_of_atoms(spark, program.facts, "test"))
+        engine.load(batches=batches_of_atoms(program.facts, "test"))
         engine.materialise()
         return engine, self._results(engine)
 
@@ -79,11 +79,11 @@ class Merged:
         found: list[Database] = [{} for _ in self.parts]
         rows = engine.relations.wide(list(engine.relations)).collect()
         by_number: dict[int, list[Row]] = {}
-        names = list(engine.relations)
+        arities = {relation.number: relation.arity for relation in engine.relations.values()}
         for number, *cells in rows:
-            arity = engine.relations[names[number]].arity
+            arity = arities[number]
             by_number.setdefault(number, []).append(tuple(terms[cell] for cell in cells[:arity]))
-        numbers = {name: number for number, name in enumerate(names)}
+        numbers = {name: relation.number for name, relation in engine.relations.items()}
         for (part, predicate), name in self._names.items():
             given = by_number.get(numbers.get(name, -1), [])
             if given:

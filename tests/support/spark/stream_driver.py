@@ -18,6 +18,7 @@ from stream_files import run_stream
 from tidelog.spark import open_session
 from tidelog.spark.streams import keyed_engine as keyed
 from tidelog.spark.streams import memory_engine as memory
+from tidelog.spark.streams import queued_engine as queued
 from tidelog.spark.streams.sink import Sink
 
 KILLED_IN = 1  # the batch
@@ -50,7 +51,7 @@ def after(owner: Any, name: str) -> None:
 
 POINTS = {
     "applied, not in the sink": lambda: before(Sink, "write"),
-    "taken in, not committed": lambda: after(memory.Inbox, "put"),
+    "taken in, not committed": lambda: after(queued.Inbox, "put"),
     "in the inbox's past, not committed": lambda: after(memory.MemoryEngine, "take"),
     "keys done, not in the sink": lambda: before(keyed.KeyedEngine, "take"),
     "keys in the sink, not committed": lambda: after(keyed.KeyedEngine, "take"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -68,3 +70,32 @@ def drop(folder: Path, number: int, bodies: Sequence[str], suffix: str = "jsonl"
 
 def run_stream(spark: SparkSession, config: str) -> View:
     return StreamRun(spark, read_config(config)).run()
+
+
+def wait_for(holds: object, seconds: float = 60.0) -> None:
+    assert callable(holds)
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+class Running:
+    """A stream in a thread, until it is asked to stop."""
+
+    def __init__(self, spark: SparkSession, config: str) -> None:
+        self.run = StreamRun(spark, read_config(config))
+        self._problems: list[BaseException] = []
+        self._thread = threading.Thread(target=self._go)
+        self._thread.start()
+
+    def _go(self) -> None:
+        try:
+            self.run.run()
+        except BaseException as problem:
+            self._problems.append(problem)
+
+    def stop(self) -> None:
+        self.run.stop()
+        self._thread.join()
+        assert not self._problems, self._problems

@@ -22,7 +22,7 @@ from cluster import standalone
 from quick import QUICK
 from tidelog.language import parse_program
 from tidelog.spark import Materialisation, Options, SparkEngine, open_session
-from tidelog.spark.data.fact_records import records_of_atoms
+from tidelog.spark.data.fact_records import batches_of_atoms
 
 LENGTH = 6
 PROGRAM = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z). odd(X, Y, X + Y) :- path(X, Y), X < 3."
@@ -61,7 +61,7 @@ def materialise(spark: SparkSession, folder: str, on_progress: Callable[[str], N
     edges = "".join(f"edge({node}, {node + 1})." for node in range(LENGTH))
     program = parse_program(edges + PROGRAM)
     engine = SparkEngine(spark, program, folder, options=BY_ROUNDS, on_progress=on_progress)
-    engine.load(records_of_atoms(spark, program.facts, "test"))
+    engine.load(batches=batches_of_atoms(program.facts, "test"))
     engine.materialise()
     return {name: engine.relations.count(name) for name in engine.relations}
 

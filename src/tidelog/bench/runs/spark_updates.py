@@ -62,48 +62,54 @@ def run(options: Options) -> Report:
 
 
 def measured(universities: int, seed: int) -> dict[str, Any]:
-    """One size: what each step took."""
-    from tidelog.spark import Materialisation, open_session
+    """One size, in a session of its own."""
+    from tidelog.spark import open_session
 
     with tempfile.TemporaryDirectory() as folder:
         settings = {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "4"}
         spark = open_session("local[2]", settings)
-        facts = {name: spark.createDataFrame(rows) for name, rows in generate(universities, seed).items()}
-        picked = {name: rows for name, rows in _sample(generate(universities, seed), seed).items() if rows.num_rows}
-        cpu: dict[str, float] = {}
-        wall: dict[str, float] = {}
-
-        def timed(way: str, work: Callable[[], Any]) -> Any:
-            started, used = time.perf_counter(), tree_cpu()
-            result = work()
-            cpu[way], wall[way] = tree_cpu() - used, time.perf_counter() - started
-            return result
-
-        made = timed("create", lambda: Materialisation.create(spark, f"{folder}/made", rules(harder=False), facts))
-        whole = len(made)
-        for when in _TIMES:
-            timed(f"delete{when}", partial(made.update, delete=picked))
-            timed(f"add{when}", partial(made.update, add=picked))
-        for name, rule in _RULES.items():
-            timed(f"without {name}", partial(made.update, remove_rules=rule))
-            timed(f"with {name}", partial(made.update, add_rules=rule))
-        engine = _engine(spark, made, folder)
-        timed("again", engine.materialise)
-        total = engine.relations.total
+        found = steps(spark, folder, generate(universities, seed), seed)
         spark.stop()
-        changed = sum(rows.num_rows for rows in picked.values())
-        return {
-            "facts": whole,
-            "changed": changed,
-            "taken": {"CPU": cpu, "wall": wall},
-            "counts": ([whole, whole], [len(made), total]),
-        }
+        return found
 
 
-def _sample(tables: dict[str, pa.Table], seed: int) -> dict[str, pa.Table]:
+def steps(spark: Any, folder: str, tables: dict[str, pa.Table], seed: int, share: float = _SHARE) -> dict[str, Any]:
+    """What each step took, from making a materialisation of these facts on."""
+    from tidelog.spark import Materialisation
+
+    facts = {name: spark.createDataFrame(rows) for name, rows in tables.items()}
+    picked = {name: rows for name, rows in _sample(tables, seed, share).items() if rows.num_rows}
+    cpu: dict[str, float] = {}
+    wall: dict[str, float] = {}
+
+    def timed(way: str, work: Callable[[], Any]) -> Any:
+        started, used = time.perf_counter(), tree_cpu()
+        result = work()
+        cpu[way], wall[way] = tree_cpu() - used, time.perf_counter() - started
+        return result
+
+    made = timed("create", lambda: Materialisation.create(spark, f"{folder}/made", rules(harder=False), facts))
+    whole = len(made)
+    for when in _TIMES:
+        timed(f"delete{when}", partial(made.update, delete=picked))
+        timed(f"add{when}", partial(made.update, add=picked))
+    for name, rule in _RULES.items():
+        timed(f"without {name}", partial(made.update, remove_rules=rule))
+        timed(f"with {name}", partial(made.update, add_rules=rule))
+    engine = _engine(spark, made, folder)
+    timed("again", engine.materialise)
+    return {
+        "facts": whole,
+        "changed": sum(rows.num_rows for rows in picked.values()),
+        "taken": {"CPU": cpu, "wall": wall},
+        "counts": ([whole, whole], [len(made), engine.relations.total]),
+    }
+
+
+def _sample(tables: dict[str, pa.Table], seed: int, share: float) -> dict[str, pa.Table]:
     dice = random.Random(seed)
     return {
-        name: rows.take(pa.array(dice.sample(range(rows.num_rows), round(rows.num_rows * _SHARE)), pa.int64()))
+        name: rows.take(pa.array(dice.sample(range(rows.num_rows), round(rows.num_rows * share)), pa.int64()))
         for name, rows in tables.items()
     }
 
@@ -115,14 +121,14 @@ def _engine(spark: Any, made: Any, folder: str) -> Any:
     from tidelog.language import parse_program
     from tidelog.spark import SparkEngine
 
-    version, snapshot = made._version, made._snapshot()
-    engine = SparkEngine(spark, parse_program(rules(harder=False)), f"{folder}/again", made._dictionary(version))
+    version, reader = made._version, made._reader
+    engine = SparkEngine(spark, parse_program(rules(harder=False)), f"{folder}/again", reader.dictionary())
     given = {name: stored for name, stored in version.stored.items() if stored.explicit}
     for name, stored in given.items():
         engine.relations.declare(name, stored.arity)
     numbers = {stored.number: engine.relations[name].number for name, stored in given.items()}
     number = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))[F.col("p")]
-    explicit = snapshot.rows(given).where("e").drop("e", "n", "h")
+    explicit = reader.snapshot.rows(given).where("e").drop("e", "n", "h")
     engine.relations.add_wide(explicit.withColumn("p", number), list(given))
     engine.relations.settle(given)
     return engine

@@ -1,39 +1,52 @@
-"""Constants on Spark: values as structs, and the dictionary that gives each a dense id.
+"""Constants on Spark: values as structs, and the dictionary that leads from ids back to constants.
 
 A value is a struct of its kind and three fields. The kind says which field counts: `text` (strings, IRIs, RDF
 literals), `integer` (integers and booleans) or `number` (floats). No field is null and the others hold fixed values, so
 two structs are equal exactly when they are the same constant. Facts are joined by ids alone.
 
-The dictionary lies in Parquet files, one for the new constants of each step. New ids follow the greatest one, so no
-constant ever changes its id.
+Whoever has a constant computes its id (`term_hashes.py`), so encoding looks nothing up, and no constant ever changes
+its id. The dictionary is there to decode, and to find constants with the same hash: whatever is added is compared with
+what there is. A constant whose hash belongs to another one gets a different id, and is noted as an *exception*, which
+all who compute ids know from then on.
+
+The dictionary lies in Parquet files, a folder of them for the new constants of each step.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, literal_text
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, Part, literal_text
 from tidelog.language import parse_literal
-from tidelog.language.syntax import Constant
+from tidelog.spark.data.term_hashes import MOST, HashIds, hash_column, hashes_of
 from tidelog.spark.data.wide_frames import NOT_A_TERM, observed, write_part
 from tidelog.values import IRI, Literal, Value, canonical
 
 FIELDS = ("kind", "text", "integer", "number")
 VALUE_TYPE = "struct<kind:tinyint,text:string,integer:bigint,number:double>"
 ARROW_VALUE = pa.struct([("kind", pa.int8()), ("text", pa.string()), ("integer", pa.int64()), ("number", pa.float64())])
+ARROW_TERM = pa.schema([("id", pa.int64()), *ARROW_VALUE])
 _STORED = "id bigint, kind tinyint, text string, integer bigint, number double"
 
 Fields = tuple[int, str, int, Any]
+
+# The place of the field that counts; for all other kinds it is the text.
+_FIELD_OF_KIND = {INT: 2, BOOL: 2, FLOAT: 3}
+
+Key = tuple[Any, ...]
+
+Term = tuple[int, Fields]
+"""A constant after its id."""
 
 
 def fields_of(value: Value) -> Fields:
@@ -65,6 +78,12 @@ def value_of(fields: Sequence[Any]) -> Value:
     return IRI(text) if kind == IRI_KIND else parse_literal(text)
 
 
+def key_of(fields: Sequence[Any]) -> Key:
+    """A key for the fields of a constant, equal exactly when the constants are: NaN is one constant."""
+    kind, text, integer, number = fields
+    return kind, text, integer, "nan" if number != number else number
+
+
 def values_frame(spark: SparkSession, values: Iterable[Value]) -> DataFrame:
     """Constants of the driver as a frame with a column `value`."""
     cells = [dict(zip(FIELDS, fields_of(value), strict=True)) for value in values]
@@ -73,15 +92,73 @@ def values_frame(spark: SparkSession, values: Iterable[Value]) -> DataFrame:
     )
 
 
+@dataclass(frozen=True)
+class TermIds:
+    """How constants get their ids: the bits of the hash that `mask` keeps, but for the exceptions."""
+
+    exceptions: tuple[Term, ...] = ()
+    mask: int = MOST
+
+    def of_part(self, part: Part) -> HashIds:
+        """The ids of constants of one kind, each of which should occur once."""
+        found = hashes_of(part) & self.mask
+        for row in np.flatnonzero(np.isin(found, self._hashes)).tolist() if self.exceptions else ():
+            fields = _fields_of_kind(part.kind, part.values[row].as_py())
+            found[row] = self._known.get(key_of(fields), found[row])
+        return found
+
+    def of_fields(self, constants: Sequence[Fields]) -> list[int]:
+        """The ids of a few constants."""
+        hashed = self.hashes(constants)
+        return [self._known.get(key_of(fields), id_) for fields, id_ in zip(constants, hashed, strict=True)]
+
+    def hashes(self, constants: Sequence[Fields], attempt: int = 0) -> list[int]:
+        """Hashes of a few constants; a later attempt has other ones, with all their bits."""
+        found = [0] * len(constants)
+        for kind in {fields[0] for fields in constants}:
+            rows = [row for row, fields in enumerate(constants) if fields[0] == kind]
+            cells = pa.array([constants[row][_FIELD_OF_KIND.get(kind, 1)] for row in rows])
+            hashed = hashes_of(Part(kind, cells, None), attempt)
+            for row, id_ in zip(rows, hashed.tolist(), strict=True):
+                found[row] = id_ if attempt else id_ & self.mask
+        return found
+
+    @cached_property
+    def _known(self) -> dict[Key, int]:
+        return {key_of(fields): id_ for id_, fields in self.exceptions}
+
+    @cached_property
+    def _hashes(self) -> list[int]:
+        """The hashes of the exceptions, which belong to others."""
+        return self.hashes([fields for _, fields in self.exceptions])
+
+    def column(self, value: str) -> Column:
+        """The ids of a column of values; `NOT_A_TERM` for null."""
+        column = hash_column(value).bitwiseAND(F.lit(self.mask).cast("bigint"))
+        if self.exceptions:
+            structs = (F.struct(*map(F.lit, fields)).cast(VALUE_TYPE) for _, fields in self.exceptions)
+            ids = (F.lit(id_).cast("bigint") for id_, _ in self.exceptions)
+            known = F.create_map(*(cell for pair in zip(structs, ids, strict=True) for cell in pair))
+            column = F.coalesce(F.when(column.isin(self._hashes), known[F.col(value)]), column)
+        return F.when(F.col(value).isNull(), F.lit(NOT_A_TERM).cast("bigint")).otherwise(column)
+
+
+def _fields_of_kind(kind: int, value: Any) -> Fields:
+    if kind in (INT, BOOL):
+        return kind, "", int(value), 0.0
+    return (kind, "", 0, value + 0.0) if kind == FLOAT else (kind, value, 0, 0.0)
+
+
 @dataclass
 class Dictionary:
-    """The constants that have ids, in the files `parts`; `floats` says whether any of them is a float."""
+    """The constants that have been met, in the folders `parts`; `floats` says whether any of them is a float."""
 
     spark: SparkSession
     folder: str
     parts: list[str] = field(default_factory=list)
     size: int = 0
     floats: bool = False
+    ids: TermIds = field(default_factory=TermIds)
 
     def frame(self) -> DataFrame:
         """Every constant: columns `id` and `value`."""
@@ -90,66 +167,103 @@ class Dictionary:
         stored = self.spark.read.schema(_STORED).parquet(*self.parts)
         return stored.select("id", F.struct(*FIELDS).alias("value"))
 
-    def kinds(self) -> frozenset[int]:
-        """The kinds of the constants."""
-        if not self.parts:
-            return frozenset()
-        kinds = self.spark.read.schema("kind tinyint").parquet(*self.parts).distinct()
-        return frozenset(row["kind"] for row in kinds.collect())
-
-    def extend(self, values: DataFrame, large: bool = False) -> int:
-        """Give ids to those constants of a column `value` that have none; returns how many there were.
-
-        A few constants are sorted in one partition. Many (`large`) are numbered in parallel buckets, which takes a pass
-        to count the buckets. Either way, a task that runs again gives the same ids."""
-        new = values.distinct()
+    def extend(self, values: DataFrame) -> int:
+        """Add those constants of a column `value` that are not there yet; returns how many there were."""
+        new = values.distinct().select(self.ids.column("value").alias("id"), "value")
         if self.size:
-            new = new.join(self.frame().select("value"), "value", "left_anti")
-        numbered = self._numbered_in_buckets(new) if large else new.withColumn("id", _row_number() + self.size - 1)
+            known = self.frame().withColumnRenamed("value", "known")
+            new = new.join(known, "id", "left").where("known IS NULL OR known != value")
+        else:
+            new = new.withColumn("known", F.lit(None).cast(VALUE_TYPE))
         found = Observation()
-        counts = F.count("*").alias("count"), F.count_if(F.col("kind") == FLOAT).alias("floats")
-        path = self._next_part
-        numbered.select("id", "value.*").observe(found, *counts).write.mode("overwrite").parquet(path)
-        shutil.rmtree(self._staging, ignore_errors=True)
+        counts = {
+            "count": F.count("*"),
+            "floats": F.count_if(F.col("value.kind") == FLOAT),
+            "clashes": F.count_if(F.col("known").isNotNull()),
+        }
+        path = self.next_part
+        told = new.observe(found, *(count.alias(name) for name, count in counts.items()))
+        told.select("id", "value.*", F.col("known").isNotNull().alias("clash")).write.mode("overwrite").parquet(path)
         count = observed(found, "count")
-        if count:
-            self._note(path, count, observed(found, "floats") > 0)
+        if not count:
+            return 0
+        if observed(found, "clashes") or self._repeats(path):
+            self._settle(path)
+        else:
+            self.note(path, count, observed(found, "floats") > 0)
         return count
 
-    def append(self, constants: Sequence[Fields]) -> None:
-        """Give the next ids to a few constants that have none, in this order and without a job."""
-        if not constants:
-            return
-        path = Path(self._next_part)
-        shutil.rmtree(path, ignore_errors=True)
-        columns = zip(FIELDS, ARROW_VALUE, zip(*constants, strict=True), strict=True)
-        ids = pa.array(range(self.size, self.size + len(constants)), pa.int64())
-        table = pa.table({"id": ids} | {name: pa.array(cells, type_.type) for name, type_, cells in columns})
-        write_part(path, table)
-        self._note(str(path), len(constants), any(kind == FLOAT for kind, *_ in constants))
+    def _repeats(self, path: str) -> bool:
+        """Whether constants that are new together share an id."""
+        ids = self.spark.read.schema("id bigint").parquet(path)
+        return bool(ids.groupBy("id").count().where("count > 1").limit(1).count())
 
-    def _note(self, path: str, count: int, floats: bool) -> None:
+    def _settle(self, path: str) -> None:
+        """Add new constants of which some have the id of another one: these get ids of their own."""
+        stored = self.spark.read.schema(f"{_STORED}, clash boolean").parquet(path)
+        shared = stored.groupBy("id").agg(F.count("*").alias("count"), F.max("clash").alias("taken"))
+        shared = shared.where("count > 1 OR taken").select("id", "taken")
+        rows = stored.join(shared, "id").select("id", *FIELDS, "taken").collect()
+        terms = [(row["id"], tuple(row[name] for name in FIELDS)) for row in rows]
+        clashing = clashing_terms(terms, {row["id"] for row in rows if row["taken"]})
+        self.except_for(clashing)
+        clear = self.spark.createDataFrame(terms_table([term for term in terms if term not in clashing]), _STORED)
+        moved = [fields for _, fields in clashing]
+        others = stored.join(shared, "id", "left_anti").select("id", *FIELDS).unionByName(clear)
+        settled, found = f"{path}-settled", Observation()
+        counts = F.count("*").alias("count"), F.count_if(F.col("kind") == FLOAT).alias("floats")
+        others.observe(found, *counts).write.mode("overwrite").parquet(settled)
+        self.note(settled, observed(found, "count"), observed(found, "floats") > 0)
+        self._append_table(terms_table(list(zip(self.ids.of_fields(moved), moved, strict=True))))
+        shutil.rmtree(path)
+
+    def except_for(self, clashing: Sequence[Term]) -> None:
+        """Give other ids to constants whose hash belongs to another one."""
+        constants = [fields for _, fields in clashing]
+        chosen: dict[Key, Term] = {}
+        attempt = 0
+        while constants:
+            attempt += 1
+            ids = self.ids.hashes(constants, attempt)
+            used = self._used(ids) | {id_ for id_, _ in (*self.ids.exceptions, *chosen.values())}
+            for id_, fields in zip(ids, constants, strict=True):
+                if id_ not in used:
+                    used.add(id_)
+                    chosen[key_of(fields)] = id_, fields
+            constants = [fields for fields in constants if key_of(fields) not in chosen]
+        self.ids = replace(self.ids, exceptions=(*self.ids.exceptions, *chosen.values()))
+
+    def _used(self, ids: Sequence[int]) -> set[int]:
+        if not self.parts:
+            return set()
+        found = self.frame().where(F.col("id").isin(list(ids))).select("id").collect()
+        return {row["id"] for row in found}
+
+    def append(self, terms: Sequence[Term]) -> None:
+        """Add a few constants that are not there yet, without a job. An id that is no hash makes an exception."""
+        if not terms:
+            return
+        hashed = self.ids.of_fields([fields for _, fields in terms])
+        exceptions = [term for term, id_ in zip(terms, hashed, strict=True) if term[0] != id_]
+        self.ids = replace(self.ids, exceptions=(*self.ids.exceptions, *exceptions))
+        self._append_table(terms_table(terms))
+
+    def _append_table(self, table: pa.Table) -> None:
+        path = Path(self.next_part)
+        shutil.rmtree(path, ignore_errors=True)
+        write_part(path, table.sort_by("id"))
+        self.note(str(path), table.num_rows, FLOAT in set(table.column("kind").to_pylist()))
+
+    def note(self, path: str, count: int, floats: bool) -> None:
+        """Take in a folder of constants that are not there yet."""
         self.parts.append(path)
         self.size += count
         self.floats = self.floats or floats
 
     @property
-    def _next_part(self) -> str:
+    def next_part(self) -> str:
+        """Where the next constants go."""
         return f"{self.folder}/part-{len(self.parts):05d}-{self.size}"
-
-    @property
-    def _staging(self) -> str:
-        return f"{self.folder}/staging"
-
-    def _numbered_in_buckets(self, new: DataFrame) -> DataFrame:
-        buckets = 64
-        bucket = F.pmod(F.xxhash64("value"), F.lit(buckets))
-        new.withColumn("bucket", bucket).write.mode("overwrite").parquet(self._staging)
-        rows = self.spark.read.schema(f"value {VALUE_TYPE}, bucket bigint").parquet(self._staging)
-        counts = {row["bucket"]: row["count"] for row in rows.groupBy("bucket").count().collect()}
-        offsets = accumulate((counts.get(number, 0) for number in range(buckets - 1)), initial=self.size)
-        offset = F.element_at(F.array(*map(F.lit, offsets)), F.col("bucket").cast("int") + 1)
-        return rows.withColumn("id", offset + _row_number("bucket") - 1)
 
     def with_values(self, frame: DataFrame, columns: Mapping[str, str], missing: bool = False) -> DataFrame:
         """Add columns of values for columns of ids; `missing` keeps rows with a cell that is not an id, as null."""
@@ -157,33 +271,34 @@ class Dictionary:
             frame = frame.join(self._named(id_name, value_name), id_name, "left" if missing else "inner")
         return frame
 
-    def with_ids(self, frame: DataFrame, columns: Mapping[str, str], missing: bool = False) -> DataFrame:
-        """Add columns of ids for columns of values; `missing` keeps the rows whose value has none, as `NOT_A_TERM`."""
+    def with_ids(self, frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+        """Add columns of ids for columns of values, which are in the dictionary or null. Nothing is looked up."""
+        return frame.withColumns({id_name: self.ids.column(value) for value, id_name in columns.items()})
+
+    def with_known_ids(self, frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+        """Add columns of ids for columns of values; `NOT_A_TERM` for values that are not in the dictionary."""
         for value_name, id_name in columns.items():
-            frame = frame.join(self._named(id_name, value_name), value_name, "left" if missing else "inner")
-            if missing:
-                frame = frame.withColumn(id_name, F.coalesce(F.col(id_name), F.lit(NOT_A_TERM)))
+            frame = frame.withColumn(id_name, self.ids.column(value_name))
+            frame = frame.join(self._named(id_name, "met"), id_name, "left")
+            is_this = F.col("met") == F.col(value_name)
+            known = F.when(is_this, F.col(id_name)).otherwise(F.lit(NOT_A_TERM).cast("bigint"))
+            frame = frame.withColumn(id_name, known).drop("met")
         return frame
 
     def _named(self, id_name: str, value_name: str) -> DataFrame:
         return self.frame().select(F.col("id").alias(id_name), F.col("value").alias(value_name))
 
-    def ids_of(self, constants: Iterable[Constant]) -> dict[Constant, int]:
-        """The ids of a few constants; those without an id get one."""
-        wanted = list(dict.fromkeys(constants))
-        if not wanted:
-            return {}
-        values = values_frame(self.spark, [constant.value for constant in wanted])
-        self.extend(values)
-        found = values.join(self.frame(), "value").select("id", "value.*").collect()
-        return {Constant(value_of(row[1:])): row[0] for row in found}
 
-    @property
-    def is_local(self) -> bool:
-        """Whether the driver can read and write the files without Spark."""
-        return "://" not in self.folder
+def terms_table(terms: Sequence[Term]) -> pa.Table:
+    """A few constants as they are stored."""
+    columns = list(zip(*((id_, *fields) for id_, fields in terms), strict=True)) or [()] * len(ARROW_TERM)
+    cells = [pa.array(column, field.type) for column, field in zip(columns, ARROW_TERM, strict=True)]
+    return pa.Table.from_arrays(cells, schema=ARROW_TERM)
 
 
-def _row_number(bucket: str | None = None) -> Column:
-    window = Window.partitionBy(bucket) if bucket else Window.partitionBy()
-    return F.row_number().over(window.orderBy("value"))
+def clashing_terms(terms: Iterable[Term], taken: Iterable[int] = ()) -> list[Term]:
+    """Of constants with the same id all but the first in their order, and all whose id is taken."""
+    owners: dict[int, Key] = dict.fromkeys(taken, ())
+    distinct = {(id_, key_of(fields)): (id_, fields) for id_, fields in terms}
+    ordered = sorted(distinct.items(), key=lambda item: str(item[0]))
+    return [term for (id_, key), term in ordered if owners.setdefault(id_, key) != key]

@@ -1,8 +1,8 @@
 """Facts as rows of ids in Parquet, in parts: one for what was given, and one for each round that found something new.
 
-Facts come as records, whose constants get ids. Writing a part cuts the lineage of a round. The files lie where every
-executor can read them, so losing an executor costs the tasks that it was running and nothing else. A round writes the
-new facts of all predicates in one job, a folder for each; the same job counts them.
+Writing a part cuts the lineage of a round. The files lie where every executor can read them, so losing an executor
+costs the tasks that it was running and nothing else. A round writes the new facts of all predicates in one job, a
+folder for each; the same job counts them.
 
 The files of many predicates are read by one scan (`wide_frames.py`). A predicate of arity 0 has one column, which holds
 0, since Parquet has no rows without columns.
@@ -12,31 +12,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidelog.spark.data.dictionary import Dictionary
-from tidelog.spark.data.term_lookup import FEW_VALUES, Ids, encode_few
-from tidelog.spark.data.wide_frames import (
-    key_types,
-    keys,
-    padded,
-    read_wide,
-    union_all,
-    widened,
-    write_part,
-    write_wide,
-)
+from tidelog.spark.data.encoded_blocks import FactFile
+from tidelog.spark.data.taking_in import TakenIn
+from tidelog.spark.data.wide_frames import key_types, keys, read_wide, widened, write_wide
 
 MOST_PARTS = 24
-MANY_VALUES = 1_000_000
-
-Shapes = dict[str, dict[int, int]]
-"""For each predicate, how many of its records have how many arguments."""
 
 # The number of a row that is not a fact: it says that there are more facts than were allowed.
 BEYOND_LIMIT = -1
@@ -44,10 +34,12 @@ BEYOND_LIMIT = -1
 
 @dataclass(frozen=True)
 class Part:
-    """The facts of one predicate that one job wrote."""
+    """The facts of one predicate that one job wrote; and files that have them decoded, with the kinds of each column,
+    if whoever read them has written such files."""
 
     path: str
     count: int
+    decoded: tuple[FactFile, ...] = ()
 
 
 @dataclass
@@ -83,14 +75,21 @@ class Relation:
 class Relations(dict[str, Relation]):
     """The facts of all predicates, in a working folder."""
 
-    def __init__(self, spark: SparkSession, folder: str) -> None:
+    def __init__(self, spark: SparkSession, folder: str, reserved: Iterable[str] = ()) -> None:
+        """`reserved` are predicates that have numbers before they are declared."""
         super().__init__()
-        self._spark = spark
+        self.spark = spark
         self.folder = folder
+        self.numbers = {name: number for number, name in enumerate(dict.fromkeys(reserved))}
         self._jobs = 0
 
-    def declare(self, predicate: str, arity: int) -> None:
-        self.setdefault(predicate, Relation(len(self), arity))
+    def declare(self, predicate: str, arity: int, number: int | None = None) -> None:
+        """Make sure that there is a predicate; one that is new gets this number, unless another predicate has it."""
+        if predicate not in self:
+            used = set(self.numbers.values())
+            if number is None or (number in used and self.numbers.get(predicate) != number):
+                number = next(free for free in count(len(self.numbers)) if free not in used)
+            self[predicate] = Relation(self.numbers.setdefault(predicate, number), arity)
 
     def count(self, predicate: str) -> int:
         return self[predicate].count if predicate in self else 0
@@ -104,7 +103,7 @@ class Relations(dict[str, Relation]):
         relation = self[predicate]
         paths = [part.path for part in (relation.parts if parts is None else parts)]
         schema = key_types(relation.width)
-        return self._spark.read.schema(schema).parquet(*paths) if paths else self._spark.createDataFrame([], schema)
+        return self.spark.read.schema(schema).parquet(*paths) if paths else self.spark.createDataFrame([], schema)
 
     def width(self, predicates: Iterable[str]) -> int:
         return max(self[name].width for name in predicates)
@@ -112,7 +111,7 @@ class Relations(dict[str, Relation]):
     def wide(self, predicates: Collection[str]) -> DataFrame:
         """The facts of predicates, each of which has some, in one frame and by one scan."""
         paths = [part.path for name in predicates for part in self[name].parts]
-        return read_wide(self._spark, paths, self.width(predicates))
+        return read_wide(self.spark, paths, self.width(predicates))
 
     def add_new(self, candidates: DataFrame, names: Sequence[str]) -> dict[str, int]:
         """Write the candidates, a wide frame, that are new, as the next parts; returns how many of each predicate.
@@ -130,20 +129,17 @@ class Relations(dict[str, Relation]):
         parts = self._write(wide, names, {"": BEYOND_LIMIT})
         return None if parts.pop("").count else self._appended(parts)
 
-    def add_few(self, facts: Mapping[str, Sequence[Ids]]) -> int:
-        """Add a few facts that are all new, without a job; returns how many there are."""
-        folder = Path(self._next_folder("facts"))
+    def add_files(self, files: Mapping[str, Sequence[FactFile]]) -> int:
+        """Add files of facts that are all new, which move to the folder; returns how many facts there are."""
+        folder = Path(self.next_folder("facts"))
         parts = {}
-        for name, rows in facts.items():
-            if rows:
-                relation = self[name]
-                path = folder / f"p={relation.number}"
-                cells = list(zip(*rows, strict=True)) if relation.arity else [(0,) * len(rows)]
-                columns = {"q": pa.array([relation.number] * len(rows), pa.int32())} | {
-                    column: pa.array(ids, pa.int64()) for column, ids in zip(relation.columns, cells, strict=True)
-                }
-                write_part(path, pa.table(columns))
-                parts[name] = Part(str(path), len(rows))
+        for name, own in files.items():
+            path = folder / f"p={self[name].number}"
+            path.mkdir(parents=True)
+            for file in own:
+                Path(file.path).rename(path / Path(file.path).name)
+            decoded = tuple(file for file in own if file.decoded)
+            parts[name] = Part(str(path), sum(file.count for file in own), decoded)
         return sum(self._appended(parts).values())
 
     def _appended(self, parts: Mapping[str, Part]) -> dict[str, int]:
@@ -155,18 +151,18 @@ class Relations(dict[str, Relation]):
 
     def _write(self, wide: DataFrame, names: Sequence[str], others: Mapping[str, int] | None = None) -> dict[str, Part]:
         """Write rows by the number of their predicate, and count them; also those under other numbers."""
-        folder = self._next_folder("facts")
+        folder = self.next_folder("facts")
         numbers = {name: self[name].number for name in names} | dict(others or {})
         counts = write_wide(wide.withColumn("q", F.col("p")), numbers, folder)
         return {name: Part(f"{folder}/p={number}", counts[name]) for name, number in numbers.items()}
 
     def cut(self, frame: DataFrame) -> DataFrame:
         """The same rows, written and read back, so that they are computed once."""
-        path = self._next_folder("staged")
+        path = self.next_folder("staged")
         frame.write.mode("overwrite").parquet(path)
-        return self._spark.read.schema(frame.schema).parquet(path)
+        return self.spark.read.schema(frame.schema).parquet(path)
 
-    def _next_folder(self, what: str) -> str:
+    def next_folder(self, what: str) -> str:
         self._jobs += 1
         return f"{self.folder}/{what}-{self._jobs:05d}"
 
@@ -180,69 +176,35 @@ class Relations(dict[str, Relation]):
         scattered = [name for name in predicates if len(self[name].old_parts) > MOST_PARTS]
         if scattered:
             paths = [part.path for name in scattered for part in self[name].old_parts]
-            merged = read_wide(self._spark, paths, self.width(scattered))
+            merged = read_wide(self.spark, paths, self.width(scattered))
             for name, part in self._write(merged, scattered).items():
                 self[name].parts = [part, *self[name].delta_parts]
 
 
-# ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── facts that are taken in ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shapes_of(records: DataFrame) -> Shapes:
-    """The predicates of records and the lengths of their rows, without the records that have a reason."""
-    good = records.where(F.col("reason").isNull())
-    found: Shapes = defaultdict(dict)
-    for row in good.groupBy("predicate", F.size("arguments").alias("arity")).count().collect():
-        found[row["predicate"]][row["arity"]] = row["count"]
-    return dict(found)
+def load(taken: TakenIn, relations: Relations) -> int:
+    """Add facts that were taken in, all of the arity of their predicate; returns how many were new."""
+    fresh: dict[str, list[FactFile]] = defaultdict(list)
+    compared: dict[str, list[FactFile]] = defaultdict(list)
+    for file in taken.facts:
+        twice = file.number in taken.repeated or relations.count(file.predicate)
+        relations.declare(file.predicate, file.arity, file.number)
+        if relations[file.predicate].number != file.number:
+            file = _renumbered(file, relations[file.predicate].number)
+        (compared if twice else fresh)[file.predicate].append(file)
+    added = relations.add_files(fresh)
+    if compared:
+        width = relations.width(compared)
+        paths = [file.path for files in compared.values() for file in files]
+        found = relations.add_new(widened(read_wide(relations.spark, paths, width), width), list(compared))
+        added += sum(found.values())
+    return added
 
 
-def load(
-    records: DataFrame, arities: Mapping[str, int], values: int, dictionary: Dictionary, relations: Relations
-) -> int:
-    """Encode the records of these predicates that have the right arity, and add them; returns how many were new.
-
-    `values` is how many values they have. If there are few, the driver encodes them."""
-    good = records.where(F.col("reason").isNull())
-    fresh = not any(relations.count(name) for name in arities)
-    for name, arity in arities.items():
-        relations.declare(name, arity)
-    if 0 < values <= FEW_VALUES and fresh and dictionary.is_local:
-        return _load_few(good.toArrow(), arities, dictionary, relations)
-    dictionary.extend(good.select(F.explode("arguments").alias("value")), large=values > MANY_VALUES)
-    if not arities:
-        return 0
-    numbers = {name: (relations[name].number, arity) for name, arity in arities.items()}
-    return sum(relations.add_new(encoded_records(good, numbers, dictionary), list(arities)).values())
-
-
-def _load_few(records: pa.Table, arities: Mapping[str, int], dictionary: Dictionary, relations: Relations) -> int:
-    columns = (records.column(name).to_pylist() for name in ("predicate", "arguments"))
-    fits = [arities.get(name) == len(arguments) for name, arguments in zip(*columns, strict=True)]
-    found = encode_few(dictionary, records.filter(pa.array(fits, pa.bool_())))
-    dictionary.append(found.terms)
-    facts: dict[str, list[Ids]] = {name: [] for name in arities}
-    for name, ids in sorted(found.give):
-        facts[name].append(ids)
-    return relations.add_few(facts)
-
-
-def encoded_records(
-    records: DataFrame, numbers: Mapping[str, tuple[int, int]], dictionary: Dictionary, kept: Sequence[str] = ()
-) -> DataFrame:
-    """The records of predicates, given with number and arity, as a wide frame of ids; columns in `kept` stay.
-
-    Records of another arity, and those with a constant that has no id, are left out."""
-    arities = sorted({arity for _, arity in numbers.values()})
-    frames = []
-    for arity in arities:
-        own = {name: number for name, (number, length) in numbers.items() if length == arity}
-        number_of = F.create_map(*(F.lit(item) for pair in own.items() for item in pair))
-        fitting = records.where(F.col("predicate").isin(list(own)) & (F.size("arguments") == arity))
-        arguments = [F.col("arguments")[place].alias(f"a{place}") for place in range(arity)]
-        frame = fitting.select(number_of[F.col("predicate")].alias("p"), *arguments, *kept)
-        frame = dictionary.with_ids(frame, {f"a{place}": f"c{place}" for place in range(arity)})
-        if not arity:
-            frame = frame.withColumn("c0", F.lit(0).cast("bigint"))
-        frames.append(padded(frame, max(1, arity), max(1, *arities), kept))
-    return union_all(frames)
+def _renumbered(file: FactFile, number: int) -> FactFile:
+    """The same file for another number: a task took a hash for it, and the number was in use."""
+    table = pq.ParquetFile(file.path).read()
+    pq.write_table(table.set_column(0, "q", pa.array(np.full(table.num_rows, number, np.int32))), file.path)
+    return replace(file, number=number)

@@ -1,110 +1,75 @@
-"""Records: facts on their way in, as rows with their predicate, their values and the place where they were read.
+"""Facts on their way in: what a task reads from a source, and columns of values as structs.
 
-All sources become frames of records. A record with a `reason` is not a fact but a row that does not fit, to be
-quarantined or reported. Executors read files with the readers of `tidelog.formats`, one file in each task.
+A source yields facts of one predicate with the numbers of their rows, and rows that are no facts, each with a reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
 
-from tidelog.errors import TidelogError
 from tidelog.formats.batch import BOOL, FLOAT, INT, FactBatch, Part, column_of_kinds, join_parts, parts
-from tidelog.formats.folder import read_file
-from tidelog.language.syntax import Atom, Constant
-from tidelog.spark.data.dictionary import ARROW_VALUE, FIELDS, VALUE_TYPE, fields_of
-
-RECORD_TYPE = f"predicate string, arguments array<{VALUE_TYPE}>, source string, row bigint, reason string"
-ARROW_RECORD = pa.schema(
-    [
-        ("predicate", pa.string()),
-        ("arguments", pa.list_(ARROW_VALUE)),
-        ("source", pa.string()),
-        ("row", pa.int64()),
-        ("reason", pa.string()),
-    ]
-)
+from tidelog.formats.tables import columns_of_rows
+from tidelog.language.syntax import Atom
+from tidelog.spark.data.dictionary import ARROW_VALUE
 
 
-def records_of_atoms(spark: SparkSession, atoms: Iterable[Atom], source: str) -> DataFrame:
+@dataclass(frozen=True)
+class Facts:
+    """Facts of one predicate, and the numbers of their rows: by default, they follow the first line of the batch."""
+
+    batch: FactBatch
+    rows: Sequence[int] | None = None
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        first = self.batch.first_line
+        return range(first, first + self.batch.rows) if self.rows is None else self.rows
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """Rows of a source that are no facts, and why. A row of None is the source as a whole."""
+
+    source: str
+    rows: Sequence[int | None]
+    reasons: Sequence[str]
+    predicate: str | None = None
+
+
+Found: TypeAlias = Facts | Rejected
+
+
+def batches_of_atoms(atoms: Iterable[Atom], source: str) -> Iterator[FactBatch]:
     """The facts of a program's text."""
-    rows = [
-        {
-            "predicate": atom.predicate,
-            "arguments": [
-                dict(zip(FIELDS, fields_of(term.value), strict=True))
-                for term in atom.arguments
-                if isinstance(term, Constant)
-            ],
-            "source": source,
-            "row": atom.place.line if atom.place else None,
-        }
-        for atom in atoms
-    ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, ARROW_RECORD), RECORD_TYPE)
+
+    def shape(atom: Atom) -> tuple[str, int]:
+        return atom.predicate, atom.arity
+
+    for (predicate, _), alike in groupby(sorted(atoms, key=shape), key=shape):
+        rows = list(alike)
+        columns = columns_of_rows([atom.row for atom in rows], lambda row: f"{source}, fact {row + 1}")
+        assert columns is not None
+        yield FactBatch(predicate, columns, source, rows[0].place.line if rows[0].place else 1)
 
 
-def records_of_files(
-    spark: SparkSession, paths: Sequence[str], read: Callable[[str], Iterable[pa.RecordBatch]]
-) -> DataFrame:
-    """The records that a function reads from files, in a task for each file."""
-    listed = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}), "path string")
-
-    def read_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for path in batch.column("path").to_pylist():
-                yield from read(path)
-
-    return listed.repartition(len(paths)).mapInArrow(read_all, RECORD_TYPE)
+# ── columns as structs ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_whole_file(
-    path: str, header: bool = False, types: Mapping[str, Sequence[str]] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The facts of a file, under the name of its predicate; if it cannot be read, a last record says why. `types` are
-    those of the columns of CSV and TSV files, by path.
-    """
-    try:
-        for batch in read_file(path, header=header, types=(types or {}).get(path)):
-            yield record_batch(batch)
-    except TidelogError as error:
-        yield rejected(path, [None], [str(error)])
-
-
-def record_batch(batch: FactBatch, rows: Sequence[int] | None = None) -> pa.RecordBatch:
-    count = batch.rows
-    numbers = pa.array(range(batch.first_line, batch.first_line + count) if rows is None else rows, pa.int64())
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.repeat(batch.predicate, count),
-            _lists([structs_of_column(column) for column in batch.columns], count),
-            pa.repeat(batch.source, count),
-            numbers,
-            pa.nulls(count, pa.string()),
-        ],
-        schema=ARROW_RECORD,
-    )
-
-
-def rejected(source: str, rows: Sequence[int | None], reasons: Sequence[str]) -> pa.RecordBatch:
-    """Records of rows that do not fit."""
-    found = [{"source": source, "row": row, "reason": reason} for row, reason in zip(rows, reasons, strict=True)]
-    return pa.RecordBatch.from_pylist(found, ARROW_RECORD)
-
-
-def structs_of_column(column: pa.Array) -> pa.Array:
+def structs_of_column(column: pa.Array) -> pa.StructArray:
     """A column of facts as structs."""
     found = parts(column)
-    return join_parts(found, [_structs(part) for part in found])
+    return join_parts(found, [structs_of_part(part) for part in found])
 
 
-def _structs(part: Part) -> pa.Array:
+def structs_of_part(part: Part) -> pa.StructArray:
+    """The constants of one kind as structs."""
     count = len(part.values)
     kinds = pa.array(np.full(count, part.kind, np.int8))
     text, integer, number = (pa.repeat(fixed, count) for fixed in ("", 0, 0.0))
@@ -128,13 +93,3 @@ def column_of_structs(structs: pa.StructArray) -> pa.Array:
         return chosen.cast(pa.bool_()) if kind == BOOL else chosen
 
     return column_of_kinds(kinds, of_kind)
-
-
-def _lists(columns: Sequence[pa.Array], rows: int) -> pa.Array:
-    """Columns as one list for each row."""
-    arity = len(columns)
-    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * arity)
-    if not columns:
-        return pa.ListArray.from_arrays(offsets, pa.array([], ARROW_VALUE))
-    order = np.arange(rows * arity).reshape(arity, rows).T.ravel()
-    return pa.ListArray.from_arrays(offsets, pa.concat_arrays(list(columns)).take(pa.array(order)))

@@ -1,69 +1,113 @@
-"""Where facts come from: text files, Parquet, any Spark table or DataFrame; each becomes records.
+"""Where facts come from: text files, Parquet, any Spark table or DataFrame; each is read in pieces.
 
-Columns of Spark types become values by column expressions. A row with a null, or with a value that does not fit the
-type given for its column, becomes a record with a reason. Parquet files are checked before they are read, so that a
-truncated file is reported by its name and does not end the run.
+Files are read by tasks, with the readers of `tidelog.formats`; Parquet a few row groups at a time. Frames, and Parquet
+files whose columns need a conversion, pass through Spark: their columns become plain ones by expressions. A row with a
+null, or with a value that does not fit the type given for its column, is rejected with a reason. Parquet files are
+checked before they are read, so that a truncated file is reported by its name and does not end the run.
 """
 
 from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from tidelog.arrow_checks import check_sound
 from tidelog.errors import DataError
-from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR
+from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR, FactBatch, column_of_kinds
 from tidelog.formats.column_types import KIND_OF_TYPE, PATTERN_OF_TYPE, checked_types
 from tidelog.formats.folder import warn_of_header
-from tidelog.spark.data.dictionary import VALUE_TYPE
-from tidelog.spark.data.fact_records import RECORD_TYPE, records_of_files, rejected
-from tidelog.spark.data.text_sources import SEPARATOR_OF, TEXT_FORMATS, TextSource, read_text
-from tidelog.spark.data.wide_frames import union_all
+from tidelog.spark.data.fact_records import Facts, Found, Rejected
+from tidelog.spark.data.taking_in import FramePiece, Piece
+from tidelog.spark.data.text_sources import SEPARATOR_OF, TEXT_FORMATS, TextSource, read_contents, read_text
+from tidelog.spark.places import is_address, local_path
+
+_NULL = "column {}: a missing value; facts have no nulls"
 
 FORMATS = (*TEXT_FORMATS, "parquet", "table")
+_NO_FORMAT = ("DATA_SOURCE_NOT_FOUND", "Failed to find")
 
 
 @dataclass(frozen=True)
 class Source(TextSource):
-    """Files by a pattern, a table by its name, or a DataFrame, and how to read them."""
+    """Files by a pattern, a table by its name, a DataFrame, or what a format of the session reads; and how.
+
+    `options` are those of Spark's reader."""
 
     frame: DataFrame | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.types is not None:
             object.__setattr__(self, "types", checked_types(self.types, f"source {self.name}"))
-        if self.frame is None and self.kind not in FORMATS:
-            raise DataError(f"source {self.name}: the format {self.kind!r} is not known; use {', '.join(FORMATS)}")
-        if (self.frame is not None or self.kind in ("table", "parquet")) and not self.predicate:
+        if self.frame is None and self.kind not in FORMATS and self.format is None:
+            raise self._unknown
+        if (self.frame is not None or self.kind not in TEXT_FORMATS) and not self.predicate:
             raise DataError(f"source {self.name}: say which `predicate` its rows are facts of")
+
+    @property
+    def _unknown(self) -> DataError:
+        known = f"{', '.join(FORMATS)}, or one that the session has"
+        return DataError(f"source {self.name}: the format {self.kind!r} is not known; use {known}")
 
     @property
     def name(self) -> str:
         return self.path or f"DataFrame for {self.predicate}"
 
-    def records(self, spark: SparkSession) -> DataFrame:
+    @property
+    def _named(self) -> str:
+        assert self.predicate is not None
+        return self.predicate
+
+    def pieces(self, spark: SparkSession) -> list[Piece | FramePiece]:
+        """What tasks are to read."""
         if self.frame is not None:
-            return self._records_of_frame(self.frame)
-        if self.kind == "table":
-            return self._records_of_frame(spark.table(self.path))
-        if self.kind == "parquet":
-            return self._records_of_parquet(spark, self._paths())
+            return [self._piece_of_frame(self.frame)]
+        if self.kind == "table" or self.kind not in FORMATS or (self.kind == "parquet" and is_address(self.path)):
+            return [self._piece_of_frame(self._read_by_spark(spark))]
+        if is_address(self.path):
+            return [self._piece_of_contents(spark)]
         paths = self._paths()
+        if self.kind == "parquet":
+            return self._pieces_of_parquet(spark, paths)
         if self.header is None and self.kind in SEPARATOR_OF:
             warn_of_header(Path(paths[0]))
-        return records_of_files(spark, paths, partial(read_text, source=self))
+        return [Piece(partial(read_text, path, self), _size(path)) for path in paths]
+
+    def _read_by_spark(self, spark: SparkSession) -> DataFrame:
+        """A table, or what a format of the session reads."""
+        reader = spark.read.options(**self.options)
+        try:
+            if self.kind == "table":
+                return reader.table(self.path)
+            return reader.format(self.kind).load(self.path)
+        except (PySparkException, Py4JJavaError) as error:
+            if any(sign in str(error) for sign in _NO_FORMAT):
+                raise self._unknown from None
+            raise DataError(f"source {self.name}: Spark cannot read it ({str(error).partition(chr(10))[0]})") from None
+
+    def _piece_of_contents(self, spark: SparkSession) -> FramePiece:
+        """Text files that only Spark can open: it hands whole files to tasks."""
+        files = spark.read.format("binaryFile").options(**self.options).load(self.path).select("path", "content")
+        return FramePiece(files, partial(read_contents, source=self))
 
     def _paths(self) -> list[str]:
-        found = sorted(glob.glob(self.path, recursive=True))
+        found = sorted(glob.glob(local_path(self.path), recursive=True))
         files = [
             str(part)
             for path in map(Path, found)
@@ -74,83 +118,98 @@ class Source(TextSource):
             raise DataError(f"source {self.name}: no file matches; check the path")
         return files
 
-    def _records_of_parquet(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-        refused = {path: reason for path in paths if (reason := _unreadable(path))}
-        good = [path for path in paths if path not in refused]
-        parts = []
-        if refused:
-            records = [rejected(path, [None], [reason]) for path, reason in refused.items()]
-            parts.append(spark.createDataFrame(pa.Table.from_batches(records), RECORD_TYPE))
-        if good:
-            schema = _simple_schema(good[0])
-            frame = (spark.read.schema(schema) if schema else spark.read).parquet(*good)
+    def _pieces_of_parquet(self, spark: SparkSession, paths: Sequence[str]) -> list[Piece | FramePiece]:
+        found: list[Piece | FramePiece] = []
+        converted: list[str] = []
+        for path in paths:
+            try:
+                metadata = pq.read_metadata(path)
+            except (OSError, pa.ArrowException) as error:
+                reason = f"{path}: not a readable Parquet file ({error}); write it again"
+                found.append(Piece(partial(_rejected, path, reason), 0))
+                continue
+            names = self._chosen(metadata.schema.to_arrow_schema().names)
+            if self._is_plain(metadata.schema.to_arrow_schema(), names):
+                found += self._row_groups(path, metadata, names)
+            else:
+                converted.append(path)
+        if converted:
             place, row = F.col("_metadata.file_path"), F.col("_metadata.row_index") + 1
-            parts.append(self._records_of_frame(frame, place, row))
-        return union_all(parts)
+            found.append(self._piece_of_frame(spark.read.parquet(*converted), place, row))
+        return found
 
-    def _records_of_frame(self, frame: DataFrame, source: Column | None = None, row: Column | None = None) -> DataFrame:
-        names = self._column_names(frame)
+    def _is_plain(self, schema: pa.Schema, names: Sequence[str]) -> bool:
+        """Whether facts can have the columns of a file as they are."""
+        types = self._types(names)
+        kinds = [_KIND_OF_ARROW.get(schema.field(name).type) for name in names]
+        return all(
+            kind is not None and type_ in ("auto", *(t for t, k in KIND_OF_TYPE.items() if k == kind))
+            for kind, type_ in zip(kinds, types, strict=True)
+        )
+
+    def _row_groups(self, path: str, metadata: pq.FileMetaData, names: Sequence[str]) -> Iterator[Piece]:
+        first = 1
+        for group in range(metadata.num_row_groups):
+            rows = metadata.row_group(group)
+            yield Piece(partial(_read_group, path, group, first, names, self._named), rows.total_byte_size)
+            first += rows.num_rows
+
+    def _piece_of_frame(self, frame: DataFrame, source: Column | None = None, row: Column | None = None) -> FramePiece:
+        """The cells that fit as columns of plain types, and the reason for each row in which one does not."""
+        names = self._chosen(frame.columns)
+        typed = list(zip(names, self._types(names), strict=True))
+        cells = [self._cell(name, frame.schema[name].dataType, type_) for name, type_ in typed]
+        reasons = [_reason(name, cell, type_) for (name, type_), (_, cell) in zip(typed, cells, strict=True)]
+        laid_out = frame.select(
+            (F.lit(self.name) if source is None else source).alias("source"),
+            (F.lit(None) if row is None else row).cast("bigint").alias("row"),
+            F.coalesce(*reasons, F.lit(None)).cast("string").alias("reason"),
+            *(cell.alias(f"a{place}") for place, (_, cell) in enumerate(cells)),
+        )
+        return FramePiece(laid_out, partial(_read_frame, self._named, [kind for kind, _ in cells]))
+
+    def _types(self, names: Sequence[str]) -> Sequence[str]:
         types = self.types or ("auto",) * len(names)
         if len(types) != len(names):
             raise DataError(f"source {self.name}: {len(names)} columns, but {len(types)} types")
-        typed = list(zip(names, types, strict=True))
-        cells = [self._value(name, frame.schema[name].dataType, type_) for name, type_ in typed]
-        reasons = [_reason(name, cell, type_) for (name, type_), cell in zip(typed, cells, strict=True)]
-        values = frame.select(
-            F.array(*cells).alias("arguments"),
-            F.coalesce(*reasons, F.lit(None)).cast("string").alias("reason"),
-            (F.lit(self.name) if source is None else source).alias("source"),
-            (F.lit(None) if row is None else row).cast("bigint").alias("row"),
-        )
-        fits = F.col("reason").isNull()
-        return values.select(
-            F.when(fits, F.lit(self.predicate)).alias("predicate"),
-            F.when(fits, F.col("arguments")).alias("arguments"),
-            "source",
-            "row",
-            "reason",
-        )
+        return types
 
-    def _column_names(self, frame: DataFrame) -> list[str]:
+    def _chosen(self, known: Sequence[str]) -> list[str]:
+        """The names of the columns that are wanted."""
         if self.columns is None:
-            return list(frame.columns)
-        names = [frame.columns[wanted] if isinstance(wanted, int) else wanted for wanted in self.columns]
-        missing = [name for name in names if name not in frame.columns]
+            return list(known)
+        names = [known[wanted] if isinstance(wanted, int) else wanted for wanted in self.columns]
+        missing = [name for name in names if name not in known]
         if missing:
-            raise DataError(
-                f"source {self.name}: no column is named {missing[0]}; there are {', '.join(frame.columns)}"
-            )
+            raise DataError(f"source {self.name}: no column is named {missing[0]}; there are {', '.join(known)}")
         return names
 
-    def _value(self, name: str, spark_type: T.DataType, type_: str) -> Column:
-        """The value of a column, null if it does not fit."""
+    def _cell(self, name: str, spark_type: T.DataType, type_: str) -> tuple[int, Column]:
+        """The kind of a column, and its value, null if it does not fit."""
         column = F.col(f"`{name}`")
         if type_ == "auto":
-            for kind, fitting in _KINDS_OF_TYPES.items():
-                if isinstance(spark_type, fitting):
-                    return _struct(column, kind)
-            raise DataError(
-                f"source {self.name}, column {name}: facts cannot hold values of type {spark_type.simpleString()}; "
-                "cast the column, or leave it out with `columns`"
-            )
+            kind = kind_of_spark_type(spark_type, f"source {self.name}, column {name}")
+            return kind, column.cast(_SPARK_TYPES[kind])
+        kind = KIND_OF_TYPE[type_]
         if isinstance(spark_type, T.StringType):
-            return _from_text(column, type_)
+            return kind, _from_text(column, type_)
         if type_ == "int" and isinstance(spark_type, T.FractionalType):
             whole = column.try_cast("bigint")
-            return _struct(F.when(whole == column, whole), INT)
-        kind = KIND_OF_TYPE[type_]
-        return _struct(column.try_cast(_SPARK_TYPES[kind]), kind)
+            return kind, F.when(whole == column, whole)
+        return kind, column.try_cast(_SPARK_TYPES[kind])
 
 
 _SPARK_TYPES = {STR: "string", INT: "bigint", FLOAT: "double", BOOL: "boolean", IRI_KIND: "string"}
-_SPARK_TYPES_OF_ARROW = {
-    pa.string(): "string",
-    pa.large_string(): "string",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.bool_(): "boolean",
+_KIND_OF_ARROW = {
+    pa.string(): STR,
+    pa.large_string(): STR,
+    pa.int8(): INT,
+    pa.int16(): INT,
+    pa.int32(): INT,
+    pa.int64(): INT,
+    pa.float32(): FLOAT,
+    pa.float64(): FLOAT,
+    pa.bool_(): BOOL,
 }
 _KINDS_OF_TYPES: dict[int, tuple[type[T.DataType], ...]] = {
     STR: (T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType),
@@ -160,22 +219,20 @@ _KINDS_OF_TYPES: dict[int, tuple[type[T.DataType], ...]] = {
 }
 
 
-def _struct(column: Column, kind: int) -> Column:
-    """Values of one kind from a column of plain values; null stays null."""
-    text, integer, number = F.lit(""), F.lit(0), F.lit(0.0)
-    if kind in (INT, BOOL):
-        integer = column.cast("bigint")
-    elif kind == FLOAT:
-        number = column.cast("double") + F.lit(0.0)
-    else:
-        text = column.cast("string")
-    return F.when(column.isNotNull(), F.struct(F.lit(kind), text, integer, number).cast(VALUE_TYPE))
+def kind_of_spark_type(type_: T.DataType, place: str) -> int:
+    """The kind of the constants of a Spark type; raises for one that facts cannot hold."""
+    for kind, fitting in _KINDS_OF_TYPES.items():
+        if isinstance(type_, fitting):
+            return kind
+    raise DataError(
+        f"{place}: facts cannot hold values of type {type_.simpleString()}; cast the column, or leave it out"
+    )
 
 
 def _reason(name: str, cell: Column, type_: str) -> Column:
     """Why the value of a column is missing; null if it is not."""
     column = F.col(f"`{name}`")
-    return F.when(column.isNull(), F.lit(f"column {name}: a missing value; facts have no nulls")).when(
+    return F.when(column.isNull(), F.lit(_NULL.format(name))).when(
         cell.isNull(), F.concat(F.lit(f"column {name}: "), column.cast("string"), F.lit(f" is no {type_}"))
     )
 
@@ -184,25 +241,85 @@ def _from_text(column: Column, type_: str) -> Column:
     """Text as a type, by the same patterns as in files."""
     kind = KIND_OF_TYPE[type_]
     if type_ not in PATTERN_OF_TYPE:
-        return _struct(F.regexp_replace(column, r"^<(.*)>$", "$1") if kind == IRI_KIND else column, kind)
+        return column
     fits = column.rlike(f"^(?:{PATTERN_OF_TYPE[type_]})$")
     value = column.try_cast(_SPARK_TYPES[kind])
+    if kind == IRI_KIND:
+        value = F.regexp_replace(column, r"^<(.*)>$", "$1")
     if kind == FLOAT:  # a number that is too large is not an infinity
         fits &= (F.abs(value) != F.lit(math.inf)) | column.endswith("inf")
-    return _struct(F.when(fits, value), kind)
+    return F.when(fits, value)
 
 
-def _simple_schema(path: str) -> str | None:
-    """The schema of a Parquet file whose columns have plain types; for any other file Spark has to run a job."""
-    types = {field.name: _SPARK_TYPES_OF_ARROW.get(field.type) for field in pq.read_schema(path)}
-    known = [f"`{name}` {type_}" for name, type_ in types.items() if type_ and "`" not in name]
-    return ", ".join(known) if known and len(known) == len(types) else None
+def _size(path: str) -> int:
+    """The size of a file; if it has vanished, whoever reads it will say so."""
+    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
-def _unreadable(path: str) -> str | None:
-    """Why a file cannot be read; None if it can."""
+# ── in tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rejected(path: str, reason: str) -> Iterator[Found]:
+    yield Rejected(path, [None], [reason])
+
+
+def _read_group(path: str, group: int, first: int, names: Sequence[str], predicate: str) -> Iterator[Found]:
+    """The facts of a row group of a Parquet file, whose first row has this number."""
     try:
-        pq.read_metadata(path)
-    except (OSError, pa.ArrowException) as error:
-        return f"{path}: not a readable Parquet file ({error}); write it again"
-    return None
+        with pq.ParquetFile(path, read_dictionary=list(names)) as file:
+            table = file.read_row_group(group, list(dict.fromkeys(names)))
+        columns = [_one_array(table.column(name)) for name in names]
+        for column in columns:
+            check_sound(column)
+    except (OSError, pa.ArrowException, DataError) as error:
+        yield Rejected(path, [None], [f"{path}: not a readable Parquet file ({error}); write it again"])
+        return
+    missing = {name: column.is_null() for name, column in zip(names, columns, strict=True) if column.null_count}
+    reasons = pa.nulls(table.num_rows, pa.string())
+    for name, nulls in missing.items():
+        reasons = pc.coalesce(reasons, pc.if_else(nulls, _NULL.format(name), None))
+    rows = np.arange(first, first + table.num_rows)
+    yield from _sifted(predicate, path, rows, columns, reasons)
+
+
+def _read_frame(predicate: str, kinds: Sequence[int], batches: Iterator[pa.RecordBatch]) -> Iterator[Found]:
+    """The facts of a frame that `_piece_of_frame` has laid out."""
+    for batch in batches:
+        sources = batch.column("source").dictionary_encode()
+        for number, source in enumerate(sources.dictionary.to_pylist()):
+            own = batch if len(sources.dictionary) == 1 else batch.filter(pc.equal(sources.indices, number))
+            rows, reasons, *cells = own.columns[1:]
+            columns = [_of_kind(column, kind) for column, kind in zip(cells, kinds, strict=True)]
+            numbers = rows.to_pylist() if rows.null_count else rows.to_numpy()
+            yield from _sifted(predicate, source, numbers, columns, reasons)
+
+
+def _of_kind(column: pa.Array, kind: int) -> pa.Array:
+    """A column of plain values as constants of a kind."""
+    if kind != IRI_KIND:
+        return column
+    return column_of_kinds(np.full(len(column), kind, np.int8), lambda _, __: column)
+
+
+def _sifted(predicate: str, source: str, rows: Any, columns: Sequence[pa.Array], reasons: pa.Array) -> Iterator[Found]:
+    """Facts, apart from the rows that have a reason not to be."""
+    bad = np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False))
+    if bad.size:
+        fine = pa.array(np.delete(np.arange(len(reasons)), bad))
+        yield Rejected(source, [_number(rows[row]) for row in bad], reasons.take(pa.array(bad)).to_pylist())
+        rows = [rows[row] for row in fine.to_pylist()]
+        columns = [column.take(fine) for column in columns]
+    if len(rows):
+        yield Facts(FactBatch(predicate, list(columns), source, 1), rows)
+
+
+def _number(row: Any) -> int | None:
+    return None if row is None else int(row)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array, with offsets of 64 bits if its text needs them."""
+    if pa.types.is_string(column.type) and column.nbytes >= 1 << 31:
+        column = column.cast(pa.large_string())
+    chunks = column.unify_dictionaries().chunks
+    return pa.concat_arrays(chunks) if chunks else pa.array([], column.type)

@@ -1,4 +1,4 @@
-"""Text files as records: a row that does not fit becomes a record with a reason, not a failure.
+"""Text files as facts: a row that does not fit is rejected with a reason, and is not a failure.
 
 A file is cut into chunks of whole rows. A chunk is read at once, by the readers of `tidelog.formats`; if that fails,
 its halves are read, and so on down to the bad rows, so that a few of them do not slow down the rest. Turtle and `.dlog`
@@ -8,10 +8,11 @@ have no rows, so such a file is read or refused as a whole.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -23,11 +24,11 @@ from tidelog.formats.cells import CellError
 from tidelog.formats.column_types import typed_column
 from tidelog.formats.delimited import DelimitedReader
 from tidelog.formats.display import counted
-from tidelog.formats.folder import SEPARATORS
+from tidelog.formats.folder import SEPARATORS, read_file
 from tidelog.formats.jsonl import parse_json, value_from_json
 from tidelog.formats.rdf import read_rdf
 from tidelog.formats.tables import columns_of_rows
-from tidelog.spark.data.fact_records import read_whole_file, record_batch, rejected
+from tidelog.spark.data.fact_records import Facts, Found, Rejected
 
 TEXT_FORMATS = ("csv", "tsv", "facts", "jsonl", "nt", "ttl", "dlog")
 SEPARATOR_OF = {suffix.removeprefix("."): separator for suffix, separator in SEPARATORS.items()}
@@ -58,8 +59,8 @@ Parser = Callable[[bytes, int], Iterable[FactBatch]]
 """Reads the facts of a chunk that begins at a line."""
 
 
-def read_text(path: str, source: TextSource) -> Iterator[pa.RecordBatch]:
-    """The records of one file; if it cannot be read to its end, a last record says why."""
+def read_text(path: str, source: TextSource) -> Iterator[Found]:
+    """The facts of one file; if it cannot be read to its end, the last thing found says why."""
     try:
         if source.kind in ("ttl", "dlog"):
             yield from read_whole_file(path)
@@ -70,7 +71,26 @@ def read_text(path: str, source: TextSource) -> Iterator[pa.RecordBatch]:
             while chunk := list(islice(rows, _CHUNK_ROWS)):
                 yield from _read_apart(parse, chunk, path)
     except TidelogError as error:
-        yield rejected(path, [None], [str(error)])
+        yield Rejected(path, [None], [str(error)])
+
+
+def read_contents(batches: Iterable[pa.RecordBatch], source: TextSource) -> Iterator[Found]:
+    """The facts of files that Spark has read, as rows of `path` and `content`."""
+    with TemporaryDirectory(prefix="tidelog-") as folder:
+        for batch in batches:
+            for address, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
+                place = Path(folder, Path(address).name)
+                place.write_bytes(content.as_buffer())
+                for found in read_text(str(place), source):
+                    yield _renamed(found, str(place), address)
+                place.unlink()
+
+
+def _renamed(found: Found, path: str, address: str) -> Found:
+    """What was found, with the address of its file where it says its path."""
+    if isinstance(found, Facts):
+        return replace(found, batch=replace(found.batch, source=address))
+    return replace(found, source=address, reasons=[reason.replace(path, address) for reason in found.reasons])
 
 
 def _rows(blocks: Iterable[tuple[int, list[bytes]]], quoted: bool) -> Iterator[Row]:
@@ -97,7 +117,19 @@ def _header(rows: Iterator[Row], path: str, source: TextSource) -> list[str] | N
     return []
 
 
-def _read_apart(parse: Parser, chunk: list[Row], path: str) -> Iterator[pa.RecordBatch]:
+def read_whole_file(
+    path: str, header: bool = False, types: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[Found]:
+    """The facts of a file, under the name of its predicate; if it cannot be read, the last thing found says why.
+
+    `types` are those of the columns of CSV and TSV files, by path."""
+    try:
+        yield from map(Facts, read_file(path, header=header, types=(types or {}).get(path)))
+    except TidelogError as error:
+        yield Rejected(path, [None], [str(error)])
+
+
+def _read_apart(parse: Parser, chunk: list[Row], path: str) -> Iterator[Found]:
     """Read a chunk; if that fails, its halves, and so on down to the bad rows."""
     bad: list[int | None] = []
     reasons = []
@@ -106,10 +138,10 @@ def _read_apart(parse: Parser, chunk: list[Row], path: str) -> Iterator[pa.Recor
         rows = waiting.pop()
         lines = [line for line, _ in rows]
         try:
-            # All is read before the first record is yielded. RDF has batches by predicate, not by row.
+            # All is read before the first facts are yielded. RDF has batches by predicate, not by row.
             found = list(parse(b"\n".join(data for _, data in rows), lines[0]))
             whole = len(found) == 1 and found[0].rows == len(rows)
-            yield from [record_batch(batch, lines if whole else lines[:1] * batch.rows) for batch in found]
+            yield from [Facts(batch, lines if whole else lines[:1] * batch.rows) for batch in found]
         except TidelogError as error:
             if len(rows) == 1:
                 bad += lines
@@ -118,7 +150,7 @@ def _read_apart(parse: Parser, chunk: list[Row], path: str) -> Iterator[pa.Recor
                 middle = len(rows) // 2
                 waiting += [rows[middle:], rows[:middle]]
     if bad:
-        yield rejected(path, bad, reasons)
+        yield Rejected(path, bad, reasons)
 
 
 # ── parsers of chunks ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -53,7 +53,11 @@ class Counting:
             numbers = [self._facts.stored[name].number for name in names]
             given = widened(self._given.where(F.col("p").isin(numbers)), len(columns) - 1)
             parts.append(given.withColumn("dn", F.lit(0).cast("bigint")))
-        return self._with_state(_added_up(parts, columns), names) if parts else None
+        if not parts:
+            return None
+        # Each fact is given once.
+        only_given = self._given is not None and len(parts) == 1
+        return self._with_state(parts[0] if only_given else _added_up(parts, columns), names)
 
     def recount(self, components: Iterable[Component]) -> None:
         """Count the derivations of all facts of components that are not counted, as they were before the update."""

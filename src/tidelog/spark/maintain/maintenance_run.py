@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidelog.errors import LimitError
+from tidelog.formats.batch import FactBatch
 from tidelog.program.graph import Component
 from tidelog.program.normal_form import NormalRule
+from tidelog.spark.data.term_lookup import Encoded, Fact
 from tidelog.spark.data.wide_frames import union_all, widened
 from tidelog.spark.maintain.derivation_counts import Counting
+from tidelog.spark.maintain.first_facts import materialise_first
 from tidelog.spark.maintain.given_facts import Records, given_frame
 from tidelog.spark.maintain.recursion import Recursion
 from tidelog.spark.maintain.touched_closures import close_again, maintained_closure
@@ -32,6 +35,7 @@ from tidelog.spark.options import OnProgress
 from tidelog.spark.plan.rule_changes import RuleChanges, predicates_of
 from tidelog.spark.plan.rule_frames import needs_values
 from tidelog.spark.plan.schedule import waves_of, within_budget
+from tidelog.spark.small.marks import Marked, Marks, deleted_next
 from tidelog.spark.small.pending_facts import rows_table
 from tidelog.spark.small.small_update import Outcome, carry_out
 from tidelog.spark.stored.keyed_files import ColumnCache
@@ -51,14 +55,25 @@ class Maintenance:
     """One update: explicit facts that are given and taken, and changes of rules."""
 
     def __init__(
-        self, work: Work, rules: RuleChanges, records: Records, columns: ColumnCache, on_progress: OnProgress
+        self,
+        work: Work,
+        rules: RuleChanges,
+        records: Records,
+        columns: ColumnCache,
+        on_progress: OnProgress,
+        marked: Marked | None = None,
+        ahead: Callable[[], Sequence[FactBatch] | None] = lambda: None,
     ) -> None:
+        """`marked` is what the update before left, in a stream; `ahead` yields what the next one takes."""
         self._work = work
         self._facts = work.facts
         self._rules = rules
         self._records = records
         self._columns = columns
         self._on_progress = on_progress
+        self._ahead = ahead
+        self._before = marked
+        self.marked = Marked()
         self._looked_up: Outcome | None = None
         self._done: set[Component] = set()
         self._started = time.monotonic()
@@ -76,6 +91,9 @@ class Maintenance:
 
     def run(self) -> None:
         """Settle every predicate that the update reaches."""
+        if self._is_first:
+            materialise_first(self._work, self._rules, self._records, self._on_progress)
+            return
         ruled = {rule.head.predicate for rule in self._rules.normal.values()}
         touched = self._records.names | self._rules.heads
         plain = [Component((name,), (), ()) for name in sorted(touched - ruled)]
@@ -86,6 +104,14 @@ class Maintenance:
         for number, wave in enumerate(waves):
             self._run_block(self._open(component for later in waves[number:] for component in later))
             self._run_wave([component for component in self._open(wave) if self._is_reached(component)])
+
+    @property
+    def _is_first(self) -> bool:
+        """Whether everything has to be derived: there are rules, no facts yet, and too much for lookups."""
+        if not self._rules.graph.rules or not self._work.options.local_facts:
+            return False
+        too_much = bool(self._rules.changed) or not self._records.are_few_rows
+        return too_much and not any(map(self._facts.old.count, self._facts.stored))
 
     def _open(self, components: Iterable[Component]) -> list[Component]:
         return [component for component in components if component not in self._done]
@@ -100,14 +126,17 @@ class Maintenance:
     def _run_lookups(self, components: Sequence[Component]) -> None:
         work, rules = self._work, self._rules
         chosen = self._open_to_lookups(components)
-        records = self._records.few(work) if chosen else None
-        if records is None:
+        asked = self._records.few(work) if chosen else None
+        if asked is None:
             return
         started = time.monotonic()
         concerned = {name for component in chosen for name in rules.reads(component)} | rules.read_by_removed
         stored = {name: work.facts.stored[name] for name in concerned}
         files = work.facts.root, self._columns, stored
-        found = carry_out(*files, work.dictionary, work.ids, rules, chosen, records, MOST_FACTS, work.functions)
+        marks = Marks(self._before, partial(self._next_deleted, asked)) if self._before is not None else None
+        found = carry_out(*files, work.dictionary, work.ids, rules, chosen, asked, MOST_FACTS, work.functions, marks)
+        if len(chosen) == len(components):
+            self.marked = found.marked
         work.dictionary.append(found.terms)
         work.counts.update(found.work)
         settled = chosen[: found.settled]
@@ -122,6 +151,11 @@ class Maintenance:
         self._looked_up = found
         self._done.update(settled)
         self._tell(predicates_of(settled), "by lookups", started)
+
+    def _next_deleted(self, asked: Encoded) -> frozenset[Fact] | None:
+        """What the next update deletes, once it is there."""
+        ahead = self._ahead()
+        return None if ahead is None else deleted_next(self._work.dictionary, asked, ahead)
 
     def _open_to_lookups(self, components: Iterable[Component]) -> list[Component]:
         """The components, in order, that are not too large to scan, nor read any that is.

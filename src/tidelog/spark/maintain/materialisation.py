@@ -12,23 +12,34 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidelog.errors import StorageError
+from tidelog.errors import StorageError, TidelogError
+from tidelog.facts.questions import Fact as Asked
+from tidelog.facts.questions import fact_of, warn_of_unknown
+from tidelog.formats.batch import FactBatch
 from tidelog.language import parse_program, parse_rules, render
 from tidelog.language.syntax import Constant, Program, Rule
 from tidelog.program.catalogue import Catalogue, NamesInUse, name_of
 from tidelog.program.graph import RuleGraph
+from tidelog.proofs.failure import WhyNot
+from tidelog.proofs.proof import Proof
 from tidelog.spark.data.term_lookup import GIVE, TAKE, ids_of_constants, values_that_name
 from tidelog.spark.maintain.given_facts import Given, Records
 from tidelog.spark.maintain.maintenance_run import Maintenance
 from tidelog.spark.maintain.update_work import Staging, Transition, Work
 from tidelog.spark.options import OnProgress, Options
+from tidelog.spark.places import local_path
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
 from tidelog.spark.plan.schedule import constants_of
+from tidelog.spark.proofs.explaining import Explainer
+from tidelog.spark.small.marks import Marked
+from tidelog.spark.small.pending_facts import PendingFacts
+from tidelog.spark.small.term_values import Values
 from tidelog.spark.stored.keyed_files import ColumnCache, Files, TooManyFacts
 from tidelog.spark.stored.layers import Stored, compacted
 from tidelog.spark.stored.version_history import History, Version
@@ -37,8 +48,13 @@ from tidelog.storage.folder_lock import FolderLock
 
 RuleTexts = str | Iterable[str]
 
+Ahead = Callable[[], Mapping[str, Any] | None]
+"""The next update of a stream, with the arguments of `update` by name; None if it is not there yet."""
+
 # A name that so many facts have counts as in use, even if some of them have been deleted since.
 _MANY = 1_000_000
+# So many facts and rule instances are looked up for a proof, at most.
+_LOOKED_UP = 5_000_000
 
 
 class Materialisation:
@@ -71,6 +87,7 @@ class Materialisation:
         self._pinned = pinned
         self._ids: dict[Constant, int] = {}
         self._columns = ColumnCache()
+        self._marked = Marked()
         self._show(version, RuleGraph(parse_rules("\n".join(version.rules), {})))
 
     @classmethod
@@ -85,7 +102,7 @@ class Materialisation:
         on_progress: OnProgress = lambda _: None,
     ) -> Materialisation:
         """Materialise the facts and rules of a text, and more facts, into a folder, as version 1."""
-        folder = Path(path).absolute()
+        folder = Path(local_path(path)).absolute()
         history = History(folder)
         if history.current() is not None:
             raise StorageError(f"{folder} holds a materialisation already; open it, or choose another folder")
@@ -106,7 +123,7 @@ class Materialisation:
         on_progress: OnProgress = lambda _: None,
     ) -> Materialisation:
         """The current version of the materialisation in a folder."""
-        history = History(Path(path).absolute())
+        history = History(Path(local_path(path)).absolute())
         current = history.current()
         if current is None:
             raise StorageError(f"{path}: there is no materialisation; make one with Materialisation.create")
@@ -176,14 +193,56 @@ class Materialisation:
         add_rules: RuleTexts = (),
         remove_rules: RuleTexts = (),
         commit: Mapping[str, str] | None = None,
+        ahead: Ahead | None = None,
     ) -> SparkChange:
         """Apply one update, deletions before additions, and commit it as the next version: all or nothing.
 
         Facts are given by predicate, as DataFrames or as rows. `commit` is stored with the version, in the same step.
+        `ahead`, in a stream, tells what the next update is, if that is known yet: small updates mark what it deletes.
         """
         program = self._catalogue.parse_added(_joined(add_rules), self._names_in_use)
         removed = parse_rules(_joined(remove_rules), self._catalogue.prefixes | dict(program.prefixes))
-        return self._apply(program, removed, [(add or {}, GIVE), (delete or {}, TAKE)], commit or {})
+        return self._apply(program, removed, [(add or {}, GIVE), (delete or {}, TAKE)], commit or {}, ahead)
+
+    # ── proofs ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def explain(self, fact: Asked, /, **values: object) -> Proof | None:
+        """A proof of least height of a fact such as `"path(a, c)"`; None if it does not hold. Facts with parameters
+        are asked with their values, or as tuples, as in `KnowledgeBase.explain`.
+
+        The driver looks up what it needs in the files of this version; no job is run.
+
+        Examples:
+            >>> from tidelog.spark import Materialisation
+            >>> print(Materialisation.open(spark, f"{folder}/graph").explain("path(a, b)"))
+            path(a, b)  by path(X, Y) :- edge(X, Y).
+            └── edge(a, b)  explicit
+        """
+        asked = fact_of(fact, values, self._catalogue)
+        warn_of_unknown(self._catalogue, asked.predicate, asked.arity)
+        return self._explainer().explain(asked)
+
+    def why_not(self, fact: Asked, /, **values: object) -> WhyNot:
+        """What a fact that does not hold lacks, down to the explicit facts, as `KnowledgeBase.why_not` says it.
+
+        Examples:
+            >>> from tidelog.spark import Materialisation
+            >>> Materialisation.open(spark, f"{folder}/graph").why_not("path(b, a)").missing
+            ('edge(b, a)',)
+        """
+        asked = fact_of(fact, values, self._catalogue)
+        return self._explainer().why_not(asked, self._catalogue.arities)
+
+    def _explainer(self) -> Explainer:
+        files = self._files(_LOOKED_UP)
+        values = Values(self._reader.dictionary(), (), self._functions)
+        facts = PendingFacts(files, self._version.stored, self._ids, values)
+        return Explainer(facts, self._graph, self._catalogue.prefixes)
+
+    def _files(self, most: int) -> Files:
+        """The files of this version, for looking up at most so many facts."""
+        version = self._version
+        return Files(self._history.folder, self._columns, version.stored, most)
 
     def compact(self) -> int:
         """Fold all layers into one base for each predicate, as a new version; returns its number."""
@@ -199,7 +258,12 @@ class Materialisation:
             return self._history.vacuum(keep)
 
     def _apply(
-        self, program: Program, removed: tuple[Rule, ...], given: list[tuple[Given, str]], commit: Mapping[str, str]
+        self,
+        program: Program,
+        removed: tuple[Rule, ...],
+        given: list[tuple[Given, str]],
+        commit: Mapping[str, str],
+        ahead: Ahead | None = None,
     ) -> SparkChange:
         catalogue = self._draft()
         catalogue.declare(program.prefixes)
@@ -210,7 +274,11 @@ class Materialisation:
         rules = changed_rules(self._graph.copy(), update.added.values(), update.removed)
         with self._writing() as folder:
             work = self._work(folder, records.arities, rules)
-            Maintenance(work, rules, records, self._columns, self._on_progress).run()
+            is_marking = ahead is not None and not rules.heads
+            next_taken = partial(self._taken_next, ahead, records.arities) if ahead else lambda: None
+            marked = self._marked if is_marking else None
+            run = Maintenance(work, rules, records, self._columns, self._on_progress, marked, next_taken)
+            run.run()
             root, dictionary = self._history.folder, work.dictionary
             version = Version(
                 self.version + 1,
@@ -222,11 +290,27 @@ class Materialisation:
                 tuple(str(Path(part).relative_to(root)) for part in dictionary.parts),
                 dictionary.size,
                 dictionary.floats,
+                dictionary.ids.exceptions,
                 dict(commit),
             )
             self._commit(version, rules.graph)
         self._ids = dict(work.ids)
+        self._marked = run.marked
         return self.change
+
+    def _taken_next(self, ahead: Ahead, arities: Mapping[str, int]) -> list[FactBatch] | None:
+        """What the next update takes; None if it is not there yet, or too large to mark, or changes rules.
+
+        Whether it fits at all is told when it is applied."""
+        update = ahead()
+        if update is None or update.get("add_rules") or update.get("remove_rules"):
+            return None
+        try:
+            records = Records(self._spark, self._catalogue.prefixes, arities)
+            records.add(update.get("delete") or {}, TAKE)
+        except TidelogError:
+            return None
+        return records.few_taken()
 
     def _names_in_use(self) -> NamesInUse:
         """The names that this version uses, for the check of prefixes that are declared late."""
@@ -237,10 +321,10 @@ class Materialisation:
             candidates = values_that_name([str(root / part) for part in version.terms], start)
             names = {id_: name_of(value) for id_, value in candidates.items()}
             if names:
-                files = Files(root, self._columns, version.stored, version.terms_count, _MANY)
+                files = self._files(_MANY)
                 for name, stored in version.stored.items():
                     for column in range(stored.arity):
-                        yield from (names[id_] for id_ in _used(files, name, column, names))
+                        yield from sorted(names[id_] for id_ in _used(files, name, column, names))
 
         with_facts = (name for name, stored in version.stored.items() if stored.facts)
         return NamesInUse((*self._graph.predicates, *with_facts), self._graph.rules.values(), names_in_facts)

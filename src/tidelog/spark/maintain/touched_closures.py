@@ -17,6 +17,7 @@ from tidelog.spark.maintain.touched_facts import EXPLICIT, MOVED, Touched
 from tidelog.spark.maintain.update_work import Difference, Work
 from tidelog.spark.materialise.closure_frames import closure_of, symmetric_closure, transitive_closure, with_diagonal
 from tidelog.spark.plan.rule_changes import RuleChanges
+from tidelog.spark.session import parallelism
 
 _PAIR = ["c0", "c1"]
 
@@ -53,7 +54,7 @@ def close_again(work: Work, module: Module, touched: Touched, whole: bool) -> Di
         path = work.staging.write(pairs)
         start = _of_nodes(work.spark.read.schema("c0 bigint, c1 bigint").parquet(path), reached)
         sources = start.select("c0").distinct()
-        closed = transitive_closure(sources, [path], False, work.spark.sparkContext.defaultParallelism)
+        closed = transitive_closure(sources, [path], False, parallelism(work.spark))
     now = work.staging.cut(with_diagonal(closed, start, module.diagonal))
     old = _of_nodes(before, reached)
     numbered = [F.lit(number).alias("p"), *_PAIR]

@@ -20,7 +20,7 @@ from tidelog.language.syntax import Atom, Constant
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import Pivot, make_plan
 from tidelog.spark.data.dictionary import Dictionary
-from tidelog.spark.data.wide_frames import RowCounts, keys, observed, union_all, widened, write_part
+from tidelog.spark.data.wide_frames import keys, observed, read_together, union_all, widened, write_part
 from tidelog.spark.options import Options
 from tidelog.spark.plan.role_sets import Phases, Sets
 from tidelog.spark.plan.rule_frames import Context, Head, evaluate
@@ -36,8 +36,11 @@ FEW = 100_000
 SMALL = 20_000
 
 KINDS = ("insertion", "deletion", "backward", "forward", "rederivation", "checked", "overdeleted")
+MARKS = ("marked_explicit", "marked_implicit")
 
 _GIVEN, _TAKEN = "e AND NOT e0", "e0 AND NOT e"
+_TESTS = ("true", CAME, WENT, _GIVEN, _TAKEN)
+_FLAGS = ("e0", "h0", "e", "h")
 
 Difference = tuple[DataFrame | None, DataFrame | None]
 """What goes and what comes, under the numbers of the predicates; None for nothing."""
@@ -126,11 +129,12 @@ class Transition:
         rows = touched.where("h OR h0").select(
             "p", F.col("p").alias("q"), *columns, "e0", "h0", "e", F.col("n").cast("bigint").alias("n"), "h"
         )
-        numbers = {name: self.stored[name].number for name in names}
-        counting = RowCounts(rows, numbers, ("true", CAME, WENT, _GIVEN, _TAKEN))
-        counting.rows.write.partitionBy("p").parquet(str(path))
-        for name, found in counting.get().items():
-            self._append(name, path / f"p={numbers[name]}", found, counted)
+        rows.write.partitionBy("p").parquet(str(path))
+        for name in names:
+            own = path / f"p={self.stored[name].number}"
+            files = sorted(own.glob("*.parquet"))
+            found = _told_by(read_together(files, _FLAGS)) if files else dict.fromkeys(_TESTS, 0)
+            self._append(name, own, found, counted)
 
     def settle_differences(
         self, touched: DataFrame | None, differences: Sequence[Difference], names: Sequence[str], counted: bool
@@ -158,12 +162,14 @@ class Transition:
         for name, table in tables.items():
             path = folder / f"p={self.stored[name].number}"
             write_part(path, table)
-            e0, h0, e, h = (table.column(flag).to_numpy() for flag in ("e0", "h0", "e", "h"))
-            masks = {"true": h | h0, CAME: h & ~h0, WENT: h0 & ~h, _GIVEN: e & ~e0, _TAKEN: e0 & ~e}
-            found = {test: int(mask.sum()) for test, mask in masks.items()}
-            self._append(name, path, found, name not in uncounted)
+            self._append(name, path, _told_by(table), name not in uncounted)
         for name in set(uncounted) - set(tables):
             self.stored[name] = replace(self.stored[name], counted=False)
+
+    def settle_first(self, name: str, path: Path, facts: int, explicit: int, counted: bool) -> None:
+        """The same for a predicate that had no facts, of which a folder has all, so many of them explicit."""
+        found = {"true": facts, CAME: facts, WENT: 0, _GIVEN: explicit, _TAKEN: 0}
+        self._append(name, path, found, counted)
 
     def rebase(self, rows: DataFrame, names: Sequence[str]) -> None:
         """Write all facts of predicates again, as they were before the update, now with their derivations counted."""
@@ -186,6 +192,13 @@ class Transition:
             stored = replace(stored, **above)
             self.changed[name] = Changed(layer.path, found[CAME], found[WENT])
         self.stored[name] = stored
+
+
+def _told_by(touched: pa.Table) -> dict[str, int]:
+    """How many rows of touched facts fit each test."""
+    e0, h0, e, h = (touched.column(flag).to_numpy() for flag in _FLAGS)
+    masks = (h | h0, h & ~h0, h0 & ~h, e & ~e0, e0 & ~e)
+    return {test: int(mask.sum()) for test, mask in zip(_TESTS, masks, strict=True)}
 
 
 @dataclass
@@ -234,4 +247,5 @@ class Work:
         for kind, observation in self._observed:
             self.counts[kind] += observed(observation, "count")
         self._observed.clear()
-        return {kind: self.counts[kind] for kind in KINDS}
+        marks = {kind: self.counts[kind] for kind in MARKS if self.counts[kind]}
+        return {kind: self.counts[kind] for kind in KINDS} | marks

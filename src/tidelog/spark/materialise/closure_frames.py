@@ -6,7 +6,8 @@ a join; the number of steps is logarithmic, whatever the diameter. The transitiv
 task reads all edges, condenses them with the embedded engine, and yields the pairs of its own sources. No pair is ever
 compared with another, and only the edges must fit into a task, not the pairs.
 
-Graphs that no task can hold are closed by condensation and doubling, on DataFrames alone. *Doubling* goes by distances.
+Graphs that no task can hold fall apart, if one is lucky: each connected component is then closed inside a task. Others
+are closed by condensation and doubling, on DataFrames alone. *Doubling* goes by distances.
 Let `near` be the pairs at a distance below 2^k and `far` those at exactly 2^k. A longer shortest path, of up to
 2^(k+1), passes a node at distance 2^k from its start. So one join, of `far` with both, finds the next pairs: those
 found with `near` lie below 2^(k+1), and those found only with `far` lie at 2^(k+1). There are as many rounds as the
@@ -37,11 +38,12 @@ from tidelog.spark.data.wide_frames import Cut, observed, union_all
 from tidelog.spark.materialise.embedded_tasks import solved
 
 _PAIR = ["c0", "c1"]
-_SHARE = """
+_PAIRS = pa.schema([(name, pa.int64()) for name in _PAIR])
+_CLOSE = """
 path(X, Y) :- edge(X, Y).
 path(X, Z) :- edge(X, Y), path(Y, Z).
-share(X, Y) :- mine(X), path(X, Y).
 """
+_SHARE = f"{_CLOSE} share(X, Y) :- mine(X), path(X, Y)."
 
 
 def closure_of(
@@ -116,7 +118,6 @@ def _small_star(edges: DataFrame) -> DataFrame:
 def transitive_closure(sources: DataFrame, paths: Sequence[str], inverse: bool, tasks: int) -> DataFrame:
     """What distinct sources, in a column `c0`, reach by the pairs in Parquet files, or by their inverse."""
     columns = _PAIR[::-1] if inverse else _PAIR
-    schema = pa.schema([(name, pa.int64()) for name in _PAIR])
 
     def solve(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         mine = [batch.column(0) for batch in batches if batch.num_rows]
@@ -126,9 +127,32 @@ def transitive_closure(sources: DataFrame, paths: Sequence[str], inverse: bool, 
         arrays = [edges.column(name).combine_chunks() for name in columns]
         given = [FactBatch("edge", arrays, "edges", 1), FactBatch("mine", [pa.concat_arrays(mine)], "sources", 1)]
         kb, _ = solved(_SHARE, given)
-        yield from kb.facts("share").to_arrow().cast(schema).to_batches()
+        yield from kb.facts("share").to_arrow().cast(_PAIRS).to_batches()
 
     return sources.repartition(tasks).mapInArrow(solve, "c0 bigint, c1 bigint")
+
+
+def closure_by_components(pairs: DataFrame, cut: Cut, most: int, tasks: int) -> DataFrame | None:
+    """The closure of each connected component, many of them in one task; None if one has more pairs than `most`.
+
+    There are at least so many tasks, and more if they would hold more than `most` pairs on average."""
+    labels = components(pairs, cut).withColumnRenamed("node", "c0")
+    labelled = cut(pairs.distinct().join(labels, "c0").select("label", *_PAIR))
+    sizes = labelled.groupBy("label").count().agg(F.max("count"), F.sum("count")).first()
+    assert sizes is not None
+    largest, total = sizes
+    if largest > most:
+        return None
+
+    def solve(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mine = [batch for batch in batches if batch.num_rows]
+        if mine:
+            edges = pa.Table.from_batches(mine)
+            arrays = [edges.column(name).combine_chunks() for name in _PAIR]
+            kb, _ = solved(_CLOSE, [FactBatch("edge", arrays, "edges", 1)])
+            yield from kb.facts("path").to_arrow().cast(_PAIRS).to_batches()
+
+    return labelled.repartition(max(tasks, -(-total // most)), "label").mapInArrow(solve, "c0 bigint, c1 bigint")
 
 
 # ── transitive closure by condensation and doubling ──────────────────────────────────────────────────────────────────

@@ -66,7 +66,7 @@ def solve_by_ids(
 
     Without `known`, the rows to start from are what was known. A row under `BEYOND_LIMIT` says that there was too
     much."""
-    task = replace(program, rules=[_with_ids(rule, ids) for rule in program.rules])
+    task = replace(program, rules=[over_ids(rule, ids) for rule in program.rules])
     return _with_known(start, known).repartition(1).mapInArrow(task.solve, task.type)
 
 
@@ -85,7 +85,7 @@ def solve_by_values(
     facts = found.where("p >= 0")
     values = facts.where("came").select(F.explode(F.array(*task.names)).alias("value"))
     dictionary.extend(values.where("value IS NOT NULL"))
-    encoded = dictionary.with_ids(facts, {value: key for key, value in columns.items()}, missing=True)
+    encoded = dictionary.with_ids(facts, {value: key for key, value in columns.items()})
     without_arguments = [number for number, arity in program.numbers.values() if not arity]
     encoded = encoded.withColumn("c0", F.when(F.col("p").isin(without_arguments), F.lit(0)).otherwise(F.col("c0")))
     gone, come = (encoded.where(which).select("p", *columns) for which in ("NOT came", "came"))
@@ -128,7 +128,7 @@ class TaskProgram:
         try:
             kb, failures = solved("\n".join(map(str, self.rules)), facts, self.functions, self.limit)
         except LimitError:
-            yield self._rows(BEYOND_LIMIT, _units(1), True)
+            yield self._rows(BEYOND_LIMIT, units(1), True)
             return
         if self.of_values:
             yield self._rows(FAILURES, pa.table({self.names[0]: structs_of_column(pa.array([failures]))}), True)
@@ -136,8 +136,8 @@ class TaskProgram:
             number, arity = self.numbers[name]
             now = self._cells(kb.facts(name), arity)
             before = (start if known is None else known).get(name, now.slice(0, 0))
-            gone = now.slice(0, 0) if known is None else _minus(before, now)
-            for came, found in ((True, _minus(now, before)), (False, gone)):
+            gone = now.slice(0, 0) if known is None else minus(before, now)
+            for came, found in ((True, minus(now, before)), (False, gone)):
                 if found.num_rows:
                     yield self._rows(number, found, came)
 
@@ -157,7 +157,7 @@ class TaskProgram:
         for name, (number, arity) in self.numbers.items():
             places = np.flatnonzero(numbers == number)
             if places.size:
-                found[name] = rows.select(self.names[:arity]).take(pa.array(places)) if arity else _units(places.size)
+                found[name] = rows.select(self.names[:arity]).take(pa.array(places)) if arity else units(places.size)
         return found
 
     def _columns(self, name: str, cells: Cells) -> list[pa.Array]:
@@ -168,7 +168,7 @@ class TaskProgram:
     def _cells(self, facts: Any, arity: int) -> Cells:
         """Facts of the embedded engine."""
         if not arity:
-            return _units(len(facts))
+            return units(len(facts))
         columns = [column.combine_chunks() for column in facts.to_arrow().columns]
         if self.of_values:
             columns = [structs_of_column(column) for column in columns]
@@ -184,12 +184,13 @@ class TaskProgram:
         return pa.RecordBatch.from_arrays(columns, names=["p", *self.names, "came"])
 
 
-def _units(count: int) -> Cells:
+def units(count: int) -> Cells:
     """Facts of arity 0, each with the id 0."""
     return pa.table({"c0": pa.array(np.zeros(count, np.int64))})
 
 
-def _minus(left: Cells, right: Cells) -> Cells:
+def minus(left: Cells, right: Cells) -> Cells:
+    """The rows of one table that are not in another."""
     if not left.num_rows or not right.num_rows:
         return left
     rows, others = left.flatten(), right.flatten()
@@ -200,7 +201,7 @@ def _minus(left: Cells, right: Cells) -> Cells:
 # ── rules over ids ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _with_ids(rule: Rule, ids: Mapping[Constant, int]) -> Rule:
+def over_ids(rule: Rule, ids: Mapping[Constant, int]) -> Rule:
     """A rule whose constants are the integers by which facts know them."""
 
     def term(given: Any) -> Any:

@@ -6,38 +6,49 @@ so the number of jobs depends on the depth of the program and the rounds of its 
 rules. Each wave is semi-naive from the plans of `program/`. The first round takes every rule over all facts. Each later
 round takes the recursive rules, from each atom for which the last round found new facts: atoms to the left of this
 pivot match what was known before, atoms to its right match everything (the extended atoms of Backward/Forward, §3), so
-that no instance is found twice.
+that no instance is found twice. Before that, the embedded engine solves what it can inside tasks: what is small, and
+components that keep to keys (`keyed_tasks.py`). A recursion that keeps to a key needs no later rounds in any case.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidelog.errors import ArityError, DataError, LimitError
-from tidelog.language import resolve_predicate
+from tidelog.formats.batch import FactBatch
 from tidelog.language.checks import check_arities
 from tidelog.language.parameters import bind
-from tidelog.language.parse_messages import Source
+from tidelog.language.parse_messages import Source as Text
 from tidelog.language.syntax import Atom, Program, Query, Rule, variables
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Kind, Module
 from tidelog.program.normal_form import NormalRule, normalise
 from tidelog.program.plan import ALL, Absent, Match, Pivot, Plan, Side, Start, Take, make_plan
 from tidelog.spark.data.dictionary import Dictionary, value_of
-from tidelog.spark.data.fact_parts import Relations, Shapes, load, shapes_of
+from tidelog.spark.data.encoded_blocks import FactFile, Layout, told_from_text
+from tidelog.spark.data.fact_parts import Relations, load
+from tidelog.spark.data.taking_in import PieceSource, TakenIn, in_tasks, take_in
 from tidelog.spark.data.term_lookup import ids_of_constants
 from tidelog.spark.data.wide_frames import keys, observed
 from tidelog.spark.materialise import closure_frames
-from tidelog.spark.materialise.embedded_tasks import TaskProgram, solve_by_ids, solve_by_values
+from tidelog.spark.materialise.driver_values import add_from_values
+from tidelog.spark.materialise.embedded_tasks import TaskProgram, solve_by_values
+from tidelog.spark.materialise.keyed_tasks import BEYOND, DRIVER_FACTS, BlockProgram, files_of, number_of_tasks
 from tidelog.spark.options import OnProgress, Options, Round, Statistics
+from tidelog.spark.places import local_path
+from tidelog.spark.plan.key_blocks import Candidate, KeyBlock, key_block, whole_block
+from tidelog.spark.plan.refusals import check_fit
 from tidelog.spark.plan.rule_frames import Context, encoded, evaluate, needs_values
 from tidelog.spark.plan.schedule import constants_of, in_jobs, reads, waves_of, within_budget
 from tidelog.spark.plan.sql_expressions import Functions
+from tidelog.spark.session import parallelism
 from tidelog.values import Value
 
 
@@ -62,10 +73,11 @@ class SparkEngine:
         options: Options | None = None,
         on_progress: OnProgress = lambda _: None,
     ) -> None:
+        folder = local_path(folder)  # Driver and tasks read and write files there by themselves.
         self.program = program
         self.dictionary = dictionary or Dictionary(spark, f"{folder}/terms")
-        self.relations = Relations(spark, f"{folder}/facts")
         self.arities = check_arities((*program.predicates, *program.facts, *program.rules, *program.queries), {})
+        self.relations = Relations(spark, f"{folder}/facts", self.arities)
         self.statistics = Statistics()
         """What the materialisation did."""
         self._spark = spark
@@ -76,38 +88,45 @@ class SparkEngine:
 
     # ── facts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def load(self, records: DataFrame, shapes: Shapes | None = None) -> int:
-        """Add the facts of records, none of which has a reason; returns how many distinct ones there were."""
-        records, shapes = self.resolved(records, shapes_of(records) if shapes is None else shapes)
-        arities = {name: self._arity(name, counts) for name, counts in shapes.items()}
-        self.arities |= arities
-        values = sum(arities[name] * sum(counts.values()) for name, counts in shapes.items())
-        return load(records, arities, values, self.dictionary, self.relations)
+    def load(self, sources: Iterable[PieceSource] = (), batches: Iterable[FactBatch] = ()) -> int:
+        """Add the facts of sources and batches; returns how many were new. A row that is no fact is an error."""
+        taken = self.take_in(sources, batches)
+        if taken.rejected:
+            raise DataError(min(file.first for file in taken.rejected)[2])
+        shapes = taken.shapes
+        for file in taken.facts:
+            self._check_arity(file.predicate, shapes[file.predicate])
+        return self.add(taken)
 
-    def resolved(self, records: DataFrame, shapes: Shapes) -> tuple[DataFrame, Shapes]:
-        """The same, with the names of predicates resolved by the program's prefixes."""
+    def take_in(
+        self, sources: Iterable[PieceSource] = (), batches: Iterable[FactBatch] = (), to_publish: bool = False
+    ) -> TakenIn:
+        """Read and encode the facts of sources and batches; they are not added yet.
+
+        If they are to be published, they are also written decoded, and rows of a wrong length are rejected."""
+        pieces = [piece for source in sources for piece in source.pieces(self._spark)]
         prefixes = dict(self.program.prefixes)
-        names = {name: resolve_predicate(name, prefixes) for name in shapes}
-        changed = {name: resolved for name, resolved in names.items() if name != resolved}
-        if not changed:
-            return records, shapes
-        merged: dict[str, Counter[int]] = defaultdict(Counter)
-        for name, counts in shapes.items():
-            merged[names[name]].update(counts)
-        return records.replace(changed, subset="predicate"), {name: dict(counts) for name, counts in merged.items()}
+        arities = self.arities if to_publish else {}
+        folder = self.relations.next_folder("taken")
+        layout = Layout(folder, self.relations.numbers, arities, prefixes, decoded=to_publish)
+        return take_in(self._spark, pieces, batches, layout, self.dictionary)
+
+    def add(self, taken: TakenIn) -> int:
+        """Add facts that were taken in, all of the arity of their predicate; returns how many were new."""
+        self.arities |= {file.predicate: file.arity for file in taken.facts}
+        return load(taken, self.relations)
 
     def expected_arity(self, predicate: str, counts: Mapping[int, int]) -> int:
         """The arity of a predicate: that of the program or, if it has none, that of most rows."""
         return self.arities.get(predicate, max(counts, key=lambda arity: counts[arity]))
 
-    def _arity(self, predicate: str, counts: Mapping[int, int]) -> int:
+    def _check_arity(self, predicate: str, counts: Mapping[int, int]) -> None:
         arity = self.expected_arity(predicate, counts)
         wrong = [found for found in counts if found != arity]
         if wrong:
             raise ArityError(
                 f"`{predicate}` has {arity} arguments, but {counts[wrong[0]]:,} rows have {wrong[0]}; mend these rows"
             )
-        return arity
 
     def values(self, predicate: str) -> DataFrame:
         """The facts of a predicate as values, in columns `a0`, `a1`, …; one of arity 0 has a column `c0`."""
@@ -125,6 +144,7 @@ class SparkEngine:
         self.statistics = Statistics()
         self._started = time.monotonic()
         self._graph = RuleGraph(self.program.rules)
+        check_fit(self._graph)
         self._waves = waves_of(self._graph)
         self._normal = {number: normalise(rule) for number, rule in self._graph.rules.items()}
         self._ids = ids_of_constants(self.dictionary, constants_of(self._normal.values()))
@@ -132,11 +152,9 @@ class SparkEngine:
             self._declare(rule.head, *rule.positives, *rule.negatives)
         done: set[Component] = set()
         for number, wave in enumerate(self._waves, start=1):
-            left = [component for later in self._waves[number - 1 :] for component in later if component not in done]
-            budget = self._options.local_facts
-            block = within_budget(self._graph, left, self.relations.count, budget) if budget else []
-            if block and self._solve_in_task(number, block):
-                done.update(block)
+            if self._options.local_facts:
+                left = [one for later in self._waves[number - 1 :] for one in later if one not in done]
+                done.update(self._solve_in_tasks(number, left))
             rest = [component for component in wave if component not in done]
             if rest:
                 self._run_wave(number, rest)
@@ -146,39 +164,138 @@ class SparkEngine:
         for atom in atoms:
             self.relations.declare(atom.predicate, atom.arity)
 
+    def _solve_in_tasks(self, wave: int, left: list[Component]) -> list[Component]:
+        """Solve components with the embedded engine, as far as that goes: what was solved.
+
+        If one task cannot read the facts of all of them, each of several tasks solves some of the keys, where rules
+        keep to keys."""
+        done: list[Component] = []
+        while left:
+            block = within_budget(self._graph, left, self.relations.count, self._options.local_facts)
+            found = self._solve_by_keys(wave, left) if len(block) < len(left) else []
+            if not found and block and self._solve_in_task(wave, block):
+                found = block
+            if not found:
+                break
+            done += found
+            left = [component for component in left if component not in found]
+        return done
+
+    def _is_for_keys(self, component: Component) -> bool:
+        return self._by_ids(self._normal[number] for number in component.rules) and self._closure(component) is None
+
+    def _by_ids(self, rules: Iterable[NormalRule]) -> bool:
+        """Whether rules need to know of constants only which is which."""
+        return not any(needs_values(rule, not self.dictionary.floats) for rule in rules)
+
     def _solve_in_task(self, wave: int, block: list[Component]) -> bool:
-        """Solve components with the embedded engine; False if they yield more than a task should hold."""
+        """Solve components with the embedded engine in one task; False if they yield more than it should hold."""
         started = time.monotonic()
         rules = [self._normal[number] for component in block for number in component.rules]
-        by_ids = not any(needs_values(rule, not self.dictionary.floats) for rule in rules)
+        by_ids = self._by_ids(rules)
+        how = f"in one task, {'on ids' if by_ids else 'on values'}"
         read = {name for component in block for name in reads(self._graph, component)}
         inputs = sorted(name for name in read if self.relations.count(name))
         outputs = sorted({name for component in block for name in component.predicates})
         if not inputs:
             return False
         self.relations.settle(outputs)
-        sources = [rule.source for rule in rules]
-        numbers = {name: (self.relations[name].number, self.relations[name].arity) for name in {*inputs, *outputs}}
-        limit = self._options.local_results
-        found = self._add_from_task(TaskProgram(sources, outputs, numbers, self._functions, limit), inputs, by_ids)
+        if by_ids:
+            whole = whole_block(map(self._candidate, block), self.relations.count)
+            found = self._add_block(whole, 1) if whole.rules else 0
+        else:
+            found = self._add_from_values([rule.source for rule in rules], inputs, outputs)
         self.relations.settle(outputs)
-        how = f"in one task, {'on ids' if by_ids else 'on values'}"
         if found is None:
-            self._on_progress(f"{self._title(wave)}: more than {limit:,} facts {how}; going on by rounds")
+            self._tell_limit(wave, how)
             return False
-        self._finish(Round(wave, 0, tuple(outputs), how, sum(found.values()), time.monotonic() - started), sources)
+        sources = [rule.source for rule in rules]
+        self._finish(Round(wave, 0, tuple(outputs), how, found, time.monotonic() - started), sources)
         return True
 
-    def _add_from_task(self, program: TaskProgram, inputs: list[str], by_ids: bool) -> dict[str, int] | None:
-        """Let a task solve a program, and add what it finds; returns how many facts, or None if there are too many."""
-        start = self.relations.wide(inputs)
-        if by_ids:
-            return self.relations.add_wide(solve_by_ids(program, self._ids, start).drop("came"), program.outputs)
-        solution = solve_by_values(program, self.dictionary, self.relations.cut, start)
+    def _add_from_values(self, rules: list[Rule], inputs: list[str], outputs: list[str]) -> int | None:
+        """Let a task solve rules on values, and add what it finds; returns how many facts, or None if too many."""
+        limit = self._options.local_results
+        program = TaskProgram(rules, outputs, self._numbered({*inputs, *outputs}), self._functions, limit)
+        if sum(map(self.relations.count, inputs)) <= DRIVER_FACTS:
+            added = add_from_values(replace(program, of_values=True), inputs, self.relations, self.dictionary)
+            self.statistics.failures_in_tasks += added[1] if added else 0
+            return added[0] if added else None
+        solution = solve_by_values(program, self.dictionary, self.relations.cut, self.relations.wide(inputs))
         if solution is None:
             return None
         self.statistics.failures_in_tasks += solution.failures
-        return self.relations.add_wide(solution.come, program.outputs)
+        found = self.relations.add_wide(solution.come, outputs)
+        return None if found is None else sum(found.values())
+
+    def _solve_by_keys(self, wave: int, components: Sequence[Component]) -> list[Component]:
+        """Solve those of the components, each after those that it reads, that keep to keys together: which they are."""
+        candidates = list(map(self._candidate, components))
+        others = {name for one in components if not self._is_for_keys(one) for name in one.predicates}
+        return [components[place] for place in self._solve_candidates(wave, candidates, others)]
+
+    def _recur_by_keys(self, wave: int, component: Component) -> bool:
+        """Go on with a recursion in tasks, each with some of its keys; False if it has none, or yields too much."""
+        rules = [self._normal[number] for number in component.recursive_rules]
+        if not self._by_ids(rules) or not any(map(self.relations.count, component.predicates)):
+            return False
+        return bool(self._solve_candidates(wave, [(component.predicates, [rule.source for rule in rules])], (), 1))
+
+    def _candidate(self, component: Component) -> Candidate:
+        return component.predicates, [self._graph.rule(number) for number in component.rules]
+
+    def _solve_candidates(
+        self, wave: int, candidates: Sequence[Candidate], others: Collection[str], number: int = 0
+    ) -> list[int]:
+        """Solve those of the candidates that keep to keys together, apart from some predicates; their places."""
+        started, count = time.monotonic(), self.relations.count
+        block, chosen = key_block(candidates, count, self._options.closure_edges, others)
+        if not block.rules:
+            return chosen
+        dealt = sum(count(one.predicate) for one in block.inputs if one.key is not None) + sum(map(count, block.homes))
+        tasks = number_of_tasks(dealt, parallelism(self._spark))
+        if tasks is None:
+            return []
+        names = tuple(block.homes)
+        self.relations.settle(names)
+        found = self._add_block(block, tasks)
+        self.relations.settle(names)
+        how = f"by keys, in {tasks} tasks"
+        if found is None:
+            self._tell_limit(wave, how)
+            return []
+        sources = [rule for place in chosen for rule in candidates[place][1]]
+        self._finish(Round(wave, number, names, how, found, time.monotonic() - started), sources)
+        return chosen
+
+    def _add_block(self, block: KeyBlock, tasks: int) -> int | None:
+        """Let tasks solve a block, and add what they find; returns how many facts, or None if there are too many."""
+        folder = Path(self.relations.next_folder("solved"))
+        folder.mkdir(parents=True)
+        names = {one.predicate for one in block.inputs} | block.homes.keys()
+        files = {name: files_of(part.path for part in self.relations[name].parts) for name in names}
+        limit = self._options.local_results
+        program = BlockProgram.of(block, self._ids, self._numbered(block.homes), files, tasks, limit, str(folder))
+        if sum(map(self.relations.count, names)) <= DRIVER_FACTS:
+            told = [line for number in range(tasks) for line in program.told(number)]
+        else:
+            told = [row["told"] for row in in_tasks(self._spark, program.told, tasks).collect()]
+        if BEYOND in told:
+            return None
+        found: dict[str, list[FactFile]] = defaultdict(list)
+        for line in told:
+            file = told_from_text(line)
+            assert isinstance(file, FactFile)
+            found[file.predicate].append(file)
+        return self.relations.add_files(found)
+
+    def _tell_limit(self, wave: int, how: str) -> None:
+        limit = self._options.local_results
+        self._on_progress(f"{self._title(wave)}: more than {limit:,} new facts {how}; going on by rounds")
+
+    def _numbered(self, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Predicates with their numbers and arities."""
+        return {name: (self.relations[name].number, self.relations[name].arity) for name in names}
 
     def _run_wave(self, number: int, wave: list[Component]) -> None:
         predicates = tuple(name for component in wave for name in component.predicates)
@@ -188,6 +305,7 @@ class SparkEngine:
         for component, module in closures.items():
             self._close(number, component, module)
         wave = [component for component in wave if component not in closures]
+        wave = [component for component in wave if not self._recur_by_keys(number, component)]
         round_number = 0
         while any(found.values()) and (plans := self._delta_plans(wave)):
             round_number += 1
@@ -251,25 +369,30 @@ class SparkEngine:
         pairs = self.relations.frame(source)
         if module.inverse:
             pairs = pairs.selectExpr("c1 AS c0", "c0 AS c1")
-        # Tasks read the pairs of a closure by themselves, which needs a path in the file system.
-        fits_a_task = self.relations.count(source) <= self._options.closure_edges and "://" not in self.relations.folder
         if module.kind is Kind.SYMMETRIC_TRANSITIVE:
             closed = closure_frames.symmetric_closure(pairs, self.relations.cut)
             how = "connected components"
-        elif fits_a_task:
+        elif self.relations.count(source) <= self._options.closure_edges:
             paths = [part.path for part in self.relations[source].parts]
-            tasks = self._spark.sparkContext.defaultParallelism
+            tasks = parallelism(self._spark)
             closed = closure_frames.transitive_closure(pairs.select("c0").distinct(), paths, module.inverse, tasks)
             how = f"a share of the sources in each of {tasks} tasks"
         else:
-            closed, how = self._double(wave, pairs, rules)
+            closed, how = self._close_large(wave, pairs, rules)
         number = F.lit(self.relations[module.predicate].number).alias("p")
         candidates = closure_frames.with_diagonal(closed, pairs, module.diagonal).select(number, "c0", "c1")
         [found] = self.relations.add_new(candidates, [module.predicate]).values()
         self._finish(Round(wave, 1, component.predicates, how, found, time.monotonic() - started), rules)
 
-    def _double(self, wave: int, pairs: DataFrame, rules: list[Rule]) -> tuple[DataFrame, str]:
-        """A closure by doubling, which stops when there are too many facts, and how it was done."""
+    def _close_large(self, wave: int, pairs: DataFrame, rules: list[Rule]) -> tuple[DataFrame, str]:
+        """A closure by connected components, if these are small enough, or by doubling; and how it was done.
+
+        Doubling stops when there are too many facts."""
+        most, cut = self._options.closure_edges, self.relations.cut
+        tasks = parallelism(self._spark)
+        apart = closure_frames.closure_by_components(pairs, cut, most, tasks) if most else None
+        if apart is not None:
+            return apart, "connected components, each inside a task"
         found: list[int] = []
 
         def told(new: int) -> None:
@@ -277,7 +400,7 @@ class SparkEngine:
             self._on_progress(f"{self._title(wave)}, doubling, round {len(found)}: {new:,} new pairs")
             self._check_limits(rules, sum(found))
 
-        closed = closure_frames.closure_by_doubling(pairs, self.relations.cut, told)
+        closed = closure_frames.closure_by_doubling(pairs, cut, told)
         return closed, f"condensation and doubling, {len(found)} rounds"
 
     # ── plans ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -301,8 +424,9 @@ class SparkEngine:
             if atom.predicate in component.predicates and self.relations[atom.predicate].delta
         ]
 
-    def _can_match(self, rule: NormalRule) -> bool:
-        return all(self.relations.count(atom.predicate) for atom in rule.positives)
+    def _can_match(self, rule: NormalRule, growing: Sequence[str] = ()) -> bool:
+        """Whether all atoms of a rule have facts, or will have: those of predicates that are still growing."""
+        return all(self.relations.count(atom.predicate) or atom.predicate in growing for atom in rule.positives)
 
     def _plan(self, rule: NormalRule, pivot: Pivot, component: Sequence[str] = ()) -> Plan:
         def estimate(atom: Atom, bound: tuple[int, ...]) -> float:
@@ -325,7 +449,7 @@ class SparkEngine:
         those of its parameters.
         """
         assert self._started, "materialise first"
-        query = bind(query, values, Source(str(query), "<query>"))
+        query = bind(query, values, Text(str(query), "<query>"))
         named = dict.fromkeys(v for item in query.body for v in variables(item) if not v.anonymous)
         probe = normalise(Rule(Atom("?"), query.body))
         known = {v for atom in probe.positives for v in variables(atom)} | {item.variable for item in probe.definitions}
@@ -341,10 +465,3 @@ class SparkEngine:
         columns = [plain.get(name, name) for name in keys(len(asked))] or ["c0"]
         found = self.dictionary.with_values(head.frame, plain).select(*columns).distinct().collect()
         return [{v.name: value_of(tuple(cell)) for v, cell in zip(asked, row, strict=False)} for row in found]
-
-
-def refuse_bad_records(records: DataFrame) -> None:
-    """Raise for the first record that is not a fact."""
-    bad = records.where("reason IS NOT NULL").orderBy("source", "row").select("reason").first()
-    if bad is not None:
-        raise DataError(bad["reason"])

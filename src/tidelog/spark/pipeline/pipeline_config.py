@@ -16,6 +16,8 @@ from tidelog.formats.byte_files import io_errors
 from tidelog.language import DLOG, convert, parse_program, syntax_of_file
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.options import Options
+from tidelog.spark.pipeline.table_sinks import MODES, TableSink
+from tidelog.spark.places import local_path, resolved
 
 ENGINES = ("memory", "spark", "keyed")
 FILE_FORMATS = ("jsonl", "csv", "parquet")
@@ -26,8 +28,9 @@ SHARDS = 32
 # Options of a source that name files, relative to the folder of the configuration.
 FILE_OPTIONS = {"mqtt": ("cafile", "certfile", "keyfile")}
 
-_TOP = {"program", "output", "max_bad_rows", "spark", "engine", "source", "stream"}
-_SOURCE = {"path", "predicate", "format", "header", "columns", "types"}
+_TOP = {"program", "output", "work", "max_bad_rows", "spark", "engine", "source", "sink", "stream"}
+_SOURCE = {"path", "table", "predicate", "format", "header", "columns", "types", "options"}
+_SINK = {"predicate", "table", "path", "format", "mode", "columns", "partition_by", "options"}
 _STREAM = {
     *("engine", "checkpoint", "quarantine", "trigger", "most_per_batch", "key", "keys", "shards", "allow_rules"),
     *("source", "sink"),
@@ -82,6 +85,8 @@ class PipelineConfig:
     options: Options
     sources: tuple[Source, ...]
     stream: StreamConfig | None = None
+    sinks: tuple[TableSink, ...] = ()
+    work: str | None = None
 
 
 class _Table:
@@ -158,13 +163,15 @@ def read_config(path: str) -> PipelineConfig:
     _Table(f"{path}, [engine]", options, {option.name for option in fields(Options)})
     return PipelineConfig(
         program_text,
-        str(folder / (read.text("output") if needs_output else "")),
+        resolved(folder, read.text("output") if needs_output else ""),
         None if limit < 0 else limit,
         spark.pop("master", None),
         {str(key): str(value) for key, value in spark.items()},
         Options(**options),
         tuple(_source(path, folder, number, source) for number, source in enumerate(found.get("source", []), 1)),
         _stream(path, folder, read.table("stream")) if "stream" in found else None,
+        tuple(_sink(path, folder, number, sink) for number, sink in enumerate(found.get("sink", []), 1)),
+        None if "work" not in found else resolved(folder, read.text("work")),
     )
 
 
@@ -178,15 +185,38 @@ def _program_text(path: str) -> str:
 
 def _source(path: str, folder: Path, number: int, table: Mapping[str, Any]) -> Source:
     where = f"{path}, [[source]] number {number}"
-    location = _Table(where, table, _SOURCE).text("path")
-    columns, types, header = table.get("columns"), table.get("types"), table.get("header")
+    read = _Table(where, table, _SOURCE)
+    columns, types, header, format = (table.get(name) for name in ("columns", "types", "header", "format"))
+    if "table" in table:
+        if "path" in table:
+            raise DataError(f"{where}: give either a `path` or a `table` of the catalogue")
+        location, format = read.text("table"), "table"
+    else:
+        location = read.text("path") if format == "table" else resolved(folder, read.text("path"))
     return Source(
-        location if table.get("format") == "table" else str(folder / location),
+        location,
         table.get("predicate"),
-        table.get("format"),
+        format,
         None if header is None else boolean(where, "header", header),
         None if columns is None else tuple(columns),
         None if types is None else tuple(types),
+        options={str(name): str(value) for name, value in read.table("options").items()},
+    )
+
+
+def _sink(path: str, folder: Path, number: int, table: Mapping[str, Any]) -> TableSink:
+    where = f"{path}, [[sink]] number {number}"
+    read = _Table(where, table, _SINK)
+    location, columns = read.text_or_none("path"), table.get("columns")
+    return TableSink(
+        read.text("predicate"),
+        read.text_or_none("table"),
+        None if location is None else resolved(folder, location),
+        read.text_or_none("format"),
+        read.one_of("mode", MODES, "overwrite"),
+        None if columns is None else tuple(columns),
+        tuple(table.get("partition_by", ())),
+        {str(name): str(value) for name, value in read.table("options").items()},
     )
 
 
@@ -199,8 +229,8 @@ def _stream(path: str, folder: Path, table: Mapping[str, Any]) -> StreamConfig:
         raise DataError(f"{where}: keys are numbers of arguments, from 1 on, or 0 for none")
     return StreamConfig(
         engine=read.one_of("engine", ENGINES, "memory"),
-        checkpoint=folder / read.text("checkpoint"),
-        quarantine=folder / read.text("quarantine"),
+        checkpoint=folder / local_path(read.text("checkpoint")),
+        quarantine=folder / local_path(read.text("quarantine")),
         trigger=read.text_or_none("trigger"),
         most_per_batch=read.number("most_per_batch"),
         key=read.number("key") or 1,
@@ -208,7 +238,7 @@ def _stream(path: str, folder: Path, table: Mapping[str, Any]) -> StreamConfig:
         shards=read.number("shards") or SHARDS,
         source=(source := _stream_source(f"{path}, [stream.source]", folder, read.table("source"))),
         allow_rules=boolean(where, "allow_rules", table.get("allow_rules", source.is_file)),
-        sink=folder / sink.text("path"),
+        sink=folder / local_path(sink.text("path")),
         sink_format=sink.one_of("format", SINK_FORMATS, "jsonl"),
     )
 
@@ -230,7 +260,7 @@ def _stream_source(where: str, folder: Path, table: Mapping[str, Any]) -> Stream
 
     return StreamSource(
         format,
-        None if location is None else str(folder / location),
+        None if location is None else resolved(folder, location),
         {name: option(name, value) for name, value in read.table("options").items()},
         read.text_or_none("schema"),
         read.text_or_none("value") or "value",

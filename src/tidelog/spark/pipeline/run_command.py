@@ -6,21 +6,23 @@ import shutil
 import sys
 import tempfile
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tidelog.cli.commands import exit_code, read_program, tell_of_errors
 from tidelog.cli.console import answers_in
 from tidelog.formats.display import rich_table
-from tidelog.formats.folder import fact_files, types_of_files, warn_of_header
+from tidelog.formats.folder import fact_files, file_of_predicate, types_of_files, warn_of_header
 from tidelog.language import display_predicate, syntax_of_file
-from tidelog.language.syntax import Program
-from tidelog.spark.data.fact_parts import Shapes, shapes_of
-from tidelog.spark.data.fact_records import read_whole_file, records_of_atoms, records_of_files
-from tidelog.spark.data.part_files import write_predicate
-from tidelog.spark.materialise.spark_engine import SparkEngine, refuse_bad_records
+from tidelog.spark.data.decoded_files import Target, write_decoded
+from tidelog.spark.data.fact_records import batches_of_atoms
+from tidelog.spark.data.taking_in import Piece
+from tidelog.spark.data.text_sources import read_whole_file
+from tidelog.spark.materialise.spark_engine import SparkEngine
 from tidelog.spark.options import Options, Statistics
 from tidelog.spark.session import open_session
 
@@ -34,7 +36,7 @@ def run_program(options: Namespace) -> int:
         limits = Options(max_facts=options.max_facts, timeout=options.timeout)
         progress = partial(print, file=sys.stderr, flush=True) if sys.stderr.isatty() else lambda _: None
         engine = SparkEngine(spark, program, folder, options=limits, on_progress=progress)
-        engine.load(*_given(spark, program, options))
+        engine.load(_given(options), batches_of_atoms(program.facts, options.program))
         statistics = engine.materialise()
         for done in statistics.rounds if options.explain_plan else ():
             print(f"wave {done.wave}, {done.how}: {', '.join(done.predicates)}")
@@ -56,29 +58,40 @@ def run_program(options: Namespace) -> int:
     return exit_code(answered, options.query)
 
 
-def _given(spark: SparkSession, program: Program, options: Namespace) -> tuple[DataFrame, Shapes]:
-    """The facts of the program's text and of the folder."""
-    records = records_of_atoms(spark, program.facts, options.program)
-    if options.facts:
-        paths = fact_files(options.facts)
-        types = {str(path): found for path, found in types_of_files(paths, options.types, options.facts).items()}
-        for path in paths if options.header is None else ():
-            warn_of_header(path)
-        if paths:
-            read = partial(read_whole_file, header=bool(options.header), types=types)
-            records = records.union(records_of_files(spark, list(map(str, paths)), read))
-        refuse_bad_records(records)
-    return records, shapes_of(records)
+def _given(options: Namespace) -> list[FolderFile]:
+    """The files of the folder of facts."""
+    if not options.facts:
+        return []
+    paths = fact_files(options.facts)
+    types = {str(path): found for path, found in types_of_files(paths, options.types, options.facts).items()}
+    for path in paths if options.header is None else ():
+        warn_of_header(path)
+    return [FolderFile(path, bool(options.header), types) for path in paths]
+
+
+@dataclass(frozen=True)
+class FolderFile:
+    """A file of a folder of facts, which is read or refused as a whole."""
+
+    path: Path
+    header: bool
+    types: Mapping[str, Sequence[str]]
+
+    def pieces(self, _: SparkSession) -> list[Piece]:
+        size = sum(part.stat().st_size for part in (self.path.iterdir() if self.path.is_dir() else [self.path]))
+        return [Piece(partial(read_whole_file, str(self.path), self.header, self.types), size)]
 
 
 def _write_derived(engine: SparkEngine, folder: str, format: str) -> None:
     """Write every derived predicate to a folder of its name."""
     prefixes = dict(engine.program.prefixes)
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    targets = {}
     for predicate in dict.fromkeys(rule.head.predicate for rule in engine.program.rules):
         # Triples need the IRI itself; other formats the name as people read it.
         name = predicate if format.startswith("nt") else display_predicate(predicate, prefixes)
-        write_predicate(engine.values(predicate), engine.relations[predicate].arity, name, folder, format)
+        targets[predicate] = Target(Path(folder) / file_of_predicate(name, format), name)
+        shutil.rmtree(targets[predicate].folder, ignore_errors=True)
+    write_decoded(engine.relations, engine.dictionary, targets, f"{engine.relations.folder}/decoded", format)
 
 
 def _print_statistics(engine: SparkEngine, statistics: Statistics) -> None:

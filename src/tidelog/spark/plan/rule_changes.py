@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from tidelog.errors import StratificationError
 from tidelog.language.syntax import Atom, Rule, Variable, variables
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.normal_form import NormalRule, normalise
+from tidelog.spark.plan.refusals import check_fit
 from tidelog.spark.plan.schedule import reads
 
 GROUPS = "#groups"
@@ -58,6 +60,11 @@ def changed_rules(graph: RuleGraph, add: Iterable[Rule], remove: Iterable[int]) 
     gone = {number: graph.rule(number) for number in remove}
     was_recursive = frozenset(number for number in gone if graph.recursive(number))
     impact = graph.update(add, gone)
+    try:
+        check_fit(graph)
+    except StratificationError:
+        graph.take_back(impact, gone)
+        raise
     return RuleChanges(
         graph,
         {number: normalise(rule) for number, rule in graph.rules.items()},

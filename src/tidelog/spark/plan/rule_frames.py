@@ -3,7 +3,8 @@
 A variable is bound to an id, to a value, or to both. Facts bind ids, and expressions bind values; the other form is
 looked up in the dictionary where a step needs it. `=` and `!=` on plain terms need no values while no constant is a
 float: then two constants are equal by value exactly when they are the same constant. The heads of all rules of a round
-become one frame; constants that rules computed get their ids there.
+become one frame; constants that rules computed get their ids there. What stands for an id is up to the dictionary:
+without ids, a constant stands for itself (`dataframes/lazy_rules.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Protocol
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -26,15 +28,28 @@ Lookup = Callable[[Take | Match | Absent], DataFrame]
 """The facts that a step is to match, in columns `c0`, `c1`, …"""
 
 
+class Terms(Protocol):
+    """What rules need of a dictionary: columns of values for columns of ids and back, and whether there are floats."""
+
+    @property
+    def floats(self) -> bool: ...
+
+    def with_values(self, frame: DataFrame, columns: Mapping[str, str], missing: bool = False) -> DataFrame: ...
+
+    def with_known_ids(self, frame: DataFrame, columns: Mapping[str, str]) -> DataFrame: ...
+
+
 @dataclass
 class Context:
-    """What the rules of a round share. `failures` counts the rule instances that had no value."""
+    """What the rules of a round share. `failures` counts the rule instances that had no value, if that is wanted."""
 
     spark: SparkSession
-    dictionary: Dictionary
-    ids: Mapping[Constant, int]
+    dictionary: Terms
+    ids: Mapping[Constant, int | Column]
     functions: Functions
     failures: list[tuple[NormalRule, Observation]] = field(default_factory=list)
+    counts_failures: bool = True
+    id_type: str = "bigint"
 
 
 @dataclass(frozen=True)
@@ -118,7 +133,7 @@ class _Evaluation:
         missing = [variable for variable in dict.fromkeys(wanted) if variable not in self._with_id]
         columns = {self._value(variable): self._id(variable) for variable in missing}
         if missing:
-            self._frame = self._context.dictionary.with_ids(self._matches, columns, missing=True)
+            self._frame = self._context.dictionary.with_known_ids(self._matches, columns)
             self._with_id.update(missing)
 
     def _need_values(self, wanted: Iterable[Variable]) -> None:
@@ -212,7 +227,7 @@ class _Evaluation:
             return
         self._need_values(variables(expression))
         computed = self._computed(expression)
-        found = self._context.dictionary.with_ids(self._matches, {computed: "found"}, missing=True)
+        found = self._context.dictionary.with_known_ids(self._matches, {computed: "found"})
         self._frame = found.where(F.col("found") == F.col(self._id(variable))).drop("found")
 
     def _computed(self, expression: Expression) -> str:
@@ -237,10 +252,11 @@ class _Evaluation:
     def _filter(self, test: Column) -> None:
         """Keep the matches for which a test holds; a match without a verdict counts as a failure."""
         tested = self._matches.withColumn("verdict", test)
-        failed = Observation()
-        self._context.failures.append((self._rule, failed))
-        observed = tested.observe(failed, F.count_if(F.col("verdict").isNull()).alias("failures"))
-        self._frame = observed.where("verdict").drop("verdict")
+        if self._context.counts_failures:
+            failed = Observation()
+            self._context.failures.append((self._rule, failed))
+            tested = tested.observe(failed, F.count_if(F.col("verdict").isNull()).alias("failures"))
+        self._frame = tested.where("verdict").drop("verdict")
 
     # ── heads ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -257,7 +273,7 @@ class _Evaluation:
                 unencoded.append(name)
                 columns.append(F.col(self._value(term)).alias(name))
             elif not isinstance(term, Aggregate):
-                columns.append(self._term_id(term).cast("bigint").alias(name))
+                columns.append(self._term_id(term).cast(self._context.id_type).alias(name))
         return columns, unencoded
 
     def _aggregated(self) -> Head:

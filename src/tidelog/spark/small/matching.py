@@ -15,9 +15,12 @@ from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Take
 from tidelog.spark.data.term_lookup import Fact, Ids
 from tidelog.spark.plan.rule_frames import is_plain
 from tidelog.spark.small.term_values import Values
-from tidelog.spark.stored.keyed_files import Files
+from tidelog.spark.stored.keyed_files import Files, TooManyFacts
 
 _NONE: frozenset[Ids] = frozenset()
+
+# More matches than this are not kept: a join of facts that share nothing has them soon.
+_MOST_MATCHES = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,8 @@ class Matches:
         look_up = facts.some if few and len(set(free)) == len(free) else facts.matching
         index = self._parts(atom, bound, look_up(bound, set(keys)))
         self._bind(atom)
+        if sum(len(index.get(key, ())) for key in keys) > _MOST_MATCHES:
+            raise TooManyFacts
         self._rows = [row + part for row, key in zip(self._rows, keys, strict=True) for part in index.get(key, ())]
 
     def _reject(self, atom: Atom, bound: Sequence[int], facts: Facts) -> None:

@@ -59,12 +59,12 @@ class PendingFacts:
         self, rule: NormalRule, pivot: Pivot, component: Iterable[str], sets: Sets[Facts], few: bool = False
     ) -> Matches:
         """The instances of a rule; with `few`, only some of those that differ in nothing but the last atom."""
-        plan = make_plan(rule, pivot, component, self._estimate)
+        plan = make_plan(rule, pivot, component, self.estimate)
         found = Matches(plan, sets.lookup, self.ids, self.values, few)
         self.files.spend(len(found))
         return found
 
-    def _estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
+    def estimate(self, atom: Atom, bound: tuple[int, ...]) -> float:
         return float(self.stored[atom.predicate].facts * 0.1 ** len(bound))
 
     def from_below(
@@ -156,25 +156,25 @@ class Groups:
     def __init__(self, facts: PendingFacts, rule: NormalRule) -> None:
         self._facts = facts
         self._rule = rule
-        self._bound = bound_group(rule)
+        self.bound = bound_group(rule)
 
     @cached_property
     def touched(self) -> set[Ids]:
         """The groups for which changes below create or destroy an instance."""
         rule = grouping(self._rule)
         found = (matches for created in (False, True) for matches in self._facts.from_below(rule, (), created))
-        return {group for matches in found for group in matches.values(self._bound)}
+        return {group for matches in found for group in matches.values(self.bound)}
 
     def deriving(self, facts: Iterable[Ids]) -> set[Ids]:
         """The groups that could derive facts."""
-        places = [self._rule.head.arguments.index(variable) for variable in self._bound]
+        places = [self._rule.head.arguments.index(variable) for variable in self.bound]
         return {tuple([fact[place] for place in places]) for fact in facts}
 
     def heads(self, groups: set[Ids] | None, before: bool) -> list[Fact]:
         """What the rule derives for groups, or for all of them, from what held before or holds after the update."""
         if groups is not None and not groups:
             return []
-        if groups is None or not self._bound:
+        if groups is None or not self.bound:
             rule, pivot, sets = self._rule, ALL, self._facts.phases.whole(before)
         else:
             start = Facts(groups)

@@ -14,19 +14,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
-
 from tidelog.language.syntax import Constant
 from tidelog.program.graph import Component
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import ALL, Pivot, Start
-from tidelog.spark.data.dictionary import Dictionary, Fields
-from tidelog.spark.data.term_lookup import Encoded, Fact, Ids, encode_few
+from tidelog.spark.data.dictionary import Dictionary, Term
+from tidelog.spark.data.term_lookup import Encoded, Fact, Ids
 from tidelog.spark.plan.role_sets import Sets
 from tidelog.spark.plan.rule_changes import Roles, RuleChanges
 from tidelog.spark.plan.sql_expressions import Functions
 from tidelog.spark.small.backward_forward import Proofs
-from tidelog.spark.small.matching import Facts
+from tidelog.spark.small.marks import Marked, Marks, copies
+from tidelog.spark.small.matching import Facts, Matches
 from tidelog.spark.small.pending_facts import Choose, Groups, PendingFacts, Row, Touched, by_predicate
 from tidelog.spark.small.term_values import Values
 from tidelog.spark.stored.keyed_files import ColumnCache, Files, TooManyFacts
@@ -38,13 +37,14 @@ class Outcome:
     """What an update asked for, and the facts that it touched.
 
     The first `settled` components are done: fewer than all if too many facts would have been needed. `terms` are the
-    constants that are new with the update, in the order of their ids."""
+    constants that are new with the update."""
 
     asked: Encoded
-    terms: list[Fields] = field(default_factory=list)
+    terms: list[Term] = field(default_factory=list)
     settled: int = 0
     rows: dict[str, list[Row]] = field(default_factory=dict)
     work: Mapping[str, int] = field(default_factory=dict)
+    marked: Marked = field(default_factory=Marked)
 
 
 def carry_out(
@@ -55,16 +55,17 @@ def carry_out(
     ids: Mapping[Constant, int],
     rules: RuleChanges,
     components: Sequence[Component],
-    records: pa.Table,
+    asked: Encoded,
     most: int,
     functions: Functions | None = None,
+    marks: Marks | None = None,
 ) -> Outcome:
-    """Take the records of an update through components, each after those it reads; the dictionary stays as it is.
+    """Take what an update asks for through components, each after those it reads; the dictionary stays as it is.
 
     `root`, `columns` and `stored` are the files of the version before the update, from which at most `most` facts are
-    looked up."""
-    outcome = Outcome(encode_few(dictionary, records))
-    files = Files(root, columns, stored, dictionary.size + len(outcome.asked.terms), most)
+    looked up. `marks` are given for an update of a stream."""
+    outcome = Outcome(asked)
+    files = Files(root, columns, stored, most)
     values = Values(dictionary, outcome.asked.terms, functions or {})
     facts = PendingFacts(files, stored, ids, values)
     given, taken = by_predicate(outcome.asked.give), by_predicate(outcome.asked.take)
@@ -72,16 +73,17 @@ def carry_out(
         for component in components:
             give, take = _of(component, given), _of(component, taken)
             if give or take or rules.reach(component, facts.has_changed):
-                outcome.rows |= ComponentUpdate(facts, component, rules).run(give, take)
+                outcome.rows |= ComponentUpdate(facts, component, rules, marks).run(give, take)
             outcome.settled += 1
     except TooManyFacts:
         pass
     outcome.work = facts.work
-    computed, final = values.kept(id_ for rows in outcome.rows.values() for row in rows for id_ in row.ids)
+    computed = values.kept(id_ for rows in outcome.rows.values() for row in rows for id_ in row.ids)
     outcome.terms = [*outcome.asked.terms, *computed]
-    if computed:
-        for rows in outcome.rows.values():
-            rows[:] = [replace(row, ids=tuple([final.get(id_, id_) for id_ in row.ids])) for row in rows]
+    if marks is not None and outcome.settled == len(components):
+        outcome.marked = marks.left()
+        facts.work["marked_explicit"] = len(outcome.marked.deleted)
+        facts.work["marked_implicit"] = len(outcome.marked.heads)
     return outcome
 
 
@@ -92,8 +94,12 @@ def _of(component: Component, facts: Mapping[str, set[Ids]]) -> frozenset[Fact]:
 class ComponentUpdate:
     """One component, which an update takes from one state to the next."""
 
-    def __init__(self, facts: PendingFacts, component: Component, rules: RuleChanges) -> None:
+    def __init__(
+        self, facts: PendingFacts, component: Component, rules: RuleChanges, marks: Marks | None = None
+    ) -> None:
         self._facts = facts
+        self._marks = marks
+        self._listed: set[Fact] = set()
         self._names = component.predicates
         self._is_counted = all(facts.stored[name].counted for name in component.predicates)
         self._roles = Roles(rules, component, self._is_counted)
@@ -107,6 +113,7 @@ class ComponentUpdate:
         self._facts.look_up(touched.facts)
         self._delete(touched)
         self._insert(touched)
+        self._copy_marks()
         return self._settled(touched)
 
     def _rest(self, name: str) -> Facts:
@@ -139,10 +146,27 @@ class ComponentUpdate:
             groups = self._groups.setdefault(rule, Groups(self._facts, rule))
             found = groups.heads(groups.touched, before=not created)
         else:
-            matches = self._facts.from_below(rule, self._names, created, own)
+            matches = list(self._facts.from_below(rule, self._names, created, own))
             found = [fact for instances in matches for fact in instances.facts(rule.head)]
-        self._facts.work["insertion" if created else "deletion"] += len(found)
+            if own is not None:
+                self._pass_on(rule, matches)
+        self._note("insertion" if created else "deletion", found)
         return found
+
+    def _pass_on(self, rule: NormalRule, matches: Iterable[Matches]) -> None:
+        """Let instances that insertion finds mark their heads, in a stream."""
+        if self._marks is not None:
+            for instances in matches:
+                self._marks.pass_on(rule, instances)
+
+    def _note(self, kind: str, heads: Sequence[Fact]) -> None:
+        """Count instances as work. In a stream, a deletion counts if it leads to a fact that is not listed yet."""
+        if kind == "deletion" and self._marks is not None:
+            new = set(heads) - self._listed
+            self._listed |= new
+            self._facts.work[kind] += len(new)
+        else:
+            self._facts.work[kind] += len(heads)
 
     def _forward(self, latest: set[Fact], sets: Sets[Facts], kind: str) -> set[Fact]:
         """Heads of instances of checked rules that use one of the latest facts."""
@@ -152,9 +176,11 @@ class ComponentUpdate:
         for rule in self._roles.checked:
             for position, atom in enumerate(rule.positives):
                 if atom.predicate in taken:
-                    pivot = Pivot(Start.POSITIVE, position)
-                    found += self._facts.instances(rule, pivot, self._names, sets).facts(rule.head)
-        self._facts.work[kind] += len(found)
+                    instances = self._facts.instances(rule, Pivot(Start.POSITIVE, position), self._names, sets)
+                    found += instances.facts(rule.head)
+                    if kind == "insertion":
+                        self._pass_on(rule, [instances])
+        self._note(kind, found)
         return set(found)
 
     def _count(self) -> Counter[Fact]:
@@ -170,13 +196,36 @@ class ComponentUpdate:
     def _delete(self, touched: Touched) -> None:
         """Backward/Forward (Algorithm 1), with sets of facts in place of single ones."""
         proofs = Proofs(self._facts, self._names, self._roles.checked, touched, self._rest)
-        candidates = {fact for rule in self._roles.kept for fact in self._from_below(rule, created=False)}
+        expected = self._marks.expected(self._names) if self._marks else set()
+        self._listed |= expected
+        kept = [rule for rule in self._roles.kept if not self._is_spared(rule)]
+        candidates = expected | {fact for rule in kept for fact in self._from_below(rule, created=False)}
         candidates |= {fact for rule in self._roles.gone for fact in self._whole(rule, before=True)}
         candidates |= touched.facts
         while lost := proofs.lost(candidates):  # Lines 3–6.
             for name, ids in lost:
                 self._deleted[name].add(ids)  # Lines 10 and 11.
             candidates = self._forward(lost, self._facts.phases.held(), "deletion")  # Lines 7–9.
+
+    def _is_spared(self, rule: NormalRule) -> bool:
+        """Whether marks have found the heads of a rule already that lose an instance by changes below."""
+        if self._marks is None or not copies(rule, self._names):
+            return False
+        return self._marks.spares(rule, self._facts.gone[rule.positives[0].predicate])
+
+    def _copy_marks(self) -> None:
+        """Mark what rules that copy facts derive from marked ones."""
+        if self._marks is None:
+            return
+        for rule in self._roles.checked:
+            if copies(rule, self._names):
+                sets = self._facts.phases.holding(take=self._marked_facts)
+                pivot = Pivot(Start.POSITIVE, 0)
+                self._marks.copy(rule, self._facts.instances(rule, pivot, self._names, sets).facts(rule.head))
+
+    def _marked_facts(self, name: str) -> Facts:
+        """The facts of a predicate that the next update deletes."""
+        return Facts(self._marks.deleted(name) if self._marks else ())
 
     def _insert(self, touched: Touched) -> None:
         """DR5: what comes from below, and then round by round."""

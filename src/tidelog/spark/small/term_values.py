@@ -15,8 +15,8 @@ from tidelog.formats.batch import FLOAT, FactBatch
 from tidelog.formats.tables import columns_of
 from tidelog.language.syntax import Aggregate, Atom, BodyItem, Call, Comparison, Constant, Expression, Rule, Variable
 from tidelog.program.normal_form import NormalRule
-from tidelog.spark.data.dictionary import Dictionary, Fields, fields_of, value_of
-from tidelog.spark.data.term_lookup import Ids, Key, ids_of, key_of, values_of_ids
+from tidelog.spark.data.dictionary import Dictionary, Fields, Key, Term, fields_of, key_of, value_of
+from tidelog.spark.data.term_lookup import Ids, meet, values_of_ids
 from tidelog.spark.materialise.embedded_tasks import solved
 from tidelog.spark.plan.sql_expressions import Functions
 from tidelog.values import Value
@@ -30,14 +30,14 @@ _NO_LIMIT = 1 << 60
 class Values:
     """Constants by id: those of a dictionary, those that came with the update (`terms`), and computed ones."""
 
-    def __init__(self, dictionary: Dictionary, terms: Sequence[Fields], functions: Functions) -> None:
-        self._parts = tuple(dictionary.parts)
+    def __init__(self, dictionary: Dictionary, terms: Sequence[Term], functions: Functions) -> None:
+        self._dictionary = dictionary
         self._functions = functions
-        self._values = {id_: value_of(fields) for id_, fields in enumerate(terms, dictionary.size)}
-        self._ids: dict[Key, int] = {key_of(fields): id_ for id_, fields in enumerate(terms, dictionary.size)}
-        self._floats = dictionary.floats or any(fields[0] == FLOAT for fields in terms)
-        self._first = dictionary.size + len(terms)
-        self._new: list[Fields] = []
+        self._values = {id_: value_of(fields) for id_, fields in terms}
+        self._ids: dict[Key, int] = {key_of(fields): id_ for id_, fields in terms}
+        self._floats = dictionary.floats or any(fields[0] == FLOAT for _, fields in terms)
+        self._given = list(terms)
+        self._new: dict[int, Fields] = {}
 
     @property
     def by_identity(self) -> bool:
@@ -48,20 +48,18 @@ class Values:
         """The ids of values; those without one get one."""
         fields = [fields_of(value) for value in values]
         missing = {key: cells for cells in fields if (key := key_of(cells)) not in self._ids}
-        self._ids |= ids_of(self._parts, missing.values())
-        for key, cells in missing.items():
-            if key not in self._ids:
-                id_ = self._ids[key] = self._first + len(self._new)
-                self._new.append(cells)
-                self._values[id_] = value_of(cells)
-                self._floats = self._floats or cells[0] == FLOAT
+        met = meet(self._dictionary, missing.values(), (*self._given, *self._new.items()))
+        self._ids |= met.known
+        for key, (id_, cells) in met.new.items():
+            self._ids[key] = id_
+            self._new[id_] = cells
+            self._values[id_] = value_of(cells)
+            self._floats = self._floats or cells[0] == FLOAT
         return [self._ids[key_of(cells)] for cells in fields]
 
-    def kept(self, used: Iterable[int]) -> tuple[list[Fields], dict[int, int]]:
-        """The computed constants among the used ids, and their final ids, in the same order."""
-        new = sorted({id_ for id_ in used if id_ >= self._first})
-        terms = [self._new[id_ - self._first] for id_ in new]
-        return terms, {id_: self._first + place for place, id_ in enumerate(new)}
+    def kept(self, used: Iterable[int]) -> list[Term]:
+        """The computed constants among the used ids."""
+        return [(id_, self._new[id_]) for id_ in sorted(set(used) & self._new.keys())]
 
     def computed(self, expression: Expression, of: Sequence[Variable], rows: Sequence[Ids]) -> list[int | None]:
         """The id of an expression's value for each row of its variables, in order; None if it has no value."""
@@ -95,10 +93,20 @@ class Values:
         keys = list(numbers)
         return [_head(rule, keys[group], [next(ids) for _ in results]) for group, *_ in found]
 
+    def fetch(self, ids: Iterable[int]) -> None:
+        """Look up the values of ids, from one pass over the dictionary."""
+        missing = {id_ for id_ in ids if id_ not in self._values}
+        if missing:
+            self._values |= values_of_ids(self._dictionary.parts, missing)
+
+    def value(self, id_: int) -> Value:
+        """The value of an id."""
+        self.fetch([id_])
+        return self._values[id_]
+
     def _numbered(self, rows: Sequence[Ids]) -> list[tuple[Any, ...]]:
         """The values of rows, each after the number of its row, so that equal rows stay apart."""
-        missing = {id_ for row in rows for id_ in row if id_ not in self._values}
-        self._values |= values_of_ids(self._parts, missing)
+        self.fetch(id_ for row in rows for id_ in row)
         return [(number, *(self._values[id_] for id_ in row)) for number, row in enumerate(rows)]
 
     def _solve(

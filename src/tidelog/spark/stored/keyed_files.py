@@ -1,9 +1,9 @@
 """Facts by key, straight from the Parquet files of a version, with the columns that were read kept in memory.
 
-Ids are dense, so the keys of a lookup are flags in an array, and scanning a column costs one access per row. Only rows
-that fit leave the scan, and columns outside the key are read only if there are such rows. A whole base is scanned for a
-few rows, yet this is far cheaper than a job: a million rows take some ten milliseconds, and less once they have been
-read.
+The last bits of the ids of a lookup are flags in an array, and scanning a column costs one access per row. Only rows
+that fit leave the scan, hardly any of them by accident, and columns outside the key are read only if there are such
+rows. A whole base is scanned for a few rows, yet this is far cheaper than a job: a million rows take some ten
+milliseconds, and less once they have been read.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tidelog.spark.data.term_lookup import Ids
 from tidelog.spark.stored.layers import Layer, Stored
 
 KEPT_BYTES = 256 << 20
+_FLAGS = 1 << 22
 
 Cells = np.ndarray[Any, Any]
 
@@ -89,19 +90,19 @@ class State(NamedTuple):
 
 
 class Files:
-    """The facts of all predicates of a version, whose ids are below `terms`; at most `most` of them are read."""
+    """The facts of all predicates of a version; at most `most` of them are read."""
 
-    def __init__(self, root: Path, columns: ColumnCache, stored: Mapping[str, Stored], terms: int, most: int) -> None:
+    def __init__(self, root: Path, columns: ColumnCache, stored: Mapping[str, Stored], most: int) -> None:
         self._root = root
         self._columns = columns
         self._stored = stored
-        self._flags = np.zeros(terms, bool)
+        self._flags = np.zeros(_FLAGS, bool)
         self._left = most
 
     def matching(self, name: str, columns: Sequence[int], wanted: Collection[Ids]) -> dict[Ids, State]:
         """The facts of a predicate that have, in some columns, one of the wanted keys."""
         stored = self._stored[name]
-        keys = self._known(wanted) if stored.facts else set()
+        keys = set(wanted) if stored.facts else set()
         found: dict[Ids, State] = {}
         for layer in stored.folders if keys else ():
             for fact, state, holds in self._rows(stored, layer, columns, keys):
@@ -117,7 +118,7 @@ class Files:
         stored = self._stored[name]
         if not columns or stored.base is None:
             return [fact for fact in self.matching(name, columns, wanted) if fact not in without]
-        keys = self._known(wanted)
+        keys = set(wanted)
         layered = [fact for layer in stored.layers for fact, *_ in self._rows(stored, layer, columns, keys)]
         passed_over = {*layered, *without}
         found: dict[Ids, Ids] = {}
@@ -137,11 +138,6 @@ class Files:
         self._left -= facts
         if self._left < 0:
             raise TooManyFacts
-
-    def _known(self, keys: Collection[Ids]) -> set[Ids]:
-        """The keys that can be in a file: ids that this update has made are in none."""
-        known = len(self._flags)
-        return {key for key in keys if not key or max(key) < known}
 
     def _rows(
         self, stored: Stored, layer: Layer, columns: Sequence[int], keys: set[Ids], first: bool = False
@@ -163,13 +159,13 @@ class Files:
                     yield ids, State(explicit, derivations if stored.counted else 0), holds
 
     def _candidates(self, piece: Piece, names: Sequence[str], keys: set[Ids], first: bool) -> Cells:
-        """The rows in which each column has an id that some key has there."""
+        """The rows in which each column may have an id that some key has there."""
         key_cells = self._columns.read(piece, names)
         fitting = np.ones(len(key_cells[0]), bool)
         for place, cells in enumerate(key_cells):
-            ids = np.fromiter({key[place] for key in keys}, np.int64)
+            ids = np.fromiter({key[place] for key in keys}, np.int64) & (_FLAGS - 1)
             self._flags[ids] = True
-            fitting &= self._flags[cells]
+            fitting &= self._flags[cells & (_FLAGS - 1)]
             self._flags[ids] = False
         rows = np.flatnonzero(fitting)
         return rows[_first_of_each([cells[rows] for cells in key_cells])] if first else rows

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from tidelog.errors import StorageError
+from tidelog.spark.data.dictionary import Term
 from tidelog.spark.stored.layers import Layer, Stored
 from tidelog.storage.durable_files import replace_file
 
 MANIFEST = "manifest.json"
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Version:
     terms: tuple[str, ...] = ()
     terms_count: int = 0
     floats: bool = False
+    exceptions: tuple[Term, ...] = ()
     commit: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -140,4 +142,5 @@ def _version(found: dict[str, Any]) -> Version:
         stored[name] = Stored(**entry, base=Layer(**base) if base else None, layers=layers)
     changed = {name: Changed(**entry) for name, entry in found.pop("changed").items()}
     rules, terms = tuple(found.pop("rules")), tuple(found.pop("terms"))
-    return Version(**found, stored=stored, changed=changed, rules=rules, terms=terms)
+    exceptions = tuple((id_, tuple(fields)) for id_, fields in found.pop("exceptions"))
+    return Version(**found, stored=stored, changed=changed, rules=rules, terms=terms, exceptions=exceptions)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidelog.errors import StorageError
 from tidelog.formats.updates import Facts
 from tidelog.program.catalogue import Catalogue
-from tidelog.spark.data.dictionary import Dictionary
+from tidelog.spark.data.dictionary import Dictionary, TermIds
 from tidelog.spark.data.part_files import native_columns
 from tidelog.spark.data.term_lookup import Ids, values_of_ids
 from tidelog.spark.data.wide_frames import keys, read_together
@@ -91,7 +91,8 @@ class VersionReader:
     def dictionary(self) -> Dictionary:
         """The dictionary of the version, for an update to extend."""
         found = self._version
-        return Dictionary(self._spark, str(self._folder / "terms"), self._terms, found.terms_count, found.floats)
+        ids = TermIds(found.exceptions)
+        return Dictionary(self._spark, str(self._folder / "terms"), self._terms, found.terms_count, found.floats, ids)
 
     @property
     def _terms(self) -> list[str]:

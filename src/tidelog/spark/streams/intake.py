@@ -12,16 +12,16 @@ from functools import partial
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidelog.errors import DataError
+from tidelog.formats.batch import values_of
 from tidelog.formats.updates import Facts, Update
-from tidelog.spark.data.dictionary import value_of
+from tidelog.spark.data.fact_records import Rejected
 from tidelog.spark.data.fact_sources import Source
-from tidelog.spark.materialise.spark_engine import refuse_bad_records
-from tidelog.spark.pipeline.pipeline_config import StreamConfig
+from tidelog.spark.pipeline.pipeline_config import StreamConfig, StreamSource
 from tidelog.spark.streams.mqtt import MqttSource, read_options
 from tidelog.spark.streams.update_records import Entry, entry_of, parse_entry
 
@@ -45,7 +45,7 @@ def open_intake(spark: SparkSession, config: StreamConfig) -> DataFrame:
         spark.dataSource.register(MqttSource)
     try:
         return _files(spark, config) if source.is_file else _messages(spark, config)
-    except (AnalysisException, Py4JJavaError) as error:
+    except (PySparkException, Py4JJavaError) as error:
         told = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
         reason = told.partition("\n")[0]
         raise DataError(f"[stream.source]: Spark cannot read {source.format}: {reason}") from None
@@ -86,13 +86,24 @@ def _messages(spark: SparkSession, config: StreamConfig) -> DataFrame:
     elif set(_OPERATION) <= set(frame.columns):
         body = F.to_json(F.struct(*_OPERATION))
     else:
-        raise DataError(
-            f"[stream.source]: {source.format} has no column `{source.value}`; there are {', '.join(frame.columns)}: "
-            'name the one with the update by value = "…"'
-        )
+        body = F.expr(source.value)
+        _check_expression(frame, source, body)
     place = F.col("topic") if "topic" in frame.columns else F.lit(source.format)
     body = F.coalesce(body.cast("binary"), F.lit("null").cast("binary"))
     return _laid_out(frame, place, body, source.order or _ORDER.get(source.format, ()))
+
+
+def _check_expression(frame: DataFrame, source: StreamSource, body: Column) -> None:
+    """Refuse what is neither a column nor an expression over columns that yields the text of a record."""
+    try:
+        found = frame.select(body).schema[0].dataType.typeName()
+    except PySparkException:
+        found = "nothing"
+    if found not in ("string", "binary"):
+        raise DataError(
+            f"[stream.source]: {source.format} has no column `{source.value}`; there are {', '.join(frame.columns)}: "
+            'name the one with the record by value = "…", or write an SQL expression that makes one of them'
+        )
 
 
 def _laid_out(frame: DataFrame, place: Column, body: Column, order: Iterable[str]) -> DataFrame:
@@ -100,25 +111,26 @@ def _laid_out(frame: DataFrame, place: Column, body: Column, order: Iterable[str
     return frame.select(place.alias("place"), body.alias("body"), *ordered)
 
 
-def order_columns(frame: DataFrame) -> list[str]:
-    return [name for name in frame.columns if name.startswith("o")]
+def order_columns(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith("o")]
 
 
 def facts_of_sources(spark: SparkSession, sources: Sequence[Source]) -> Facts:
     """The facts of sources, with which a stream begins besides its program, on the driver."""
     facts: Facts = {}
     for source in sources:
-        records = source.records(spark)
-        refuse_bad_records(records)
-        for predicate, arguments in records.select("predicate", "arguments").collect():
-            facts.setdefault(predicate, []).append(tuple(value_of(tuple(value)) for value in arguments))
+        for found in (found for piece in source.pieces(spark) for found in piece.on_driver()):
+            if isinstance(found, Rejected):
+                raise DataError(found.reasons[0])
+            rows = zip(*map(values_of, found.batch.columns), strict=True) if found.batch.columns else [()]
+            facts.setdefault(found.batch.predicate, []).extend(rows)
     return facts
 
 
-def entries_of(frame: DataFrame) -> list[Entry]:
-    """The records of a batch, in order, on the driver."""
-    rows = frame.toArrow()
+def entries_of(rows: pa.Table) -> list[Entry]:
+    """The records of a batch, in order."""
+    order = order_columns(rows.column_names)
     rows = rows.append_column("row", pa.array(range(len(rows)), pa.int64()))
-    rows = rows.sort_by([(name, "ascending") for name in (*order_columns(frame), "row")])
+    rows = rows.sort_by([(name, "ascending") for name in (*order, "row")])
     places, bodies = rows.column("place").to_pylist(), rows.column("body").to_pylist()
     return list(map(entry_of, places, bodies))

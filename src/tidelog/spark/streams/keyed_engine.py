@@ -2,9 +2,10 @@
 
 Keys are dealt to *shards* by their hash. A call from Spark into Python takes milliseconds, and so does an update of a
 knowledge base, however few facts there are. So Spark's state holds shards, and all records of a batch for the keys of a
-shard are one update. Executors split records by key; `applyInPandasWithState` applies the records of each shard to its
-facts. Spark commits the states of all shards together with the batch; if a batch fails before that, Spark applies it
-again to the states before it. So the changes of a batch are the same each time, and the sink takes them once.
+shard are one update. Executors split records by key; the records of each shard are applied to its facts, in tasks that
+have its state (`shard_state.py`). Spark commits the states of all shards together with the batch; if a batch fails
+before that, Spark applies it again to the states before it. So the changes of a batch are the same each time, and the
+sink takes them once.
 
 Rules hold for all keys. The driver checks a change of rules, which takes effect with the next batch; a shard moves to
 the new rules with its next records, and its changes then include what the new rules add and remove.
@@ -34,13 +35,14 @@ from tidelog.language.syntax import Signature
 from tidelog.spark.streams.intake import Parse, order_columns
 from tidelog.spark.streams.keys import Keys
 from tidelog.spark.streams.metrics import Totals
-from tidelog.spark.streams.resident import KeyedProgram, Resident, ShardFacts, declarations, rules_text
+from tidelog.spark.streams.resident import KeyedProgram, Resident, declarations, rules_text
+from tidelog.spark.streams.shard_state import PAGES, WHOLE, WHOLE_TYPE, ShardProcessor, ShardState, WholeState
 from tidelog.spark.streams.sink import ChangedFact, Quarantine, Sink, changed_facts, net_facts
+from tidelog.spark.streams.spark_metrics import observe_changes
 from tidelog.spark.streams.stream_batches import Batch, OnBatch, StreamEngine
 from tidelog.spark.streams.update_records import Entry, changes_rules, entry_of, parse_entry
 
 CHANGE, REFUSED, RULES, WORK = "change", "refused", "rules", "work"
-STATE = "program bigint, token string, facts string"
 _OUTPUT = ("kind", "op", "predicate", "arguments", "place", "body", "reason")
 _NO_SHARD = -1  # for what belongs to no key: records that cannot be read, and changes of rules
 _BATCH_ID = "streaming.sql.batchId"
@@ -60,8 +62,10 @@ class KeyedEngine(StreamEngine):
         on_batch: OnBatch,
         parse: Parse = parse_entry,
         rewrite: bool = False,
+        state: str = WHOLE,
     ) -> None:
         super().__init__(sink, quarantine, on_batch)
+        self._state = state
         self._program = program
         self._parse = parse
         self._rewrite = rewrite
@@ -69,12 +73,16 @@ class KeyedEngine(StreamEngine):
     def frame(self, records: DataFrame) -> DataFrame:
         """The changes of each batch, as rows of several kinds."""
         split = _split_by_key(records, self._program, self._parse, self._rewrite)
-        work = partial(_work_on_shard, program=self._program, order=order_columns(split))
+        work = partial(_work_on_shard, program=self._program, order=order_columns(split.columns))
         schema = ", ".join(f"{name} string" for name in _OUTPUT)
-        return split.groupBy("shard").applyInPandasWithState(work, schema, STATE, "update", "NoTimeout")
+        shards = split.groupBy("shard")
+        if self._state == PAGES:
+            return observe_changes(shards.transformWithStateInPandas(ShardProcessor(work), schema, "Update", "None"))
+        whole = partial(_work_on_whole_shard, work=work)
+        return observe_changes(shards.applyInPandasWithState(whole, schema, WHOLE_TYPE, "update", "NoTimeout"))
 
-    def read(self, frame: DataFrame) -> pa.Table:
-        return frame.toArrow()
+    def read(self, rows: pa.Table) -> pa.Table:
+        return rows
 
     def take(self, number: int, rows: pa.Table) -> None:
         """Write what the shards found in a batch; it is the same if the batch is applied again."""
@@ -138,7 +146,7 @@ def _current(program: KeyedProgram) -> int:
 
 def _split_by_key(frame: DataFrame, program: KeyedProgram, parse: Parse, rewrite: bool) -> DataFrame:
     """Records, or parts of them, with the shard of their key."""
-    order = order_columns(frame)
+    order = order_columns(frame.columns)
     kept = "".join(f"{name} {frame.schema[name].dataType.simpleString()}, " for name in order)
     last = f"o{len(order)}"
 
@@ -196,8 +204,12 @@ def _as_json(update: Update) -> str:
 # ── a shard ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _work_on_whole_shard(shard: tuple[Any, ...], frames: Iterator[Any], state: Any, work: Any) -> Iterator[Any]:
+    return iter(work(shard, frames, WholeState(state)))
+
+
 def _work_on_shard(
-    shard: tuple[Any, ...], frames: Iterator[Any], state: Any, program: KeyedProgram, order: list[str]
+    shard: tuple[Any, ...], frames: Iterator[Any], state: ShardState, program: KeyedProgram, order: list[str]
 ) -> Iterator[Any]:
     """All records of a shard in a batch, at once."""
     import pandas
@@ -217,13 +229,15 @@ def _told(kind: str, place: str | None, body: str, reason: str | None) -> Told:
     return (kind, None, None, None, place, body, reason)
 
 
-def apply_to_shard(shard: int, entries: list[Entry], state: Any, program: KeyedProgram, number: int) -> list[Told]:
+def apply_to_shard(
+    shard: int, entries: list[Entry], state: ShardState, program: KeyedProgram, number: int
+) -> list[Told]:
     """Apply records to the facts of a shard under the program of a number; returns rows with the changes."""
     resident = program.resident(number)
     changes = [_brought_in(shard, state, program, number, resident)]
     batch = Batch(0, entries, parse_entry)
     token, facts = resident.apply(shard, batch)
-    state.update((number, token, facts.state))
+    state.write(number, token, facts)
     changes.extend(list(changed_facts(change)) for change in batch.changes)
     work = {kind: count for kind, count in batch.work.items() if count}
     return [
@@ -233,14 +247,17 @@ def apply_to_shard(shard: int, entries: list[Entry], state: Any, program: KeyedP
     ]
 
 
-def _brought_in(shard: int, state: Any, program: KeyedProgram, number: int, resident: Resident) -> list[ChangedFact]:
+def _brought_in(
+    shard: int, state: ShardState, program: KeyedProgram, number: int, resident: Resident
+) -> list[ChangedFact]:
     """Make sure that the facts of a shard are here; returns what that changes, as under a new program."""
-    if not state.exists:
+    head = state.head
+    if head is None:
         return list(changed_facts(resident.bring_in(shard, resident.first_facts(shard))))
-    before, token, facts = state.get
+    before, token = head
     if before == number:
-        resident.catch_up(shard, token, facts)
+        resident.catch_up(shard, token, state.facts)
         return []
-    gone = changed_facts(program.resident(before).bring_in(shard, ShardFacts.of_state(facts)))
-    come = changed_facts(resident.bring_in(shard, ShardFacts.of_state(facts)))
+    gone = changed_facts(program.resident(before).bring_in(shard, state.facts()))
+    come = changed_facts(resident.bring_in(shard, state.facts()))
     return net_facts([[fact._replace(op="removed") for fact in gone], come])

@@ -1,8 +1,7 @@
-"""Programs whose keys are independent of each other: which argument is the key, and which rules break that.
+"""The keys of a stream: which argument of each predicate is its key, and which rules would join across keys.
 
-One argument of each predicate is its key. A rule keeps to one key if its head and all its atoms, also negated ones,
-have the same term there: then what it derives for a key follows from the facts of that key alone. A predicate without a
-key is the same for all keys; its facts are those of the program, and no rule with a keyed atom may derive it.
+What keys are is said in `plan/key_columns.py`. The facts of a predicate without a key are those of the program, and no
+rule with a keyed atom may derive it.
 
 Keys are dealt to *shards*, and Spark assigns a shard to a task by the hash of its number. Of a few dozen shards with
 consecutive numbers, one of four tasks can get twice as many as another, and all others wait for it. So each shard gets
@@ -23,11 +22,10 @@ from tidelog.formats import Update
 from tidelog.formats.jsonl import value_to_json
 from tidelog.language import display_predicate, render, resolve_predicate
 from tidelog.language.checks import check_arities
-from tidelog.language.syntax import Atom, Program, Rule, Term, body_atoms
+from tidelog.language.syntax import Atom, Program, Rule, body_atoms
+from tidelog.spark.plan.key_columns import NO_KEY, broken_key, key_term
 from tidelog.spark.streams.update_records import Operation, operations, update_of
 from tidelog.values import Row
-
-NO_KEY = 0
 
 # If the number of tasks divides this, all tasks get the same number of shards, give or take one.
 _ROUND = 2**6 * 3 * 5 * 7
@@ -81,22 +79,25 @@ class Keys:
 
     def _check(self, rule: Rule) -> None:
         """Refuse a rule that does not keep to one key."""
-        keyed = [(atom, term) for atom in body_atoms(rule) if (term := self._term(atom, rule)) is not None]
-        head, text = self._term(rule.head, rule), self._text(rule.head)
-        if head is None and keyed:
-            raise self._refusal(rule, f"{text} has no key, but {self._text(keyed[0][0])} has one")
-        if head is not None and not keyed:
+        atoms = (rule.head, *body_atoms(rule))
+        places = {atom.predicate: self._place(atom, rule) for atom in atoms}
+        broken = broken_key(rule, places)
+        if broken is None:
+            return
+        head, text = key_term(rule.head, places), self._text(rule.head)
+        atom, term = broken
+        if atom is None:
             raise self._refusal(rule, f"{text} has a key, but nothing that it follows from has one")
-        for atom, term in keyed:
-            if term != head:
-                raise self._refusal(rule, f"the key of {text} is {head}, and that of {self._text(atom)} is {term}")
+        if head is None:
+            raise self._refusal(rule, f"{text} has no key, but {self._text(atom)} has one")
+        raise self._refusal(rule, f"the key of {text} is {head}, and that of {self._text(atom)} is {term}")
 
-    def _term(self, atom: Atom, rule: Rule) -> Term | None:
+    def _place(self, atom: Atom, rule: Rule) -> int:
         place = self.special.get(atom.predicate, self.default)
         if place > atom.arity:
             name = display_predicate(atom.predicate, self.prefixes)
             raise self._refusal(rule, f"`{name}` has no argument {place}, which would be its key")
-        return None if place == NO_KEY else atom.arguments[place - 1]
+        return place
 
     def _refusal(self, rule: Rule, reason: str) -> CrossKeyError:
         return CrossKeyError(

@@ -69,7 +69,8 @@ class View:
             f"waiting: {waiting}",
         ]
         if self.state:
-            lines.append(f"state: {self.state['shards']:,} shards of keys, {self.state['bytes'] / 1e6:,.1f} MB")
+            counts = ", ".join(f"{count:,} {what} of keys" for what, count in self.state.items() if what != "bytes")
+            lines.append(f"state: {counts}, {self.state['bytes'] / 1e6:,.1f} MB")
         lines.append(f"facts: {totals.added:,} came, {totals.removed:,} went; {totals.refused:,} records refused")
         return [*lines, f"work: {work or 'none'}"]
 

@@ -12,7 +12,6 @@ the facts of one key changes nothing for another key.
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,16 +24,14 @@ from zlib import crc32
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.facts.results import Change
 from tidelog.formats import Update
-from tidelog.formats.jsonl import row_from_json, value_to_json
 from tidelog.formats.updates import Facts
-from tidelog.language import parse_program, resolve_predicate
+from tidelog.language import parse_program
 from tidelog.language.checks import check_arities
 from tidelog.language.syntax import Program, Signature
 from tidelog.spark.streams.keys import Keys
+from tidelog.spark.streams.shard_state import ShardFacts
 from tidelog.spark.streams.stream_batches import Batch, apply_batch
-from tidelog.spark.streams.update_records import ADD, operations
 from tidelog.storage.durable_files import replace_file, storage_errors
-from tidelog.values import canonical
 
 # A knowledge base forgets no constant, and keeps shards that moved to another worker: beyond this, a new one begins.
 MOST_TERMS = 5_000_000
@@ -106,45 +103,6 @@ class KeyedProgram:
         return self.shards[crc32(key.encode()) % len(self.shards)]
 
 
-class ShardFacts:
-    """The explicit facts of a shard, each as a JSON array of its predicate and its arguments.
-
-    The same constant always has the same text, so texts tell facts apart, and states are compared without parsing."""
-
-    def __init__(self, texts: Iterable[str] = ()) -> None:
-        self._held = dict.fromkeys(texts)
-
-    @classmethod
-    def of_state(cls, state: str) -> ShardFacts:
-        return cls(state.split("\n") if state else ())
-
-    @property
-    def state(self) -> str:
-        """What Spark keeps: one fact in each line."""
-        return "\n".join(self._held)
-
-    def apply(self, update: Update, prefixes: dict[str, str]) -> None:
-        for op, name, row in operations(update):
-            text = json.dumps([resolve_predicate(name, prefixes), *(value_to_json(canonical(value)) for value in row)])
-            if op == ADD:
-                self._held[text] = None
-            else:
-                self._held.pop(text, None)
-
-    def without(self, others: ShardFacts) -> Facts:
-        """The facts that are not among others."""
-        found: Facts = {}
-        for text in self._held:
-            if text not in others._held:
-                predicate, *row = json.loads(text)
-                found.setdefault(predicate, []).append(row_from_json(row))
-        return found
-
-    @property
-    def facts(self) -> Facts:
-        return self.without(ShardFacts())
-
-
 class Resident:
     """A program, and the shards that this process has materialised under it."""
 
@@ -185,13 +143,13 @@ class Resident:
         self._known[shard] = ("", facts)
         return change
 
-    def catch_up(self, shard: int, token: str, state: str) -> None:
-        """Hold the facts of a shard as they are in the state of a token, whatever is here of them."""
+    def catch_up(self, shard: int, token: str, read: Callable[[], ShardFacts]) -> None:
+        """Hold the facts of a shard as they are in the state of a token, whatever is here of them; `read` reads it."""
         known = self._known.get(shard)
         if known is None:
-            self.bring_in(shard, ShardFacts.of_state(state))
+            self.bring_in(shard, read())
         elif known[0] != token:
-            facts = ShardFacts.of_state(state)
+            facts = read()
             self._kb.update(delete=known[1].without(facts), add=facts.without(known[1]))
             self._known[shard] = ("", facts)
 

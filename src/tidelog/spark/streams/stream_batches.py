@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidelog.errors import DataError, StorageError, TidelogError
@@ -22,6 +23,7 @@ from tidelog.formats import Update
 from tidelog.spark.streams.intake import entries_of
 from tidelog.spark.streams.metrics import Totals
 from tidelog.spark.streams.sink import Quarantine, Sink, changed_facts, net_facts
+from tidelog.spark.streams.spark_metrics import observe_records
 from tidelog.spark.streams.update_records import Entry, changes_rules, net
 
 Note = Mapping[str, str]
@@ -159,11 +161,11 @@ class StreamEngine:
 
     def frame(self, records: DataFrame) -> DataFrame:
         """The streaming frame to take batches from, made of the one of all records."""
-        return records
+        return observe_records(records)
 
-    def read(self, frame: DataFrame) -> Any:
-        """The rows of a batch, on the driver."""
-        return entries_of(frame)
+    def read(self, rows: pa.Table) -> Any:
+        """What `take` takes of the rows of a batch."""
+        return entries_of(rows)
 
     def start(self) -> None:
         """Begin, or continue where an earlier run ended."""

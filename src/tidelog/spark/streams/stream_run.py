@@ -1,8 +1,8 @@
 """`tidelog pipeline stream`: a stream from its configuration to its end.
 
-`foreachBatch` hands each batch to the engine. SIGINT and SIGTERM stop between two batches: the current batch is
-finished, the query is stopped, and what the engine has taken in is applied. However else the process ends, even by
-kill -9, the next start continues where it was.
+`foreachBatch` hands each batch to the engine; on Spark Connect, by way of a file. SIGINT and SIGTERM stop between two
+batches: the current batch is finished, the query is stopped, and what the engine has taken in is applied. However else
+the process ends, even by kill -9, the next start continues where it was.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -24,15 +25,18 @@ from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.errors import DataError, StorageError, TidelogError
 from tidelog.spark.maintain.materialisation import Materialisation
 from tidelog.spark.pipeline.pipeline_config import AVAILABLE_NOW, PipelineConfig, read_config
-from tidelog.spark.session import open_session
+from tidelog.spark.session import is_connect, open_session
 from tidelog.spark.stored.version_history import History
+from tidelog.spark.streams.handover import Handover
 from tidelog.spark.streams.intake import facts_of_sources, open_intake, parser
 from tidelog.spark.streams.keyed_engine import KeyedEngine
 from tidelog.spark.streams.keys import numbers_of_shards
 from tidelog.spark.streams.memory_engine import MemoryEngine
 from tidelog.spark.streams.metrics import Metrics, Totals, View, read_view
 from tidelog.spark.streams.resident import KeyedProgram
+from tidelog.spark.streams.shard_state import WHOLE, kind_for
 from tidelog.spark.streams.sink import BatchFolder, Quarantine, Sink
+from tidelog.spark.streams.spark_metrics import has_pages, show_batch
 from tidelog.spark.streams.stream_batches import StreamEngine
 from tidelog.spark.streams.version_engine import VersionEngine
 from tidelog.storage.durable_files import checksum, replace_file, storage_errors
@@ -41,6 +45,9 @@ _FORMAT = 2
 _POLL_SECONDS = 0.2
 
 OnView = Callable[[View], None]
+
+Deliver = Callable[[DataFrame, int], None]
+"""Brings a batch to the engine; called by Spark."""
 
 
 class Checkpoint:
@@ -52,10 +59,15 @@ class Checkpoint:
         self.folder = folder
         self.spark = folder / "spark"
         self.engine = folder / "engine"
+        self.handover = folder / "handover"
         self.metrics = folder / "metrics.json"
 
-    def begin(self, program: str, engine: str, *outputs: BatchFolder, shards: int | None = None) -> None:
-        """Begin a stream here, or make sure that it is the same one as before; `shards`: of keys, if it has any."""
+    def begin(
+        self, program: str, engine: str, *outputs: BatchFolder, shards: int | None = None, state: str = WHOLE
+    ) -> str:
+        """Begin a stream here, or make sure that it is the same one as before; `shards`: of keys, if it has any.
+
+        A new stream keeps its shards as `state` says; returns how this one does."""
         wanted = {"format": _FORMAT, "program": checksum(program.encode()), "engine": engine, "shards": shards}
         path = self.folder / "stream.json"
         if not path.exists():
@@ -66,8 +78,8 @@ class Checkpoint:
                 )
             with storage_errors("write", self.folder):
                 self.folder.mkdir(parents=True, exist_ok=True)
-                replace_file(path, json.dumps(wanted).encode())
-            return
+                replace_file(path, json.dumps(wanted | {"state": state}).encode())
+            return state
         with storage_errors("read", path):
             found = json.loads(path.read_bytes())
         for what, advice in (
@@ -78,6 +90,7 @@ class Checkpoint:
         ):
             if found.get(what) != wanted[what]:
                 raise StorageError(f"{self.folder} is the checkpoint of another stream: {advice}; or name a new folder")
+        return str(found.get("state", WHOLE))
 
 
 class StreamRun:
@@ -113,24 +126,27 @@ class StreamRun:
         self.sink = Sink(config.stream.sink, config.stream.sink_format)
         self.quarantine = Quarantine(config.stream.quarantine)
         self.metrics = Metrics(self.checkpoint.metrics)
+        self._shows_batches = has_pages(spark)
         self._in_batch = threading.Lock()
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
 
     def run(self) -> View:
         """Run until `stop` is called or, with the trigger `available-now`, until nothing is left."""
-        shards = self._stream.shards if self._stream.engine == "keyed" else None
-        self.checkpoint.begin(self._config.program, self._stream.engine, self.sink, self.quarantine, shards=shards)
-        engine = self._engine()
+        is_keyed, outputs = self._stream.engine == "keyed", (self.sink, self.quarantine)
+        shards, state = (self._stream.shards, kind_for(self._spark)) if is_keyed else (None, WHOLE)
+        state = self.checkpoint.begin(self._config.program, self._stream.engine, *outputs, shards=shards, state=state)
+        engine = self._engine(state)
         frame = engine.frame(open_intake(self._spark, self._stream))
         engine.start()
         try:
-            query = self._start(engine, frame)
-            while not query.awaitTermination(_POLL_SECONDS):
-                self._note_backlog(engine, query)
-                if self._stopping.is_set():
-                    with self._in_batch:
-                        query.stop()
+            with self._delivery(engine) as deliver:
+                query = self._start(frame, deliver)
+                while not query.awaitTermination(_POLL_SECONDS):
+                    self._note_backlog(engine, query)
+                    if self._stopping.is_set():
+                        with self._in_batch:
+                            query.stop()
         except StreamingQueryException as error:
             if self._failure is not None:
                 raise self._failure from None
@@ -146,21 +162,22 @@ class StreamRun:
         """End after the current batch; then `run` returns."""
         self._stopping.set()
 
-    def _engine(self) -> StreamEngine:
+    def _engine(self, state: str) -> StreamEngine:
         stream, program, folder = self._stream, self._config.program, self.checkpoint.engine
         outputs, parse = (self.sink, self.quarantine), parser(stream)
         match stream.engine:
             case "memory":
                 return MemoryEngine(folder, self._first_kb, *outputs, parse, self._finished)
             case "spark":
-                return VersionEngine(self._materialisation, *outputs, parse, self._finished)
+                inbox = self.checkpoint.folder / "inbox"
+                return VersionEngine(inbox, self._materialisation, *outputs, parse, self._finished)
         if self._config.sources:
             raise DataError("[[source]]: the engine keyed takes facts from its program and from the stream only")
         keyed = KeyedProgram(folder / "programs", stream.key, stream.keys, numbers_of_shards(stream.shards))
         KnowledgeBase(program)  # reports whatever else is wrong with it, and leaves compiled kernels to the workers
         keyed.check(program)
         keyed.begin(program)
-        return KeyedEngine(keyed, *outputs, self._finished, parse, rewrite=stream.source.format == "csv")
+        return KeyedEngine(keyed, *outputs, self._finished, parse, stream.source.format == "csv", state)
 
     def _first_kb(self) -> KnowledgeBase:
         kb = KnowledgeBase(self._config.program)
@@ -174,8 +191,11 @@ class StreamRun:
             return Materialisation.create(self._spark, str(folder), config.program, facts, config.options)
         return Materialisation.open(self._spark, str(folder), config.options)
 
-    def _start(self, engine: StreamEngine, frame: DataFrame) -> StreamingQuery:
-        def take(rows: DataFrame, number: int) -> None:
+    @contextmanager
+    def _delivery(self, engine: StreamEngine) -> Iterator[Deliver]:
+        """The function for `foreachBatch` that brings each batch to the engine."""
+
+        def take(number: int, rows: pa.Table) -> None:
             with self._in_batch:
                 if self._stopping.is_set():
                     raise _Stopped  # before anything has happened: the batch comes again
@@ -186,7 +206,15 @@ class StreamRun:
                     self._failure = problem
                     raise
 
-        writer = frame.writeStream.foreachBatch(take).outputMode("update")
+        if not is_connect(self._spark):
+            yield lambda frame, number: take(number, frame.toArrow())
+            return
+        handover = Handover(self.checkpoint.handover, take)
+        with handover.running():
+            yield handover.function
+
+    def _start(self, frame: DataFrame, deliver: Deliver) -> StreamingQuery:
+        writer = frame.writeStream.foreachBatch(deliver).outputMode("update")
         writer = writer.option("checkpointLocation", str(self.checkpoint.spark)).queryName("tidelog")
         trigger = self._stream.trigger
         if trigger == AVAILABLE_NOW:
@@ -199,7 +227,10 @@ class StreamRun:
             raise TidelogError(f"the stream does not start: {str(error).partition(chr(10))[0]}") from None
 
     def _finished(self, number: int, outcome: Totals) -> None:
-        self._on_view(self.metrics.finished(number, outcome))
+        view = self.metrics.finished(number, outcome)
+        if self._shows_batches:
+            show_batch(self._spark, number, outcome, view.latency)
+        self._on_view(view)
 
     def _note_backlog(self, engine: StreamEngine, query: StreamingQuery) -> None:
         """Note what waits, in the inbox and in the source, and how large Spark's state is."""
@@ -210,7 +241,8 @@ class StreamRun:
             for name, value in (source["metrics"] or {}).items():
                 backlog[name] = int(float(value))
         for state in progress["stateOperators"] if progress else ():
-            self.metrics.state = {"shards": state["numRowsTotal"], "bytes": state["memoryUsedBytes"]}
+            entries = "shards" if state["operatorName"].startswith("applyInPandas") else "pages"
+            self.metrics.state = {entries: state["numRowsTotal"], "bytes": state["memoryUsedBytes"]}
         self.metrics.backlog = backlog
 
 
