@@ -231,6 +231,8 @@ def test_expressions_without_a_value_are_told(tmp_path: Path, capsys: Captured) 
         ["run", "p", "--format", "xml"],
         ["run", "p", "--max-facts", "0"],
         ["run", "p", "--timeout", "x"],
+        ["stream", "p", "--updates", "u", "--marking", "-1"],
+        ["stream", "p", "--updates", "u", "--marking", "2", "--no-marking"],
         ["bench", "list", "more"],
         ["bench", "updates", "--repeat", "0"],
         ["bench", "updates", "--size", "-1"],
@@ -307,7 +309,7 @@ def changes(text: str) -> list[dict[str, object]]:
     return found
 
 
-@pytest.mark.parametrize("marking", [[], ["--no-marking"]])
+@pytest.mark.parametrize("marking", [[], ["--no-marking"], ["--marking", "3"]])
 def test_stream_gives_a_change_per_update(program: str, tmp_path: Path, marking: list[str], capsys: Captured) -> None:
     updates = tmp_path / "updates.jsonl"
     updates.write_text("\n".join(map(json.dumps, UPDATES)))
@@ -333,7 +335,7 @@ BAD_LINES = ["bad", '{"add": {"edge": [["x"]]}}', '{"remove_rules": "p(X) :- q(X
 
 
 @pytest.mark.parametrize("bad", BAD_LINES)
-@pytest.mark.parametrize("marking", [[], ["--no-marking"]])
+@pytest.mark.parametrize("marking", [[], ["--no-marking"], ["--marking", "3"]])
 def test_stream_stops_at_a_bad_update_or_goes_on(
     program: str, tmp_path: Path, bad: str, marking: list[str], capsys: Captured
 ) -> None:

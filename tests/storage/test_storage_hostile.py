@@ -377,4 +377,4 @@ def test_a_made_up_number_of_a_rule_takes_no_memory(home: Path) -> None:
     kb = KnowledgeBase.open(home)
     kb.update(add={"edge": [("d", "e")]})
     assert ("a", "e") in kb.facts("path")
-    assert len(kb._engine.store.arrays.rule_work) < 1000
+    assert len(kb._engine.store.rule_counts.work) < 1000

@@ -35,8 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
         try:
             with checked_output():
-                options = _parser().parse_args(argv)
-                code: int = getattr(import_module("tidelog.cli.commands"), options.command)(options)
+                parser = _parser()
+                options = parser.parse_args(argv)
+                code: int = getattr(import_module(_module(parser, options)), options.command)(options)
                 return code
         except (TidelogError, OutputError) as error:
             return _fail(str(error))
@@ -46,6 +47,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             return SUCCESS  # The reader has left.
         except MemoryError:
             return _fail("out of memory; give --max-facts to stop a rule that runs away, or use --engine spark")
+
+
+def _module(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
+    """Where a command is: with `--server`, others do the work."""
+    if "server" not in options:
+        return "tidelog.cli.commands"
+    if options.server and options.program:
+        parser.error(f"{options.program} and --server: give either a program or a server")
+    if not options.server and not options.program and options.command != "shell":
+        parser.error("which program? Give a file, a saved folder or -, or a server with --server URL")
+    return "tidelog.cli.remote" if options.server else "tidelog.cli.commands"
 
 
 def _fail(message: str) -> int:
@@ -81,7 +93,15 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "program",
         metavar="PROGRAM",
+        nargs="?",
         help="a file of rules and facts (in ZodiacEdge's syntax if it ends in .zodiac), a saved folder, or -",
+    )
+    _add_server(parser)
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--server", metavar="URL", help="ask a server (`tidelog serve`); its token is in the variable TIDELOG_TOKEN"
     )
 
 
@@ -132,6 +152,16 @@ def _positive(number: type[int] | type[float]) -> Callable[[str], float]:
     return convert
 
 
+def _from_zero(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return value
+
+
+_from_zero.__name__ = "number"
+
+
 def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     _add_engine_options(parser)
@@ -166,7 +196,13 @@ def _add_stream(parser: argparse.ArgumentParser) -> None:
     _add_engine_options(parser)
     parser.add_argument("--out", metavar="FILE", help="write a line per change here (default: standard output)")
     _add_journal(parser)
-    parser.add_argument("--no-marking", action="store_true", help="do not look ahead to the next update")
+    ahead = parser.add_mutually_exclusive_group()
+    ahead.add_argument(
+        "--marking", type=_from_zero, default=1, metavar="K", help="how many updates to look ahead (default: 1)"
+    )
+    ahead.add_argument(
+        "--no-marking", dest="marking", action="store_const", const=0, help="do not look ahead: --marking 0"
+    )
     parser.add_argument(
         "--on-error", choices=("stop", "continue"), default="stop", help="after a bad update (default: stop)"
     )
@@ -200,6 +236,7 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
 
 def _add_shell(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("program", metavar="PROGRAM", nargs="?", help="a file, or a saved folder, to begin with")
+    _add_server(parser)
     _add_engine_options(parser)
     _add_journal(parser)
     parser.add_argument(
@@ -232,6 +269,47 @@ def _add_master(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--master", metavar="URL", help="the Spark cluster (default: every core of this machine)")
 
 
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("store", metavar="STORE", help="the folder of the knowledge base; made where it is missing")
+    parser.add_argument("--program", metavar="FILE", help="the facts and rules to begin with, where STORE is new")
+    parser.add_argument("--listen", metavar="HOST:PORT", help="where to listen (default: 127.0.0.1:8765)")
+    parser.add_argument("--tokens", metavar="FILE", help="who may do what: a token and its roles a line")
+    parser.add_argument("--tls-certificate", metavar="FILE", help="speak TLS with this certificate (PEM)")
+    parser.add_argument("--tls-key", metavar="FILE", help="the key of the certificate (PEM)")
+    parser.add_argument("--insecure", action="store_true", help="let everybody in, from everywhere, unencrypted")
+    parser.add_argument("--functions", metavar="MODULE", help="a Python module whose `functions` rules may call")
+    parser.add_argument("--json-logs", action="store_true", help="log lines as JSON objects")
+    parser.add_argument("--max-facts", type=_positive(int), metavar="N", help="refuse updates beyond this many facts")
+    parser.add_argument(
+        "--timeout", type=_positive(float), metavar="SECONDS", help="of an update or a query (default: 30)"
+    )
+    for name, what in _SERVER_LIMITS.items():
+        parser.add_argument(f"--{name}", type=_positive(float if name == "stall" else int), metavar="N", help=what)
+
+
+_SERVER_LIMITS = {
+    "max-body": "bytes of a request",
+    "max-answers": "rows of one answer, and of a subscription",
+    "max-subscriptions": "streams that are open at once",
+    "max-waiting": "updates that wait",
+    "max-backlog": "bytes that wait for the reader of a stream",
+    "stall": "seconds for which the reader of a stream may take nothing",
+    "history": "explicit facts of former updates that are kept for those who come back",
+    "keys": "Idempotency-Keys that are remembered",
+    "compact": "bytes of the journal from which on a snapshot is written",
+}
+
+
+def _add_backup(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("store", metavar="STORE", help="the folder of a saved knowledge base; its writer may go on")
+    parser.add_argument("file", metavar="FILE", help="the file to write, such as monday.tar")
+
+
+def _add_restore(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a file that `tidelog backup` wrote")
+    parser.add_argument("store", metavar="STORE", help="the folder to make")
+
+
 def _add_warmup(parser: argparse.ArgumentParser) -> None:
     """No arguments."""
 
@@ -249,6 +327,9 @@ _COMMANDS = {
     "convert": ("write a program in another syntax", _add_convert),
     "test": ("run the tests of rules in *.test.dlog files", _add_test),
     "shell": ("type facts, rules and queries", _add_shell),
+    "serve": ("serve a knowledge base over HTTP, for many to share", _add_serve),
+    "backup": ("copy a saved knowledge base into a file, while it is served", _add_backup),
+    "restore": ("make a saved knowledge base of such a file", _add_restore),
     "pipeline": ("the Spark pipeline", _add_pipeline),
     "warmup": ("compile the kernels now, instead of at their first use", _add_warmup),
     "bench": ("measure a table of a paper, beside the paper's figures", _add_bench),

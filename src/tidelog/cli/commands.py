@@ -280,20 +280,20 @@ def stream(options: Namespace) -> int:
     kb, _ = _materialised(options, journal=options.journal)
     with kb, _output(options.out) as out:
         updates, go_on = formats.open_updates(options.updates), options.on_error == "continue"
-        for change in _changes(kb, updates, not options.no_marking, go_on, live=options.updates == "-"):
+        for change in _changes(kb, updates, options.marking, go_on, live=options.updates == "-"):
             print(formats.change_to_json(change), file=out, flush=True)
     tell_of_errors(kb.errors)
     return 0
 
 
 def _changes(
-    kb: KnowledgeBase, updates: Iterable[formats.Unread], marking: bool, go_on: bool, live: bool
+    kb: KnowledgeBase, updates: Iterable[formats.Unread], marking: int, go_on: bool, live: bool
 ) -> Iterator[Change]:
     """One change per good update. A bad one turns out when its line is read or when it is applied; either way the error
     names its place. Without `go_on`, the first error is raised after the changes before it.
 
-    The updates of a file are available: the stream always sees the next one, so its work is the same every time. Those
-    of live input may not be: the stream checks whether the next one has arrived, and does not wait for it.
+    The updates of a file are available: the stream always sees those that follow, so its work is the same every time.
+    Those of live input may not be: the stream checks whether they have arrived, and does not wait for them.
     """
     places: deque[str] = deque()
     unreadable: list[TidelogError] = []
@@ -482,6 +482,33 @@ def pipeline(options: Namespace) -> int:
         case "stream":
             return _delegate("spark.streams.stream_run", "run_stream", options.config, options.master)
     return _delegate("spark.streams.stream_run", "show_status", options.config)
+
+
+def serve(options: Namespace) -> int:
+    """`tidelog serve`"""
+    with needing("this command", "server"):
+        from tidelog.server.start import run
+
+    return run(options)
+
+
+def backup(options: Namespace) -> int:
+    """`tidelog backup`"""
+    from tidelog.storage import backups
+
+    updates = backups.backup(Path(options.store), Path(options.file))
+    print(f"{options.file}: a snapshot, and {counted(updates, 'update')} since")
+    return 0
+
+
+def restore(options: Namespace) -> int:
+    """`tidelog restore`"""
+    from tidelog.api.knowledge_base import KnowledgeBase
+    from tidelog.storage import backups
+
+    backups.restore(Path(options.file), Path(options.store))
+    print(f"{options.store}: {counted(len(KnowledgeBase.open(options.store)), 'fact')}")
+    return 0
 
 
 def warmup(_options: Namespace) -> int:

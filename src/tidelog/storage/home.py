@@ -14,7 +14,7 @@ beforehand what it will write and remove, and a new generation gets a number tha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -213,6 +213,14 @@ def require_folder(folder: Path) -> None:
         raise StorageError(f"there is no folder {folder}: write a knowledge base there with kb.save")
 
 
+Waiting = Callable[[Callable[[], None]], None]
+"""Calls something that takes as long as a disk does."""
+
+
+def _wait_here(work: Callable[[], None]) -> None:
+    work()
+
+
 class Home:
     """A folder that is open for writing: locked, with a journal that takes each update."""
 
@@ -241,14 +249,22 @@ class Home:
             raise
         return cls(folder, lock, generation, journal), image, contents.payloads
 
-    def record(self, record: Record, decode: Decode) -> None:
-        """Make an update durable, unless it asks for nothing. `decode` gives the constants of its facts."""
+    def record(self, record: Record, decode: Decode, waiting: Waiting = _wait_here) -> None:
+        """Make an update durable, unless it asks for nothing. `decode` gives the constants of its facts, and `waiting`
+        calls what waits for the disk.
+        """
         self._check()
         if record.prefixes == self.prefixes:
             record = replace(record, prefixes={})
         if record != Record():
-            self._journal.append(to_json(record, decode))
+            payload = to_json(record, decode)
+            waiting(lambda: self._journal.append(payload))
             self.prefixes.update(record.prefixes)
+
+    @property
+    def journal_bytes(self) -> int:
+        """The length of the journal."""
+        return self._journal.end
 
     def save(self, image: Image) -> None:
         """Write a new snapshot and start an empty journal."""

@@ -141,7 +141,7 @@ class Journal:
         """Open a journal that has been read, and cut off a torn record."""
         self._path = path
         self._count = contents.position.count
-        self._end = contents.position.end
+        self.end = contents.position.end
         self._broken = ""
         with files.storage_errors("open", path):
             self._file = files.OpenFile(path, files.open_own(path))
@@ -161,7 +161,7 @@ class Journal:
             try:
                 written = 0
                 while written < len(record):
-                    written += os.pwrite(self._file.descriptor, record[written:], self._end + written)
+                    written += os.pwrite(self._file.descriptor, record[written:], self.end + written)
                 os.fsync(self._file.descriptor)
             except BaseException as problem:
                 try:
@@ -170,19 +170,19 @@ class Journal:
                     self._broken = str(problem)
                 raise
         self._count += 1
-        self._end += len(record)
+        self.end += len(record)
 
     def _check_place(self) -> None:
         """Refuse a file that somebody has replaced or written to in spite of the lock: a record would be lost."""
         found, here = os.stat(self._path), os.fstat(self._file.descriptor)
-        if not os.path.samestat(found, here) or here.st_size != self._end:
+        if not os.path.samestat(found, here) or here.st_size != self.end:
             raise StorageError(
                 f"{self._path} was changed or replaced by somebody else; save elsewhere, or open the folder again"
             )
 
     def _cut(self) -> None:
-        if os.fstat(self._file.descriptor).st_size != self._end:
-            os.ftruncate(self._file.descriptor, self._end)
+        if os.fstat(self._file.descriptor).st_size != self.end:
+            os.ftruncate(self._file.descriptor, self.end)
             os.fsync(self._file.descriptor)
 
     def close(self) -> None:

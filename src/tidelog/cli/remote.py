@@ -1,0 +1,104 @@
+"""The commands with `--server URL`: they ask a server instead of materialising a program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from tidelog import formats
+from tidelog.cli.console import answers_in
+from tidelog.cli.parameters import bind_queries
+from tidelog.errors import TidelogError
+from tidelog.extras import needing
+from tidelog.formats.byte_files import io_errors
+from tidelog.language import parse_query
+from tidelog.language.parse_messages import Source
+
+if TYPE_CHECKING:
+    from tidelog.client.connection import Connection
+
+TOKEN = "TIDELOG_TOKEN"
+
+# Options that concern the materialisation, which the server has.
+_LOCAL = ("facts", "maintenance", "no_modules", "max_facts", "timeout", "out", "stats", "explain_plan", "journal")
+
+
+def connected(options: Namespace) -> Connection:
+    """A connection to the server that the options name."""
+    for name in _LOCAL:
+        if getattr(options, name, None) and not (name == "out" and options.command in ("stream", "graph")):
+            raise TidelogError(f"--{name.replace('_', '-')} is for programs, and does not go with --server")
+    with needing("--server", "client"):
+        from tidelog.client.connection import connect
+    return connect(options.server, os.environ.get(TOKEN))
+
+
+def run(options: Namespace) -> int:
+    """`tidelog run --server`"""
+    if not options.query:
+        raise TidelogError("a server has no queries of its own; ask some with -q")
+    with connected(options) as kb:
+        prefixes = kb.prefixes
+        parsed = [(parse_query(text, prefixes, "--query"), Source(text, "--query")) for text in options.query]
+        answered = []
+        for query in bind_queries(parsed, options.param):
+            answers = kb.query(", ".join(map(str, query.body)))
+            lines = answers_in(options.format or "text", query, answers.variables, answers, prefixes)
+            print("\n".join(lines))
+            answered.append(len(answers) > 0)
+    return 0 if all(answered) else 1
+
+
+def explain(options: Namespace) -> int:
+    """`tidelog explain --server`"""
+    with connected(options) as kb:
+        proof = kb.explain(options.fact, **options.param)
+        print(proof if proof is not None else kb.why_not(options.fact, **options.param))
+    return 0
+
+
+def graph(options: Namespace) -> int:
+    """`tidelog graph --server`"""
+    if options.if_added or options.if_removed:
+        raise TidelogError("--if-added and --if-removed are for programs, and do not go with --server")
+    with connected(options) as kb:
+        drawn = kb.graph(options.format)
+    if options.out is None:
+        sys.stdout.write(drawn)
+    else:
+        with io_errors(options.out), open(options.out, "w", encoding="utf-8") as file:
+            file.write(drawn)
+    return 0
+
+
+def stream(options: Namespace) -> int:
+    """`tidelog stream --server`"""
+    out = sys.stdout if options.out is None else open(options.out, "w", encoding="utf-8")  # noqa: SIM115
+    with connected(options) as kb:
+        try:
+            for unread in formats.open_updates(options.updates):
+                try:
+                    change = kb.update(**unread.read())
+                except TidelogError as error:
+                    refused = TidelogError(f"{unread.place}: {error}")
+                    if options.on_error == "stop":
+                        raise refused from None
+                    print(f"error: {refused}", file=sys.stderr)
+                    continue
+                print(formats.change_to_json(change), file=out, flush=True)
+        finally:
+            if out is not sys.stdout:
+                out.close()
+    return 0
+
+
+def shell(options: Namespace) -> int:
+    """`tidelog shell --server`"""
+    from tidelog.cli.shell import Shell, interact
+
+    if options.read_only:
+        raise TidelogError("--read-only is for saved folders, and does not go with --server")
+    with connected(options) as kb:
+        return interact(Shell(kb))  # type: ignore[arg-type]

@@ -1,0 +1,199 @@
+"""What can be asked of a server: each question as a request and a way to read its answer. Nothing is sent here."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from tidelog import errors
+from tidelog.client.results import RemoteAnswers, RemoteChange, RemoteRule
+from tidelog.errors import DataError, ServerError, TidelogError
+from tidelog.formats.jsonl import row_from_json, value_to_json
+from tidelog.formats.rows import is_table
+from tidelog.proofs.failure import WhyNot
+from tidelog.proofs.proof import Proof
+from tidelog.values import Row, checked_value
+
+Answer = TypeVar("Answer")
+
+GivenFacts = Mapping[str, Any] | str | None
+
+# Facts of each predicate that the change of an update lists.
+LISTED = 10_000
+PAGE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Answer]):
+    """A request, and what makes a Python value of its answer. One that can be sent again does no harm if it was
+    answered already.
+    """
+
+    method: str
+    path: str
+    read: Callable[[Any], Answer]
+    body: Any = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    plain: bool = False  # whether the answer is a text
+
+
+def error_of(status: int, problem: Any) -> TidelogError:
+    """The error that a problem document is."""
+    if not isinstance(problem, dict):
+        return ServerError(f"the server answered with {status}", {})
+    detail = str(problem.get("detail") or problem.get("title") or f"the server answered with {status}")
+    kind = str(problem.get("type", "")).rpartition("/")[2]
+    if kind == "parse-error":
+        mistake = (problem.get("mistakes") or [{}])[0]
+        return errors.ParseError(detail, mistake.get("line", 1), mistake.get("column", 1))
+    if kind == "evaluation":
+        return errors.EvaluationError(detail, 1)
+    known = _KINDS.get(kind)
+    return ServerError(detail, problem) if known is None else known(detail)
+
+
+_KINDS: Mapping[str, type[TidelogError]] = {
+    "unsafe-rule": errors.UnsafeRuleError,
+    "stratification": errors.StratificationError,
+    "arity": errors.ArityError,
+    "unknown-rule": errors.UnknownRuleError,
+    "data": errors.DataError,
+    "limit": errors.LimitError,
+    "storage": errors.StorageError,
+    "refused": TidelogError,
+}
+
+
+def update(parts: Mapping[str, Any], key: str | None = None) -> Call[RemoteChange]:
+    """An update. It has a key, so that it can be sent again until it is answered."""
+    return Call(
+        "POST",
+        "/update",
+        RemoteChange.of,
+        update_body(parts),
+        {"rows": str(LISTED)},
+        {"Idempotency-Key": key or uuid.uuid4().hex},
+    )
+
+
+def what_if(parts: Mapping[str, Any]) -> Call[RemoteChange]:
+    return Call("POST", "/what-if", RemoteChange.of, update_body(parts), {"rows": str(LISTED)})
+
+
+def update_body(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """An update as JSON."""
+    body: dict[str, Any] = {key: parts[key] for key in ("add_rules", "remove_rules") if parts.get(key)}
+    for side in ("add", "delete"):
+        facts = parts.get(side)
+        if isinstance(facts, str):
+            body[side] = facts
+        elif facts:
+            body[side] = {name: [_json_row(row, name) for row in _rows(rows)] for name, rows in facts.items()}
+    return body
+
+
+def _rows(rows: Any) -> Iterable[Any]:
+    if not is_table(rows):
+        return rows
+    import pyarrow as pa
+
+    return (tuple(row.values()) for row in pa.table(rows).to_pylist())
+
+
+def _json_row(row: Any, name: str) -> list[Any]:
+    if not isinstance(row, tuple | list):
+        raise DataError(f"{name}: a row is a tuple of values, not {row!r:.60}")
+    return [value_to_json(checked_value(value)) for value in row]
+
+
+def json_values(values: Mapping[str, object]) -> dict[str, Any]:
+    """The values of parameters as JSON."""
+    return {name: value_to_json(checked_value(value)) for name, value in values.items()}
+
+
+def query(text: str, values: Mapping[str, object], cursor: str | None = None) -> Call[tuple[RemoteAnswers, str | None]]:
+    """A page of answers, and the cursor of the next one."""
+    parameters = json_values(values)
+    body = {"query": text, "parameters": parameters, "limit": PAGE, "cursor": cursor}
+    return Call("POST", "/query", _answers, body)
+
+
+def _answers(answer: Any) -> tuple[RemoteAnswers, str | None]:
+    rows = map(row_from_json, answer["rows"])
+    return RemoteAnswers(answer["variables"], rows, answer["update"], answer["errors"]), answer["next"]
+
+
+def facts(name: str, explicit: bool, cursor: str | None, limit: int = PAGE) -> Call[tuple[list[Row], str | None, int]]:
+    """A page of facts, the cursor of the next one, and how many there are."""
+    parameters = {"limit": str(limit), "explicit": "true" if explicit else "false"}
+    if cursor is not None:
+        parameters["cursor"] = cursor
+    return Call("GET", f"/facts/{quote(name, safe='')}", _page, parameters=parameters)
+
+
+def _page(answer: Any) -> tuple[list[Row], str | None, int]:
+    return list(map(row_from_json, answer["rows"])), answer["next"], answer["total"]
+
+
+def proofs(fact: Any, values: Mapping[str, object], limit: int) -> Call[list[Proof]]:
+    return Call("POST", "/explain", lambda answer: list(map(_proof, answer["proofs"])), _asked(fact, values, limit))
+
+
+def why_not(fact: Any, values: Mapping[str, object]) -> Call[WhyNot]:
+    def read(answer: Any) -> WhyNot:
+        return WhyNot.of(answer["text"], answer["missing"], answer["in_the_way"])
+
+    return Call("POST", "/why-not", read, _asked(fact, values, 1))
+
+
+def _asked(fact: Any, values: Mapping[str, object], limit: int) -> dict[str, Any]:
+    if isinstance(fact, tuple):
+        fact = [fact[0], *(value_to_json(checked_value(value)) for value in fact[1:])]
+    parameters = json_values(values)
+    return {"fact": fact, "parameters": parameters, "limit": limit}
+
+
+def _proof(found: Any) -> Proof:
+    """A proof from its steps. Premises come after what they prove, so the last ones are made first."""
+    steps = found["steps"]
+    made: dict[int, Proof] = {}
+    waiting = [0]
+    while waiting:
+        number = waiting[-1]
+        missing = [each for each in steps[number]["premises"] if each not in made]
+        if missing:
+            waiting += missing
+            continue
+        waiting.pop()
+        step = steps[number]
+        if number not in made:
+            premises = [made[each] for each in step["premises"]]
+            made[number] = Proof(step["fact"], step["rule"], premises, step["conditions"])
+    return made[0]
+
+
+def get(path: str, **parameters: str) -> Call[Any]:
+    """Something that is given as it is."""
+    return Call("GET", path, lambda answer: answer, parameters=parameters)
+
+
+def text(path: str, **parameters: str) -> Call[str]:
+    return Call("GET", path, str, parameters=parameters, plain=True)
+
+
+def rules() -> Call[list[RemoteRule]]:
+    def read(answer: Any) -> list[RemoteRule]:
+        return [
+            RemoteRule(item["number"], item["text"], item["facts"], item["applications"], item["seconds"])
+            for item in answer["rules"]
+        ]
+
+    return Call("GET", "/rules", read)
+
+
+def post(path: str, body: Any) -> Call[Any]:
+    return Call("POST", path, lambda answer: answer, body)
