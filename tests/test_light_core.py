@@ -31,7 +31,16 @@ ALLOWED = {
 APART = (
     *("api.dependencies", "api.persistence", "arrow_checks", "bench", "explain", "facts.frames", "facts.paper_trace"),
     *("formats.batch", "formats.folder", "formats.rdf", "language.make_tables", "live.async_streams"),
-    *("live.fully_dynamic", "live.streams", "papers", "program.drawing", "spark", "storage", "store.arrow_columns"),
+    *(
+        "live.fully_dynamic",
+        "live.streams",
+        "papers",
+        "program.drawing",
+        "proofs",
+        "spark",
+        "storage",
+        "store.arrow_columns",
+    ),
 )
 
 

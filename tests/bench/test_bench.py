@@ -34,9 +34,10 @@ from tidelog.bench.peers.recursive_sql import in_spark
 from tidelog.bench.peers.translate import CLINGO, PROLOG, program_of, rule_text
 from tidelog.bench.report import Check, Plot, Report, Table, cell_text, ratio, to_markdown, write_json
 from tidelog.bench.runs import choice as run_choice
+from tidelog.bench.runs import dynamic as run_dynamic
 from tidelog.bench.runs import modular as run_modular
 from tidelog.bench.runs import streams as run_streams
-from tidelog.bench.runs import within
+from tidelog.bench.runs import subscriptions, within
 from tidelog.bench.runs.bf import equilibrium
 from tidelog.bench.runs.latency import latencies
 from tidelog.bench.runs.peers import pathway_changes, tidelog_changes
@@ -155,6 +156,14 @@ def test_streams_delete_what_is_there_and_add_what_is_not(overlap: float) -> Non
     assert len(stream) == 50
 
 
+def test_batches_and_operations_end_with_the_same_facts() -> None:
+    stream = streams.random_stream(100, 10, 3, 0.5)[:6]
+    runs, seen = run_dynamic.both_modes(streams.P_SEQ, stream, [("batches", 0), ("operations", 3)])
+    assert len({facts for _, facts in runs}) == 1
+    assert all(step.applications > 0 for step, _ in runs)
+    assert [len(each) for each in seen] == [6, 6, 6]
+
+
 def test_random_rows_of_one_seed_hold_each_other() -> None:
     facts = CASES["points-to"].facts(1, 0.02)
 
@@ -228,10 +237,17 @@ def test_streams_are_compared_in_every_way(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(run_streams.verify(source, 0).problems) == 4
 
 
-def test_every_update_that_is_submitted_meanwhile_is_taken_in() -> None:
-    found = latencies("deletion of 2 %: same generation", 0, 0.05)
-    assert len(found.submit) == len(found.in_work) >= 1
-    assert all(seconds > 0 for seconds in (*found.submit, *found.in_work))
+def test_every_update_that_is_submitted_meanwhile_becomes_visible() -> None:
+    seconds, found = latencies("deletion of 2 %: same generation", 0, 0.05)
+    assert seconds > 0
+    assert len(found.returned) == len(found.taken_in) == len(found.visible) == len(found.answered) >= 1
+    assert all(taken < seen for taken, seen in zip(found.taken_in, found.visible, strict=True))
+
+
+def test_subscriptions_are_told_of_what_changes_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "UPDATES", 2)
+    assert subscriptions.cost("reading($s, V), all the same $s").messages == 1000
+    assert subscriptions.cost("reaches($s, X), a closure").messages == 10
 
 
 # --- peers ---

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import permutations, product
 from typing import Any
@@ -13,6 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from closure_util import (
+    KINDS,
+    Change,
+    Pair,
+    brute_force,
+    columns,
+    pair_set,
+    random_changes,
+    walk_neighbours,
+    walk_pairs,
+)
 from tidelog.closures import closed_graph, directed, memory
 from tidelog.closures import closure_registers as C
 from tidelog.closures import read_kernels as kernels
@@ -24,14 +35,6 @@ from tidelog.errors import LimitError
 from tidelog.machine import jit
 from tidelog.machine.jit import JIT_DISABLED
 
-Pair = tuple[int, int]
-Change = tuple[set[Pair], set[Pair]]
-
-KINDS: dict[str, Any] = {
-    "symmetric": lambda diagonal: Closure(SymmetricGraph(diagonal, capacity=1)),
-    "dense": lambda diagonal: Closure(DirectedGraph(diagonal, capacity=1, layout="dense")),
-    "sparse": lambda diagonal: Closure(DirectedGraph(diagonal, capacity=1, layout="sparse")),
-}
 kinds = pytest.mark.parametrize("kind", KINDS)
 diagonals = pytest.mark.parametrize("diagonal", ["closure", "given"])
 # How much a change may cost before everything is rebuilt: nothing, a little, anything.
@@ -39,49 +42,10 @@ patiences = pytest.mark.parametrize("patience", [0.0, 0.05, 1e9])
 EXAMPLES = 15 if JIT_DISABLED else 60
 
 
-def brute_force(edges: Iterable[Pair], symmetric: bool, diagonal: str) -> set[Pair]:
-    """The closure by Warshall's algorithm on sets of bits."""
-    base = set(edges)
-    both = base | {(y, x) for x, y in base} if symmetric else base
-    terms = sorted({term for pair in both for term in pair})
-    number = {term: i for i, term in enumerate(terms)}
-    reach = [0] * len(terms)
-    for x, y in both:
-        reach[number[x]] |= 1 << number[y]
-    for middle, x in product(range(len(terms)), range(len(terms))):
-        if reach[x] >> middle & 1:
-            reach[x] |= reach[middle]
-    closed = {(x, y) for x, y in product(terms, terms) if reach[number[x]] >> number[y] & 1}
-    if diagonal == "given":
-        return {(x, y) for x, y in closed if x != y} | {(x, y) for x, y in base if x == y}
-    return closed
-
-
-def columns(pairs: Iterable[Pair]) -> tuple[list[int], list[int]]:
-    ordered = list(pairs)
-    return [x for x, _ in ordered], [y for _, y in ordered]
-
-
-def pair_set(*chunks: tuple[Any, Any]) -> set[Pair]:
-    """The pairs of arrays of sources and targets, of which none may come twice."""
-    pairs = [pair for source, target in chunks for pair in zip(source.tolist(), target.tolist(), strict=True)]
-    assert len(pairs) == len(set(pairs))
-    return set(pairs)
-
-
 def changed_pairs(change: ClosureChange, added: bool) -> set[Pair]:
     """The pairs that a change brought, or took."""
     rows = change.rows(added, change.count(added))
     return pair_set((rows[:, 0], rows[:, 1]))
-
-
-def walk_neighbours(view: int, term: int, backward: int) -> Iterator[int]:
-    """One step at a time, as a join that is suspended after each match."""
-    node = kernels.closure_node(view, term)
-    cursor, other = kernels.closure_next(view, node, backward, 0)
-    while cursor >= 0:
-        yield other
-        cursor, other = kernels.closure_next(view, node, backward, cursor)
 
 
 class Model:
@@ -112,6 +76,10 @@ class Model:
         assert changed_pairs(change, True) == after - before
         assert changed_pairs(change, False) == before - after
         assert pair_set(*change.chunks(True, 5)) == after - before
+        sources = {source for source, _ in after ^ before if source % 2}
+        wanted = np.array(sorted(sources), np.int32)
+        for added, expected in ((True, after - before), (False, before - after)):
+            assert pair_set(*change.chunks(added, 5, wanted)) == {pair for pair in expected if pair[0] in sources}
         self.check_reads()
         self.told.append((change, after - before, before - after))
         self.check_told(len(self.told) // 2)
@@ -398,13 +366,6 @@ class Watcher:
             raise Enough
 
 
-def random_changes(choose: random.Random, nodes: int) -> Iterator[Change]:
-    """Small and large ones, in a graph that grows and shrinks."""
-    for size in (40, 3, 3, 20, 2, 2, 30):
-        deleted, added = ({(choose.randrange(nodes), choose.randrange(nodes)) for _ in range(size)} for _ in range(2))
-        yield deleted, added
-
-
 @kinds
 @patiences
 def test_kernels_pause_and_go_on(kind: str, patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -448,13 +409,6 @@ def test_a_change_that_is_stopped_leaves_all_as_before(
         assert watcher.most <= max(0, change.added_count - change.removed_count)
         paused += watcher.looks
     assert paused > (0 if kind == "symmetric" else 30)
-
-
-def walk_pairs(view: int) -> Iterator[Pair]:
-    node, cursor, x, y = kernels.closure_next_pair(view, 0, 0)
-    while node >= 0:
-        yield x, y
-        node, cursor, x, y = kernels.closure_next_pair(view, node, cursor)
 
 
 @kinds

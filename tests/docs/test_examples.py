@@ -14,6 +14,7 @@ from tidelog.testing.rule_tests import SUFFIX
 FOLDER = ROOT / "examples"
 ANSWERS = {
     "access": "U = ada, N = 3",
+    "arrivals": "S = sea, T = 900, L = coast",
     "parts": "C = 243.0",
     "paths": "X = airport",
     "taxonomy": "?x = ex:t1",

@@ -17,8 +17,8 @@ from naive import Fact, State, Update, database, materialise, proof_heights
 from proof_util import Checker, Depths, Pairs, check_as_large, facts_below, few, knowledge_base, some, text_of
 from tidelog import KnowledgeBase, StratificationError
 from tidelog.explain import backwards
-from tidelog.explain.failure import LEGEND
 from tidelog.language import parse_program
+from tidelog.proofs.failure import LEGEND
 
 CYCLE = """
 path(X, Y) :- edge(X, Y).

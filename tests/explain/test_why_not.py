@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidelog import KnowledgeBase
 from tidelog.explain import attempts
-from tidelog.explain.failure import DEEPEST, LEGEND
+from tidelog.proofs.failure import DEEPEST, LEGEND
 
 ACCESS = """
 may(U, A) :- has_role(U, R), grants(R, A), not banned(U).

@@ -1,4 +1,4 @@
-"""Streams: every source, one update ahead; marks change the work but never the results; errors come in their place."""
+"""Streams: every source; marks change the work but never the results; errors come in their place."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ EXPECTED = [(2, 0), (3, 0), (0, 3)]
 # --- sources
 
 
-@pytest.mark.parametrize("marking", [False, True])
-def test_any_source_gives_a_change_per_update(marking: bool) -> None:
+@pytest.mark.parametrize("marking", [0, 1, 3])
+def test_any_source_gives_a_change_per_update(marking: int) -> None:
     filled: Queue[object] = Queue()
     for update in (*UPDATES, None):
         filled.put(update)
@@ -48,8 +48,8 @@ def test_any_source_gives_a_change_per_update(marking: bool) -> None:
         assert sizes(KnowledgeBase(PATHS).stream(updates, marking=marking)) == EXPECTED
 
 
-@pytest.mark.parametrize("marking", [False, True])
-def test_an_asynchronous_source_gives_an_asynchronous_stream(marking: bool) -> None:
+@pytest.mark.parametrize("marking", [0, 1, 3])
+def test_an_asynchronous_source_gives_an_asynchronous_stream(marking: int) -> None:
     async def updates() -> AsyncIterator[Mapping[str, object]]:
         for update in UPDATES:
             await asyncio.sleep(0)
@@ -123,12 +123,10 @@ def test_a_queue_that_another_thread_fills() -> None:
 # --- errors
 
 
-@pytest.mark.parametrize("marking", [False, True])
+@pytest.mark.parametrize("marking", [0, 1, 3])
 @pytest.mark.parametrize("bad", [{"add": {"edge": [("a",)]}}, {"ad": {}}, 7, {"remove_rules": "p(X) :- q(X)."}])
 @pytest.mark.parametrize("wrap", [list, iter])
-def test_an_update_that_fails_raises_in_its_place_and_the_stream_goes_on(
-    marking: bool, bad: object, wrap: type
-) -> None:
+def test_an_update_that_fails_raises_in_its_place_and_the_stream_goes_on(marking: int, bad: object, wrap: type) -> None:
     kb = KnowledgeBase(PATHS)
     stream = kb.stream(wrap([ADD, bad, ADD_MORE]), marking=marking)
     assert sizes([next(stream)]) == [(2, 0)]
@@ -331,10 +329,22 @@ def _tiny_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tidelog.store.pair_bits, "PAIRS_FROM", 2)
 
 
-def check_marked(state: State, stream: list[Update], maintenance: str, **options: object) -> None:
-    kb = knowledge_base(state, maintenance, **options)
+def queued(updates: list[Any]) -> Queue[Any]:
+    filled: Queue[Any] = Queue()
+    for update in (*updates, None):
+        filled.put(update)
+    return filled
+
+
+SOURCES: tuple[Any, ...] = (list, iter, queued)
+
+
+def check_marked(state: State, stream: list[Update], maintenance: str, seed: int) -> None:
+    """Each seed looks another number of updates ahead, in a source of another kind."""
+    kb = knowledge_base(state, maintenance, modules=seed % 2 == 0)
     before = without_empty(state.materialise())
-    changes = kb.stream([update.mapping() for update in stream])
+    source = SOURCES[seed % len(SOURCES)]([update.mapping() for update in stream])
+    changes = kb.stream(source, marking=1 + seed % 5)
     for update in stream:
         result = next(changes)
         state = state.apply(update)
@@ -353,7 +363,7 @@ def check_marked(state: State, stream: list[Update], maintenance: str, **options
 def test_marks_never_change_results(maintenance: str, features: Features) -> None:
     for seed in range(5000, 5040):
         case, stream = soak(seed, features, length=8)
-        check_marked(case.state, stream, maintenance, modules=seed % 2 == 0)
+        check_marked(case.state, stream, maintenance, seed)
 
 
 @pytest.mark.usefixtures("_tiny_arrays")
@@ -371,12 +381,12 @@ def test_marks_never_change_results_where_updates_are_taken_back(maintenance: st
                 undoing.append(Update(minus(state.explicit, after.explicit), minus(after.explicit, state.explicit)))
             else:
                 state = after
-        check_marked(case.state, undoing, maintenance, modules=seed % 2 == 0)
+        check_marked(case.state, undoing, maintenance, seed)
 
 
-@pytest.mark.parametrize("marking", [True, False])
+@pytest.mark.parametrize("marking", [0, 1, 3])
 @pytest.mark.parametrize("source", [list, iter])
-def test_none_ends_a_queue_and_nothing_else(source: Any, marking: bool) -> None:
+def test_none_ends_a_queue_and_nothing_else(source: Any, marking: int) -> None:
     kb = KnowledgeBase()
     stream = kb.stream(source([{"add": {"p": [(1,)]}}, None, {"add": {"p": [(2,)]}}]), marking=marking)
     assert next(stream).added["p"] == {(1,)}

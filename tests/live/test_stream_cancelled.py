@@ -81,10 +81,10 @@ async def cancelled_everywhere(stream: AsyncIterator[Change], ticks: int) -> lis
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("marking", [False, True])
+@pytest.mark.parametrize("marking", [0, 1, 3])
 @pytest.mark.parametrize("source", [Items, generated])
 @pytest.mark.parametrize("ticks", range(12))
-def test_nothing_is_lost_at_any_turn_of_the_loop(ticks: int, source: Any, marking: bool) -> None:
+def test_nothing_is_lost_at_any_turn_of_the_loop(ticks: int, source: Any, marking: int) -> None:
     kb = KnowledgeBase(RULES)
     stream = kb.stream(source(UPDATES), marking=marking)
     assert asyncio.run(cancelled_everywhere(stream, ticks)) == EXPECTED
@@ -95,9 +95,9 @@ def test_nothing_is_lost_at_any_turn_of_the_loop(ticks: int, source: Any, markin
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("marking", [False, True])
+@pytest.mark.parametrize("marking", [0, 1, 3])
 @pytest.mark.parametrize("ticks", range(8))
-def test_errors_come_once_and_in_their_place(ticks: int, marking: bool) -> None:
+def test_errors_come_once_and_in_their_place(ticks: int, marking: int) -> None:
     items = [UPDATES[0], BAD, Broken(), UPDATES[1], BAD, Broken(), Broken(), *UPDATES[2:]]
     stream = KnowledgeBase(RULES).stream(Items(items), marking=marking)
     expected = [EXPECTED[0], "ArityError", "Broken", EXPECTED[1], "ArityError", "Broken", "Broken", *EXPECTED[2:]]
@@ -133,8 +133,8 @@ async def cancelled_in_work(stream: AsyncIterator[Change], gate: Gate) -> None:
         await task
 
 
-@pytest.mark.parametrize("marking", [False, True])
-def test_an_update_in_work_goes_on(monkeypatch: pytest.MonkeyPatch, marking: bool) -> None:
+@pytest.mark.parametrize("marking", [0, 1, 3])
+def test_an_update_in_work_goes_on(monkeypatch: pytest.MonkeyPatch, marking: int) -> None:
     async def run() -> list[str]:
         gate = Gate(monkeypatch)
         stream = KnowledgeBase(RULES).stream(Items(UPDATES), marking=marking)
@@ -158,8 +158,8 @@ def test_a_change_waits_for_another_loop(monkeypatch: pytest.MonkeyPatch) -> Non
     assert asyncio.run(rest()) == EXPECTED
 
 
-@pytest.mark.parametrize("marking", [False, True])
-def test_a_stream_is_read_in_one_loop_after_the_other(marking: bool) -> None:
+@pytest.mark.parametrize("marking", [0, 1, 3])
+def test_a_stream_is_read_in_one_loop_after_the_other(marking: int) -> None:
     """Each loop cancels what it still awaits when it ends: the update after those that were asked for."""
     stream = KnowledgeBase(RULES).stream(Items(UPDATES, pauses=5), marking=marking)
 

@@ -21,6 +21,7 @@ from soaking import soak_seconds, tell
 from tidelog import KnowledgeBase, TidelogError
 from tidelog.runtime.signals import check, comes_from_signal, deferred, interruptible
 
+AGGREGATE = "degree(X, count(Y)) :- path(X, Y)."
 RULES = """
     path(X, Y) :- edge(X, Y).
     path(X, Z) :- path(X, Y), path(Y, Z).
@@ -183,18 +184,25 @@ def test_streams_that_are_struck_at_any_line_go_on_and_lose_nothing(source: Call
         assert fingerprint(kb) == after, line
 
 
-def test_live_updates_that_are_struck_at_any_line_are_not_lost() -> None:
+@pytest.mark.parametrize("overlap", ["batches", "operations"])
+def test_live_updates_that_are_struck_at_any_line_are_not_lost(overlap: str) -> None:
     def submit_and_settle(live: Any) -> None:
         live.submit(**FACTS_ONLY)
         live.submit(delete={"edge": [("d", "e")]})
         live.settle()
 
-    finished = example("auto")
-    total = count_lines(lambda: submit_and_settle(finished.live()))
+    def begin() -> KnowledgeBase:
+        kb = example("auto")
+        if overlap == "operations":
+            kb.remove_rules(AGGREGATE)
+        return kb
+
+    finished = begin()
+    total = count_lines(lambda: submit_and_settle(finished.live(overlap=overlap)))
     after = fingerprint(finished)
     for line in lines_to_try(total, seed=0):
-        kb = example("auto")
-        live = kb.live()
+        kb = begin()
+        live = kb.live(overlap=overlap)
         struck_at(line, partial(submit_and_settle, live))
         submitted = live.pending + live.settled
         live.settle()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from naive import Database, Fact, Update, database, derivations, materialise, without_empty
+from naive import Database, Fact, Update, database, derivations, materialise, offering, without_empty
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.closures.closure import ReadableClosure
 from tidelog.engine.engine import Engine
@@ -21,7 +21,7 @@ from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.rules.compiled import AUXILIARY, normal_form
 from tidelog.engine.rules.policy import AT_LEVEL, NO_COUNTER, Counted
 from tidelog.facts.results import row_identity
-from tidelog.language.syntax import Aggregate, Constant, body_atoms
+from tidelog.language.syntax import Aggregate, Constant, Rule, body_atoms
 from tidelog.live.knowledge import Knowledge
 from tidelog.machine import counters as counting
 from tidelog.machine import flags as F
@@ -132,7 +132,8 @@ def _audit_flags(engine: Engine, relation: Relation) -> None:
     assert not (flags & ~F.PERSISTENT).any(), f"{relation.name}: flags of an update in work"
     assert (((flags & F.IN) != 0) == ((flags & F.OLD) != 0)).all(), f"{relation.name}: in I, but not as of before"
     dead = (flags & F.IN) == 0
-    assert not (flags[dead] & F.EXPLICIT).any(), f"{relation.name}: explicit, but not in I"
+    if relation.name not in engine.graph.component(relation.name).lattices:
+        assert not (flags[dead] & F.EXPLICIT).any(), f"{relation.name}: explicit, but not in I"
     assert not (relation.clean and dead.any()), f"{relation.name}: clean, with a dead fact"
     assert relation.explicit_count == np.count_nonzero(flags & F.EXPLICIT), f"{relation.name}: count of explicit facts"
     if _has_live_counters(engine, relation):
@@ -181,7 +182,10 @@ def _audit_graph(graph: RuleGraph) -> None:
         reads = graph.reads(number)
         assert reads == fresh.reads(number)
         assert all(graph.position(name) <= place for name in reads.positive), "the order of components"
-        assert all(graph.position(name) < place for name in reads.strict), "the order of strata"
+        component = graph.component(graph.rule(number).head.predicate)
+        own = component.predicates if component.lattices else ()
+        strict = [name for name in reads.strict if name not in own]
+        assert all(graph.position(name) < place for name in strict), "the order of strata"
 
 
 def _audit_modules(engine: Engine, may_be_opened: bool) -> None:
@@ -236,7 +240,7 @@ def _audit_plans(engine: Engine) -> None:
             frozenset(component.predicates),
             number in component.recursive_rules,
         )
-        assert compiled.normal == normal_form(rule, number)[0]
+        assert compiled.normal == normal_form(rule, number, _keeps_best(engine, rule))[0]
         for pivot, plan in compiled.plans.items() if not stale else ():
             fresh = make_plan(compiled.normal, pivot, compiled.own, engine.store.estimate)
             assert _steps(plan) == _steps(fresh), f"{rule}, from {pivot}"
@@ -358,12 +362,22 @@ def _audit_ranks(kb: KnowledgeBase) -> None:
         # A rule that has left a recursion is counted only when its component is next in work.
         counter = engine.maintenance.counted.counter
         for number in [number for number in component.rules if counter(number) == NO_COUNTER]:
-            for derivation in derivations(engine.graph.rule(number), facts, kb._knowledge.functions):
+            for derivation in derivations(_rule(engine, number), facts, kb._knowledge.functions):
                 if derivation is not None and derivation.head in needy:
                     rank = ranks[derivation.head]
                     if all(ranks[fact] < rank for fact in derivation.premises if fact in ranks):
                         needy.remove(derivation.head)
         assert not needy, f"without a derivation from lower ranks: {needy}"
+
+
+def _keeps_best(engine: Engine, rule: Rule) -> bool:
+    return rule.head.predicate in engine.graph.component(rule.head.predicate).lattices
+
+
+def _rule(engine: Engine, number: int) -> Rule:
+    """A rule, as one that offers values where its predicate keeps the best ones."""
+    rule = engine.graph.rule(number)
+    return offering(rule) if _keeps_best(engine, rule) else rule
 
 
 def _ranks(engine: Engine, relation: Relation) -> dict[tuple[Constant, ...], tuple[int, bool]]:

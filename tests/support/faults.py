@@ -24,7 +24,7 @@ from tidelog.machine.jit import EntryPoint
 from tidelog.machine.work_lists import WorkLists
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Queues
-from tidelog.store.store import KernelArrays, Store
+from tidelog.store.store import KernelArrays, RuleCounts, Store
 from tidelog.store.terms import Terms
 
 GROWTH = [
@@ -39,7 +39,7 @@ GROWTH = [
     (WorkLists, "reserve"),
     (KernelArrays, "grow_frames"),
     (KernelArrays, "grow_requests"),
-    (KernelArrays, "ensure_rules"),
+    (RuleCounts, "ensure"),
     (Terms, "reserve"),
 ]
 PHASES = [(Runner, "run"), (Transaction, "collect"), (Runner, "check_limits"), (Runner, "_serve")]

@@ -9,11 +9,11 @@ A match fails by *error* when an expression has no value and no other comparison
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from naive_functions import Failure, Functions, aggregate, call, compare
+from naive_functions import Failure, Functions, aggregate, better, call, compare, witness
 from tidelog.errors import StratificationError, UnknownRuleError, UnsafeRuleError
 from tidelog.language.syntax import (
     Aggregate,
@@ -279,7 +279,7 @@ def _groups(rule: Rule, facts: Database, functions: Functions) -> Iterator[Deriv
         try:
             if assignment is None:
                 raise Failure
-            row = tuple(evaluate(_inner(term), assignment, functions) for term in rule.head.arguments)
+            row = tuple(_cell(term, assignment, functions) for term in rule.head.arguments)
         except Failure:
             yield None
             continue
@@ -297,25 +297,125 @@ def _groups(rule: Rule, facts: Database, functions: Functions) -> Iterator[Deriv
             yield Derivation((rule.head.predicate, head), frozenset(support[group]))
 
 
-def _inner(term: Term) -> Expression:
-    return term.argument if isinstance(term, Aggregate) else term
+def _cell(term: Term, assignment: Assignment, functions: Functions) -> Any:
+    """What a match gives for an argument of the head: a constant, and for a witness also the value it goes with."""
+    if not isinstance(term, Aggregate):
+        return evaluate(term, assignment, functions)
+    value = evaluate(term.argument, assignment, functions)
+    return value if term.witness is None else (value, evaluate(term.witness, assignment, functions))
 
 
-def _column(term: Term, cells: Sequence[Constant]) -> Constant:
+def _column(term: Term, cells: Sequence[Any]) -> Constant:
     if not isinstance(term, Aggregate):
         return cells[0]
-    return Constant(aggregate(term.function, [cell.value for cell in cells], term.distinct))
+    if term.witness is None:
+        return Constant(aggregate(term.function, [cell.value for cell in cells], term.distinct))
+    values, beside = zip(*cells, strict=True)
+    return Constant(witness(term.function, [cell.value for cell in values], [cell.value for cell in beside]))
 
 
-def strata(rules: Iterable[Rule]) -> list[list[Rule]]:
-    """The rules in layers: a layer negates and aggregates only what the layers before it derive."""
+# Best values: `min` and `max` within a recursion
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Which argument of a predicate is its value, which way that gets better, and where its witness is."""
+
+    function: str
+    column: int
+    witness: int | None
+
+    def better(self, row: Row, other: Row) -> bool:
+        if row[self.column] != other[self.column]:
+            return better(row[self.column].value, other[self.column].value, self.function in ("max", "any"))
+        if self.witness is None or row[self.witness] == other[self.witness]:
+            return False
+        return better(row[self.witness].value, other[self.witness].value, rising=False)
+
+    def best(self, rows: Iterable[Row]) -> set[Row]:
+        """The best row of each group."""
+        found: dict[Row, Row] = {}
+        for row in rows:
+            value = row[self.column].value
+            if value != value or (self.function in ("any", "all") and not isinstance(value, bool)):
+                continue
+            group = tuple(cell for column, cell in enumerate(row) if column not in (self.column, self.witness))
+            if group not in found or self.better(row, found[group]):
+                found[group] = row
+        return set(found.values())
+
+
+def _needs(rules: Iterable[Rule]) -> Mapping[str, set[str]]:
+    """All that each predicate depends on."""
+    needs: defaultdict[str, set[str]] = defaultdict(set)
+    for rule in rules:
+        needs[rule.head.predicate] |= {name for name, _ in _uses(rule)}
+    grown = True
+    while grown:
+        grown = False
+        for name in list(needs):
+            more = set().union(*(needs[other] for other in list(needs[name]) if other in needs)) - needs[name]
+            needs[name] |= more
+            grown = grown or bool(more)
+    return needs
+
+
+def kept_values(rules: Iterable[Rule]) -> dict[str, Kept]:
+    """The predicates that a rule derives by an aggregate from what depends on them."""
     rules = list(rules)
+    needs = _needs(rules)
+    return {
+        rule.head.predicate: _kept(rule)
+        for rule in rules
+        if _has_best(rule) and any(rule.head.predicate in needs.get(name, set()) | {name} for name, _ in _uses(rule))
+    }
+
+
+def _has_best(rule: Rule) -> bool:
+    """Whether a rule has aggregates, all of which choose among values."""
+    functions = {term.function for term in rule.head.arguments if isinstance(term, Aggregate)}
+    return bool(functions) and functions <= {"min", "max", "any", "all"}
+
+
+def _kept(rule: Rule) -> Kept:
+    terms = {column: term for column, term in enumerate(rule.head.arguments) if isinstance(term, Aggregate)}
+    (value,) = (column for column, term in terms.items() if term.witness is None)
+    return Kept(terms[value].function, value, next((column for column in terms if column != value), None))
+
+
+def offering(rule: Rule) -> Rule:
+    """A rule of a predicate that keeps its best values: each match offers one."""
+    arguments = [
+        term if not isinstance(term, Aggregate) else term.argument if term.witness is None else term.witness
+        for term in rule.head.arguments
+    ]
+    return replace(rule, head=replace(rule.head, arguments=tuple(arguments)))
+
+
+def resolved(rules: Iterable[Rule]) -> tuple[list[Rule], dict[str, Kept]]:
+    """The rules, those of predicates that keep their best values as offers; and these predicates."""
+    rules = list(rules)
+    kept = kept_values(rules)
+    return [offering(rule) if rule.head.predicate in kept else rule for rule in rules], kept
+
+
+def strata(rules: Iterable[Rule], kept: Collection[str] = ()) -> list[list[Rule]]:
+    """The rules in layers: a layer negates and aggregates only what the layers before it derive, and reads the values
+    that predicates keep only from those, unless the two depend on each other.
+    """
+    rules = list(rules)
+    needs = _needs(rules)
     level: defaultdict[str, int] = defaultdict(int)
     changed = True
     while changed:
         changed = False
         for rule in rules:
-            needed = max((level[name] + strict for name, strict in _uses(rule)), default=0)
+            head = rule.head.predicate
+            uses = [
+                (name, strict or (name in kept and head not in needs.get(name, set()) | {name}))
+                for name, strict in _uses(rule)
+            ]
+            needed = max((level[name] + strict for name, strict in uses), default=0)
             if needed > len(rules):
                 raise StratificationError(f"{rule.head.predicate} depends on its own negation or aggregate")
             if needed > level[rule.head.predicate]:
@@ -341,10 +441,29 @@ def materialise(
 ) -> Database:
     """I: the facts and all that the rules derive from them. Every rule, over and over, until nothing is new."""
     result = database(facts)
-    for layer in strata(rules):
+    offers, kept = resolved(rules)
+    for layer in strata(offers, kept):
+        if kept.keys() & {rule.head.predicate for rule in layer}:
+            result = _settled(layer, result, kept, functions)
+            continue
         while new := minus(_consequences(layer, result, functions), result):
             result = union(result, new)
     return result
+
+
+def _settled(rules: list[Rule], given: Database, kept: Mapping[str, Kept], functions: Functions) -> Database:
+    """The least fixpoint: of each group the best of what is given and what the rules offer, over and over, until
+    nothing changes.
+    """
+    own = kept.keys() & {rule.head.predicate for rule in rules}
+    present: Database = {name: kept[name].best(rows) if name in own else rows for name, rows in given.items()}
+    while True:
+        offered = union(given, _consequences(rules, present, functions))
+        following = {name: kept[name].best(rows) if name in own else rows for name, rows in offered.items()}
+        following = union(following, {name: rows for name, rows in present.items() if name not in own})
+        if following == without_empty(present):
+            return following
+        present = following
 
 
 def _consequences(rules: Iterable[Rule], facts: Database, functions: Functions) -> Database:
@@ -359,7 +478,7 @@ def _consequences(rules: Iterable[Rule], facts: Database, functions: Functions) 
 
 def errors(rules: Iterable[Rule], materialisation: Database, functions: Functions = NO_FUNCTIONS) -> int:
     """How many rule instances (and groups) of a complete materialisation fail by error."""
-    return sum(head is None for rule in rules for head in heads(rule, materialisation, functions))
+    return sum(head is None for rule in resolved(rules)[0] for head in heads(rule, materialisation, functions))
 
 
 def proof_heights(
@@ -368,10 +487,12 @@ def proof_heights(
     functions: Functions = NO_FUNCTIONS,
 ) -> dict[Fact, int]:
     """The height of the lowest proof of every fact: 0 for an explicit one, else one more than its highest premise."""
-    rules = list(rules)
     complete_facts = materialise(rules, facts, functions)
+    rules, _ = resolved(rules)
     found = [item for rule in rules for item in derivations(rule, complete_facts, functions) if item is not None]
-    heights: dict[Fact, int] = {(name, row): 0 for name, rows in database(facts).items() for row in rows}
+    holding = {(name, row) for name, rows in complete_facts.items() for row in rows}
+    heights = {(name, row): 0 for name, rows in database(facts).items() for row in rows if (name, row) in holding}
+    found = [item for item in found if item.head in holding]
     changed = True
     while changed:
         changed = False
@@ -488,7 +609,8 @@ def _renamed_atom(atom: Atom, names: Mapping[str, str]) -> Atom:
 
 def _renamed_term(term: Term, names: Mapping[str, str]) -> Term:
     if isinstance(term, Aggregate):
-        return replace(term, argument=_renamed(term.argument, names))
+        beside = None if term.witness is None else _renamed(term.witness, names)
+        return replace(term, argument=_renamed(term.argument, names), witness=beside)
     return _renamed(term, names)
 
 

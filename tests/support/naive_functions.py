@@ -39,6 +39,12 @@ def integer(value: Value) -> int:
     raise Failure(f"{value!r} is not an integer")
 
 
+def boolean(value: Value) -> bool:
+    if type(value) is bool:
+        return value
+    raise Failure(f"{value!r} is not a boolean")
+
+
 def text(value: Value) -> str:
     if type(value) is str:
         return value
@@ -227,6 +233,8 @@ AGGREGATES: Mapping[str, Callable[[Sequence[Value]], Value]] = {
     "max": greatest,
     "avg": lambda values: float_sum(values) / len(values),
     "median": median,
+    "any": lambda values: any(map(boolean, values)),
+    "all": lambda values: all(map(boolean, values)),
 }
 
 
@@ -235,3 +243,42 @@ def aggregate(name: str, values: Sequence[Value], distinct: bool) -> Value:
     if distinct:
         values = list({identity(value): value for value in values}.values())
     return AGGREGATES[name](values)
+
+
+# One order for all values, for those that a recursion keeps and for witnesses.
+
+
+def better(left: Value, right: Value, rising: bool) -> bool:
+    """Whether a value is better than another, different one. Numbers come first, then strings, IRIs, booleans and
+    literals; within a kind, smaller ones are better, or larger ones; and an integer is, than the float of its value.
+    """
+    first, second = _place(left), _place(right)
+    if first[0] != second[0]:
+        return first[0] < second[0]
+    if first[1] == second[1]:
+        return isinstance(right, float)
+    return bool(first[1] > second[1] if rising else first[1] < second[1])
+
+
+def _place(value: Value) -> tuple[int, object]:
+    match value:
+        case bool():
+            return 3, value
+        case int() | float():
+            return 0, value
+        case str():
+            return 1, value
+        case IRI():
+            return 2, value.value
+    return 4, (value.datatype, value.language, value.text)
+
+
+def witness(function: str, values: Sequence[Value], witnesses: Sequence[Value]) -> Value:
+    """What stands beside the least or greatest value; the best of several, as for `min`."""
+    chosen_value = identity(aggregate(function, values, False))
+    beside = [there for value, there in zip(values, witnesses, strict=True) if identity(value) == chosen_value]
+    best = beside[0]
+    for other in beside:
+        if identity(other) != identity(best) and better(other, best, rising=False):
+            best = other
+    return best

@@ -12,9 +12,9 @@ from naive import NO_FUNCTIONS, Database, Fact, State, database, derivations, ma
 from naive_functions import Functions
 from tidelog import KnowledgeBase
 from tidelog.explain import backwards
-from tidelog.explain.proof import Proof
 from tidelog.language import parse_atom, parse_program
 from tidelog.language.syntax import Atom, Constant
+from tidelog.proofs.proof import Proof
 
 Pairs = set[tuple[int, int]]
 Depths = set[tuple[int, int, int]]

@@ -10,7 +10,7 @@ from tidelog.api.notebook import progress_shown
 from tidelog.api.statistics import ListedRule, RuleStatistics, rule_statistics
 from tidelog.engine.update.failures import Failures
 from tidelog.errors import TidelogError
-from tidelog.facts.arguments import check_function, checked_text
+from tidelog.facts.arguments import check_function, checked_marking, checked_text
 from tidelog.facts.questions import Fact, warn_of_unknown
 from tidelog.facts.reading import Facts
 from tidelog.facts.results import Answers, Change
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
     from tidelog.api.dependencies import DependencyGraph
     from tidelog.api.files import Loadable, Types
-    from tidelog.explain.failure import WhyNot
-    from tidelog.explain.proof import Proof
+    from tidelog.live.async_live import AsyncLive
     from tidelog.live.async_streams import AsyncStream
     from tidelog.live.fully_dynamic import Live
     from tidelog.live.streams import Stream
+    from tidelog.live.subscriptions import OnChange, Subscription
     from tidelog.live.update_sources import Source, UpdateMapping
+    from tidelog.proofs.failure import WhyNot
+    from tidelog.proofs.proof import Proof
 
 
 # A notebook draws the rules of a knowledge base unless there are more; `kb.graph` draws any number.
@@ -104,7 +106,9 @@ class KnowledgeBase:
             <Change: + friend: 1, + happy: 1, - friend: 1, - happy: 1>
         """
         with progress_shown():
-            return self._knowledge.update(add, delete, add_rules, remove_rules, commit, syntax)
+            change = self._knowledge.update(add, delete, add_rules, remove_rules, commit, syntax)
+        self._knowledge.deliver()
+        return change
 
     def what_if(
         self,
@@ -170,7 +174,9 @@ class KnowledgeBase:
         from tidelog.api.files import facts_to_load
 
         with progress_shown():
-            return self._knowledge.load(facts_to_load(source, predicate, header, types))
+            change = self._knowledge.load(facts_to_load(source, predicate, header, types))
+        self._knowledge.deliver()
+        return change
 
     def export(
         self,
@@ -197,16 +203,17 @@ class KnowledgeBase:
             return export(self, folder, format, predicates, explicit)
 
     @overload
-    def stream(self, updates: AsyncIterable[UpdateMapping], marking: bool = True) -> AsyncStream: ...
+    def stream(self, updates: AsyncIterable[UpdateMapping], marking: int = True) -> AsyncStream: ...
 
     @overload
-    def stream(self, updates: Iterable[UpdateMapping] | Queue[Any] | Source, marking: bool = True) -> Stream: ...
+    def stream(self, updates: Iterable[UpdateMapping] | Queue[Any] | Source, marking: int = True) -> Stream: ...
 
-    def stream(self, updates: Any, marking: bool = True) -> Stream | AsyncStream:
+    def stream(self, updates: Any, marking: int = True) -> Stream | AsyncStream:
         """The change of each update, in order, as soon as it is done.
 
         `updates` is any iterable of mappings such as `update` takes, an asynchronous one (then so is the result), or a
-        queue that `None` ends. With `marking`, the next update is looked at while the current one is in work.
+        queue that `None` ends. `marking` is how many updates are looked at ahead while one is in work, as far as they
+        are there already: True for the next one alone, False for none.
 
         Examples:
             >>> kb = tidelog.KnowledgeBase("on(X) :- switch(X).")
@@ -217,17 +224,20 @@ class KnowledgeBase:
             <Change: - switch: 1, - on: 1>
         """
         self._knowledge.check_writable()
+        most = checked_marking(marking)
         if hasattr(updates, "__aiter__"):
             from tidelog.live.async_streams import AsyncStream
 
-            return AsyncStream(self._knowledge, aiter(updates), marking)
+            return AsyncStream(self._knowledge, aiter(updates), most)
         from tidelog.live.streams import Stream
         from tidelog.live.update_sources import source_of
 
-        return Stream(self._knowledge, source_of(updates), marking)
+        return Stream(self._knowledge, source_of(updates), most)
 
-    def live(self, backlog: int | None = None, when_full: str = "wait") -> Live:
+    def live(self, backlog: int | None = None, when_full: str = "wait", overlap: str = "batches") -> Live:
         """Take updates in while earlier ones are still in work; see `tidelog.live.fully_dynamic.Live`.
+
+        With `overlap="operations"`, the additions and deletions of different updates meet fact by fact.
 
         Examples:
             >>> kb = tidelog.KnowledgeBase("on(X) :- switch(X).")
@@ -241,7 +251,42 @@ class KnowledgeBase:
         from tidelog.live.fully_dynamic import Live
 
         self._knowledge.check_writable()
-        return Live(self._knowledge, backlog, when_full)
+        return Live(self._knowledge, backlog, when_full, overlap)
+
+    def live_async(self, backlog: int | None = None, when_full: str = "wait", buffer: int = 64) -> AsyncLive:
+        """The same in an event loop, within `async with`; see `tidelog.live.async_live.AsyncLive`. The loop stays free
+        while updates are in work.
+
+        Examples:
+            >>> import asyncio
+            >>> async def main():
+            ...     async with tidelog.KnowledgeBase("on(X) :- switch(X).").live_async() as live:
+            ...         await live.submit(add={"switch": [("lamp",)]})
+            ...         return await live.settle()
+            >>> asyncio.run(main())
+            <Change: + switch: 1, + on: 1>
+        """
+        from tidelog.live.async_live import AsyncLive
+
+        self._knowledge.check_writable()
+        return AsyncLive(self._knowledge, backlog, when_full, buffer)
+
+    def subscribe(self, query: str | Query, on_change: OnChange, /, **values: object) -> Subscription:
+        """Be told of the answers of a query, and then of what comes and what goes with each update that changes them,
+        until `close`. `values` are those of its parameters, as in `query`.
+
+        `on_change` is called with one `AnswerChange` after the other, in the order of the updates: by the thread that
+        made the update, before `update` returns, unless another thread is calling it. It may use the knowledge base,
+        and change it.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("may(U, A) :- role(U, R), grants(R, A).  grants(admin, write).")
+            >>> with kb.subscribe("may($user, A), A != read", lambda change: print(change.added), user="ada"):
+            ...     _ = kb.update(add={"role": [("ada", "admin"), ("bob", "admin")]})
+            []
+            [{'A': 'write'}]
+        """
+        return self._knowledge.subscriptions.subscribe(query, on_change, values)
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
         """Let rules and queries call a Python function by name. It must give the same result for the same arguments.
@@ -437,11 +482,7 @@ class KnowledgeBase:
             >>> [proof.rule for proof in kb.proofs("p(a)")]
             ['p(X) :- q(X).', 'p(X) :- r(X).']
         """
-        with self._lock.working(), self._reader.terms_for_a_question():
-            atom = self._knowledge.fact(fact, values)
-            warn_of_unknown(self._catalogue, atom.predicate, atom.arity)
-            cells = self._reader.cells_of(atom.predicate, atom.row)
-            return iter(() if cells is None else self._knowledge.explainer().proofs(atom.predicate, cells, limit))
+        return iter(self._knowledge.proofs(fact, limit, values))
 
     def why_not(self, fact: Fact, /, **values: object) -> WhyNot:
         """What a fact that does not hold lacks, down to the explicit facts: the rule that came closest, the parts of
@@ -452,10 +493,7 @@ class KnowledgeBase:
             >>> print(kb.why_not("path(b, a)"))
             path(b, a) does not hold...
         """
-        with self._lock.working(), self._reader.terms_for_a_question():
-            atom = self._knowledge.fact(fact, values)
-            cells = self._reader.cells_of(atom.predicate, atom.row)
-            return self._knowledge.explainer().why_not(atom, cells, self._catalogue.arities)
+        return self._knowledge.why_not(fact, values)
 
     # --- on disk ------------------------------------------------------------------------------------------------------
 
@@ -527,7 +565,21 @@ class KnowledgeBase:
         from tidelog.api.following import refresh
 
         with self._lock.working():
-            return refresh(self._knowledge)
+            change = refresh(self._knowledge)
+        self._knowledge.deliver()
+        return change
+
+    @property
+    def version(self) -> int:
+        """How many updates have been made since the knowledge base was made or opened; the `update` of messages.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase()
+            >>> _ = kb.update(add={"edge": [("a", "b")]})
+            >>> kb.version
+            1
+        """
+        return self._knowledge.version
 
     @property
     def commit_info(self) -> Mapping[str, str]:

@@ -53,17 +53,17 @@ class RuleStatistics:
 
 def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> list[RuleStatistics]:
     """One entry for each rule, in the order of the rules."""
-    rules, arrays = engine.graph.rules, engine.store.arrays
+    rules, counts = engine.graph.rules, engine.store.rule_counts
     found: list[RuleStatistics] = []
     totals: dict[Component, tuple[float, int]] = {}  # seconds of a component, and how long all joins of its rules ran
     for number, rule in rules.items():
         component = engine.graph.component(rule.head.predicate)
         if component not in totals:
             spent = sum(engine.seconds.get(predicate, 0.0) for predicate in component.predicates)
-            totals[component] = spent, sum(_entry(arrays.rule_time, other) for other in component.rules)
+            totals[component] = spent, sum(_entry(counts.time, other) for other in component.rules)
         seconds, total = totals[component]
-        share = seconds * _entry(arrays.rule_time, number) / total if total else seconds / len(component.rules)
-        applications, facts = _entry(arrays.rule_work, number), _facts(engine, component, number)
+        share = seconds * _entry(counts.time, number) / total if total else seconds / len(component.rules)
+        applications, facts = _entry(counts.work, number), _facts(engine, component, number)
         found.append(RuleStatistics(render(rule, prefixes), share, applications, facts))
     return found
 
@@ -76,7 +76,7 @@ def _facts(engine: Engine, component: Component, number: int) -> int:
     """The facts of a rule. One of a closure module stands for the pairs of the base, or those that recursion adds."""
     closure = engine.closures.get(engine.graph.rules[number].head.predicate)
     if closure is None or number not in closure.module.rules:
-        return _entry(engine.store.arrays.rule_facts, number)
+        return _entry(engine.store.rule_counts.facts, number)
     base = engine.store.find(closure.base.predicate)
     given = 0 if base is None else len(base)
     if number not in component.recursive_rules:

@@ -33,6 +33,8 @@ BENCHMARKS = {
     "pipeline": "LUBM through the pipeline on Spark, by stage, size and cores",
     "fixpoint": "a closure on Spark beside the plain DataFrame loop and WITH RECURSIVE",
     "streaming": "update streams through Structured Streaming: memory, and keyed on one and two cores",
+    "server": "a server over loopback: updates, queries beside them, a thousand subscribers",
+    "aggregates": "shortest paths by recursion through `min`, beside SciPy and Floyd–Warshall",
     "peers": "materialisation, and 1, 10 and 100 changed facts, beside the other engines",
 }
 SUCCESS, UNSOUND = 0, 1

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidelog.closures import base_graph as graph
 from tidelog.closures import closure_registers as C
 from tidelog.closures.differences import CYCLIC, GIVEN, clear_log, list_changed, settle_diagonal
 from tidelog.closures.edges import Edges, Ints, as_edges, located
 from tidelog.closures.memory import Memory
+from tidelog.closures.read_kernels import FORMER
 from tidelog.machine.growth import Pause, no_pause
 from tidelog.machine.jit import address
 
@@ -41,6 +43,33 @@ def watch_nothing(_more: int) -> None:
     """Nobody watches."""
 
 
+class ReadablePairs(Protocol):
+    """Pairs that readers can ask for."""
+
+    @property
+    def directed(self) -> bool: ...
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def view(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+
+class Former(NamedTuple):
+    """Where the pairs are read that followed before the change, and how many there were."""
+
+    view: int
+    size: int
+    memory: Memory | None = None
+    """Where they lie, if it is not the memory of the graph."""
+
+
+UNKNOWN = Former(0, 0)
+
+
 class ClosedGraph(ABC):
     """Base edges between terms (32-bit numbers from 0 on), and what follows from them.
 
@@ -59,6 +88,9 @@ class ClosedGraph(ABC):
         self.version = 0  # another one after every change
         self.pause: Pause = no_pause  # called between two kernels
         self.watch: Watch = watch_nothing
+        self.former: Former | None = None  # None: the pairs are those that followed before
+        self.resting = False  # a change pauses; the former pairs can be told then
+        self.rests = 0  # how often a change has gone on after a pause
         self._initial_capacity = capacity
         self._pairs = 0  # of different nodes
 
@@ -71,6 +103,11 @@ class ClosedGraph(ABC):
         return self._pairs + self.memory[C.REFLEXIVE]
 
     @property
+    def view(self) -> int:
+        """What `read_kernels` reads the pairs by."""
+        return self.memory.at
+
+    @property
     def is_empty(self) -> bool:
         """Whether there has been no edge yet."""
         return self.memory[C.NODES] == 0
@@ -80,6 +117,7 @@ class ClosedGraph(ABC):
     def begin(self) -> None:
         """Begin a change: forget what the last one did."""
         clear_log(self.memory.at)
+        self.former = Former(self.view + FORMER, len(self))
         self.memory.m[C.PAUSE_AT] = SLICE
 
     def apply(self, gone: Edges, come: Edges) -> tuple[int, int]:
@@ -99,19 +137,29 @@ class ClosedGraph(ABC):
         return appeared, vanished
 
     def reload(self, edges: Edges) -> None:
-        """Start again from base edges, without the nodes that have none; there is no change to read afterwards."""
-        self._clear()
+        """Start again from base edges, without the nodes that have none; there is no change to read afterwards.
+
+        The former pairs, or those that there were if no change had begun, stay readable until it is done.
+        """
+        former = self.former or Former(self.view, len(self))
+        left = self._clear()
+        if former is not UNKNOWN and former.memory is None:
+            former = Former(left.at + former.view - self.view, former.size, left)
+        self.former = former
+        del left
         self._pairs = 0
         self.crowded = False
         self.apply(NO_EDGES, as_edges(edges))
         clear_log(self.memory.at)
+        self.former = None
 
-    def _clear(self, nodes: int = 0) -> None:
-        """Drop all nodes and edges; the registers stay in their place, and with them the view."""
-        registers, at = self.memory.m, self.memory.at
-        self.memory = Memory(self.directed, max(nodes, self._initial_capacity))
-        registers[:] = self.memory.m
-        self.memory.m, self.memory.at = registers, at
+    def _clear(self, nodes: int = 0) -> Memory:
+        """Drop all nodes and edges; the registers stay in their place, and with them the view. Returns what was there,
+        with registers elsewhere.
+        """
+        left, self.memory = self.memory, Memory(self.directed, max(nodes, self._initial_capacity))
+        self.memory.trade_places(left)
+        return left
 
     @abstractmethod
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
@@ -123,11 +171,14 @@ class ClosedGraph(ABC):
 
     # --- what the last change did -------------------------------------------------------------------------------------
 
-    def changed_pairs(self, appeared: bool, size: int) -> Iterator[Edges]:
-        """The pairs of terms that appeared, or that vanished; every piece but the last has at least `size`."""
-        emit = self._emitter(appeared)
+    def changed_pairs(self, appeared: bool, size: int, sources: Ints | None = None) -> Iterator[Edges]:
+        """The pairs of terms that appeared, or that vanished, or only those from some sources; every piece but the last
+        has at least `size`.
+        """
+        emit = self._emitter(appeared, sources)
         begin = 0
-        reflexive = self.memory.arrays[C.TERMS][self._flipped(appeared)]
+        flipped = self._flipped(appeared)
+        reflexive = self.memory.arrays[C.TERMS][flipped[self._among(flipped, sources)]]
         while True:
             filled = len(reflexive)
             room = max(size, filled) + self.memory[C.NODES]
@@ -140,8 +191,12 @@ class ClosedGraph(ABC):
             reflexive = reflexive[:0]
 
     @abstractmethod
-    def _emitter(self, appeared: bool) -> Emitter:
-        """What lists those of the pairs that have different nodes."""
+    def _emitter(self, appeared: bool, sources: Ints | None) -> Emitter:
+        """What lists those of the pairs that have different nodes, or only those from some sources."""
+
+    def _among(self, nodes: Ints, terms: Ints | None) -> NDArray[np.bool_]:
+        """Which of the nodes have one of some terms."""
+        return np.ones(len(nodes), np.bool_) if terms is None else np.isin(self.memory.arrays[C.TERMS][nodes], terms)
 
     def _changed_nodes(self) -> Ints:
         """The members of all components that may have changed."""
@@ -156,7 +211,7 @@ class ClosedGraph(ABC):
     def _flipped(self, appeared: bool) -> Ints:
         """The nodes whose pair with themselves appeared, or vanished."""
         flipped = self.memory.entries(C.FLIPPED_LIST, C.FLIPPED)
-        kept: Ints = flipped[self.memory.arrays[C.DIAGONAL][flipped] == appeared]
+        kept: Ints = flipped[self.memory.arrays[C.DIAGONAL][flipped] & C.HOLDS == appeared]
         return kept
 
     # --- nodes and edges ----------------------------------------------------------------------------------------------
@@ -207,7 +262,7 @@ class ClosedGraph(ABC):
         """Run a kernel, making room whenever it asks, until it is done or gives up. Returns how far it came."""
         begin = 0
         while True:
-            self.pause()
+            self._rest(self.pause)
             begin = kernel(self.memory.at, *arguments, begin)
             status = self.memory[C.STATUS]
             if status in (C.DONE, C.TOO_MUCH):
@@ -223,8 +278,15 @@ class ClosedGraph(ABC):
 
     def _report_progress(self) -> None:
         """Tell the watcher, who may stop the change; otherwise let kernels go on for another slice."""
-        self.watch(max(0, self.memory[C.PAIRS]))
+        self._rest(lambda: self.watch(max(0, self.memory[C.PAIRS])))
         self.memory.m[C.PAUSE_AT] = self.memory[C.WORK] + SLICE
+
+    def _rest(self, meanwhile: Pause) -> None:
+        """Pause between two kernels. If that raises, the former pairs can still be told."""
+        self.resting = True
+        meanwhile()
+        self.resting = False
+        self.rests += 1
 
     def _make_room(self, pool: C.Pool, needed: int) -> None:
         if pool == C.MEMBERS and self.memory[C.NODES] == self.memory[C.CAPACITY]:

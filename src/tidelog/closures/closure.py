@@ -3,6 +3,13 @@
 It answers whether it contains a pair, lists the neighbours of a term, counts its pairs exactly, and tells what a change
 of its base edges did to it. A change is made as a whole or not at all. The pairs are the business of its graph
 (`closed_graph`).
+
+While a change is made, and after it, the closure can also be read as it was before, which costs the change nothing:
+
+    former = closure.former()  # at a pause of the change, or after it
+    if former is not None:
+        former.contains([x], [y])
+    closure.forget()  # nobody asks for what was before the change any more
 """
 
 from __future__ import annotations
@@ -14,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tidelog.closures import read_kernels as kernels
-from tidelog.closures.closed_graph import ClosedGraph, Watch, watch_nothing
-from tidelog.closures.edges import Edges, EdgesLike, as_edges, located, without_change
+from tidelog.closures.closed_graph import UNKNOWN, ClosedGraph, ReadablePairs, Watch, watch_nothing
+from tidelog.closures.edges import Edges, EdgesLike, Ints, as_edges, located, without_change
 from tidelog.closures.history import ClosureChange, History, Moment, base_before, past_of
 from tidelog.errors import TidelogError
 from tidelog.machine.growth import Pause, no_pause
@@ -26,22 +33,26 @@ from tidelog.runtime.thread_locks import ThreadLock
 class ReadableClosure:
     """What every reader can ask of a closure: the pairs of a graph, as they are or each the other way round."""
 
-    def __init__(self, graph: ClosedGraph, turned: bool = False) -> None:
-        self._graph = graph
+    def __init__(self, pairs: ReadablePairs, turned: bool = False) -> None:
+        self._pairs = pairs
         self._turned = turned
 
     @property
     def view(self) -> int:
         """What `read_kernels` reads the closure by."""
-        return self._graph.memory.at + self._turned
+        return self._pairs.view + (kernels.TURNED if self._turned else 0)
 
     @property
     def version(self) -> int:
         """A number that every change replaces."""
-        return self._graph.version
+        return self._pairs.version
+
+    def turned(self) -> ReadableClosure:
+        """The same closure with each pair the other way round."""
+        return ReadableClosure(self._pairs, not self._turned) if self._pairs.directed else self
 
     def __len__(self) -> int:
-        return len(self._graph)
+        return len(self._pairs)
 
     def contains(self, xs: ArrayLike, ys: ArrayLike) -> NDArray[np.bool_]:
         """For each pair of terms, whether it is in the closure."""
@@ -52,14 +63,44 @@ class ReadableClosure:
 
     def pairs(self, size: int = 1 << 16) -> Iterator[Edges]:
         """All pairs, in pieces of at most `size`."""
-        version, node, cursor = self.version, 0, 0
-        while node >= 0:
+        version, place = self.version, (0, 0)
+        while place[0] >= 0:
             if version != self.version:
                 raise RuntimeError("The closure changed while its pairs were read. Read them again.")
-            source, target = np.empty(size, np.int32), np.empty(size, np.int32)
-            node, cursor, count = kernels.read_pairs(self.view, node, cursor, *located((source, target)))
-            if count:
-                yield source[:count], target[:count]
+            edges, place = self.page(place, size)
+            if len(edges[0]):
+                yield edges
+
+    def page(self, place: tuple[int, int], size: int) -> tuple[Edges, tuple[int, int]]:
+        """At most `size` pairs from a place on, which is (0, 0) at first, and the place to go on from; its first number
+        is negative where there are no more.
+        """
+        source, target = np.empty(size, np.int32), np.empty(size, np.int32)
+        node, cursor, count = kernels.read_pairs(self.view, *place, *located((source, target)))
+        return (source[:count], target[:count]), (node, cursor)
+
+
+class FormerPairs:
+    """The pairs that a graph had before the change in work, or the last one. What is read in several steps must be read
+    within one pause.
+    """
+
+    def __init__(self, graph: ClosedGraph) -> None:
+        self._graph = graph
+        self.directed = graph.directed
+
+    @property
+    def version(self) -> int:
+        return self._graph.version + self._graph.rests
+
+    @property
+    def view(self) -> int:
+        former = self._graph.former
+        return self._graph.view if former is None else former.view
+
+    def __len__(self) -> int:
+        former = self._graph.former
+        return len(self._graph) if former is None else former.size
 
 
 class Closure(ReadableClosure):
@@ -67,15 +108,13 @@ class Closure(ReadableClosure):
 
     def __init__(self, graph: ClosedGraph) -> None:
         super().__init__(graph)
+        self._graph = graph
         self._history = History(self.version)
         self._can_undo = False
+        self._undoing = False
         # Held by whoever changes the closure, and by whoever reads what an earlier change did.
         self._lock = ThreadLock()
         self._changing = False
-
-    def turned(self) -> ReadableClosure:
-        """The same closure with each pair the other way round."""
-        return ReadableClosure(self._graph, True) if self._graph.directed else self
 
     # --- changing -----------------------------------------------------------------------------------------------------
 
@@ -89,11 +128,16 @@ class Closure(ReadableClosure):
         if min((int(side.min()) for side in (*gone, *come) if len(side)), default=0) < 0:
             raise ValueError("Terms are numbered from 0 on; an edge has a negative one.")
         with self._lock.mutex:
-            self._changing, self._graph.watch = True, watch
-            appeared, vanished = self._applied(gone, come)
+            self.forget()
+            change = self._changed(gone, come, watch)
             self._can_undo = True
-            self._changing, self._graph.watch = False, watch_nothing
-            return ClosureChange(self, self._history.now, appeared, vanished)
+            return change
+
+    def _changed(self, gone: Edges, come: Edges, watch: Watch) -> ClosureChange:
+        self._changing, self._graph.watch = True, watch
+        appeared, vanished = self._applied(gone, come)
+        self._changing, self._graph.watch = False, watch_nothing
+        return ClosureChange(self, self._history.now, appeared, vanished)
 
     def _applied(self, gone: Edges, come: Edges) -> tuple[int, int]:
         """Apply a change, or leave all as it was. Returns how many pairs appeared and vanished."""
@@ -108,6 +152,9 @@ class Closure(ReadableClosure):
             counts = graph.apply(gone, come)
             self._history.advance(graph.version, gone, come, graph)
         except BaseException:
+            if not graph.resting:
+                # It is unknown how far Python came between two kernels.
+                graph.former = UNKNOWN
             if before is None:
                 before = without_change(graph.base_edges(), gone, come)
             graph.watch = watch_nothing
@@ -129,13 +176,34 @@ class Closure(ReadableClosure):
         if last is None or not self._can_undo:
             raise RuntimeError("There is no change to take back, or the last one has been taken back already.")
         gone, come = last
-        change = self.apply(come, gone)
-        self._can_undo = False
-        return change
+        with self._lock.mutex:
+            self._undoing = True
+            change = self._changed(come, gone, watch_nothing)
+            self._can_undo = False
+            self.forget()
+            return change
 
-    def changed_pairs(self, appeared: bool, size: int) -> Iterator[Edges]:
-        """The pairs of terms that the last change brought, or took; every piece but the last has at least `size`."""
-        return self._graph.changed_pairs(appeared, size)
+    def changed_pairs(self, appeared: bool, size: int, sources: Ints | None = None) -> Iterator[Edges]:
+        """The pairs of terms that the last change brought, or took, or only those from some sources; every piece but
+        the last has at least `size`.
+        """
+        return self._graph.changed_pairs(appeared, size, sources)
+
+    # --- before the change --------------------------------------------------------------------------------------------
+
+    def former(self) -> ReadableClosure | None:
+        """The closure as it was before the last change, until `forget`; where nothing has changed, it is the same.
+
+        To be read after the change, or at its pauses, when `graph.pause` or the watch is called; never while a kernel
+        runs. Ask anew at each pause, since the view may be another one. None where it cannot be told: while the change
+        is taken back, be it by `undo` or after a failure of the system; then the closure is again what it was.
+        """
+        return None if self._undoing or self._graph.former is UNKNOWN else ReadableClosure(FormerPairs(self._graph))
+
+    def forget(self) -> None:
+        """Let the closure as it is be what it was; what the last change did can still be read."""
+        self._graph.former = None
+        self._undoing = False
 
     # --- the past -----------------------------------------------------------------------------------------------------
 

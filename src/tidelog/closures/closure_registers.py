@@ -1,7 +1,7 @@
 """The registers of a closure: one array, whose address `m` its kernels get. Everybody imports this file as `C`.
 
 A register holds a scalar, or the address of an array that `memory` owns. The address `m` is also the *view* by which
-compiled joins read the closure (`read_kernels`).
+compiled joins read the closure (`read_kernels`), and with one bit more the view of what it was before the change.
 
 Nodes are numbered from 0 in the order in which their terms first appear. A node keeps its number, and a component of
 its own, even after its last edge is gone. There are never more components than nodes, so every array with an entry for
@@ -75,7 +75,8 @@ TERMS = _array()
 # --- base edges, and the pairs (x, x) ---------------------------------------------------------------------------------
 EDGES = _cell()  # base edges, except for loops
 LOOPS = _array(np.uint8)  # 1: the base holds the edge from the node to itself
-DIAGONAL = _array(np.uint8)  # 1: the closure holds the pair of the node with itself
+DIAGONAL = _array(np.uint8)  # flags of the pair of the node with itself
+HOLDS, FLIPPED_NOW = 1, 2  # the closure holds it; it is on FLIPPED_LIST
 REFLEXIVE = _cell()  # pairs (x, x) in the closure
 
 # --- components -------------------------------------------------------------------------------------------------------
@@ -91,6 +92,9 @@ MOVED = _cell()
 MOVED_LIST = _array()  # the nodes that the change moved or created
 UNMOVED, CREATED = -1, -2
 FORMER = _array(unused=UNMOVED)  # component before the change, UNMOVED or CREATED
+# The nodes that left a component are chained by their positions in MOVED_LIST, counted from 1; 0 ends the chain.
+LAST_LEFT = _array()  # of a component: the last that left it
+LEFT_BEFORE = _array()  # of a position in MOVED_LIST, counted from 0: the one that left the same component before
 TOUCHED = _cell()
 TOUCHED_LIST = _array()  # the components that the change touched
 UNTOUCHED = -1

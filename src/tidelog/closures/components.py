@@ -5,7 +5,8 @@ larger one keeps the number. The log keeps the former component of each node tha
 component that changed. That is enough to tell the net change in time proportional to what moved, not to what stayed.
 
 Numbers are handed out only to new nodes and by divisions, and both come before the mergers of a change. So a number
-that a merger frees stays unused until the next change, and the log can speak of it.
+that a merger frees stays unused until the next change, and the log can speak of it. For the same reason the members of
+a component that have not moved stand first in its list.
 
 The second half is the kernels of the symmetric-transitive closure. Where Modular Materialisation §6 (Algorithms 7–9)
 overdeletes a whole component and closes what is left of it again, here the deletion of an edge starts a search from
@@ -32,10 +33,13 @@ def touch(m: int, component: int) -> None:
 
 @inlined
 def log_move(m: int, node: int) -> None:
-    """Log the component that a node was in before the current change."""
+    """Log the component that a node was in before the current change, which is logged itself."""
     if A.get(m, C.FORMER, node) == C.UNMOVED:
-        A.put(m, C.FORMER, node, A.get(m, C.COMPONENT, node))
+        former = A.get(m, C.COMPONENT, node)
+        A.put(m, C.FORMER, node, former)
+        A.put(m, C.LEFT_BEFORE, A.read(m, C.MOVED), A.get(m, C.LAST_LEFT, former))
         A.append(m, C.MOVED_LIST, C.MOVED, node)
+        A.put(m, C.LAST_LEFT, former, A.read(m, C.MOVED))
 
 
 @device

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from tidelog.closures import access as A
 from tidelog.closures import closure_registers as C
+from tidelog.closures.former_state import saved_row
 from tidelog.closures.node_sets import count_of, key_at, word_at
 from tidelog.machine.bits import bit_of, first_bit, population
-from tidelog.machine.jit import device, entry_point, inlined, load_i32, store_i32
+from tidelog.machine.jit import device, entry_point, load_i32, store_i32
 
 # When a pair (x, x) is in the closure: if it is a base edge; or also if x has an edge; or also if x lies on a cycle.
 GIVEN, LINKED, CYCLIC = 0, 1, 2
@@ -21,12 +22,14 @@ def clear_log(m: int) -> None:
     for i in range(A.read(m, C.MOVED)):
         A.put(m, C.FORMER, A.get(m, C.MOVED_LIST, i), C.UNMOVED)
     for i in range(A.read(m, C.TOUCHED)):
-        A.put(m, C.FORMER_SIZE, A.get(m, C.TOUCHED_LIST, i), C.UNTOUCHED)
+        component = A.get(m, C.TOUCHED_LIST, i)
+        A.put(m, C.FORMER_SIZE, component, C.UNTOUCHED)
+        A.put(m, C.LAST_LEFT, component, 0)
         if A.read(m, C.DIRECTED) == 1:
-            A.set_size(m, C.SAVED, A.get(m, C.TOUCHED_LIST, i), 0)
-    if A.read(m, C.REBUILT) == 1:
-        for node in range(A.read(m, C.NODES)):
-            A.put(m, C.FORMER, node, C.UNMOVED)
+            A.set_size(m, C.SAVED, component, 0)
+    for i in range(A.read(m, C.FLIPPED)):
+        node = A.get(m, C.FLIPPED_LIST, i)
+        A.put_flag(m, C.DIAGONAL, node, A.flag(m, C.DIAGONAL, node) & C.HOLDS)
     for register in (C.MOVED, C.TOUCHED, C.REBUILT, C.FLIPPED, C.WORK, C.PAIRS, C.SAVED + C.POOL_USED):
         A.write(m, register, 0)
 
@@ -53,9 +56,9 @@ def settle_diagonal(m: int, nodes: int, count: int, rule: int) -> None:
         node = load_i32(nodes + 4 * i)
         linked = rule == LINKED and A.size_of(m, C.OUT, node) + A.size_of(m, C.INTO, node) > 0
         cyclic = rule == CYCLIC and A.size_of(m, C.MEMBERS, A.get(m, C.COMPONENT, node)) > 1
-        now = 1 if linked or cyclic or A.flag(m, C.LOOPS, node) == 1 else 0
-        if now != A.flag(m, C.DIAGONAL, node):
-            A.put_flag(m, C.DIAGONAL, node, now)
+        now = C.HOLDS if linked or cyclic or A.flag(m, C.LOOPS, node) == 1 else 0
+        if now != A.flag(m, C.DIAGONAL, node) & C.HOLDS:
+            A.put_flag(m, C.DIAGONAL, node, now | C.FLIPPED_NOW)
             A.append(m, C.FLIPPED_LIST, C.FLIPPED, node)
             A.add(m, C.REFLEXIVE, 2 * now - 1)
 
@@ -65,11 +68,11 @@ def settle_diagonal(m: int, nodes: int, count: int, rule: int) -> None:
 
 @entry_point
 def emit_cells(
-    terms: int, cells: int, count: int, begin: int, source: int, target: int, room: int, filled: int
+    terms: int, origins: int, cells: int, count: int, begin: int, source: int, target: int, room: int, filled: int
 ) -> tuple[int, int]:
-    """Pair each term with those of its group outside its cell; `cells` has the bounds of group and cell of each.
+    """Pair each origin with the terms of its group outside its cell; `cells` has the bounds of group and cell of each.
 
-    Stops where the pairs of the next term may not fit; returns its position, and the number of pairs.
+    Stops where the pairs of the next origin may not fit; returns its position, and the number of pairs.
     """
     for i in range(begin, count):
         group_begin, group_end = load_i32(cells + 16 * i), load_i32(cells + 16 * i + 4)
@@ -78,24 +81,13 @@ def emit_cells(
             return i, filled
         for other in range(group_begin, group_end):
             if other < cell_begin or other >= cell_end:
-                store_i32(source + 4 * filled, load_i32(terms + 4 * i))
+                store_i32(source + 4 * filled, load_i32(origins + 4 * i))
                 store_i32(target + 4 * filled, load_i32(terms + 4 * other))
                 filled += 1
     return count, filled
 
 
 # --- sets -------------------------------------------------------------------------------------------------------------
-
-
-@inlined
-def saved_row(m: int, node: int) -> int:
-    """Where the log says what a node reached: a component; CREATED: only itself; UNMOVED: the same as now."""
-    former = A.get(m, C.FORMER, node)
-    if former == C.CREATED:
-        return C.CREATED
-    if former == C.UNMOVED:
-        former = A.get(m, C.COMPONENT, node)
-    return former if A.size_of(m, C.SAVED, former) > 0 else C.UNMOVED
 
 
 @device

@@ -9,7 +9,7 @@ import numpy as np
 from tidelog.closures import closure_registers as C
 from tidelog.closures.closed_graph import ClosedGraph, Diagonal, Emitter
 from tidelog.closures.differences import CYCLIC, compare, emit_rows
-from tidelog.closures.edges import Edges, located
+from tidelog.closures.edges import Edges, Ints, located
 from tidelog.closures.memory import check_limit
 from tidelog.closures.node_sets import copy_rows, single_rows
 from tidelog.closures.reachability import condense, extend, fill, loosen, record, shrink
@@ -162,6 +162,7 @@ class DirectedGraph(ClosedGraph):
             appeared, vanished = appeared + more, vanished + less
         return appeared, vanished
 
-    def _emitter(self, appeared: bool) -> Emitter:
+    def _emitter(self, appeared: bool, sources: Ints | None) -> Emitter:
         nodes = self._changed_nodes()
+        nodes = nodes[self._among(nodes, sources)]
         return lambda *place: emit_rows(self.memory.at, appeared, address(nodes), len(nodes), *place)

@@ -121,13 +121,13 @@ class ClosureChange:
                 look()
         return rows
 
-    def chunks(self, added: bool, size: int = PIECE) -> Iterator[Edges]:
-        """The pairs in pieces of `size` or somewhat more; the last may be smaller. For whoever changes the closure,
-        before the next change.
+    def chunks(self, added: bool, size: int = PIECE, sources: Ints | None = None) -> Iterator[Edges]:
+        """The pairs in pieces of `size` or somewhat more; the last may be smaller. Where `sources` are given, only the
+        pairs from these terms. For whoever changes the closure, before the next change.
         """
         if self.count(added):
             self._expect_no_other()
-            for piece in self._closure.changed_pairs(added, size):
+            for piece in self._closure.changed_pairs(added, size, sources):
                 yield piece
                 self._expect_no_other()
 

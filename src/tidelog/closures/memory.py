@@ -94,6 +94,12 @@ class Memory:
         self.m[C.CAPACITY], self.m[C.MASK] = capacity, slots - 1
         self.clear_row()
 
+    def trade_places(self, other: Memory) -> None:
+        """Trade the places of the registers, and with them the views."""
+        mine, others = self.m.copy(), other.m.copy()
+        self.m, self.at, other.m, other.at = other.m, other.at, self.m, self.at
+        self.m[:], other.m[:] = mine, others
+
     def clear_row(self) -> None:
         """Make the row under construction empty, and wide enough for every node."""
         words = self[C.CAPACITY] + 63 >> 6 if self[C.DIRECTED] else 0

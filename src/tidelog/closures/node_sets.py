@@ -99,6 +99,24 @@ def row_has(m: int, rows: int, component: int, node: int) -> bool:
 
 
 @device
+def next_in_row(m: int, rows: int, component: int, cursor: int) -> tuple[int, int]:
+    """The next node of a set, and the cursor for the one after; a negative cursor ends the walk.
+
+    The cursor counts bits from the beginning of the row, whether dense or sparse.
+    """
+    start, end = A.span_of(m, rows, component)
+    position = start + (cursor >> 6)
+    while position < end:
+        word = word_at(m, rows, position) >> (cursor & 63)
+        if word != 0:
+            cursor += first_bit(word)
+            return cursor + 1, (key_at(m, rows, start, position) << 6) + (cursor & 63)
+        position += 1
+        cursor = (position - start) << 6
+    return -1, -1
+
+
+@device
 def clear_bit(m: int, rows: int, component: int, node: int) -> None:
     """Take a node out of a set that has it."""
     position = word_position(m, rows, component, node >> 6)

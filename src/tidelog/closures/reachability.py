@@ -18,7 +18,7 @@ from __future__ import annotations
 from tidelog.closures import access as A
 from tidelog.closures import closure_registers as C
 from tidelog.closures import node_sets as sets
-from tidelog.closures.components import absorb, bound_before, detach, largest_part, widen_list
+from tidelog.closures.components import absorb, bound_before, detach, largest_part, log_move, widen_list
 from tidelog.closures.graph_search import find_gap, strong_components
 from tidelog.machine.bits import bit_of, first_bit, population
 from tidelog.machine.jit import device, entry_point, inlined, load_i32
@@ -339,8 +339,7 @@ def record(m: int, begin: int) -> int:
         if A.is_due(m):
             return component + 1
     for node in range(A.read(m, C.NODES)):
-        if A.get(m, C.FORMER, node) == C.UNMOVED:
-            A.put(m, C.FORMER, node, A.get(m, C.COMPONENT, node))
+        log_move(m, node)
     A.write(m, C.REBUILT, 1)
     for slot in range(A.read(m, C.SCHEDULED)):
         A.put_flag(m, C.QUEUED, A.get(m, C.HEAP, slot), 0)

@@ -1,7 +1,8 @@
 """How a closure is read, by compiled joins and by Python alike.
 
 A *view* is the address of a closure's registers (`closure_registers`), so that one compiled join can read any closure,
-symmetric or directed. An odd view, one more than the address, shows each pair the other way round. A walk through the
+symmetric or directed. Two bits that no address has are added to it: `TURNED` shows each pair the other way round, and
+`FORMER` the closure as it was before the change in work, or before the last one (`former_state`). A walk through the
 neighbours of a node is suspended and resumed with two integers:
 
     node = closure_node(view, x)                              # -1: x has no pair
@@ -11,7 +12,8 @@ neighbours of a node is suspended and resumed with two integers:
         cursor, y = closure_next(view, node, backward, cursor)
 
 and one through all pairs with `closure_next_pair(view, node, cursor)`, which begins at (0, 0) and ends with a negative
-node. A view stays the same for the life of its closure; what is read through it must not be kept across a change.
+node. A view stays the same for the life of its closure; what is read through it must not be kept across a change, and
+what is read of former pairs not across a kernel that changes the closure.
 """
 
 from __future__ import annotations
@@ -19,36 +21,42 @@ from __future__ import annotations
 from tidelog.closures import access as A
 from tidelog.closures import closure_registers as C
 from tidelog.closures.base_graph import LOW_32, find_slot
-from tidelog.closures.node_sets import key_at, row_has, word_at
-from tidelog.machine.bits import first_bit
+from tidelog.closures.former_state import had_pair, held_diagonal, next_former, was_there
+from tidelog.closures.node_sets import next_in_row, row_has
 from tidelog.machine.jit import device, entry_point, inlined, load_i32, store_i32, store_u8
 
-UNTURNED = -2  # all bits except the one that turns pairs round
+TURNED, FORMER = 1, 2
+ADDRESS = -4  # all other bits
 
 
 @device
 def closure_node(view: int, term: int) -> int:
     """The node of a term, or -1."""
-    m = view & UNTURNED
+    m = view & ADDRESS
     entry = A.get_long(m, C.SLOTS, find_slot(m, term))
-    return entry & LOW_32 if entry >= 0 else -1
+    if entry < 0 or (view & FORMER != 0 and not was_there(m, entry & LOW_32)):
+        return -1
+    return entry & LOW_32
 
 
 @inlined
-def holds_diagonal(m: int, node: int) -> bool:
-    return A.flag(m, C.DIAGONAL, node) == 1
+def holds_diagonal(view: int, node: int) -> bool:
+    m = view & ADDRESS
+    return held_diagonal(m, node) if view & FORMER else A.flag(m, C.DIAGONAL, node) & C.HOLDS != 0
 
 
 @device
 def closure_contains(view: int, x: int, y: int) -> bool:
     """Whether the pair of terms is in the closure."""
-    if view & 1:
+    if view & TURNED:
         x, y = y, x
-    m, x, y = view & UNTURNED, closure_node(view, x), closure_node(view, y)
+    m, x, y = view & ADDRESS, closure_node(view, x), closure_node(view, y)
     if x < 0 or y < 0:
         return False
     if x == y:
-        return holds_diagonal(m, x)
+        return holds_diagonal(view, x)
+    if view & FORMER:
+        return had_pair(m, x, y)
     component = A.get(m, C.COMPONENT, x)
     if component == A.get(m, C.COMPONENT, y):
         return True
@@ -56,63 +64,58 @@ def closure_contains(view: int, x: int, y: int) -> bool:
 
 
 @device
-def next_member(m: int, node: int, cursor: int) -> tuple[int, int]:
-    start, end = A.span_of(m, C.MEMBERS, A.get(m, C.COMPONENT, node))
-    while start + cursor < end:
-        other = A.entry(m, C.MEMBERS, start + cursor)
-        cursor += 1
-        if other != node or holds_diagonal(m, node):
-            return cursor, other
-    return -1, -1
-
-
-@device
-def next_in_set(m: int, node: int, rows: int, cursor: int) -> tuple[int, int]:
-    """The cursor counts bits from the beginning of the row, whether dense or sparse."""
-    start, end = A.span_of(m, rows, A.get(m, C.COMPONENT, node))
-    position = start + (cursor >> 6)
-    while position < end:
-        word = word_at(m, rows, position) >> (cursor & 63)
-        if word == 0:
-            position += 1
-            cursor = (position - start) << 6
-            continue
-        cursor += first_bit(word)
-        other = (key_at(m, rows, start, position) << 6) + (cursor & 63)
-        cursor += 1
-        if other != node or holds_diagonal(m, node):
-            return cursor, other
-        position = start + (cursor >> 6)
-    return -1, -1
-
-
-@device
-def next_node(m: int, node: int, backward: int, cursor: int) -> tuple[int, int]:
-    if node < 0:
+def next_member(m: int, component: int, cursor: int) -> tuple[int, int]:
+    """The cursor counts the members of the component."""
+    start, end = A.span_of(m, C.MEMBERS, component)
+    if start + cursor >= end:
         return -1, -1
+    return cursor + 1, A.entry(m, C.MEMBERS, start + cursor)
+
+
+@device
+def next_related(view: int, node: int, backward: int, cursor: int) -> tuple[int, int]:
+    """The next node that the node reaches, or that reaches it; each of them reaches itself."""
+    m = view & ADDRESS
+    if view & FORMER:
+        return next_former(m, node, backward, cursor)
+    component = A.get(m, C.COMPONENT, node)
     if A.read(m, C.DIRECTED) == 0:
-        return next_member(m, node, cursor)
-    return next_in_set(m, node, C.FORWARD if backward == 0 else C.BACKWARD, cursor)
+        return next_member(m, component, cursor)
+    return next_in_row(m, C.FORWARD if backward == 0 else C.BACKWARD, component, cursor)
+
+
+@device
+def next_node(view: int, node: int, backward: int, cursor: int) -> tuple[int, int]:
+    cursor, other = next_related(view, node, backward, cursor)
+    if other == node and not holds_diagonal(view, node):
+        cursor, other = next_related(view, node, backward, cursor)
+    return cursor, other
 
 
 @device
 def closure_next(view: int, node: int, backward: int, cursor: int) -> tuple[int, int]:
     """The next term that the node is paired with, and the cursor for the one after; a negative cursor ends the walk."""
-    m = view & UNTURNED
-    cursor, other = next_node(m, node, backward ^ (view & 1), cursor)
+    if node < 0:
+        return -1, -1
+    cursor, other = next_node(view, node, backward ^ (view & TURNED), cursor)
     if cursor < 0:
         return -1, -1
-    return cursor, A.get(m, C.TERMS, other)
+    return cursor, A.get(view & ADDRESS, C.TERMS, other)
 
 
 @device
 def closure_next_pair(view: int, node: int, cursor: int) -> tuple[int, int, int, int]:
     """The next pair of terms, as (node, cursor, x, y), where node and cursor are for the one after."""
-    m = view & UNTURNED
+    m = view & ADDRESS
+    # What reached a node before takes longer to find than what it reached.
+    swapped = view & (FORMER | TURNED) == FORMER | TURNED
+    backward = 0 if swapped else view & TURNED
     while node < A.read(m, C.NODES):
-        cursor, other = next_node(m, node, view & 1, cursor)
-        if cursor >= 0:
-            return node, cursor, A.get(m, C.TERMS, node), A.get(m, C.TERMS, other)
+        if view & FORMER == 0 or was_there(m, node):
+            cursor, other = next_node(view, node, backward, cursor)
+            if cursor >= 0:
+                x, y = A.get(m, C.TERMS, node), A.get(m, C.TERMS, other)
+                return (node, cursor, y, x) if swapped else (node, cursor, x, y)
         node += 1
         cursor = 0
     return -1, 0, -1, -1

@@ -56,10 +56,13 @@ class SymmetricGraph(ClosedGraph):
         kept = _ordered_pairs(stayed) + _ordered_pairs(cells)
         return _ordered_pairs(sizes) - kept, _ordered_pairs(former_sizes) - kept
 
-    def _emitter(self, appeared: bool) -> Emitter:
+    def _emitter(self, appeared: bool, sources: Ints | None) -> Emitter:
         nodes, cells = self._cells(appeared)
-        terms = self.memory.arrays[C.TERMS][nodes]
-        return lambda *place: emit_cells(address(terms), address(cells), len(terms), *place)
+        terms = origins = self.memory.arrays[C.TERMS][nodes]
+        if sources is not None:
+            chosen = self._among(nodes, sources)
+            origins, cells = origins[chosen], cells[chosen]
+        return lambda *place: emit_cells(address(terms), address(origins), address(cells), len(origins), *place)
 
     def _cells(self, appeared: bool) -> tuple[Ints, Ints]:
         """The nodes of changed components by groups, and for each the bounds of its group and of its cell.

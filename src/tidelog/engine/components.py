@@ -48,15 +48,17 @@ class Nodes:
 
     def rule(self, number: int) -> CompiledRule:
         """A rule, as part of the component that its head is in now."""
-        own = self._predicates_of(self._graph.component(self._graph.rule(number).head.predicate))
+        source = self._graph.rule(number)
+        component = self._graph.component(source.head.predicate)
+        own, lattice = self._predicates_of(component), component.lattices.get(source.head.predicate)
         known = self._rules.get(number)
         recursive = self._graph.recursive(number)
-        if known is not None and known.own is own and known.recursive == recursive:
+        if known is not None and known.own is own and (known.recursive, known.lattice) == (recursive, lattice):
             return known
-        normal, aggregate = normal_form(self._graph.rule(number), number)
+        normal, aggregate = normal_form(source, number, lattice is not None)
         if aggregate is not None and number not in self._aggregates:
             self._aggregates[number] = AggregateRule(self._store, number, aggregate)
-        self._rules[number] = CompiledRule(self._store, number, normal, own, recursive)
+        self._rules[number] = CompiledRule(self._store, number, normal, own, recursive, lattice)
         return self._rules[number]
 
     def _predicates_of(self, component: Component) -> frozenset[str]:
@@ -81,13 +83,21 @@ class Nodes:
         rules = [*map(self.rule, component.rules), *self._cores.rules_within(component)]
         relations = [self.relation(name) for name in component.predicates]
         node = Node(self._store, component.predicates, relations, rules)
-        node.aggregated = tuple(number for number in component.rules if number in self._aggregates)
+        node.lattices = component.lattices
+        node.aggregated = tuple(rule.number for rule in node.rules if self._reads_groups(rule))
         if known is not None and known[0].predicates == component.predicates:
             node.costs = known[1].costs  # of other rules, but still the best guess
         elif component.predicates in self._learnt:
             node.costs = self._learnt.pop(component.predicates)
         self._nodes[component.predicates[0]] = (component, node)
         return node
+
+    def _reads_groups(self, rule: CompiledRule) -> bool:
+        return rule.number in self._aggregates and rule.lattice is None
+
+    def no_longer_grouped(self, node: Node) -> Iterator[AggregateRule]:
+        """The aggregates that a component had before its values became part of a recursion."""
+        return self.aggregates_of(rule.number for rule in node.rules if rule.lattice is not None)
 
     def forget_rules(self, numbers: Iterable[int]) -> None:
         """These rules are gone."""

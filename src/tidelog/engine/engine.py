@@ -8,10 +8,10 @@ changed below for the components that read it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from heapq import heappop, heappush
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from tidelog.engine.algorithms.maintenance import ComponentMaintenance
 from tidelog.engine.algorithms.ranks import start_ranks_over
@@ -20,17 +20,20 @@ from tidelog.engine.marks import Marks
 from tidelog.engine.modules.closure_node import ModuleUnfit
 from tidelog.engine.modules.closure_registry import Closures
 from tidelog.engine.modules.cores import Cores
+from tidelog.engine.past import Past, Work
 from tidelog.engine.reclaiming import Reclaiming
 from tidelog.engine.transaction.task import apply_explicit
 from tidelog.engine.transaction.transaction import Observer, Transaction
 from tidelog.engine.update import rows as lazy_rows
-from tidelog.engine.update.deltas import NO_REQUEST, Outcome, Request
+from tidelog.engine.update.deltas import NO_REQUEST, EncodedFacts, Outcome, Request
 from tidelog.engine.update.failures import failures_of
 from tidelog.engine.update.rows import Rows
-from tidelog.engine.update.runner import Functions, Limits, Runner
+from tidelog.engine.update.runner import Functions, Limits, Runner, let_nobody_in
+from tidelog.engine.watching.watches import Watches
 from tidelog.errors import BrokenError, TidelogError
 from tidelog.language.syntax import Rule
 from tidelog.machine import flags as F
+from tidelog.machine import registers as M
 from tidelog.machine.jit import working_time
 from tidelog.program.graph import RuleGraph
 from tidelog.store.relation import Relation
@@ -58,11 +61,18 @@ class Engine:
         self.cores = Cores(self, self.closures, enabled=modules)
         self.nodes = Nodes(self.store, self.graph, self.closures, self.cores)
         self.reclaiming = Reclaiming(self.store)
+        self.watches = Watches(self.store, self.runner)
+        self.reclaiming.add_holder(self.watches.held_rows)
         # Time in updates, without compilation, by the first predicate of a component.
         self.seconds: dict[str, float] = {}
+        self.past = Past(self)
+        # The predicates of updates whose facts are being read, each but the first beside another; None: any.
+        self.coming: list[list[str] | None] = []
+        self.let_in: Callable[[bool], None] = let_nobody_in  # other threads, while an update is paused
         self._marks = Marks(self)
-        # Rows of the last change, as far as they are still referred to, in records that the next update may change.
-        self._unread: WeakSet[Rows] = WeakSet()
+        # Rows of changes, as far as they are still referred to, in records that the next update may change; with the
+        # predicates that they are of.
+        self._unread: WeakKeyDictionary[Rows, str] = WeakKeyDictionary()
 
     def restore_rules(self, graph: RuleGraph) -> None:
         """Take the rules of a saved engine; nothing is derived."""
@@ -83,16 +93,69 @@ class Engine:
 
     def update(self, request: Request, before_commit: Callable[[Outcome], None] | None = None) -> Outcome:
         """Apply an update, all or nothing. `before_commit` is the last thing that may fail; the facts of the outcome
-        are then still there.
+        are then still there. While another update is paused, it must be one of facts that `may_overtake` it.
         """
+        if self.past.works:
+            with self.store.hooks.using_terms(), self._apart():
+                return self._until_fit(request, before_commit)
         self.reclaim_terms(request)
         self._begin_cores()
+        return self._until_fit(request, before_commit)
+
+    def _until_fit(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
+        """Try an update, and again without each module that turns out to be unable to take it."""
         unfit: list[str] = []
         while True:
             try:
                 return self._update(request, before_commit, unfit)
             except ModuleUnfit as problem:
                 unfit.append(str(problem))
+
+    # --- overtaking ---------------------------------------------------------------------------------------------------
+
+    def may_overtake(self, predicates: Iterable[str]) -> bool:
+        """Whether an update of explicit facts of these predicates touches nothing that the updates in work touch, or
+        that those which are being read will, and nothing that is watched together with that.
+        """
+        others = [self._claims_of(work) for work in tuple(self.past.works)]
+        for coming in self.coming:
+            if coming is None:
+                return False
+            others.append(self.claims(coming))
+        return bool(others) and self.are_independent(self.claims(predicates), *others)
+
+    def _claims_of(self, work: Work) -> frozenset[str]:
+        """All predicates that an update in work may change; found when somebody asks."""
+        if work.claims is None:
+            changed = (*work.request.delete, *work.request.add, *work.rules.touched(self.graph))
+            work.claims = self.claims(changed)
+        return work.claims
+
+    def are_independent(self, claims: frozenset[str], *others: frozenset[str]) -> bool:
+        """Whether updates that may change these predicates, and others, have nothing to do with each other."""
+        return all(claims.isdisjoint(other) and not self.watches.joins(claims, other) for other in others)
+
+    def claims(self, predicates: Iterable[str]) -> frozenset[str]:
+        """All predicates that may change where explicit facts or rules of some do."""
+        found: set[str] = set()
+        waiting = list(predicates)
+        while waiting:
+            component = self.graph.component(waiting.pop()).predicates
+            if found.isdisjoint(component):
+                found.update(component)
+                readers = (number for name in component for number in self.graph.readers(name))
+                waiting += (self.graph.rule(number).head.predicate for number in readers)
+        return frozenset(found)
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        """Within, an update leaves the one that is paused alone."""
+        observer, self.observer = self.observer, None
+        with self.store.apart(), self.closures.apart(), self.cores.apart(), self.maintenance.counted.apart():
+            try:
+                yield
+            finally:
+                self.observer = observer
 
     def _begin_cores(self) -> None:
         """Let the cores begin that the update before this one has shown a need for. If that fails, do without: a
@@ -111,55 +174,80 @@ class Engine:
     ) -> Outcome:
         """Try an update. The predicates in `unfit` meet facts that their modules cannot take."""
         began = working_time()
-        self._make_ready()
+        self._make_ready(request)
         rules = self._change_rules(request, unfit, began)
-        transaction = Transaction(self.store, self.limits, self.functions, self.rule_text, self.observer, began)
-        if self.observer is not None and not rules and self._marks.can_spread():
-            transaction.marking.begin(set(request.add))
+        transaction = Transaction(
+            self.store, self.limits, self.functions, self.rule_text, self.observer, began, self.let_in
+        )
+        work = Work(transaction, rules, request)
+        place = None if self.observer is None else self.observer.place
         self.store.begin_relations()
+        self.past.works.append(work)
         try:
+            if work is self.past.works[0]:
+                self._marks.begin(transaction, place, request.add, bool(rules))
             with transaction.window:
-                self._walk(transaction, request, rules)
+                self._walk(work)
                 transaction.marking.finish(self._marks.share)
                 outcome = self._outcome(transaction, request)
+            outcome.answers = self.watches.changed(transaction)
             if before_commit is not None:
                 before_commit(outcome)
         except BaseException as problem:
             try:
+                self.past.forget(work)
                 with transaction.window:
                     transaction.roll_back()
-                    self._roll_back(rules)
+                    self._roll_back(rules, self._claims_of(work) if self.past.works else ())
                     self.store.retire_new_relations()
             except MemoryError:
                 raise BrokenError(BROKEN) from problem
-            self._tidy(self.store.relations)
+            if not self.past.works:
+                self._read_rows()
+                self._tidy(self.store.relations)
             raise
-        self._marks.deletions = transaction.marking.marked
+        self.past.forget(work)
+        if not self.past.works:
+            self._marks.commit(transaction, place, bool(rules))
         with transaction.window:
             self._commit(transaction, rules)
-            self._tidy(map(self.nodes.relation, transaction.deltas))
+            if not self.past.works:
+                self._tidy(map(self.nodes.relation, transaction.deltas))
         transaction.let_go()
         for aggregate in rules.removed_aggregates:
             aggregate.retire()
+        if rules:
+            self._marks.forget_retired()
         return outcome
 
     # --- the beginning ------------------------------------------------------------------------------------------------
 
-    def _make_ready(self) -> None:
+    def _make_ready(self, request: Request) -> None:
         """Do what an update must find done."""
         if self.observer is not None:
             # An observer may look for any fact.
             self.store.hooks = UpdateHooks(self.observer.between_pieces)
             with self.observer.window:
                 self.store.complete_tables()
-        for rows in self._unread:
-            rows.read()
-        self._unread.clear()
+        self._read_rows(request)
+        if self.past.works:
+            return  # An update that is paused goes on with the ranks and the plans that there are.
         start_ranks_over(self.store)
         if self.store.code.crowded and self.store.code.make_room(self.nodes.words()):
             # Too many plans are of rules that went: the code begins anew.
             self.nodes.forget_all_plans()
-            self._marks.forget()
+            self._marks.forget_rules()
+
+    def _read_rows(self, request: Request | None = None) -> None:
+        """Copy the rows of changes out of records that an update may change, or anything may."""
+        if not self._unread:
+            return
+        of_facts = request is not None and not (request.add_rules or request.remove_rules or self.cores.wanted)
+        claims = self.claims((*request.delete, *request.add)) if of_facts and request is not None else None
+        for rows, predicate in list(self._unread.items()):
+            if claims is None or predicate in claims:
+                rows.read()
+                del self._unread[rows]
 
     def _change_rules(self, request: Request, unfit: Iterable[str], began: float) -> RuleChanges:
         """Change the rules; closures follow where they can."""
@@ -174,10 +262,10 @@ class Engine:
         removed = {number: self.nodes.rule(number) for number in request.remove_rules}
         impact = self.graph.update(request.add_rules, request.remove_rules)
         rules = RuleChanges(impact, removed, self.nodes.aggregates_of(removed))
-        self._marks.forget()
+        self._marks.forget_rules()
         try:
             # Kernels count the work of each rule by its number.
-            self.store.arrays.ensure_rules(self.graph.next_number)
+            self.store.rule_counts.ensure(self.graph.next_number)
             # Predicates that are derived afresh do not need their former facts as records, unless an observer knows
             # these by their numbers.
             afresh = set() if self.observer is not None else rules.unread_heads()
@@ -191,14 +279,14 @@ class Engine:
 
     # --- the walk through the components ------------------------------------------------------------------------------
 
-    def _walk(self, transaction: Transaction, request: Request, rules: RuleChanges) -> None:
+    def _walk(self, work: Work) -> None:
         """Take the update through the components, in topological order. The agenda holds those that it has yet to
         visit (the plan of ZodiacEdge, Algorithm 4, made while it runs).
         """
+        transaction, request, rules, agenda = work.transaction, work.request, work.rules, work.agenda
         for predicate, rows in (*request.add.items(), *request.delete.items()):
             self.store.relation(predicate, rows.shape[1])
         followers = self._follow_rules(transaction, rules) if rules else self.cores.begin()
-        agenda: list[tuple[int, str]] = []
         self._push(agenda, (*request.delete, *request.add, *followers))
         while agenda:
             transaction.runner.pause()
@@ -206,10 +294,33 @@ class Engine:
             while agenda and agenda[0] == entry:
                 heappop(agenda)
             predicate, began = entry[1], working_time()
+            work.visited.append(predicate)
             changed = self._maintain_component(transaction, predicate, request, rules)
             readers = (number for name in changed if name in transaction.deltas for number in self.graph.readers(name))
             self._push(agenda, {self.graph.rule(number).head.predicate for number in readers}.difference(changed))
             self.seconds[predicate] = self.seconds.get(predicate, 0.0) + working_time() - began
+        work.is_at_its_end = True
+
+    def may_join(self, predicates: Iterable[str]) -> bool:
+        """Whether the update in work, which is paused, can take in another one of explicit facts of these predicates:
+        it has come to nothing that this one touches, and asks for nothing of these predicates itself.
+        """
+        work = self.past.works[-1]
+        asked = {*work.request.add, *work.request.delete}
+        if work.is_at_its_end or not asked.isdisjoint(predicates):
+            return False
+        return self.claims(predicates).isdisjoint(work.visited)
+
+    def join(self, delete: EncodedFacts, add: EncodedFacts) -> None:
+        """Let the update in work, which `may_join` allows, take in another one: both are committed together."""
+        work = self.past.works[-1]
+        self._read_rows(Request(delete, add))
+        for predicate, rows in (*delete.items(), *add.items()):
+            self.store.relation(predicate, rows.shape[1])
+        work.request.delete = {**work.request.delete, **delete}
+        work.request.add = {**work.request.add, **add}
+        self._push(work.agenda, (*delete, *add))
+        work.claims = None
 
     def _push(self, agenda: list[tuple[int, str]], predicates: Iterable[str]) -> None:
         """Let the components of predicates have their turn."""
@@ -243,7 +354,12 @@ class Engine:
             return closure.module.predicates
         node = self.nodes.node(predicate)
         for aggregate in self.nodes.aggregates_of(node.aggregated):
-            aggregate.maintain(transaction, is_new=aggregate.number in rules.added)
+            relation = self.nodes.relation(aggregate.normal.head.predicate)
+            # Where the values were part of a recursion, there are no groups.
+            aggregate.maintain(transaction, aggregate.number in rules.added or relation.kept is not None)
+        if node.lattices:
+            for aggregate in self.nodes.no_longer_grouped(node):
+                aggregate.withdraw(transaction)
         for core in self.cores.of(node.predicates):
             if core.is_concerned(request, transaction.deltas):
                 self.cores.maintain(transaction, core, request)
@@ -271,8 +387,10 @@ class Engine:
                     changed[predicate] = rows
                 # Rows that lie in records are copied before these change: when gaps are closed, or in the next update.
                 if rows.in_records:
-                    if rows.count > lazy_rows.LAZY_FROM and self.nodes.relation(predicate).clean:
-                        self._unread.add(rows)
+                    # A failure of the update that this one overtakes would close gaps as well.
+                    alone = len(self.past.works) == 1
+                    if alone and rows.count > lazy_rows.LAZY_FROM and self.nodes.relation(predicate).clean:
+                        self._unread[rows] = predicate
                     else:
                         rows.copy_now()
         explicit = {
@@ -298,14 +416,20 @@ class Engine:
         self.maintenance.counted.forget(rules.removed)
         self.maintenance.counted.commit()
 
-    def _roll_back(self, rules: RuleChanges) -> None:
-        """Let rules and closures be as before the update; what was compiled for it refers to what is gone."""
+    def _roll_back(self, rules: RuleChanges, claims: Iterable[str] = ()) -> None:
+        """Let rules and closures be as before the update; what was compiled for it refers to what is gone. Beside an
+        update that is paused, that is what it claims.
+        """
         self.closures.roll_back()
         self.cores.roll_back()
         rules.take_back(self.graph)
         self.maintenance.counted.roll_back()
-        self.nodes.clear()
-        self._marks.forget()
+        if self.past.works:
+            for predicate in claims:
+                self.nodes.forget_plans(predicate)
+        else:
+            self.nodes.clear()
+            self._marks.forget()
 
     def _tidy(self, relations: Iterable[Relation]) -> None:
         """Close the gaps that deletions left. It can wait where memory is short."""
@@ -318,17 +442,25 @@ class Engine:
     def forget_plans(self, predicate: str) -> None:
         """The facts of a predicate have moved: plan what reads or derives it again."""
         self.nodes.forget_plans(predicate)
-        self._marks.forget()
+        self._marks.forget_rules()
 
     def reclaim_terms(self, request: Request = NO_REQUEST) -> None:
-        """Forget terms that are not in use, if they may be many; those of a request are about to be."""
-        if self.reclaiming.is_due:
+        """Forget terms that are not in use, if they may be many; those of a request are about to be, and what an update
+        holds that is in work, or being read, is not known.
+        """
+        if self.reclaiming.is_due and not self.past.works and not self.coming:
             self.reclaiming.look((*request.add.values(), *request.delete.values(), *self._marks.deletions.values()))
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
+    def ask_for_pause(self) -> None:
+        """Let the kernel that runs, if any, pause as soon as it can. For any thread."""
+        self.store.machine[M.ASKED] = 1
+
     def explicit_relation(self, predicate: str) -> Relation | None:
         """Where the explicit facts of a predicate lie: in the base of a closure, or where all of its facts lie."""
+        if self.past.shown:
+            return self.past.explicit_relation(predicate)
         closure = self.closures.get(predicate)
         return self.store.find(predicate) if closure is None else closure.base.explicit_relation(predicate)
 
@@ -340,4 +472,6 @@ class Engine:
             # A closure whose explicit facts do not lie in a base has none.
             return not explicit and bool(relation.closure.contains(row[:1], row[1:])[0])
         fact = int(self.store.find_facts(relation, row.reshape(1, -1))[0])
-        return fact >= 0 and bool(relation.cells[fact, relation.flags_column] & (F.EXPLICIT if explicit else F.IN))
+        return fact >= 0 and bool(
+            relation.cells[fact, relation.flags_column] & (F.EXPLICIT if explicit else self.store.shown)
+        )

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from tidelog.engine.algorithms.maintenance import kept_in
 from tidelog.engine.engine import Engine
 from tidelog.engine.image import MOST_COUNTED, Arrays, Image, RelationImage, RuleImage
 from tidelog.engine.modules.closure_base import BASE
 from tidelog.engine.modules.cores import CORE, CORE_BASE
-from tidelog.engine.rules.compiled import aggregates, group_predicate
+from tidelog.engine.rules.compiled import group_predicate
 from tidelog.engine.rules.policy import AT_LEVEL, NO_COUNTER, RECURSIVE, Counted, CountedRules
 from tidelog.errors import StorageError
 from tidelog.language.checks import check_arities, check_rule, foreign_functions
@@ -29,6 +30,7 @@ from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import term_kinds as K
 from tidelog.program.graph import RuleGraph
+from tidelog.program.lattices import aggregates
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
 from tidelog.store.term_table import TermTable
@@ -37,6 +39,9 @@ from tidelog.store.term_table import TermTable
 FEW_NUMBERS = 1 << 20
 # Or this many for each rule.
 SPARSE_NUMBERS = 16
+
+# The explicit facts of a predicate that are not in I have a relation of this name in an image.
+OUTDONE = "#outdone"
 
 # The name of a predicate is a word or ends with `>`; what follows are numbers of rules.
 _DIGEST = re.compile(r".* [0-9a-f]{32}", re.DOTALL)  # instead of very many numbers
@@ -56,7 +61,7 @@ def image_of_engine(
     declared: Mapping[str, int],
 ) -> Image:
     """All that has to be saved: what the engine holds, and what its knowledge base knows besides."""
-    graph, work = engine.graph, engine.store.arrays.rule_work
+    graph, work = engine.graph, engine.store.rule_counts.work
     pairs = _pairs_of_closures(engine)
     image = Image(
         options=options,
@@ -68,12 +73,13 @@ def image_of_engine(
             RuleImage(number, rule, _counter(engine, number), int(work[number])) for number, rule in graph.rules.items()
         ),
         terms=engine.store.terms.to_arrays(),
-        # Neither what serves within an update only, nor closures, which are built from their bases.
+        # Neither what serves within an update only or watched queries, nor closures, which are built from their bases.
         relations=tuple(
             _relation(engine, relation)
             for relation in engine.store.named().values()
-            if not relation.name.startswith("#touched") and relation.closure is None
-        ),
+            if not relation.name.startswith(("#touched", "#asked")) and relation.closure is None
+        )
+        + tuple(_outdone(engine)),
         closures=tuple(pairs),
         pairs=pairs,
         commit=commit,
@@ -107,6 +113,18 @@ def _relation(engine: Engine, relation: Relation) -> RelationImage:
         # Nothing is counted here, as after an update that was taken back: only ranks may be worth keeping.
         counters = counters if counters.any() else None
     return RelationImage(relation.name, records[:, : relation.arity], explicit, counters)
+
+
+def _outdone(engine: Engine) -> Iterator[RelationImage]:
+    """The explicit facts that are not in I, because their groups have better values."""
+    for component in engine.graph.components_in_order():
+        for predicate in component.lattices:
+            relation = engine.store.find(predicate)
+            if relation is not None:
+                outdone = np.flatnonzero(relation.flags & (F.IN | F.EXPLICIT) == F.EXPLICIT)
+                if len(outdone):
+                    rows = relation.cells[outdone, : relation.arity]
+                    yield RelationImage(f"{OUTDONE} {predicate}", rows, np.ones(len(outdone), np.bool_), None)
 
 
 def _pairs_of_closures(engine: Engine) -> dict[str, int]:
@@ -156,13 +174,14 @@ def restore_engine(engine: Engine, image: Image) -> dict[str, int]:
     if engine.store.terms.has_duplicates():
         raise StorageError("the dictionary has a constant twice")
     engine.restore_rules(graph)
-    engine.store.arrays.ensure_rules(max(graph.rules, default=0) + 1)
+    engine.store.rule_counts.ensure(max(graph.rules, default=0) + 1)
     for item in image.rules:
-        engine.store.arrays.rule_work[item.number] = min(item.applications, MOST_COUNTED)
+        engine.store.rule_counts.work[item.number] = min(item.applications, MOST_COUNTED)
     for relation in image.relations:
         # Empty ones that serve rules and closures come with those.
-        if len(relation.rows) or not relation.is_internal:
+        if (len(relation.rows) or not relation.is_internal) and not relation.name.startswith(OUTDONE):
             _restore_relation(engine.store, relation)
+    _restore_best_values(engine, image)
     _restore_closures(engine, image)
     engine.maintenance.counted = CountedRules(_counted(engine, image))
     return arities
@@ -183,6 +202,10 @@ def _internal_arity(name: str, graph: RuleGraph) -> int | None:
     """The arity of a relation that serves rules; None for one that does not."""
     if name.startswith((f"{BASE} ", f"{CORE} ")):
         return 2
+    if name.startswith(f"{OUTDONE} "):
+        predicate = name.removeprefix(f"{OUTDONE} ")
+        kept = predicate in graph.component(predicate).lattices
+        return next((graph.rule(number).head.arity for number in graph.producers(predicate)), None) if kept else None
     aggregated = (number for number, rule in graph.rules.items() if aggregates(rule))
     return next((graph.rule(number).head.arity for number in aggregated if group_predicate(number) == name), None)
 
@@ -202,6 +225,22 @@ def _restore_relation(store: Store, image: RelationImage) -> None:
         store.machine[M.RANK] = max(store.machine[M.RANK], image.counters[:, 1].max(initial=0))
     relation.ranked = _has_ranks(image)
     relation.explicit_count = int(np.count_nonzero(image.explicit))
+
+
+def _restore_best_values(engine: Engine, image: Image) -> None:
+    """Add the explicit facts that are not in I, and note which predicates keep the best value of each group."""
+    for outdone in image.relations:
+        if outdone.name.startswith(OUTDONE):
+            relation = engine.store.relation(outdone.name.removeprefix(f"{OUTDONE} "), outdone.arity)
+            before = relation.count
+            relation.load(outdone.rows, F.EXPLICIT)
+            if relation.count != before + len(outdone.rows):
+                raise StorageError(f"`{relation.name}` holds a fact twice")
+            relation.explicit_count += len(outdone.rows)
+            relation.mark_unclean()
+    for component in engine.graph.components_in_order():
+        for predicate in component.predicates if component.lattices else ():
+            engine.nodes.relation(predicate).kept = kept_in(component, predicate)
 
 
 def _has_ranks(image: RelationImage) -> bool:

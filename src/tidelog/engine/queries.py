@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.propagation.match_sets import HOLDING
+from tidelog.engine.propagation.match_sets import SHOWN
 from tidelog.engine.update.failures import Failures, failures_of
 from tidelog.engine.update.match_rows import matches
 from tidelog.language.syntax import Atom, Negation, Query, Rule, Variable, variables
@@ -68,5 +68,5 @@ def _matches(engine: Engine, rule: NormalRule, rule_text: Callable[[int], str]) 
     runner = engine.runner()
     with engine.store.borrowed():
         offset = engine.store.assemble(plan, None, rule.head.arguments, 0)
-        rows = matches(runner, HOLDING, offset, rule.head.arity)
+        rows = matches(runner, SHOWN[engine.store.shown], offset, rule.head.arity)
         return rows, failures_of(engine.store, rule_text)

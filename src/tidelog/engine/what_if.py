@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from tidelog.engine.engine import Engine
 from tidelog.engine.update.deltas import Outcome, Request
+from tidelog.store.relation_parts import Row
 
 Found = TypeVar("Found")
 
@@ -33,7 +34,8 @@ def what_if(engine: Engine, request: Request, look: Callable[[Outcome], Found]) 
 
     learnt = _Learnt(engine)
     try:
-        engine.update(request, before_commit)
+        with engine.watches.resting():
+            engine.update(request, before_commit)
     except _TakenBack:
         pass
     finally:
@@ -46,8 +48,7 @@ class _Learnt:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        arrays = engine.store.arrays
-        self._of_rules = [array.copy() for array in (arrays.rule_work, arrays.rule_facts, arrays.rule_time)]
+        self._of_rules = [array.copy() for array in _counts_of_rules(engine)]
         self._seconds = dict(engine.seconds)
         # Cores that are wanted begin with the next update that is made.
         self._wanted, engine.cores.wanted = engine.cores.wanted, {}
@@ -56,11 +57,16 @@ class _Learnt:
         self._costs_of_bases = [(node, replace(node.costs)) for closure in closures for node in closure.base.nodes]
 
     def restore(self) -> None:
-        engine, arrays = self._engine, self._engine.store.arrays
-        for array, before in zip((arrays.rule_work, arrays.rule_facts, arrays.rule_time), self._of_rules, strict=True):
+        engine = self._engine
+        for array, before in zip(_counts_of_rules(engine), self._of_rules, strict=True):
             array[: len(before)], array[len(before) :] = before, 0
         engine.seconds = self._seconds
         engine.cores.wanted = self._wanted
         engine.nodes.restore_costs(self._costs)
         for node, costs in self._costs_of_bases:
             node.costs = costs
+
+
+def _counts_of_rules(engine: Engine) -> tuple[Row, Row, Row]:
+    counts = engine.store.rule_counts
+    return counts.work, counts.facts, counts.time

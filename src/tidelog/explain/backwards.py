@@ -19,10 +19,11 @@ from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.rules.compiled import group_predicate, normal_form
 from tidelog.engine.update.runner import Runner
 from tidelog.explain import closure_rules
-from tidelog.language.syntax import Aggregate, Atom, Variable
+from tidelog.language.syntax import Atom, Variable
 from tidelog.program.modules import Kind
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import HEAD, make_plan
+from tidelog.proofs.attempts import values_in_place_of_aggregates
 from tidelog.store.relation import Relation
 
 # Closures with more pairs than this are explained from their base.
@@ -54,6 +55,7 @@ class BackwardRules:
         self.engine = engine
         self._rules: dict[tuple[int, str, tuple[Atom, ...]], BackwardRule] = {}
         self._plain_forms: dict[int, tuple[NormalRule, NormalRule]] = {}
+        self._kept_best: dict[int, bool] = {}  # whether a rule was read as one of best values
         self._shadows: dict[str, Relation] = {}
         self._inner: BackwardRules | None = None
         self._generation = 0  # of the code that the plans lie in
@@ -132,6 +134,11 @@ class BackwardRules:
     def _normal(self, number: int) -> NormalRule:
         return normal_form(self.engine.graph.rule(number), number)[0]
 
+    def _keeps_best(self, number: int) -> bool:
+        """Whether the head of a rule is of a predicate that keeps the best value of each group."""
+        predicate = self.engine.graph.rule(number).head.predicate
+        return predicate in self.engine.graph.component(predicate).lattices
+
     def _read(
         self, number: int, rule: NormalRule, searched: NormalRule, premises: tuple[Atom, ...], turned: int | None = None
     ) -> BackwardRule:
@@ -154,8 +161,9 @@ class BackwardRules:
 
     def _plain(self, number: int) -> BackwardRule:
         """A rule as it stands."""
-        if number not in self._plain_forms:
-            plain, aggregate = normal_form(self.engine.graph.rule(number), number)
+        if number not in self._plain_forms or self._kept_best.get(number) != self._keeps_best(number):
+            self._kept_best[number] = self._keeps_best(number)
+            plain, aggregate = normal_form(self.engine.graph.rule(number), number, self._keeps_best(number))
             searched = plain if aggregate is None else with_group_check(aggregate, number)
             self._plain_forms[number] = aggregate or plain, searched
         rule, searched = self._plain_forms[number]
@@ -233,15 +241,6 @@ def _started_from(closure: ClosureNode, atom: Atom) -> Atom:
     """The same, but of the relation that holds all of these pairs: the base of the leader."""
     turned = closure_rules.is_turned(closure, atom.predicate)
     return Atom(closure.base.predicate, atom.arguments[::-1] if turned else atom.arguments)
-
-
-def values_in_place_of_aggregates(aggregate: NormalRule) -> NormalRule:
-    """The body of a rule with aggregates, from a head whose aggregates are values."""
-    arguments = tuple(
-        Variable(f"#value {column}") if isinstance(term, Aggregate) else term
-        for column, term in enumerate(aggregate.head.arguments)
-    )
-    return replace(aggregate, head=Atom(aggregate.head.predicate, arguments), aggregates=())
 
 
 def with_group_check(aggregate: NormalRule, number: int) -> NormalRule:

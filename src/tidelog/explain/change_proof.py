@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tidelog.explain.drawing import proof_html
-from tidelog.explain.proof import Line, Proof, html_text, plain_text, rich_text
-from tidelog.explain.writing import NO_FACT
+from tidelog.proofs.drawing import proof_html
+from tidelog.proofs.proof import Line, Proof, html_text, plain_text, rich_text
+from tidelog.proofs.wording import NO_FACT
 
 Changed = Callable[[str], bool]
 """Whether an update changed something: a fact, or a fact that an atom matches. Both are texts."""

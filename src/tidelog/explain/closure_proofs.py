@@ -24,9 +24,9 @@ from tidelog.engine.update.pair_sets import StoredPairs
 from tidelog.explain import closure_rules
 from tidelog.explain.backwards import BackwardRules
 from tidelog.explain.closure_rules import Pair, PairFact, PairStep, TransitiveRule
-from tidelog.explain.packing import Packing, Path, Step
 from tidelog.program.modules import Diagonal
 from tidelog.program.normal_form import NormalRule
+from tidelog.proofs.packing import Packing, Path, Step
 from tidelog.store.relation_parts import Cells
 
 Measure = Callable[[BackwardRules, str, Cells], list[int]]

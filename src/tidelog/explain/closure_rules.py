@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.rules.compiled import CompiledRule
-from tidelog.explain.packing import Facing
 from tidelog.language.syntax import Variable
 from tidelog.program.normal_form import NormalRule
+from tidelog.proofs.packing import Facing
 from tidelog.store.relation_parts import Cells
 
 Pair = tuple[int, int]

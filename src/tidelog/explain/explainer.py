@@ -15,12 +15,15 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from tidelog.engine.engine import Engine
+from tidelog.explain.attempts import EngineGrounds
 from tidelog.explain.backwards import BackwardRules
-from tidelog.explain.failure import Inquest, WhyNot
-from tidelog.explain.proof import Proof
+from tidelog.explain.closure_rules import closed_predicate
 from tidelog.explain.search import Choices, Cone
-from tidelog.explain.writing import Wording, Writer
+from tidelog.explain.writing import Writer
 from tidelog.language.syntax import Atom
+from tidelog.proofs.failure import Inquest, WhyNot
+from tidelog.proofs.proof import Proof
+from tidelog.proofs.wording import Wording
 from tidelog.store.relation_parts import Cells
 
 # How many proofs are looked at for each that is wanted.
@@ -36,7 +39,7 @@ class Explainer:
         self._prefixes = prefixes
 
     def _wording(self) -> Wording:
-        return Wording(self._engine.store.terms.table, self._prefixes())
+        return Wording(self._engine.store.terms.table.decode, self._prefixes(), closed_predicate)
 
     def proofs(self, predicate: str, row: Cells, limit: int) -> list[Proof]:
         """The `limit` lowest proofs of a fact, the lowest first; none if it does not hold."""
@@ -67,7 +70,7 @@ class Explainer:
         wording = self._wording()
         if row is not None and self._engine.holds(fact.predicate, row):
             return WhyNot.of(f"{wording.text(fact)} holds; `explain` proves it.")
-        return Inquest(self._backwards, wording).report(fact, row, arities)
+        return Inquest(EngineGrounds(self._backwards), wording).report(fact, row is not None, arities)
 
 
 def _proves_in_one_way(proof: Proof) -> bool:

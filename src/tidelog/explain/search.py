@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.propagation.match_sets import HOLDING
+from tidelog.engine.propagation.match_sets import SHOWN
 from tidelog.errors import LimitError
 from tidelog.explain import cone_registers as E
 from tidelog.explain.backwards import BackwardRule, BackwardRules
@@ -158,7 +158,7 @@ class Cone:
 
     def _expand(self) -> None:
         while True:
-            HOLDING.install(self._runner.machine)
+            SHOWN[self._engine.store.shown].install(self._runner.machine)
             self._runner.run(self._step)
             if not self._needs_height:
                 return

@@ -64,6 +64,16 @@ def check_limits(max_facts: object, timeout: object) -> None:
         raise TidelogError(f"`timeout` is a number of seconds from 0 on, or None for no limit, not {timeout!r}")
 
 
+def checked_marking(marking: object) -> int:
+    """How many updates a stream looks ahead."""
+    if not isinstance(marking, int) or marking < 0:
+        raise TidelogError(
+            f"`marking` is how many updates a stream looks ahead, from 0 on, or True for 1 and False for 0, "
+            f"not {marking!r:.60}"
+        )
+    return int(marking)
+
+
 def check_on_error(on_error: object) -> None:
     """Refuse a way to treat failures that there is not."""
     if on_error not in ("count", "raise"):

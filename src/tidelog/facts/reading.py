@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +12,18 @@ from tidelog.engine.reclaiming import PassingTerms
 from tidelog.engine.transaction.task import explicit_rows
 from tidelog.errors import DataError
 from tidelog.facts.results import Encoded, FactTable, row_identity
+from tidelog.machine import flags as F
 from tidelog.program.catalogue import Catalogue, NamesInUse, name_of
+from tidelog.runtime.knowledge_lock import KnowledgeLock
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.values import Row
+
+Place = tuple[int, int]
+"""Where a page of facts begins."""
+
+# Records that are looked at together.
+LOOKED_AT = 1 << 14
 
 
 class Reader:
@@ -54,6 +60,30 @@ class Reader:
         else:
             cells = (explicit_rows(relation) if explicit else relation.rows())[:most]
         return Encoded(cells, self._engine.store.terms.table)
+
+    def page(self, predicate: str, explicit: bool, place: Place, most: int) -> tuple[Encoded, Place | None]:
+        """At most `most` facts of a predicate from a place on, which is (0, 0) at first, and the place to go on from.
+        Between updates, pages that follow each other have every fact once. Not all facts are looked at for one page.
+        """
+        relation, terms = self._relation(predicate, explicit), self._engine.store.terms.table
+        if relation is None:
+            return Encoded(np.empty((0, self._catalogue.arities.get(predicate, 0)), np.int32), terms), None
+        if relation.closure is not None and not explicit:
+            pairs, following = relation.closure.page(place, most)
+            return Encoded(np.stack(pairs, axis=1), terms), following if following[0] >= 0 else None
+        found: list[Cells] = []
+        flag = F.EXPLICIT if explicit else self._engine.store.shown
+        first, count = place[0], relation.count
+        while most > 0 and first < count:
+            last = min(first + max(most, LOOKED_AT), count)
+            facts = np.flatnonzero(relation.cells[first:last, relation.flags_column] & flag)
+            if len(facts) > most:
+                last = first + int(facts[most])
+                facts = facts[:most]
+            found.append(relation.cells[first + facts, : relation.arity])
+            first, most = last, most - len(facts)
+        cells = np.concatenate(found) if found else np.empty((0, relation.arity), np.int32)
+        return Encoded(cells, terms), (first, 0) if first < count else None
 
     def count(self, predicate: str, explicit: bool = False) -> int:
         """How many facts a predicate has."""
@@ -95,28 +125,25 @@ class Facts(FactTable):
 
     __slots__ = ("__weakref__", "_explicit", "_lock", "_predicate", "_reader")
 
-    def __init__(self, lock: AbstractContextManager[Any], reader: Reader, predicate: str, explicit: bool) -> None:
+    def __init__(self, lock: KnowledgeLock, reader: Reader, predicate: str, explicit: bool) -> None:
         self._lock = lock
         self._reader = reader
         self._predicate = predicate
         self._explicit = explicit
 
     def _encoded(self, most: int | None = None) -> Encoded:
-        with self._lock:
-            return self._reader.rows(self._predicate, self._explicit, most)
+        return self._lock.read(lambda: self._reader.rows(self._predicate, self._explicit, most))
 
     def _keys(self) -> frozenset[object]:
         return frozenset(map(row_identity, self))
 
     def __len__(self) -> int:
-        with self._lock:
-            return self._reader.count(self._predicate, self._explicit)
+        return self._lock.read(lambda: self._reader.count(self._predicate, self._explicit))
 
     def __contains__(self, row: object) -> bool:
         if not isinstance(row, tuple | list):
             return False
-        with self._lock:
-            return self._reader.holds(self._predicate, tuple(row), self._explicit)
+        return self._lock.read(lambda: self._reader.holds(self._predicate, tuple(row), self._explicit))
 
 
 def names_in_use(engine: Engine, declared: Iterable[str]) -> NamesInUse:
@@ -132,8 +159,9 @@ def _names_in_facts(engine: Engine, start: str) -> Iterator[str]:
     candidates = terms.table.names_from(start, len(terms))
     if not candidates.size:
         return
-    for relation in engine.store.named().values():
-        if relation.closure is None:  # the pairs of a closure follow from another relation, its base
+    for name, relation in engine.store.named().items():
+        # The pairs of a closure follow from another relation, its base. What subscriptions ask for is no fact.
+        if relation.closure is None and not name.startswith("#asked"):
             rows = relation.rows()
             for term in rows[np.isin(rows, candidates)]:
                 yield name_of(terms.table.decode(int(term)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, Self
 
 from tidelog.engine.update.failures import NO_FAILURES, Failures
 from tidelog.engine.update.rows import Rows
@@ -204,12 +204,20 @@ class Answers(Table, Sequence[dict[str, Value]]):
         ['ada']
     """
 
-    __slots__ = ("__weakref__", "_rows", "_variables", "errors")
+    __slots__ = ("__weakref__", "_source", "_terms", "_variables", "errors")
 
     def __init__(self, names: Sequence[str], rows: Encoded, errors: Failures = NO_FAILURES) -> None:
         self._variables = tuple(names)
-        self._rows = rows
+        self._source = Rows.of(rows.cells)
+        self._terms = rows.terms
         self.errors = errors
+
+    @classmethod
+    def read_later(cls, names: tuple[str, ...], rows: Rows, terms: TermTable) -> Self:
+        """Answers that are read when somebody looks at them."""
+        answers = cls.__new__(cls)
+        answers._variables, answers._source, answers._terms, answers.errors = names, rows, terms, NO_FAILURES
+        return answers
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -225,14 +233,17 @@ class Answers(Table, Sequence[dict[str, Value]]):
         return self._variables
 
     def _encoded(self, most: int | None = None) -> Encoded:
-        return Encoded(self._rows.cells[:most], self._rows.terms)
+        return Encoded(self._source.read() if most is None else self._source.first(most), self._terms)
+
+    def __len__(self) -> int:
+        return self._source.count
 
     def rows(self) -> list[Row]:
         """The answers as tuples."""
-        return list(self._rows.rows())
+        return list(self._encoded().rows())
 
     def __iter__(self) -> Iterator[dict[str, Value]]:
-        return (dict(zip(self._variables, row, strict=True)) for row in self._rows.rows())
+        return (dict(zip(self._variables, row, strict=True)) for row in self._encoded().rows())
 
     def __eq__(self, other: object) -> bool:
         """Whether another sequence has the same answers in the same order, each a mapping from variable to value."""
@@ -243,13 +254,15 @@ class Answers(Table, Sequence[dict[str, Value]]):
     __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, place: Any) -> Any:
+        cells, terms = self._encoded()
         if isinstance(place, slice):
-            return Answers(self._variables, Encoded(self._rows.cells[place], self._rows.terms))
-        row = [self._rows.terms.decode(int(term)) for term in self._rows.cells[place]]
+            return Answers(self._variables, Encoded(cells[place], terms))
+        row = [terms.decode(int(term)) for term in cells[place]]
         return dict(zip(self._variables, row, strict=True))
 
     def __repr__(self) -> str:
-        return f"[{_listed(map(repr, self[:MOST_IN_REPR]), len(self) > MOST_IN_REPR)}]"
+        first = Answers(self._variables, self._encoded(MOST_IN_REPR))
+        return f"[{_listed(map(repr, first), len(self) > MOST_IN_REPR)}]"
 
 
 def _same_answer(answer: Mapping[str, Value], other: object) -> bool:

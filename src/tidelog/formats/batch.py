@@ -98,6 +98,14 @@ def parts(column: pa.Array) -> list[Part]:
     return found or [Part(STR, pa.array([], pa.string()), None)]
 
 
+def kinds_in(column: pa.Array) -> set[int]:
+    """The kinds of the constants in a column."""
+    if not pa.types.is_union(column.type):
+        return {native_kind(column.type)}
+    children, _ = union_layout(column)
+    return {KINDS.index(column.type.field(child).name) for child in map(int, np.unique(children))} or {STR}
+
+
 _FITS: Sequence[tuple[int, Callable[[pa.DataType], bool]]] = (
     (BOOL, pa.types.is_boolean),
     (INT, pa.types.is_integer),

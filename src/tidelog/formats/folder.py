@@ -287,11 +287,12 @@ def write_folder(
             written[name.casefold()] = folder / name
             columns = (batch.columns if isinstance(batch, FactBatch) else batch for batch in batches)
             with (unfinished / name).open("xb") as file:
-                _write(file, predicate, columns, format)
+                write_columns(file, predicate, columns, format)
     return list(written.values())
 
 
-def _write(file: IO[bytes], predicate: str, batches: Iterable[Columns], format: str) -> None:
+def write_columns(file: IO[bytes], predicate: str, batches: Iterable[Columns], format: str) -> None:
+    """Write the facts of a predicate to a file that is open."""
     write = _WRITERS[format.removesuffix(ZIPPED)]
     if not format.endswith(ZIPPED):
         write(file, predicate, batches)

@@ -9,7 +9,7 @@ without columns.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelog.formats.batch import ARROW_TYPES, BATCH_ROWS, IRI_KIND, FactBatch, parts, slices
+from tidelog.formats.batch import ARROW_TYPES, BATCH_ROWS, IRI_KIND, FactBatch, kinds_in, parts, slices
 from tidelog.formats.byte_files import OnBytes, data_error, ignore_bytes, io_errors, size_of_regular
 from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, render
 from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND, columns_of_table
@@ -88,20 +88,19 @@ def _with_spark_kinds(schema: pa.Schema) -> pa.Schema:
     return schema
 
 
-def write_parquet(file: IO[bytes], batches: Iterable[Columns]) -> None:
-    """Write the columns of all batches; the kinds in all of them decide the type of a column."""
+def write_parquet(file: IO[bytes], batches: Iterable[Columns], constants: Collection[int] = ()) -> None:
+    """Write the columns of all batches; the kinds in all of them decide the type of a column, but columns with these
+    numbers hold constants as text."""
     held = list(batches)
     if held and not held[0]:
         table = pa.table([pa.array([True])], schema=pa.schema([_NULLARY_FIELD]))
         pq.write_table(table, file)
         return
     arity = len(held[0]) if held else 0
-    types = [_native_type([columns[number] for columns in held]) for number in range(arity)]
-    constants = {KIND_KEY: CONSTANT_KIND}
-    schema = pa.schema(
-        pa.field(f"c{number}", type_) if type_ else pa.field(f"c{number}", pa.string(), metadata=constants)
-        for number, type_ in enumerate(types)
-    )
+    types = [
+        None if number in constants else _native_type([columns[number] for columns in held]) for number in range(arity)
+    ]
+    schema = _schema(types)
     with pq.ParquetWriter(file, schema) as writer:
         for columns in held:
             for piece in slices(columns):
@@ -109,9 +108,24 @@ def write_parquet(file: IO[bytes], batches: Iterable[Columns]) -> None:
                 writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
+def write_empty_parquet(file: IO[bytes], arity: int) -> None:
+    """Write a file for a predicate without facts."""
+    schema = _schema([None] * arity) if arity else pa.schema([_NULLARY_FIELD])
+    pq.write_table(schema.empty_table(), file)
+
+
+def _schema(types: Sequence[pa.DataType | None]) -> pa.Schema:
+    """Columns of these types; those without one hold constants as text."""
+    constants = {KIND_KEY: CONSTANT_KIND}
+    return pa.schema(
+        pa.field(f"c{number}", type_) if type_ else pa.field(f"c{number}", pa.string(), metadata=constants)
+        for number, type_ in enumerate(types)
+    )
+
+
 def _native_type(pieces: Iterable[pa.Array]) -> pa.DataType | None:
     """The Arrow type of a column of one native kind; None for any other."""
-    kinds = {part.kind for piece in pieces for part in parts(piece)}
+    kinds = {kind for piece in pieces for kind in kinds_in(piece)}
     return ARROW_TYPES[kinds.pop()] if len(kinds) == 1 and max(kinds) < IRI_KIND else None
 
 

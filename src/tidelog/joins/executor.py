@@ -53,6 +53,12 @@ def lists_of(step, cells_per_key):
 
 
 @inlined
+def must_pause(m, budget):
+    """Whether the budget is spent, or another thread waits for a pause and some of it is spent."""
+    return budget < 0 or (m[M.ASKED] != 0 and budget < m[M.HEED])
+
+
+@inlined
 def stop_at(frame, depth, entering):
     """Remember where to resume."""
     store_i64(frame + 8 * P.FRAME_DEPTH, depth)
@@ -421,7 +427,7 @@ def next_match(m, frame):
         if P.STEP_CLOSURE_PROBE <= kind <= P.STEP_CLOSURE_SCAN:
             entering = next_of_closure(m, step, kind, variables, cursors + 8 * depth, facts + 8 * depth, entering)
             depth += 1 if entering else -1
-            if m[M.BUDGET] < 0 and depth < steps:
+            if must_pause(m, m[M.BUDGET]) and depth < steps:
                 stop_at(frame, depth, entering)
                 return PAUSED
             continue
@@ -480,7 +486,7 @@ def next_match(m, frame):
             fact = after
         m[M.BUDGET] = budget
         depth += 1 if entering else -1
-        if budget < 0 and depth < steps:
+        if must_pause(m, budget) and depth < steps:
             stop_at(frame, depth, entering)
             return PAUSED
     stop_at(frame, depth, False)

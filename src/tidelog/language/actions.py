@@ -20,6 +20,10 @@ from tidelog.language.syntax import Aggregate, Atom, BodyItem, Call, Constant, E
 from tidelog.values import IRI, XSD, Literal, canonical
 
 AGGREGATES = frozenset({"count", "sum", "min", "max", "avg", "median"})
+# Aggregates in heads alone: elsewhere, a Python function may have the name.
+BOOLEAN_AGGREGATES = frozenset({"any", "all"})
+# Aggregates that can give, instead of the value, what stands beside it.
+WITNESSED = frozenset({"min", "max"})
 
 _NESTING = (Call, Aggregate)
 
@@ -143,6 +147,7 @@ class Actions:
     def rule(self, children: list[Any]) -> None:
         head, body = children
         self._refuse_parameters("rule")
+        head = self._with_boolean_aggregates(head)
         self._end_statement(head)
         self.parsed.rules.append(syntax.Rule(head, tuple(body), head.place))
 
@@ -250,9 +255,10 @@ class Actions:
         function, place = str(name), place_of(name)
         given = tuple(arguments[0]) if arguments else ()
         if function in AGGREGATES:
+            if len(given) == 2 and function in WITNESSED:
+                return self._remember(Aggregate(function, given[0], place=place, witness=given[1]))
             if len(given) != 1:
-                hint = f"`{function}2` takes two values" if function in ("min", "max") else f"write `{function}(X)`"
-                raise self._error(place, f"the aggregate `{function}` takes one value, not {len(given)}", hint)
+                raise self._error(place, *_miscounted(function, len(given)))
             return self._remember(Aggregate(function, given[0], place=place))
         if function == "concat" and len(given) > 2:
             # `concat` of many is a chain of `concat` of two.
@@ -265,6 +271,18 @@ class Actions:
         if name != "count":
             raise self._error(name, f"`{name}(distinct …)` is unknown", "only `count` can be of distinct values")
         return self._remember(Aggregate("count", argument, distinct=True, place=place_of(name)))
+
+    def _with_boolean_aggregates(self, head: Atom) -> Atom:
+        """The head, with `any(X)` and `all(X)` taken for aggregates."""
+        terms = [self._boolean_aggregate(term) for term in head.arguments]
+        return head if terms == list(head.arguments) else Atom(head.predicate, tuple(terms), head.place)
+
+    def _boolean_aggregate(self, term: Term) -> Term:
+        if not isinstance(term, Call) or term.function not in BOOLEAN_AGGREGATES:
+            return term
+        if len(term.arguments) != 1:
+            raise self._error(term.place or Place(1, 1), *_miscounted(term.function, len(term.arguments)))
+        return self._remember(Aggregate(term.function, term.arguments[0], place=term.place))
 
     def _remember(self, aggregate: Aggregate) -> Aggregate:
         self._aggregates.append(aggregate)
@@ -397,6 +415,14 @@ class Actions:
                 two = f"; the {name} of two values is `{name}2(X, Y)`" if name in ("min", "max") else ""
                 hint = self.aggregate_hint.format(name) + two
                 raise self._error(aggregate.place or Place(1, 1), f"the aggregate `{name}` cannot stand here", hint)
+
+
+def _miscounted(function: str, given: int) -> tuple[str, str]:
+    """What to say of an aggregate with a wrong number of values, and what to do."""
+    if function in WITNESSED:
+        hint = f"`{function}(X)` is a value, and `{function}(X, Y)` the Y beside it"
+        return f"the aggregate `{function}` takes one value or two, not {given}", hint
+    return f"the aggregate `{function}` takes one value, not {given}", f"write `{function}(X)`"
 
 
 def place_of(token: Any) -> Place:

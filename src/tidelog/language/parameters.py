@@ -1,4 +1,5 @@
-"""Questions with values: `$name` in a query or a fact stands for a value that is given with it.
+"""Questions with values: `$name` in a query or a fact stands for a value that is given with it. The other way round,
+the values of a query can be taken out of it again, which leaves its shape.
 
 A value is put into the syntax tree and never into the text. So it is a constant whatever it looks like: a name such as
 `Mallory` does not become a variable, and nothing that it holds can end the question and begin another one.
@@ -6,7 +7,7 @@ A value is put into the syntax tree and never into the text. So it is a constant
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from tidelog.errors import DataError
 from tidelog.language import syntax
 from tidelog.language.checks import Spellings
 from tidelog.language.parse_messages import Source
-from tidelog.language.syntax import Atom, Constant, Node, Parameter, Place, Query
+from tidelog.language.syntax import Atom, Constant, Expression, Node, Parameter, Place, Query, Variable
 from tidelog.values import checked_value
 
 Question = TypeVar("Question", Query, Atom)
@@ -33,8 +34,26 @@ def bind(question: Question, values: Mapping[str, object], source: Source) -> Qu
         if parameter not in constants:
             constants[parameter] = _constant(parameter, values, source)
     _refuse_others(values, [str(parameter.value) for parameter in parameters], source)
-    bound: Question = _bound(question, constants)
+    bound: Question = _with_constants(question, lambda node: constants[node] if isinstance(node, Parameter) else node)
     return bound
+
+
+def shape_of(query: Query) -> tuple[Query, tuple[Variable, ...], tuple[Constant, ...]]:
+    """A query with a variable in the place of each constant, these variables, and the constants. Queries that differ in
+    their constants alone have the same shape.
+    """
+    constants: list[Constant] = []
+
+    def taken_out(constant: Constant) -> Variable:
+        constants.append(constant)
+        return _place(len(constants) - 1)
+
+    shape: Query = _with_constants(query, taken_out)
+    return shape, tuple(map(_place, range(len(constants)))), tuple(constants)
+
+
+def _place(number: int) -> Variable:
+    return Variable(f"#constant {number}")  # No text can spell this name, so it cannot clash.
 
 
 def _constant(parameter: Parameter, values: Mapping[str, object], source: Source) -> Constant:
@@ -57,17 +76,18 @@ def _refuse_others(values: Mapping[str, object], known: list[str], source: Sourc
             raise source.error(1, 1, f"there is no `${name}` in the question, which has {has}", hint)
 
 
-def _bound(node: Node, constants: Mapping[Parameter, Constant]) -> Any:
-    """A node with constants in the place of parameters."""
+def _with_constants(node: Node, change: Callable[[Constant], Expression]) -> Any:
+    """A node with something else in the place of each constant."""
     match node:
-        case Parameter():
-            return constants[node]
+        case Constant():
+            return change(node)
         case syntax.Atom() | syntax.Call():
-            return replace(node, arguments=tuple(_bound(term, constants) for term in node.arguments))
+            return replace(node, arguments=tuple(_with_constants(term, change) for term in node.arguments))
         case syntax.Negation():
-            return replace(node, atom=_bound(node.atom, constants))
+            return replace(node, atom=_with_constants(node.atom, change))
         case syntax.Comparison():
-            return replace(node, left=_bound(node.left, constants), right=_bound(node.right, constants))
+            left, right = _with_constants(node.left, change), _with_constants(node.right, change)
+            return replace(node, left=left, right=right)
         case Query():
-            return replace(node, body=tuple(_bound(item, constants) for item in node.body))
+            return replace(node, body=tuple(_with_constants(item, change) for item in node.body))
     return node

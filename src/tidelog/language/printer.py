@@ -62,8 +62,9 @@ class Printer:
                 return shorten(iri, self._prefixes) or render_value(term.value)
             case syntax.Constant(value=value):
                 return render_value(value)
-            case syntax.Aggregate(function=function, argument=argument, distinct=distinct):
-                return f"{function}({'distinct ' if distinct else ''}{self.term(argument)})"
+            case syntax.Aggregate(function=function, argument=argument, distinct=distinct, witness=witness):
+                beside = "" if witness is None else f", {self.term(witness)}"
+                return f"{function}({'distinct ' if distinct else ''}{self.term(argument)}{beside})"
             case syntax.Call(function="neg", arguments=(operand,)):
                 text = self.term(operand, _UNARY)
                 # `-5` is a constant, so the negation of a number needs parentheses.

@@ -97,12 +97,16 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(Node):
-    """`count sum min max avg median` over an expression; found only among the arguments of a rule's head."""
+    """`count sum min max avg median any all` over an expression; found only among the arguments of a rule's head.
+
+    `min(D, V)` and `max(D, V)` have a `witness`: they give the V of the least or greatest D.
+    """
 
     function: str
     argument: Expression
     distinct: bool = False
     place: Place | None = field(default=None, compare=False, repr=False)
+    witness: Expression | None = None
 
 
 Expression = Variable | Constant | Call
@@ -217,7 +221,9 @@ def children(node: Node) -> tuple[Node, ...]:
         return (node.head, *node.body)
     if isinstance(node, Query):
         return node.body
-    return (node.argument,) if isinstance(node, Aggregate) else ()
+    if isinstance(node, Aggregate):
+        return (node.argument,) if node.witness is None else (node.argument, node.witness)
+    return ()
 
 
 def nodes(node: Node) -> list[Node]:
@@ -264,8 +270,8 @@ def _node_key(node: Node, numbers: dict[str, int]) -> Hashable:
             return numbers.setdefault(name, len(numbers))
         case Atom(predicate=name, arguments=arguments) | Call(function=name, arguments=arguments):
             return (type(node), name, len(arguments))
-        case Aggregate(function=function, distinct=distinct):
-            return (Aggregate, function, distinct)
+        case Aggregate(function=function, distinct=distinct, witness=witness):
+            return (Aggregate, function, distinct, witness is not None)
         case Comparison(operator=operator):
             return operator
         case Constant():

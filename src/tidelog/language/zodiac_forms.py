@@ -69,6 +69,8 @@ class _Namer:
     def _head_term(self, term: Term, named: list[BodyItem]) -> Term:
         if not isinstance(term, Aggregate):
             return self._simple(term, named)
+        if term.witness is not None:
+            return term  # which the printer refuses
         argument = term.argument if isinstance(term.argument, Variable) else self._name(term.argument, named)
         return replace(term, argument=argument)
 

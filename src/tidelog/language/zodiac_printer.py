@@ -66,6 +66,9 @@ class ZodiacPrinter(Printer):
         if aggregate.distinct:
             hint = "derive the distinct values by a rule of their own, and count those"
             self._refuse(aggregate, "`count(distinct …)`", hint)
+        if aggregate.witness is not None or aggregate.function not in _OPERATORS:
+            hint = "say it in the language `dlog`, which has it"
+            self._refuse(aggregate, f"the aggregate `{render(aggregate)}`", hint)
         if not isinstance(aggregate.argument, Variable):
             hint = "give the value a name: `X = …` in the body, and aggregate X"
             self._refuse(aggregate, "an aggregate of an expression or a constant", hint)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
+from weakref import WeakMethod
 
 from tidelog.facts.results import Change
 from tidelog.live.knowledge import Knowledge
-from tidelog.live.streams import LookAhead, Peek, apply_observed
+from tidelog.live.look_ahead import LookAhead
+from tidelog.live.streams import apply_observed
 from tidelog.live.update_sources import UpdateMapping
 
 
@@ -30,46 +34,72 @@ class AsyncStream(AsyncIterator[Change]):
         [<Change: + edge: 1>]
     """
 
-    def __init__(self, knowledge: Knowledge, updates: AsyncIterator[UpdateMapping], marking: bool) -> None:
+    def __init__(self, knowledge: Knowledge, updates: AsyncIterator[UpdateMapping], marking: int) -> None:
+        """`marking` is how many updates to look ahead."""
         self._knowledge = knowledge
         self._updates = updates
-        self._marking = marking
         self._turn = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "tidelog stream")
-        self._pull: asyncio.Future[UpdateMapping] | None = None
-        self._work: tuple[Future[Change], LookAhead] | None = None
-        self._ahead: LookAhead | None = None
+        # The updates to come, in order. Only the last one may still be on its way, or be an error or the end.
+        self._pulls: deque[asyncio.Future[UpdateMapping]] = deque()
+        self._ahead = LookAhead(knowledge, partial(_arrived, self._pulls), marking)
+        self._work: Future[Change] | None = None
 
     async def __anext__(self) -> Change:
         # Any await may be cancelled: what it waits for stays where the next call finds it until it is handed on.
         async with self._turn:
             if self._work is None:
                 self._work = self._begin(await self._next_update())
-            work, ahead = self._work
+            work = self._work
             await _done(work)
             self._work = None
             change = work.result()
-            self._ahead = ahead
-            return change
+        self._knowledge.deliver(elsewhere=True)
+        return change
 
     async def _next_update(self) -> UpdateMapping:
-        if self._pull is not None and _has_ended_with_its_loop(self._pull):
-            self._pull = None
-        pull = self._pull = self._pull or asyncio.ensure_future(anext(self._updates))
+        if self._pulls and _has_ended_with_its_loop(self._pulls[0]):
+            self._pulls.clear()
+        if not self._pulls:
+            self._pull()
+        pull = self._pulls[0]
         if not pull.done():
             await asyncio.wait([pull])
-        self._pull = None
+        self._pulls.popleft()
         return pull.result()
 
-    def _begin(self, update: UpdateMapping) -> tuple[Future[Change], LookAhead]:
-        """Let the thread apply an update; the next one is awaited meanwhile."""
-        peek = None
-        if self._marking:
-            self._pull = asyncio.ensure_future(anext(self._updates))
-            peek = _when_done(self._pull)
-        before, ahead, self._ahead = self._ahead, LookAhead(self._knowledge, peek), None
-        run = copy_context().run
-        return self._thread.submit(run, apply_observed, self._knowledge, update, ahead, before), ahead
+    def _begin(self, update: UpdateMapping) -> Future[Change]:
+        """Let the thread apply an update; those that follow are awaited meanwhile."""
+        self._pull_ahead()
+        return self._thread.submit(copy_context().run, apply_observed, self._knowledge, update, self._ahead)
+
+    def _pull_ahead(self) -> None:
+        """Await one more update if it would be looked at. An error or the end is handed on before more is asked for."""
+        if self._pulls and _has_ended_with_its_loop(self._pulls[-1]):
+            self._pulls.pop()
+        if len(self._pulls) < self._ahead.most and (not self._pulls or _has_come(self._pulls[-1])):
+            self._pull()
+
+    def _pull(self) -> None:
+        pull = asyncio.ensure_future(anext(self._updates))
+        self._pulls.append(pull)
+        pull_ahead = WeakMethod(self._pull_ahead)  # A stream that is dropped asks for no more.
+
+        def go_on(done: asyncio.Future[UpdateMapping]) -> None:
+            if _has_come(done) and (again := pull_ahead()) is not None:
+                again()
+
+        pull.add_done_callback(go_on)
+
+
+def _has_come(pull: asyncio.Future[UpdateMapping]) -> bool:
+    """Whether an update is there; errors are raised where it is awaited."""
+    return pull.done() and not pull.cancelled() and pull.exception() is None
+
+
+def _arrived(pulls: deque[asyncio.Future[UpdateMapping]], place: int) -> UpdateMapping | None:
+    """The update at a place among those to come, if it is there."""
+    return pulls[place].result() if place < len(pulls) and _has_come(pulls[place]) else None
 
 
 async def _done(work: Future[Change]) -> None:
@@ -89,15 +119,3 @@ def _has_ended_with_its_loop(pull: asyncio.Future[UpdateMapping]) -> bool:
     if pull.get_loop() is asyncio.get_running_loop():
         return False
     return pull.cancelled() or (not pull.done() and pull.get_loop().is_closed())
-
-
-def _when_done(pull: asyncio.Future[UpdateMapping]) -> Peek:
-    """Look at an update that may still be on its way; its errors are raised where it is awaited."""
-    arrived: list[UpdateMapping] = []
-
-    def note(done: asyncio.Future[UpdateMapping]) -> None:
-        if not done.cancelled() and done.exception() is None:
-            arrived.append(done.result())
-
-    pull.add_done_callback(note)
-    return lambda: arrived[0] if arrived else None

@@ -9,8 +9,8 @@ batch from being finished.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +34,13 @@ class Submission:
 
     number: int
     update: UpdateMapping
+    priority: int = 0  # of two updates, the one with the higher goes first
+    client: Hashable = None  # updates of one client keep their order; None: its own
 
     @property
-    def last(self) -> int:
-        """The number of the last update of this piece of work, as of a batch."""
-        return self.number
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the updates of this piece of work, as of a batch."""
+        return (self.number,)
 
     @property
     def has_text(self) -> bool:
@@ -48,10 +50,17 @@ class Submission:
         return bool(rules) or any(isinstance(update.get(key), str) for key in ("add", "delete"))
 
     @property
-    def is_small(self) -> bool:
-        """Whether reading it takes far less than a millisecond."""
+    def is_quick(self) -> bool:
+        """Whether taking it in takes far less than a millisecond: it has few facts, or is left as it is."""
+        if self.has_text:
+            return True
         parts = [rows for key in ("add", "delete") for rows in (self.update.get(key) or {}).values()]
         return all(isinstance(rows, list | tuple | set) for rows in parts) and sum(map(len, parts)) <= FEW_ROWS
+
+    @property
+    def predicates(self) -> set[str]:
+        """Those whose facts it names, by the names that it gives them."""
+        return {name for key in ("add", "delete") for name in self.update.get(key) or {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +70,22 @@ class Part:
     number: int
     delete: Mapping[str, Cells]
     add: Mapping[str, Cells]
+    priority: int = 0
+    client: Hashable = None
+    overwritten_by: int = 0  # the update that has made some of it void, and without which it is not to be seen
 
     @property
     def operations(self) -> int:
         return sum(len(rows) for facts in (self.delete, self.add) for rows in facts.values())
+
+    @property
+    def predicates(self) -> set[str]:
+        return {*self.delete, *self.add}
+
+    def without(self, later: Part) -> Part:
+        """What is left of it after an update that came later and went first: operations on the same facts are void."""
+        left = replace(self, delete=_without(self.delete, later), add=_without(self.add, later))
+        return left if left.operations == self.operations else replace(left, overwritten_by=later.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +116,29 @@ class Batch:
     _netted: int = 0  # parts that `_net` includes
     _effective: dict[str, Operations] | None = None
     _operations: int = 0
-    _counted: int = 0  # parts that `_operations` includes
+    _largest: int = 0  # operations of one part
+    _counted: int = 0  # parts that these two include
     _asked_from: int = 0  # operations that must come after it before it can be undone
+    gave_way: int = 0  # how often it was rolled back to let another update go first
 
     @property
-    def last(self) -> int:
-        return self.parts[-1].number
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(part.number for part in self.parts)
+
+    @property
+    def priority(self) -> int:
+        return max((part.priority for part in self.parts), default=0)
+
+    def with_parts(self, parts: list[Part]) -> Batch:
+        """A batch of other parts in the place of this one."""
+        return Batch(parts, dict(self.arities), gave_way=self.gave_way)
 
     @property
     def operations(self) -> int:
         more = self.parts[self._counted :]
-        self._operations += sum(part.operations for part in more)
+        for part in more:
+            self._operations += part.operations
+            self._largest = max(self._largest, part.operations)
         self._counted += len(more)
         return self._operations
 
@@ -122,6 +155,12 @@ class Batch:
             self._net = {predicate: _last_ones(pieces) for predicate, pieces in listed.items()}
             self._netted = len(parts)
         return self._net
+
+    def drop(self, numbers: set[int]) -> None:
+        """These parts are done, or are worked on elsewhere."""
+        self.parts = [part for part in self.parts if part.number not in numbers]
+        self._net, self._netted, self._effective = {}, 0, None
+        self._operations = self._largest = self._counted = self._asked_from = 0
 
     def merge(self, later: Batch) -> None:
         """Make a later batch part of this one."""
@@ -150,6 +189,8 @@ class Batch:
         count = self.operations if self._effective is None else sum(map(len, self._effective.values()))
         if come < self._asked_from or 2 * come < count:
             return False  # It cannot take half back.
+        if later._largest > 4 * count:
+            return False  # It brings more than it takes back, unless it says most of it twice.
         effective = self.net if self._effective is None else self._effective
         shared = [(effective[name], after) for name, after in later.net.items() if name in effective]
         taken_back = sum(_common(before, after) - _agreeing(before, after) for before, after in shared)
@@ -159,6 +200,41 @@ class Batch:
         # Each further operation takes back one at most.
         self._asked_from = come + (missing + 1) // 2
         return missing <= 0
+
+
+class Passed:
+    """Updates that have been looked at, whether they may pass others. Those that wait let nothing pass that has to
+    do with them.
+    """
+
+    def __init__(self) -> None:
+        self.last = 0  # the number of the last update that was looked at
+        self._claims: set[str] = set()
+        self._clients: set[Hashable] = set()
+
+    def claim(self, predicates: frozenset[str]) -> None:
+        """Nothing passes that touches these."""
+        self._claims |= predicates
+
+    def wait(self, part: Part | Submission, claims: frozenset[str]) -> None:
+        """An update waits."""
+        self.claim(claims)
+        self._clients.add(part.client)
+
+    def lets(self, part: Part, claims: frozenset[str]) -> bool:
+        """Whether an update has nothing to do with those that wait, and none of them is of its client."""
+        return self._claims.isdisjoint(claims) and (part.client is None or part.client not in self._clients)
+
+
+def _without(facts: Mapping[str, Cells], later: Part) -> dict[str, Cells]:
+    left: dict[str, Cells] = {}
+    for name, rows in facts.items():
+        for others in (later.delete.get(name), later.add.get(name)):
+            if others is not None and len(others) and len(rows):
+                rows = rows[~np.isin(row_keys(rows), row_keys(others))]
+        if len(rows):
+            left[name] = rows
+    return left
 
 
 def _last_ones(pieces: list[tuple[Cells, bool]]) -> Operations:

@@ -7,11 +7,14 @@ operations meet before they are propagated, and again while they are: what waits
 operations on the same fact cancel; and a transaction of which too little is left is rolled back and begun again with
 the rest. So each state that is ever seen is mat(P, E) of a prefix of the updates, whatever the interleaving, with
 negation, aggregates and closures as with plain rules, and no fact can be its own reason.
+
+`overlap="operations"` is the paper's own way, in which operations meet while they are propagated (`live.operations`).
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +27,8 @@ from tidelog.facts.results import Answers, Change, FactSet
 from tidelog.language.syntax import Atom, Query
 from tidelog.live.intake import Intake
 from tidelog.live.knowledge import GivenFacts, Knowledge
+from tidelog.live.subscriptions import OnChange, Subscription
+from tidelog.live.update_sources import UpdateMapping
 from tidelog.live.worker import Worker
 from tidelog.program.catalogue import Catalogue
 from tidelog.runtime.knowledge_lock import unguarded
@@ -36,7 +41,8 @@ class Live:
 
     `backlog` bounds the updates that wait. When it is full, `submit` waits for room, or works until there is some if
     nobody else does; with `when_full="raise"` it refuses. As a context manager, a thread in the background does the
-    work.
+    work. With `overlap="operations"`, updates in flux are not batches but operations on single facts, a unit of work is
+    a step of the paper's algorithm, and readers see the last settled state meanwhile.
 
     Examples:
         >>> live = tidelog.KnowledgeBase("path(X, Y) :- edge(X, Y).").live()
@@ -46,17 +52,25 @@ class Live:
         (<Change: no change>, 2)
     """
 
-    def __init__(self, knowledge: Knowledge, backlog: int | None = None, when_full: str = "wait") -> None:
+    def __init__(
+        self,
+        knowledge: Knowledge,
+        backlog: int | None = None,
+        when_full: str = "wait",
+        overlap: str = "batches",
+    ) -> None:
         if when_full not in ("wait", "raise"):
             raise TidelogError(f'`when_full` is "wait" or "raise", not {when_full!r}')
         if backlog is not None and (type(backlog) is not int or backlog < 1):
             raise TidelogError(f"a backlog holds a number of updates, at least one, not {backlog!r}")
+        if overlap not in ("batches", "operations"):
+            raise TidelogError(f'`overlap` is "batches" or "operations", not {overlap!r}')
         self._knowledge = knowledge
         self._backlog = backlog
         self._when_full = when_full
         self._lock = knowledge.lock
         self._intake = Intake(knowledge)
-        self._worker = Worker(knowledge, self._intake)
+        self._worker = _worker(overlap)(knowledge, self._intake)
         self._demand = self._worker.demand
 
     def submit(
@@ -65,39 +79,46 @@ class Live:
         delete: GivenFacts = None,
         add_rules: str = "",
         remove_rules: str = "",
+        priority: int = 0,
+        client: Hashable = None,
     ) -> int:
         """Take in an update and return at once: its number, counted from 1.
 
-        An update that turns out to be wrong is refused as a whole, and `step` or `settle` says so.
+        Of updates that wait, those with the highest `priority` go first, and what is in work gives way to them. Updates
+        of one `client` keep their order; those that name none may pass any other. An update that turns out to be wrong
+        is refused as a whole, and `step` or `settle` says so.
         """
-        added, deleted = (
-            facts if isinstance(facts, str) else {name: _kept(rows) for name, rows in checked_facts(facts, key).items()}
-            for key, facts in (("add", add), ("delete", delete))
-        )
-        parts = {"add": added, "delete": deleted, "add_rules": add_rules, "remove_rules": remove_rules}
-        update = {key: part for key, part in parts.items() if part}
+        check_priority(priority)
+        update = given_update(add, delete, add_rules, remove_rules)
         self._make_room()
+        return self.take(update, priority, client)
+
+    def take(self, update: UpdateMapping, priority: int = 0, client: Hashable = None) -> int:
+        """Take in an update, whether or not there is room; its number."""
         with deferred():
-            number = self._intake.append(update)
+            number = self._intake.append(update, priority, client)
             self._worker.wake()
             self._intake.window.use()
         return number
 
     def _make_room(self) -> None:
-        while not self._has_room():
-            if self._when_full == "raise":
-                raise LimitError(
-                    f"{self.pending} updates are pending, and the backlog holds {self._backlog}: settle first"
-                )
+        while not self.has_room():
+            self.refuse_if_full()
             if self._demand.background:
                 with self._lock.bare():
                     # The thread in the background may be told to stop meanwhile.
-                    self._lock.wait_for(lambda: self._has_room() or not self._demand.background)
+                    self._lock.wait_for(lambda: self.has_room() or not self._demand.background)
             else:
                 self.step()
 
-    def _has_room(self) -> bool:
-        return self._backlog is None or self.pending < self._backlog
+    def has_room(self, coming: int = 0) -> bool:
+        """Whether there is room for an update beside those that are pending or coming."""
+        return self._backlog is None or self.pending + coming < self._backlog
+
+    def refuse_if_full(self) -> None:
+        """There is no room. Raise, unless it is to be waited for."""
+        if self._when_full == "raise":
+            raise LimitError(f"{self.pending} updates are pending, and the backlog holds {self._backlog}: settle first")
 
     @property
     def pending(self) -> int:
@@ -108,6 +129,10 @@ class Live:
     def settled(self) -> int:
         """The number of the last update that is settled; those before it are settled, too."""
         return self._intake.settled
+
+    def is_settled(self, number: int) -> bool:
+        """Whether an update can be seen, or was refused; it may be settled before others that came earlier."""
+        return self._intake.is_settled(number)
 
     def step(self, n: int = 1) -> int:
         """Do at most `n` units of work; the number of updates that are still pending."""
@@ -125,6 +150,12 @@ class Live:
 
     def settle(self) -> Change:
         """Finish all that was submitted before; the net change since the last time."""
+        try:
+            return self._settle()
+        finally:
+            self._knowledge.deliver()
+
+    def _settle(self) -> Change:
         target = self._intake.submitted
         with deferred():
             with self._lock.bare():
@@ -136,12 +167,17 @@ class Live:
                     self._worker.work_here(target)
                 with self._lock.bare():
                     self._lock.wait_for(lambda: self.settled >= target)
-                    self._intake.raise_refused()
-                    changes = self._intake.take_changes()
             finally:
                 self._demand.change(-1)
-            with self._lock.working():
-                return self._intake.net(changes)
+            return self.take_change()
+
+    def take_change(self) -> Change:
+        """The net change of what has been settled since the last time; raises what was refused."""
+        with self._lock.bare():
+            self._intake.raise_refused()
+            changes = self._intake.take_changes()
+        with self._lock.working():
+            return self._intake.net(changes)
 
     def settle_all(self) -> None:
         """Finish what was submitted, and keep the change for the next `settle`."""
@@ -155,10 +191,16 @@ class Live:
                 self._demand.change(-1)
         self._intake.raise_refused()
 
+    def subscribe(self, query: str | Query, on_change: OnChange, /, **values: object) -> Subscription:
+        """Be told of the answers of a query, and then of what comes and what goes; see `KnowledgeBase.subscribe`. What
+        the thread in the background changes is told by another thread, and what `settle` works on, by `settle`.
+        """
+        return self._knowledge.subscriptions.subscribe(query, on_change, values)
+
     def snapshot(self) -> Snapshot:
-        """A settled state to read from while updates go on; the transaction in work, if any, is finished first."""
+        """The state that was committed last, to read from while updates go on."""
         with self._lock:
-            return Snapshot(self._knowledge, self.settled)
+            return Snapshot(self._knowledge, self.settled, self._intake.settled_ahead)
 
     def __enter__(self) -> Self:
         with self._lock.bare():
@@ -171,9 +213,36 @@ class Live:
             if kind is None:
                 self.settle_all()
         finally:
-            with deferred():
-                self._demand.change(-1, background=-1)
-                self._worker.wake()
+            self.leave()
+
+    def leave(self) -> None:
+        """The thread in the background is no longer wanted. Waits for nobody."""
+        with deferred():
+            self._demand.change(-1, background=-1)
+            self._worker.wake()
+
+
+def check_priority(priority: object) -> None:
+    if type(priority) is not int:
+        raise TidelogError(f"a priority is an integer, not {priority!r}")
+
+
+def given_update(add: GivenFacts, delete: GivenFacts, add_rules: str, remove_rules: str) -> UpdateMapping:
+    """The parts of an update that are not empty, as they are now."""
+    added, deleted = (
+        facts if isinstance(facts, str) else {name: _kept(rows) for name, rows in checked_facts(facts, key).items()}
+        for key, facts in (("add", add), ("delete", delete))
+    )
+    parts = {"add": added, "delete": deleted, "add_rules": add_rules, "remove_rules": remove_rules}
+    return {key: part for key, part in parts.items() if part}
+
+
+def _worker(overlap: str) -> type[Worker]:
+    if overlap == "batches":
+        return Worker
+    from tidelog.live.operations.mode import OperationsWorker
+
+    return OperationsWorker
 
 
 def _kept(rows: Any) -> Any:
@@ -194,8 +263,9 @@ class Snapshot:
         ([('a', 'b')], 0)
     """
 
-    def __init__(self, knowledge: Knowledge, updates: int) -> None:
-        """Copy what holds now; the caller has the lock."""
+    def __init__(self, knowledge: Knowledge, updates: int, passed: frozenset[int]) -> None:
+        """Copy what holds now; the caller has the lock. `passed` are updates after those that are included as well."""
+        self._passed = passed
         self._terms = knowledge.engine.store.terms.table
         self._facts: dict[str, FactSet] = {}
         for name in map(knowledge.catalogue.resolve, knowledge.reader.predicates()):
@@ -211,8 +281,20 @@ class Snapshot:
 
     @property
     def updates(self) -> int:
-        """The number of the last submitted update that it includes; it includes all before it, and none after it."""
+        """The number up to which it includes all updates that were submitted."""
         return self._updates
+
+    def includes(self, number: int) -> bool:
+        """Whether it includes an update; it may include some that have passed others before them.
+
+        Examples:
+            >>> live = tidelog.KnowledgeBase().live()
+            >>> number = live.submit(add={"edge": [("a", "b")]})
+            >>> before, _ = live.snapshot(), live.settle()
+            >>> before.includes(number), live.snapshot().includes(number)
+            (False, True)
+        """
+        return number <= self._updates or number in self._passed
 
     @property
     def predicates(self) -> list[str]:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 import numpy as np
 
 from tidelog.engine.update.failures import NO_FAILURES
 from tidelog.engine.update.rows import Rows
-from tidelog.facts.encoding import check_arities_of, encode_rows
+from tidelog.facts.encoding import check_arities_of, encode_rows, row_keys
 from tidelog.facts.results import Change, FactSet
-from tidelog.live.backlog import Batch, Part, Submission
+from tidelog.live.backlog import FEW_ROWS, Batch, Part, Passed, Submission
 from tidelog.live.knowledge import Knowledge
 from tidelog.live.update_sources import UpdateMapping
 from tidelog.machine.growth import no_pause
@@ -95,12 +95,16 @@ class Intake:
         self._appending = threading.RLock()  # a finalizer may submit while its thread does
         self.submitted = 0
         self.settled = 0  # All before this number are settled, too.
+        self._settled_ahead: set[int] = set()  # numbers of others that are
         self.incoming: deque[Submission] = deque()
         self.waiting: deque[Batch | Submission] = deque()
         self.in_work: Batch | Submission | None = None
         self.news = False  # whether anything was taken in since the work was last compared with it
         self.window = Window(self._can_take_in_beside, self._take_in_beside)
         self._read_early: dict[int, Part] = {}  # incoming updates, read while one before them was
+        self._passed_by: set[int] = set()  # incoming updates that have been applied meanwhile
+        self._between_blocks: Callable[[], None] = no_pause  # while a large update is read
+        self.on_settled: Callable[[], None] = no_pause  # called under the lock when updates are settled or refused
         self._changes: list[Change] = []
         self._refused: list[tuple[int, BaseException]] = []
         knowledge.engine.reclaiming.add_holder(self.held_rows)
@@ -108,13 +112,22 @@ class Intake:
 
     @property
     def pending(self) -> int:
-        return self.submitted - self.settled
+        return self.submitted - self.settled - len(self._settled_ahead)
 
-    def append(self, update: UpdateMapping) -> int:
+    @property
+    def settled_ahead(self) -> frozenset[int]:
+        """The numbers of updates that are settled, but for those up to which all are."""
+        return frozenset(self._settled_ahead)
+
+    def is_settled(self, number: int) -> bool:
+        """Whether an update can be seen, or is refused."""
+        return number <= self.settled or number in self._settled_ahead
+
+    def append(self, update: UpdateMapping, priority: int = 0, client: Hashable = None) -> int:
         """Queue an update; its number."""
         with self._appending:
             while True:
-                submission = Submission(self.submitted + 1, update)
+                submission = Submission(self.submitted + 1, update, priority, client)
                 # A finalizer that ran meanwhile may have submitted something.
                 if submission.number == self.submitted + 1:
                     break
@@ -130,20 +143,28 @@ class Intake:
 
     # --- taking in ---
 
-    def take_in(self) -> None:
-        """Merge what came in with what waits. A change of rules is worked on by itself, and what follows waits for it.
-        What comes in meanwhile is left for the next time, so that endless submitting does not keep others from work.
+    def take_in(self, between_blocks: Callable[[], None] | None = None) -> None:
+        """Merge what came in with what waits. A large update is read in blocks; without `between_blocks`, it waits, and
+        so does all that follows. A change of rules is worked on by itself, and what follows waits for it. What comes in
+        meanwhile is left for the next time, so that endless submitting does not keep others from work.
         """
-        for _ in range(len(self.incoming)):
-            if self.incoming and not self._waits_for_rules():
-                self.take_in_next()
+        self._between_blocks = between_blocks or no_pause
+        try:
+            for _ in range(len(self.incoming)):
+                large = self.incoming and not self.incoming[0].is_quick
+                if self.incoming and not self._waits_for_rules() and (between_blocks or not large):
+                    self.take_in_next()
+        finally:
+            self._between_blocks = no_pause
 
     def _waits_for_rules(self) -> bool:
         return bool(self.waiting) and isinstance(self.waiting[-1], Submission)
 
     def take_in_next(self) -> None:
         submission = self.incoming[0]
-        if submission.has_text:
+        if submission.number in self._passed_by:
+            self._passed_by.remove(submission.number)
+        elif submission.has_text:
             self.waiting.append(submission)
         else:
             if not self.waiting:
@@ -163,12 +184,62 @@ class Intake:
         except IndexError:  # There is none, or another thread has just taken it, and looks again itself.
             return False
         in_work = isinstance(self.in_work, Batch) and not waits_for_rules
-        return in_work and not next_one.has_text and next_one.is_small
+        return in_work and not next_one.has_text and next_one.is_quick
 
     def _take_in_beside(self) -> None:
         with self._knowledge.engine.store.readers.entered():  # The thread that works may wait until this is done.
             if self._can_take_in_beside():  # Another thread may have been faster.
                 self.take_in_next()
+
+    # --- what goes first ---
+
+    def next_work(self) -> Batch | Submission:
+        """Take out what is to be worked on next. Of a batch, that is what has the highest priority."""
+        work = self.waiting.popleft()
+        if not isinstance(work, Batch) or len(work.parts) == 1:
+            return work
+        first = self._urgent(work, work.priority) if len({part.priority for part in work.parts}) > 1 else []
+        first = first or (self._light(work) if any(part.operations > FEW_ROWS for part in work.parts) else [])
+        if first and len(first) < len(work.parts):
+            self.put_before(first, work)
+            return self.waiting.popleft()
+        return work
+
+    def _light(self, batch: Batch) -> list[Part]:
+        """The small parts that have nothing to do with what is before them, beside large ones: nobody is to wait for
+        those.
+        """
+        passed, found = Passed(), []
+        for part in batch.parts:
+            claims = self._knowledge.engine.claims(part.predicates)
+            if part.operations <= FEW_ROWS and passed.lets(part, claims):
+                found.append(part)
+            else:
+                passed.wait(part, claims)
+        return found
+
+    def _urgent(self, batch: Batch, priority: int) -> list[Part]:
+        """The parts with a priority whose clients have nothing before them in the batch."""
+        before: set[Hashable] = set()
+        found = []
+        for part in batch.parts:
+            if part.priority == priority and (part.client is None or part.client not in before):
+                found.append(part)
+            before.add(part.client)
+        return found
+
+    def put_before(self, urgent: list[Part], *batches: Batch) -> None:
+        """Let some parts be the first batch that waits, before the batches that they came after or were part of. What
+        those do to the same facts is void: it would have been overwritten.
+        """
+        numbers = {part.number for part in urgent}
+        for batch in reversed(batches):
+            left = [part for part in batch.parts if part.number not in numbers]
+            for later in urgent:
+                left = [part.without(later) if part.number < later.number else part for part in left]
+            if left:
+                self.waiting.appendleft(batch.with_parts(left))
+        self.waiting.appendleft(batches[0].with_parts(urgent))
 
     # --- reading ---
 
@@ -182,41 +253,52 @@ class Intake:
                 check_arities_of((part.delete, part.add), arities)
         except (Exception, SystemExit) as problem:  # Ctrl-C is meant for the submitting thread: nothing is refused.
             self.refuse(submission.number, problem)
-            return Part(submission.number, {}, {})
+            return Part(submission.number, {}, {}, submission.priority, submission.client)
         batch.arities = arities
         return part
 
     def read(self, submission: Submission, arities: dict[str, int]) -> Part:
         """Encode the facts of a submission. While that takes long, those that come after it are read as well."""
-        terms, encode, update = self._knowledge.engine.store.terms, self._knowledge.encode, submission.update
-        before = terms.between_blocks
-        terms.between_blocks = self._read_next if before is no_pause else no_pause
-        try:
+        encode, update = self._knowledge.encode, submission.update
+        pause = self._between_blocks if submission is self.incoming[0] else no_pause
+        with self._knowledge.reading(submission.predicates, pause):
             delete = encode(update.get("delete") or {}, arities)
-            return Part(submission.number, delete, encode(update.get("add") or {}, arities))
-        finally:
-            terms.between_blocks = before
+            add = encode(update.get("add") or {}, arities)
+            return Part(submission.number, delete, add, submission.priority, submission.client)
 
-    def _read_next(self) -> None:
+    def read_next(self) -> Iterator[Submission | Part]:
         """Read the small updates that came after the one that is being read, up to the next change of rules. A bad one
-        waits for its turn.
+        waits for its turn, and so do large ones: they are given as they came.
         """
         for submission in list(self.incoming)[1:]:
             if submission.has_text:
                 break
-            if submission.number not in self._read_early and submission.is_small:
+            number = submission.number
+            if number in self._passed_by:
+                continue
+            if number not in self._read_early and submission.is_quick:
                 with suppress(Exception):
-                    self._read_early[submission.number] = self.read(submission, dict(self._knowledge.catalogue.arities))
+                    self._read_early[number] = self.read(submission, dict(self._knowledge.catalogue.arities))
+            yield self._read_early.get(number, submission)
+
+    def pass_by(self, number: int) -> None:
+        """An update that was read early is done."""
+        del self._read_early[number]
+        self._passed_by.add(number)
 
     # --- what has become of updates ---
 
-    def note(self, number: int, change: Change | None) -> None:
-        """Updates are done up to a number. The caller has the lock."""
+    def note(self, numbers: Iterable[int], change: Change | None) -> None:
+        """Some updates are done. The caller has the lock."""
         if change is not None:
             self._changes.append(change)
             if len(self._changes) > KEPT_CHANGES:
                 self._changes = [self.net(self._changes)]
-        self.settled = number
+        self._settled_ahead.update(numbers)
+        while self.settled + 1 in self._settled_ahead:
+            self._settled_ahead.remove(self.settled + 1)
+            self.settled += 1
+        self.on_settled()
 
     def take_changes(self) -> list[Change]:
         """The changes since the last time."""
@@ -238,8 +320,19 @@ class Intake:
         self.waiting.clear()
         last = self.submitted
         for number in range(self.settled + 1, last + 1):
-            self.refuse(number, problem)
+            if number not in self._settled_ahead:
+                self.refuse(number, problem)
         self.settled = last
+        self._settled_ahead.clear()
+        self.on_settled()
+
+    def take_refusal(self, number: int) -> BaseException | None:
+        """Why an update was refused, if it was. Nobody else is told of it any more."""
+        found = next((item for item in self._refused if item[0] == number), None)
+        if found is None:
+            return None
+        self._refused.remove(found)
+        return found[1]
 
     def raise_refused(self) -> None:
         """Raise what was refused since the last time."""
@@ -254,30 +347,42 @@ def _net(terms: Terms, changes: list[Change]) -> Change:
     """One change for several: what appeared and then vanished is in neither half, work and errors add up."""
     if len(changes) == 1:
         return changes[0]
-    net: dict[str, dict[tuple[int, ...], bool]] = {}
-    arities: dict[str, int] = {}
+    telling: dict[str, list[Change]] = {}
     work: Counter[str] = Counter()
     for change in changes:
-        signed = ((False, change.removed), (True, change.added))
-        for appeared, name, rows in ((sign, *item) for sign, half in signed for item in half.items()):
-            cells = encode_rows(terms, name, rows)  # The numbers may stand for other terms by now.
-            if cells is None:
-                continue
-            arities[name] = cells.shape[1]
-            known = net.setdefault(name, {})
-            for row in map(tuple, cells.tolist()):
-                # A fact appears and vanishes in turn: an opposite sign cancels.
-                if known.pop(row, appeared) is appeared:
-                    known[row] = appeared
+        for name in {**change.removed, **change.added}:
+            telling.setdefault(name, []).append(change)
         work.update(change.work)
-    halves: dict[bool, dict[str, FactSet]] = {True: {}, False: {}}
-    for name, signs in net.items():
-        for appeared, half in halves.items():
-            chosen = [row for row, sign in signs.items() if sign is appeared]
-            if chosen:
-                cells = np.array(chosen, np.int32).reshape(len(chosen), arities[name])
-                half[name] = FactSet(terms.table, Rows.of(cells))
+    added: dict[str, FactSet] = {}
+    removed: dict[str, FactSet] = {}
+    for name, found in telling.items():
+        # What one change alone tells of nobody has to list: the pairs of a closure may be many.
+        halves = (
+            (found[0].added.get(name), found[0].removed.get(name)) if len(found) == 1 else _netted(terms, name, found)
+        )
+        for rows, half in zip(halves, (added, removed), strict=True):
+            if rows is not None and len(rows):
+                half[name] = rows
     errors = sum((change.errors for change in changes), NO_FAILURES)
     last = changes[-1]._origin if changes else None
     origin = None if last is None else last.after(change._origin for change in changes[:-1])
-    return Change(halves[True], halves[False], dict(work), errors, None, origin)
+    return Change(added, removed, dict(work), errors, None, origin)
+
+
+def _netted(terms: Terms, name: str, changes: list[Change]) -> tuple[FactSet, FactSet]:
+    """The facts of a predicate that came in several changes, and those that went."""
+    encoded: list[tuple[Cells, int]] = []
+    for change in changes:
+        for sign, half in ((-1, change.removed), (1, change.added)):
+            # The numbers may stand for other terms by now.
+            cells = encode_rows(terms, name, half[name]) if name in half else None
+            if cells is not None:
+                encoded.append((cells, sign))
+    # In NumPy, which lets other threads run meanwhile.
+    cells = np.concatenate([cells for cells, _ in encoded])
+    signs = np.concatenate([np.full(len(cells), sign) for cells, sign in encoded])
+    _, first, places = np.unique(row_keys(cells), return_index=True, return_inverse=True)
+    # A fact appears and vanishes in turn: opposite signs cancel.
+    net = np.bincount(places, signs, len(first))
+    came, went = (FactSet(terms.table, Rows.of(cells[first[net == sign]])) for sign in (1, -1))
+    return came, went

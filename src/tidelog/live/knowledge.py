@@ -7,7 +7,7 @@ first. Whatever may still fail comes before the engine commits, and the journal 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,7 +45,10 @@ if TYPE_CHECKING:
     from tidelog.facts.paper_trace import PaperTracer
     from tidelog.facts.rule_instances import State
     from tidelog.formats.batch import FactBatch
+    from tidelog.live.subscriptions import Delivery, Subscriptions
     from tidelog.papers.trace import Trace
+    from tidelog.proofs.failure import WhyNot
+    from tidelog.proofs.proof import Proof
     from tidelog.storage.follower import Follower
     from tidelog.storage.home import Home
 
@@ -58,6 +61,29 @@ NO_PROGRAM = Program()
 _ON_ERROR_HINT = 'mend the function, or test its arguments in the rule; `on_error="count"` would leave these out'
 
 Found = TypeVar("Found")
+
+
+class Committed:
+    """What was committed last, for those who read while an update is in work. It must not refer to `Knowledge`, which
+    has to go as soon as nobody uses it.
+    """
+
+    def __init__(self, engine: Engine, catalogue: Catalogue) -> None:
+        self._engine = engine
+        self._catalogue = catalogue
+        self.prefixes: dict[str, str] | None = None  # while an update is in work that may declare others
+
+    @contextmanager
+    def looking_back(self, at_rest: bool) -> Iterator[None]:
+        """Within, everything is as before the update in work."""
+        catalogue, now = self._catalogue, self._catalogue.prefixes
+        with self._engine.past.looking_back(at_rest):
+            try:
+                if self.prefixes is not None:
+                    catalogue.prefixes = self.prefixes
+                yield
+            finally:
+                catalogue.prefixes = now
 
 
 class Knowledge:
@@ -85,13 +111,16 @@ class Knowledge:
         self.catalogue = catalogue = Catalogue()
         self.engine.printed = lambda rule: render(rule, catalogue.prefixes)  # must not refer to `self`: no cycles
         self.reader = Reader(self.engine, self.catalogue)
-        self.lock = KnowledgeLock(self.engine.store.readers)
+        self._committed = Committed(self.engine, self.catalogue)
+        self.lock = KnowledgeLock(self.engine.store.readers, self.engine.ask_for_pause, self._committed.looking_back)
+        self.engine.let_in = self.lock.pause
         self.errors = NO_FAILURES  # matches that failed because an expression had no value
         self.commit_info: Mapping[str, str] = {}
         self.version = 0  # how many updates have been made
         self.home: Home | None = None
         self.followed: Follower | None = None
         self._made_explainer: Explainer | None = None
+        self._subscriptions: Subscriptions | None = None
 
     def _tracer(self, trace: str) -> PaperTracer:
         from tidelog.facts.paper_trace import PaperTracer, check_trace
@@ -111,14 +140,25 @@ class Knowledge:
         syntax: str = DLOG,
     ) -> Change:
         """Apply one update: deletions before additions, all or nothing. `syntax` is that of the rules."""
-        with self.lock.working(), self.terms_if_it_succeeds():
+        names = None if add_rules or remove_rules else _predicates(add, delete)
+        may_overtake = None if names is None else partial(self._may_overtake, names)
+        with self.lock.working(may_overtake=may_overtake), self.using_terms(), self.terms_if_it_succeeds():
             self.engine.reclaim_terms()  # Here, too: updates that fail may get no further.
-            before = self.catalogue.prefixes
+            outer, before = self._committed.prefixes, self.catalogue.prefixes
+            self._committed.prefixes = before
             try:
                 return self.apply(*self._read(add, delete, add_rules, remove_rules, syntax), checked_commit(commit))
             except BaseException:
                 self.catalogue.prefixes = before
                 raise
+            finally:
+                self._committed.prefixes = outer
+
+    def _may_overtake(self, names: Iterable[object]) -> bool:
+        """Whether an update of facts of these predicates touches nothing that the updates in work touch."""
+        if self.tracer is not None or self._committed.prefixes not in (None, self.catalogue.prefixes):
+            return False
+        return self.engine.may_overtake(self.catalogue.resolve(name) for name in names if isinstance(name, str))
 
     def what_if(
         self,
@@ -131,13 +171,14 @@ class Knowledge:
         """The change that an update would make. It is not made."""
         with self.lock.working(), self.reader.terms_for_a_question():
             self.engine.reclaim_terms()
-            before = self.catalogue.prefixes
+            before = self._committed.prefixes = self.catalogue.prefixes
             try:
                 request, _ = self._read(add, delete, add_rules, remove_rules, syntax)
                 removed = self._rules(request.remove_rules)
                 return self.tried(request, self._changing(request, removed, made=False))
             finally:
                 self.catalogue.prefixes = before
+                self._committed.prefixes = None
 
     def tried(self, request: Request, look: Callable[[Outcome], Found]) -> Found:
         """What `look` finds in the state that an update leads to, which is then taken back."""
@@ -164,6 +205,12 @@ class Knowledge:
         """
         text, removing = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
         syntax_named(syntax)  # refuses an unknown one
+        with self.reading(None if text or removing else _predicates(add, delete), partial(self.lock.pause, True)):
+            return self._read_all(add, delete, text, removing, syntax)
+
+    def _read_all(
+        self, add: GivenFacts, delete: GivenFacts, text: str, removing: str, syntax: str
+    ) -> tuple[Request, RuleUpdate]:
         names = partial(names_in_use, self.engine, self.catalogue.declared)
         program = interruptible(self.catalogue.parse_added, text, names, syntax) if text else NO_PROGRAM
         self.catalogue.declare(program.prefixes)
@@ -208,11 +255,14 @@ class Knowledge:
             update = RuleUpdate(dict(self.catalogue.arities))
             rows = LoadedRows(self.engine)
             watched = _interruptible(self.lock.watched(batches))
-            for batch in in_time(watched, self.engine.limits.timeout):
-                predicate = self.catalogue.resolve(batch.predicate)
-                self._check_columns(batch, predicate, update.arities)
-                encoded = encode_columns(self.engine.store.terms, batch.columns)
-                rows.take(predicate, encoded, f"{batch.source} from line {batch.first_line} on")
+            pause = partial(self.lock.pause, True)
+            with self.reading(None, pause):
+                for batch in in_time(watched, self.engine.limits.timeout):
+                    predicate = self.catalogue.resolve(batch.predicate)
+                    self._check_columns(batch, predicate, update.arities)
+                    encoded = encode_columns(self.engine.store.terms, batch.columns)
+                    rows.take(predicate, encoded, f"{batch.source} from line {batch.first_line} on")
+                    pause()
             return self.apply(Request(add=rows.all()), update)
 
     def _check_columns(self, batch: FactBatch, predicate: str, arities: dict[str, int]) -> None:
@@ -264,19 +314,24 @@ class Knowledge:
 
     def replay(self, request: Request, update: RuleUpdate, commit: Mapping[str, str] | None = None) -> Change:
         """The same for an update that was made elsewhere before."""
+        if self._subscriptions is not None:
+            self._subscriptions.let_go()
         first_number, removed = self.engine.graph.next_number, self._rules(request.remove_rules)
         changing = self._changing(request, removed, made=True)
         changes: list[Change] = []
+        messages: list[Delivery] = []
 
         def before_commit(outcome: Outcome) -> None:
             changes.append(changing(outcome))
+            if self._subscriptions is not None:
+                messages.extend(self._subscriptions.messages(outcome.answers))
             if self.home is not None:
                 from tidelog.storage.journal import Record
 
                 prefixes = self.catalogue.prefixes
                 rules, declared = request.add_rules, update.declared
                 record = Record(request.add, request.delete, rules, removed, prefixes, declared, commit or {})
-                self.home.record(record, self.engine.store.terms.table.decode)
+                self.home.record(record, self.engine.store.terms.table.decode, self.lock.let_read_during)
 
         try:
             outcome = self.engine.update(request, before_commit)
@@ -287,6 +342,8 @@ class Knowledge:
         self.errors += outcome.errors
         self.commit_info = commit or self.commit_info
         self.version += 1
+        if messages and self._subscriptions is not None:
+            self._subscriptions.publish(messages)
         return changes[0]
 
     def _rules(self, numbers: Iterable[int]) -> tuple[Rule, ...]:
@@ -347,23 +404,90 @@ class Knowledge:
         """The functions that rules call and that nobody has registered."""
         return sorted(foreign_functions(self.engine.graph.rules.values()) - self.functions.keys())
 
+    # --- subscriptions ------------------------------------------------------------------------------------------------
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        """All subscriptions, loaded with the first one."""
+        with self.lock.bare():
+            if self._subscriptions is None:
+                from tidelog.live.subscriptions import Subscriptions
+
+                self._subscriptions = Subscriptions(self)
+            return self._subscriptions
+
+    def deliver(self, elsewhere: bool = False) -> None:
+        """Tell subscriptions what updates have changed for them, or let another thread do so. For whoever has made an
+        update, when it has given the lock back.
+        """
+        if self._subscriptions is not None:
+            if elsewhere:
+                self._subscriptions.deliver_elsewhere()
+            else:
+                self._subscriptions.deliver()
+
     # --- questions ----------------------------------------------------------------------------------------------------
 
     def query(self, asked: str | Query, values: Values = NO_VALUES) -> Answers:
         """The answers of a query over the materialisation, with values in the place of its parameters."""
-        with self.lock.working(), self.reader.terms_for_a_question():
+        return self.query_at(asked, values)[1]
+
+    def query_at(self, asked: str | Query, values: Values = NO_VALUES) -> tuple[int, Answers]:
+        """The same, with the number of the update after which they are the answers."""
+        return self.lock.read(lambda: (self.version, self._query(asked, values)), alone=True)
+
+    def _query(self, asked: str | Query, values: Values) -> Answers:
+        with self.reader.terms_for_a_question():
             query = query_of(asked, values, self.catalogue, self.functions.keys())
             names, cells, failures = run_query(self.engine, query)
-            self.errors += failures
-            self._refuse(failures)
+            self.note_errors(failures)
             return Answers(names, Encoded(cells, self.engine.store.terms.table), failures)
+
+    def proofs(self, asked: object, limit: int, values: Values) -> list[Proof]:
+        """The lowest proofs of a fact."""
+        return self.lock.read(lambda: self._proofs(asked, limit, values), alone=True)
+
+    def _proofs(self, asked: object, limit: int, values: Values) -> list[Proof]:
+        with self.reader.terms_for_a_question(), self._rules_of_proofs():
+            atom = self.fact(asked, values)
+            warn_of_unknown(self.catalogue, atom.predicate, atom.arity)
+            cells = self.reader.cells_of(atom.predicate, atom.row)
+            return [] if cells is None else self.explainer().proofs(atom.predicate, cells, limit)
+
+    def why_not(self, asked: object, values: Values) -> WhyNot:
+        """What a fact lacks."""
+        return self.lock.read(lambda: self._why_not(asked, values), alone=True)
+
+    def _why_not(self, asked: object, values: Values) -> WhyNot:
+        with self.reader.terms_for_a_question(), self._rules_of_proofs():
+            atom = self.fact(asked, values)
+            cells = self.reader.cells_of(atom.predicate, atom.row)
+            return self.explainer().why_not(atom, cells, self.catalogue.arities)
+
+    def _rules_of_proofs(self) -> AbstractContextManager[None]:
+        """A context for the search for a proof. Plans that are made in flux serve one question; where the update in
+        work changes rules, proofs wait for its end.
+        """
+        past = self.engine.past
+        if not past.shown:
+            return nullcontext()
+        if past.rules_change:
+            past.check_settled()
+        return self.engine.store.borrowed()
+
+    def note_errors(self, failures: Failures) -> None:
+        """Count what failed in a question, or refuse it."""
+        self.errors += failures
+        self._refuse(failures)
 
     def fact(self, asked: object, values: Values = NO_VALUES) -> Atom:
         """The fact that is asked for, with values in the place of its parameters. The caller has the lock."""
         return fact_of(asked, values, self.catalogue)
 
     def explainer(self) -> Explainer:
-        """Finds proofs of what holds now."""
+        """Finds proofs of what holds now. In flux, it is made for one question."""
+        if self.engine.past.shown:
+            return self.new_explainer()
         if self._made_explainer is None:
             self._made_explainer = self.new_explainer()
         return self._made_explainer
@@ -375,10 +499,12 @@ class Knowledge:
 
     def holds(self, fact: object) -> bool:
         """Whether a fact is in the materialisation."""
-        with self.lock:
-            atom = self.fact(fact)
-            warn_of_unknown(self.catalogue, atom.predicate, atom.arity)
-            return self.reader.holds(atom.predicate, atom.row)
+        return self.lock.read(lambda: self._holds(fact))
+
+    def _holds(self, fact: object) -> bool:
+        atom = self.fact(fact)
+        warn_of_unknown(self.catalogue, atom.predicate, atom.arity)
+        return self.reader.holds(atom.predicate, atom.row)
 
     # --- facts on their way in ----------------------------------------------------------------------------------------
 
@@ -400,9 +526,48 @@ class Knowledge:
             rows = interruptible(list, self.lock.watched(rows))  # The iterator may wait for other threads.
         return encode_rows(self.engine.store.terms, name, rows)
 
+    def reading(self, names: Iterable[object] | None, between_blocks: Callable[[], None]) -> Reading:
+        """A context in which the facts of an update are read: of these predicates, or nobody knows of which."""
+        resolve = self.catalogue.resolve
+        predicates = None if names is None else [resolve(name) for name in names if isinstance(name, str)]
+        return Reading(self.engine, predicates, between_blocks)
+
+    def using_terms(self) -> AbstractContextManager[None]:
+        """A context in which nobody else encodes facts, beside an update in work that would let them."""
+        return self.engine.store.hooks.using_terms()
+
     def terms_if_it_succeeds(self) -> PassingTerms:
         """A context for an update: if it fails, the next one may give its terms back."""
         return PassingTerms(self.engine, for_a_question=False)
+
+
+class Reading:
+    """A context in which the facts of an update are read, in blocks. Between two of them others may come in; what has
+    been read stays. It is not a generator, since every update enters it.
+    """
+
+    __slots__ = ("_before", "_between_blocks", "_engine", "_predicates")
+
+    def __init__(self, engine: Engine, predicates: list[str] | None, between_blocks: Callable[[], None]) -> None:
+        self._engine = engine
+        self._predicates = predicates
+        self._between_blocks = between_blocks
+
+    def __enter__(self) -> None:
+        terms = self._engine.store.terms
+        self._before, terms.between_blocks = terms.between_blocks, self._between_blocks
+        self._engine.coming.append(self._predicates)
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.coming.pop()
+        self._engine.store.terms.between_blocks = self._before
+
+
+def _predicates(*parts: GivenFacts) -> list[object] | None:
+    """The predicates whose facts an update names; None where a text may name any."""
+    if any(isinstance(facts, str) for facts in parts):
+        return None
+    return [name for facts in parts if isinstance(facts, Mapping) for name in facts]
 
 
 def _interruptible(batches: Iterable[FactBatch]) -> Iterator[FactBatch]:

@@ -28,8 +28,8 @@ from tidelog.store.relation_parts import Cells
 if TYPE_CHECKING:
     from tidelog.explain.change_proof import ChangeProof
     from tidelog.explain.explainer import Explainer
-    from tidelog.explain.proof import Proof
     from tidelog.live.knowledge import Knowledge
+    from tidelog.proofs.proof import Proof
 
 Found = TypeVar("Found")
 
@@ -62,6 +62,22 @@ class Origin:
         net._explicit = None
         net._come = (*chain.from_iterable(other._come for other in others), *self._come)
         return net
+
+    @property
+    def rules(self) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+        """The rules that went and those that came."""
+        return self._gone, self._come
+
+    def explicit(self) -> dict[str, tuple[FactSet, FactSet]] | None:
+        """The explicit facts that went and those that came, by predicate; None where nobody has kept them."""
+        found: dict[str, tuple[FactSet, FactSet]] = {}
+        if self._explicit is None:
+            return None
+        for predicate, (gone, come) in self._explicit.items():
+            if gone is None or come is None:
+                return None
+            found[predicate] = FactSet(self._terms, Rows.of(gone)), FactSet(self._terms, Rows.of(come))
+        return found
 
     def explain(self, change: Change, fact: str) -> ChangeProof | None:
         """Why a fact came or went with this update; None if it did neither."""

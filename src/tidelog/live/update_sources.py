@@ -1,14 +1,17 @@
 """Where the updates of a stream come from: for each kind of source, how to take the next update and how to look ahead.
 
 `take` waits for the next update. Its caller defers signals; what their handlers raise meanwhile comes out of it, and no
-update is lost. `peek` gives the update after the current one if it is already there, and never waits: GETNEXT of
+update is lost. `peek` gives one of those that follow if it is already there, and never waits: GETNEXT of
 Backward/Forward with Marking, Algorithm 1, lines 5 and 8. An iterator cannot be asked whether its next item is there,
-so a thread takes it while the current update is in work.
+so a thread takes as many as are looked at, one after the other, while the current update is in work.
+
+Nothing is asked for beyond an error or the end of a source before `take` has handed that on.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
@@ -32,7 +35,8 @@ class Source(Protocol):
 
     def take(self) -> UpdateMapping | None: ...
 
-    def peek(self) -> UpdateMapping | None: ...
+    def peek(self, place: int) -> UpdateMapping | None:
+        """The update so many places after the one that `take` gives next."""
 
 
 def check_update(update: object) -> UpdateMapping:
@@ -81,8 +85,9 @@ class ReadySource:
         self._next += 1
         return _checked(update)
 
-    def peek(self) -> UpdateMapping | None:
-        return self._updates[self._next] if self._next < len(self._updates) else None
+    def peek(self, place: int) -> UpdateMapping | None:
+        place += self._next
+        return self._updates[place] if place < len(self._updates) else None
 
 
 class QueueSource:
@@ -90,7 +95,7 @@ class QueueSource:
 
     def __init__(self, updates: Queue[Any]) -> None:
         self._queue = updates
-        self._ahead: list[UpdateMapping | None] = []
+        self._ahead: deque[UpdateMapping | None] = deque()  # only the last one may be the end
         self._ended = False
 
     def take(self) -> UpdateMapping | None:
@@ -98,52 +103,79 @@ class QueueSource:
             return None
         check()
         wait_until(self._arrives)
-        update = self._ahead.pop()
+        update = self._ahead.popleft()
         self._ended = update is None
         return update
 
-    def _arrives(self, seconds: float) -> bool:
-        """Wait some seconds for the next update, or for the `None` that ends the stream; whether it is there."""
-        if not self._ahead:
-            with suppress(Empty):
+    def _arrives(self, seconds: float, place: int = 0) -> bool:
+        """Wait some seconds for an update, or for the `None` that ends the stream; whether it is there."""
+        with suppress(Empty):
+            while len(self._ahead) <= place and not (self._ahead and self._ahead[-1] is None):
                 self._ahead.append(self._queue.get(seconds > 0, seconds))
-        return bool(self._ahead)
+        return len(self._ahead) > place
 
-    def peek(self) -> UpdateMapping | None:
-        return self._ahead[0] if self._arrives(0) else None
+    def peek(self, place: int) -> UpdateMapping | None:
+        return self._ahead[place] if self._arrives(0, place) else None
 
 
 class IteratorSource:
-    """Updates of an iterator. If somebody looks ahead, a thread takes the next one while the current one is in work."""
+    """Updates of an iterator. If somebody looks ahead, a thread takes those that follow the one in work."""
 
     def __init__(self, updates: Iterator[UpdateMapping]) -> None:
         self._updates = updates
         self._given: list[Any] = []
-        self._pull: Future[UpdateMapping | None] | None = None
+        # Updates that a thread takes, in order; while it is at work, the last one is not done.
+        self._pulls: deque[Future[UpdateMapping | None]] = deque()
+        self._wanted = 0  # how many of them somebody looks at
+        self._lock = threading.Lock()
 
     def take(self) -> UpdateMapping | None:
-        pull = self._pull
-        if pull is None:
+        if not self._pulls:
             return _next(self._updates, self._given)
+        pull = self._pulls[0]
         check()
         wait_until(lambda seconds: bool(wait_for([pull], seconds).done))
-        self._pull = None
+        with self._lock:
+            self._pulls.popleft()
         return pull.result()
 
-    def peek(self) -> UpdateMapping | None:
-        if self._pull is None:
-            self._pull = Future()
-            threading.Thread(target=self._fill, args=(self._pull,), daemon=True).start()
+    def peek(self, place: int) -> UpdateMapping | None:
+        with self._lock:
+            self._wanted = max(self._wanted, place + 1)
+            if self._asks_for_more():
+                threading.Thread(target=self._fill, args=(self._begun(),), daemon=True).start()
+            pull = self._pulls[place] if place < len(self._pulls) else None
         # An error of the iterator is raised by `take`, in the place of the update.
-        if not self._pull.done() or self._pull.exception() is not None:
-            return None
-        return self._pull.result()
+        return None if pull is None or not pull.done() or pull.exception() is not None else pull.result()
+
+    def _asks_for_more(self) -> bool:
+        """Whether the iterator is to be asked again. The caller has the lock."""
+        if not self._pulls:
+            return True
+        last = self._pulls[-1]
+        return (
+            len(self._pulls) < self._wanted and last.done() and last.exception() is None and last.result() is not None
+        )
+
+    def _begun(self) -> Future[UpdateMapping | None]:
+        self._pulls.append(Future())
+        return self._pulls[-1]
 
     def _fill(self, pull: Future[UpdateMapping | None]) -> None:
-        try:
-            pull.set_result(_next(self._updates, self._given))
-        except BaseException as problem:
-            pull.set_exception(problem)
+        while True:
+            update, problem = None, None
+            try:
+                update = _next(self._updates, self._given)
+            except BaseException as raised:
+                problem = raised
+            with self._lock:
+                if problem is None:
+                    pull.set_result(update)
+                else:
+                    pull.set_exception(problem)
+                if not self._asks_for_more():
+                    return
+                pull = self._begun()
 
 
 def source_of(updates: Iterable[UpdateMapping] | Queue[Any] | Source) -> Source:

@@ -15,8 +15,14 @@ PROVED = 512  # P
 AWAITED = 1024  # in C, and not yet proved when an instance needed it
 DOUBTED = 2048  # lost an instance while its counter was full: see `machine.counters`
 DISPROVED = 4096  # S
-MARKED = 8192  # a mark: the next update deletes it or what it came from
+MARKED = 8192  # a mark: an update that is still to come deletes it or what it came from; see AHEAD
 QUEUED = 16384  # in P and not yet in V: proved, and waiting to spread
 SEEN = 32768  # a changed fact of a negated atom that was a pivot already
-EXPECTED = 65536  # in D because the previous update marked it
-PERSISTENT = EXPLICIT | IN | OLD | MARKED
+EXPECTED = 65536  # in D because an earlier update marked it
+
+# Which updates a mark is for: a bit for the next update, and one for each of those after it.
+MOST_AHEAD = 14
+NEXT = 1 << 17
+AHEAD = NEXT * ((1 << MOST_AHEAD) - 1)
+
+PERSISTENT = EXPLICIT | IN | OLD | MARKED | AHEAD

@@ -21,7 +21,8 @@ HEAD = 3  # offset of the sources of the head's cells
 RULE = 4
 WIDTH = 5  # cells of a head
 SHORT = 6  # offset of the plan's short form, or 0
-FIRST = 7  # offsets of the steps from here on
+SUM = 7  # offset of the plan's sum form, or 0
+FIRST = 8  # offsets of the steps from here on
 
 # The short form of a plan with a pivot and at most two atoms, each joined by one column: most of all work.
 SHORT_ATOMS = 0  # how many are joined to the pivot; the words of the last come first, then those of the one before
@@ -36,6 +37,15 @@ A_RELATION, A_ROLE, A_INDEX = 0, 1, 2
 A_KEY = 3  # the origin of the key, and which column or constant
 # origins of a cell
 FROM_PIVOT, FROM_MIDDLE, FROM_LAST, FROM_CONSTANT = 0, 1, 2, 3
+
+# The sum form of a plan with a pivot, one atom that is joined by one column, and one operation on two numbers, whose
+# result is in the head once: what rules of best values mostly are (`engine.propagation.sums`).
+SUM_RELATION, SUM_ROLE, SUM_INDEX = 0, 1, 2  # of the atom
+SUM_KEY = 3  # the column of the pivot that is its key
+SUM_OPERATOR = 4
+SUM_LEFT, SUM_RIGHT = 5, 7  # of each operand its origin, and which column or constant
+SUM_VALUE = 9  # the column of the head that the result is in
+SUM_HEAD = 10  # for each cell of the head its origin, and which column or constant
 
 # steps
 S_KIND = 0

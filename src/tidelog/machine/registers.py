@@ -58,6 +58,8 @@ TERM_FREE_COUNT = _cell()
 
 # --- between a kernel and Python --------------------------------------------------------------------------------------
 BUDGET = _cell()  # candidates that a kernel may still look at before it returns to Python
+ASKED = _cell()  # 1: another thread waits for the kernel to pause; that thread writes it
+HEED = _cell()  # the budget below which a kernel does so: it gets somewhere before
 FULL = _cell()  # which relation or work list has to grow
 STAGED = _cell()  # rows or entries that must fit before the kernel can go on
 REQUESTS = _cell()  # address of calls of Python functions that wait for their results
@@ -101,6 +103,9 @@ RANK = _cell()  # the rank of the fact that was inserted last, counted over all 
 RANKING = _cell()  # 1: facts that are inserted get a rank, in the place of their recursive counter
 LEVEL = _cell()  # 1 + the level that facts which are inserted get there; 0: none
 DOUBTS = _cell()  # how often a fact was put in doubt; see `flags.DOUBTED`
+LOOK_RULES = _cell()  # by which rules deletion by ranks looks for derivations; see `delete_rederive.BY_…`
+OUTDONE = _cell()  # best values that others were derived from, and that better ones replaced, all in one update
+SPOILED = _cell()  # records that a better value of their group has made useless
 
 # --- marking ----------------------------------------------------------------------------------------------------------
 MARKING = _cell()  # the flags that a fact must have to mark the heads it derives here; 0: none are marked
@@ -110,10 +115,10 @@ KNOWN = _cell()
 
 # --- work lists: address, count and capacity of each, see `work_lists` ------------------------------------------------
 LIST_REGISTERS = 3
-LISTS = _cells(9 * LIST_REGISTERS)
+LISTS = _cells(13 * LIST_REGISTERS)
 
 # --- where a paused kernel goes on: all of these are zero when it begins ----------------------------------------------
-STATE = Register(LISTS + 9 * LIST_REGISTERS)
+STATE = Register(LISTS + 13 * LIST_REGISTERS)
 
 # Propagation.
 AT_PHASE = _cell()  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans
@@ -159,6 +164,14 @@ TRACE_MATCHED = _cell()  # 1: the last match is still to be acted on
 TRACE_LOWEST = _cell()  # the lowest level at which a look has found an instance
 TRACE_FOUND = _cell()  # how many it has found there
 
+# Best values.
+BEST_PLAN = _cell()  # 1 + the position of the plan that spreads a value; 0 where none is in work
+BEST_ROUND = _cell()  # the round that offers are for; 0 while the best one is always next
+BEST_SETTLED = _cell()  # how many values were settled, and how many of them replaced one that this run had settled
+BEST_AGAIN = _cell()
+BEST_FACT = _cell()  # in a plan in sum form: 2 + the next fact of its atom, or 0
+BEST_SLOWLY = _cell()  # 1: that plan is run by the executor after all
+
 # Rederivation.
 REDERIVE_FACT = _cell()  # the position in D
 
@@ -173,3 +186,13 @@ COPY_PLAN = _cell()  # the next plan for it
 
 SIZE = _cell()
 STATE_END = SIZE
+
+# The registers that describe the store, or count over all updates. The others belong to whoever runs kernels: see
+# `store.store.Store.apart`.
+SHARED = frozenset(
+    (
+        *(RELATIONS, INDEXES, CODE, ASKED, RULE_WORK, RULE_FACTS, RULE_TIME, DERIVED, RANK),
+        *range(TERM_KINDS, TERM_FREE_COUNT + 1),
+    )
+)
+OWN = tuple(register for register in range(SIZE) if register not in SHARED)

@@ -33,8 +33,15 @@ PAIR_ROWS = 23
 PAIR_COLUMNS = 24  # a multiple of 64
 POSTPONED = 25  # 1: new facts do not come into the hash table for now; the bit matrix tells which are known
 INDEXES = 26  # address of the numbers of the relation's indexes
+BEST = 27  # for a predicate that keeps one value for each group, how values get better; see `BEST_…`
+VALUE = 28  # byte offset of the value in a record
+WITNESS = 29  # byte offset of its witness, or -1
+GROUP = 30  # the index on the columns that tell groups apart
 FIELDS = 32
 STRIDE = FIELDS * 8
+
+# How values get better: by falling or by rising, and whether only booleans are values.
+BEST_FALLS, BEST_RISES, BEST_FALLS_OF_BOOLEANS, BEST_RISES_OF_BOOLEANS = 1, 2, 3, 4
 
 EMPTY = -1  # an empty slot of a hash table; no key and no number is negative
 

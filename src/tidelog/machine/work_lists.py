@@ -36,10 +36,16 @@ MOVES = _list()  # facts whose level may change
 AIMS = _list()  # for each of them, the level that it is to have << 32 | how many instances it has there
 DUE = _list()  # a heap: when they leave their level or arrive at another
 
+# Best values.
+OFFERS = _list()  # a heap: a key by which offers are taken in turn, and the fact
+SPREADING = _list()  # the fact whose consequences are looked for
+REPLACED = _list()  # facts that have spread, and in whose groups there is a better one now
+
 # Marks.
-EXPECTED = _list()  # facts that the last update marked
-MARKED = _list()  # facts that this update marks
-MARKED_PLACES = _list()  # in the buffer of heads, from where to where they are to be marked
+EXPECTED = _list()  # facts that earlier updates marked for this one
+LATER = _list()  # marks for updates after the next one: a fact, and the flags that say for which
+MARKED = _list()  # facts that are marked while this update is in work, once for each mark
+MARKED_PLACES = _list()  # in the buffer of heads: where marked ones begin; where they end, and << 32 for which update
 
 ALL = tuple(range(M.LISTS, M.STATE, M.LIST_REGISTERS))
 
@@ -112,6 +118,10 @@ class WorkLists:
         self._machine = machine
         self._spare = spare
         self._arrays = {which: np.zeros(capacity, np.int64) for which in ALL}
+        self.publish()
+
+    def publish(self) -> None:
+        """Let kernels work on these lists."""
         for which in ALL:
             self._publish(which)
 
@@ -130,6 +140,13 @@ class WorkLists:
     def clear(self, which: int) -> None:
         self._machine[which + COUNT] = 0
 
+    def fill(self, which: int, entries: npt.NDArray[np.int64]) -> None:
+        """Let a list have these entries."""
+        self.clear(which)
+        self.reserve(which, len(entries))
+        self._machine[which + COUNT] = len(entries)
+        self.entries(which)[:] = entries
+
     def reserve(self, which: int, entries: int) -> None:
         """Make room for so many entries in all."""
         length = len(self._arrays[which])
@@ -143,8 +160,5 @@ class WorkLists:
         """Let one list have what another has, and that one be empty; how many entries there are."""
         entries = self.entries(source)
         self.clear(source)
-        self.clear(target)
-        self.reserve(target, len(entries))
-        self._machine[target + COUNT] = len(entries)
-        self.entries(target)[:] = entries
+        self.fill(target, entries)
         return len(entries)

@@ -151,7 +151,7 @@ class Catalogue:
 
     def commit(self, update: RuleUpdate, first_number: int) -> None:
         """The update has been applied, and its new rules are numbered from `first_number` on."""
-        self.arities = update.arities
+        self.arities = self.arities | update.arities  # Another update may have been committed meanwhile.
         if update.declared:
             self.declared = {**self.declared, **update.declared}
         for key in update.removed.values():

@@ -18,13 +18,14 @@ gives both views:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from types import MappingProxyType
 
 from tidelog.errors import StratificationError, UnknownRuleError
 from tidelog.language.syntax import Rule
 from tidelog.program.condensation import Condensation, Part
+from tidelog.program.lattices import Lattice, lattices_of
 from tidelog.program.stratification import Node, Reads, check_strata, reads_of
 
 Edge = tuple[int, int]
@@ -47,6 +48,8 @@ class Component:
     predicates: tuple[str, ...]
     rules: tuple[int, ...]
     recursive_rules: tuple[int, ...]
+    # The predicates that keep one value for each group, because a recursive rule of theirs aggregates.
+    lattices: Mapping[str, Lattice] = field(default_factory=dict, hash=False)
 
     @property
     def recursive(self) -> bool:
@@ -205,7 +208,9 @@ class RuleGraph:
         if part not in self._components:
             predicates = tuple(sorted(node for node in part.members if isinstance(node, str)))
             rules = sorted(chain.from_iterable(map(self.producers, predicates)))
-            self._components[part] = Component(predicates, tuple(rules), tuple(r for r in rules if r in part.members))
+            recursive = tuple(number for number in rules if number in part.members)
+            lattices = lattices_of(map(self.rule, recursive))
+            self._components[part] = Component(predicates, tuple(rules), recursive, lattices)
         return self._components[part]
 
     def position(self, predicate: str) -> int:

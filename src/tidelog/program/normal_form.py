@@ -106,7 +106,8 @@ class _Normaliser:
 
     def _head_term(self, term: Term) -> Term:
         if isinstance(term, Aggregate):
-            return Aggregate(term.function, self._variable(term.argument), term.distinct, term.place)
+            witness = None if term.witness is None else self._variable(term.witness)
+            return Aggregate(term.function, self._variable(term.argument), term.distinct, term.place, witness)
         return self._simple(term)
 
     def _flat_atom(self, atom: Atom) -> Atom:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidelog.errors import StratificationError
-from tidelog.language.syntax import Aggregate, Atom, Negation, Rule
-from tidelog.program.condensation import Condensation
+from tidelog.language.syntax import Atom, Negation, Rule
+from tidelog.program.condensation import Condensation, Part
+from tidelog.program.lattices import aggregates, check_component, is_lattice_rule
 
 Node = int | str
 """A rule by its number, or a predicate by its name."""
@@ -32,20 +33,45 @@ def reads_of(rule: Rule) -> Reads:
     """What a rule reads; everything that an aggregate is made of is read strictly."""
     positive = dict.fromkeys(item.predicate for item in rule.body if isinstance(item, Atom))
     strict = dict.fromkeys(item.atom.predicate for item in rule.body if isinstance(item, Negation))
-    return Reads((), tuple(positive | strict)) if _aggregates(rule) else Reads(tuple(positive), tuple(strict))
+    return Reads((), tuple(positive | strict)) if aggregates(rule) else Reads(tuple(positive), tuple(strict))
 
 
 def check_strata(
     graph: Condensation[Node], rules: Mapping[int, Rule], reads: Mapping[int, Reads], added: Iterable[int]
 ) -> None:
-    """Raise `StratificationError` where rules that were added close a cycle with a strict dependency."""
-    for part in dict.fromkeys(graph.part(number) for number in added):
-        if len(part.members) == 1:
-            continue
-        for number in sorted(member for member in part.members if isinstance(member, int)):
-            for predicate in reads[number].strict:
-                if predicate in part.members:
+    """Raise `StratificationError` where rules that were added close a cycle with a strict dependency, unless it is one
+    through `min` or `max` of values that are used monotonically.
+    """
+    added = list(added)
+    # A rule that is not recursive itself may derive a predicate that keeps the best value of a recursion.
+    heads = (graph.part(rules[number].head.predicate) for number in added)
+    for part in dict.fromkeys((*map(graph.part, added), *heads)):
+        if len(part.members) > 1:
+            _check_part(graph, part, rules, reads)
+
+
+def _check_part(
+    graph: Condensation[Node], part: Part[Node], rules: Mapping[int, Rule], reads: Mapping[int, Reads]
+) -> None:
+    numbers = sorted(member for member in part.members if isinstance(member, int))
+    keeps_values = False
+    for number in numbers:
+        for predicate in reads[number].strict:
+            if predicate in part.members:
+                if not _may_be_recursive(rules[number], predicate):
                     raise _error(_cycle(graph.walk(number, predicate), predicate, rules, reads))
+                keeps_values = True
+    if keeps_values:
+        predicates = [member for member in part.members if isinstance(member, str)]
+        producers = {number for name in predicates for number in graph.predecessors(name)}
+        others = sorted(number for number in producers if isinstance(number, int) and number not in part.members)
+        check_component([rules[number] for number in numbers], [rules[number] for number in others], predicates)
+
+
+def _may_be_recursive(rule: Rule, predicate: str) -> bool:
+    """Whether a strict dependency on a predicate is that of `min` or `max`, and not of a negation."""
+    negated = any(isinstance(item, Negation) and item.atom.predicate == predicate for item in rule.body)
+    return not negated and is_lattice_rule(rule)
 
 
 def _cycle(walk: Sequence[Node], predicate: str, rules: Mapping[int, Rule], reads: Mapping[int, Reads]) -> list[Step]:
@@ -68,20 +94,21 @@ def _error(cycle: Sequence[Step]) -> StratificationError:
     ]
     first = steps[0].rule
     aggregation = ("aggregation", "an aggregate over itself")
-    what, itself = aggregation if _aggregates(first) else ("negation", "its own negation")
+    what, itself = aggregation if aggregates(first) else ("negation", "its own negation")
     return StratificationError(
         f"{what} through recursion: {first.head.predicate} depends on {itself}.\n"
         f"The cycle, rule by rule:\n" + "\n".join(lines) + "\n"
         f"Break it: leave out one of these rules, or let it read a predicate that does not depend on "
-        f"{first.head.predicate}."
+        f"{first.head.predicate}.{_recursive_ones(first)}"
     )
+
+
+def _recursive_ones(rule: Rule) -> str:
+    """Which aggregates may be in a recursion, where those of a rule may not."""
+    return " In a recursion, `min`, `max`, `any` and `all` can stand." if aggregates(rule) else ""
 
 
 def _dependency(step: Step) -> str:
     if not step.strict:
         return step.reads
-    return f"all of {step.reads}" if _aggregates(step.rule) else f"not {step.reads}"
-
-
-def _aggregates(rule: Rule) -> bool:
-    return any(isinstance(argument, Aggregate) for argument in rule.head.arguments)
+    return f"all of {step.reads}" if aggregates(step.rule) else f"not {step.reads}"

@@ -18,6 +18,9 @@ from tidelog.program.plan import Absent, Compare, Define, Match, Plan, Side, Sta
 if TYPE_CHECKING:
     from tidelog.store.store import Store
 
+# The operations of plans in sum form: all of two operands.
+SUMMED = ("+", "-", "min2", "max2")
+
 _ABSENT_ROLES = {Side.BEFORE: P.ABSENT_BEFORE, Side.AFTER: P.ABSENT_AFTER, Side.PIVOT: P.ABSENT_PIVOT}
 _ROLES = {
     (Side.BEFORE, False): P.ROLE_LOWER_BEFORE,
@@ -58,7 +61,7 @@ class Assembler:
         head = self._put([self._source(term) for term in self._head])
         count = len(self._slots)
         short = self._short_form()
-        header = [len(offsets), count, self._target, head, self._rule_number, len(self._head), short]
+        header = [len(offsets), count, self._target, head, self._rule_number, len(self._head), short, self._sum_form()]
         self._store.arrays.ensure_frame(8 * (P.FRAME_VARIABLES + count + 2 * len(offsets)))
         offset = self._put(header + offsets)
         self._store.code.append(self._words)
@@ -104,6 +107,35 @@ class Assembler:
         words.append(int(len(others) <= 1 and pivot.keys() == in_head))
         for term in self._head:
             words += self._short_cell(term, cells)
+        return self._put(words)
+
+    def _sum_form(self) -> int:
+        """The offset of the plan's sum form, or 0 if it has none."""
+        match self._plan.steps:
+            case (Take(atom=pivot), Match(bound=(column,)) as step, Define(binds=True, definition=definition)):
+                operation = definition.expression
+            case _:
+                return 0
+        columns, free = _distinct_columns(pivot), _distinct_columns(step.atom, without=step.bound)
+        key, value = step.atom.arguments[column], definition.variable
+        if self._plan.pivot.start is not Start.POSITIVE or columns is None or free is None or key not in columns:
+            return 0
+        if self._store.is_closure(step.atom.predicate) or self._head.count(value) != 1:
+            return 0
+        cells = {variable: (P.FROM_PIVOT, place) for variable, place in columns.items()}
+        cells |= {variable: (P.FROM_LAST, place) for variable, place in free.items()}
+        if not isinstance(operation, Call) or operation.function not in SUMMED:
+            return 0
+        if any(isinstance(operand, Call) for operand in operation.arguments):
+            return 0
+        relation = self._store.relation(step.atom.predicate, step.atom.arity)
+        words = [relation.number, _ROLES[step.side, step.own], relation.index_on(step.bound).number]
+        words += [columns[key], OPERATORS.index(operation.function)]  # type: ignore[index]
+        for operand in operation.arguments:
+            words += self._short_cell(operand, cells)
+        words.append(self._head.index(value))
+        for term in self._head:
+            words += (P.FROM_CONSTANT, 0) if term == value else self._short_cell(term, cells)
         return self._put(words)
 
     def _short_cell(self, term: Term, cells: dict[Variable, tuple[int, int]]) -> tuple[int, int]:

@@ -6,6 +6,8 @@ is known by other means, the table is *postponed*: it holds the first facts only
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,13 +86,23 @@ class FactTable:
 
     def resize(self, groups: int) -> None:
         """Move all entries into a table of another size."""
-        keys, facts = self.keys, self.facts
-        self.keys, self.facts = self._empty_groups(groups)
+        keys, facts = self._empty_groups(groups)
+        at_keys, at_facts = address(self.keys), address(self.facts)
+        store = self._relation.store
+        with self._drafted(keys, facts) as number:
+            for first, last in pieces(len(self.keys), store.hooks.between_pieces):
+                move_table(store.machine, number, at_keys + 8 * first, at_facts + 4 * first, last - first)
+        self.keys, self.facts = keys, facts
         self.publish()
-        at_keys, at_facts = address(keys), address(facts)
-        machine, number = self._relation.store.machine, self._relation.number
-        for first, last in pieces(len(keys), self._relation.store.hooks.between_pieces):
-            move_table(machine, number, at_keys + 8 * first, at_facts + 4 * first, last - first)
+
+    @contextmanager
+    def _drafted(self, keys: Keys, facts: Cells) -> Iterator[int]:
+        """The number of a relation with the same records and another table, which is filled within: until that is
+        done, facts are found by the present one.
+        """
+        with self._relation.store.draft_of(self._relation) as (number, fields):
+            fields[R.KEYS], fields[R.FACTS], fields[R.GROUPS] = address(keys), address(facts), len(keys) // 8
+            yield number
 
     def expect(self, former_slots: int, former_facts: int, share: float) -> None:
         """Give an empty relation a table for a share of so many former facts: one that need not grow is filled in half
@@ -107,10 +119,11 @@ class FactTable:
 
     def fill(self, keys: Keys, facts: Cells) -> None:
         """Use other arrays, which are empty, and enter every record."""
-        self.replace(keys, facts)
         relation = self._relation
-        for first, last in pieces(relation.count, relation.store.hooks.between_pieces):
-            rebuild_table(relation.store.machine, relation.number, first, last)
+        with self._drafted(keys, facts) as number:
+            for first, last in pieces(relation.count, relation.store.hooks.between_pieces):
+                rebuild_table(relation.store.machine, number, first, last)
+        self.replace(keys, facts)
 
     def clear(self) -> None:
         self.keys.fill(R.EMPTY)
@@ -138,4 +151,5 @@ class FactTable:
         changes.
         """
         if self.tabled is not None:
+            self._relation.store.check_at_rest()
             self.fill(*self.empty(max(self._relation.count * SLACK, room)))

@@ -74,32 +74,31 @@ class Indexes:
         relation.fields[R.INDEX_COUNT] = len(self._all)
         for position, index in enumerate(self._all):
             self._numbers[position] = index.number
-            index.fields[X.RELATION] = relation.number
-            index.fields[X.LINK] = 4 * (relation.first_link_column + position)
-            index.use(index.slots)
+            self._place(index, position)
+
+    def _place(self, index: Index, position: int) -> None:
+        """Let an index have its links at a position among those of a record."""
+        index.fields[X.RELATION] = self._relation.number
+        index.fields[X.LINK] = 4 * (self._relation.first_link_column + position)
+        index.use(index.slots)
 
     def add(self, index: Index) -> None:
-        """Build an index, for which the records have room already."""
+        """Build an index, for which the records have room already. Nobody finds it before it is whole."""
+        self._place(index, len(self._all))
+        self._build(index)
         self._all.append(index)
-        try:
-            self.publish()
-            self._build(index)
-        except BaseException:
-            # Half an index would be worse than none; its links are the last cells of the records.
-            self._all.pop()
-            self.publish()
-            raise
+        self.publish()
 
     def _build(self, index: Index) -> None:
         # The number of distinct keys is not known before: build, and grow if the table turns out too small.
-        while not self._chain(index):
+        while not self._chain(index.number):
             index.use(self.empty_slots(2 * len(index.slots)))
 
-    def _chain(self, index: Index) -> bool:
+    def _chain(self, number: int) -> bool:
         """Chain every record into an empty index; whether its table is large enough."""
         store = self._relation.store
         ranges = pieces(self._relation.count, store.hooks.between_pieces)
-        return all(rebuild_index(store.machine, index.number, *piece) >= 0 for piece in ranges)
+        return all(rebuild_index(store.machine, number, *piece) >= 0 for piece in ranges)
 
     def empty_slots(self, count: int) -> Cells:
         return rooms.full(min(count, MOST_SLOTS), R.EMPTY, np.int32, self._relation.store.spare)
@@ -111,8 +110,13 @@ class Indexes:
     def reserve(self, more: int) -> None:
         """Make room for `more` keys in every index."""
         for index in self._too_small(more):
-            index.use(self.empty_slots(max(2 * len(index.slots), int(1.5 * (index.distinct + more)))))
-            self._chain(index)
+            slots = self.empty_slots(max(2 * len(index.slots), int(1.5 * (index.distinct + more))))
+            # Links stay as they are, since each key has its own chain: until all slots are filled, facts are found by
+            # the present ones.
+            with self._relation.store.draft_of_index(index) as (number, fields):
+                fields[X.SLOTS], fields[X.SLOT_COUNT] = address(slots), len(slots)
+                self._chain(number)
+            index.use(slots)
 
     def _too_small(self, more: int) -> Iterator[Index]:
         return (index for index in self._all if index.distinct + more > MAXIMUM_LOAD * len(index.slots))
@@ -131,7 +135,7 @@ class Indexes:
         """Chain every record anew: some are gone. Needs no memory."""
         for index in self._all:
             index.slots.fill(R.EMPTY)
-            self._chain(index)
+            self._chain(index.number)
 
     def clear(self) -> None:
         for index in self._all:

@@ -11,6 +11,7 @@ from tidelog.machine import array_memory as rooms
 from tidelog.machine import relation_fields as R
 from tidelog.machine.jit import address
 from tidelog.store.relation_kernels import note_pairs
+from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
     from tidelog.store.relation import Relation
@@ -29,6 +30,9 @@ class PairBits:
         self._relation = relation
         self._words: npt.NDArray[np.int64] | None = None
         self.dense = False  # whether facts were kept as bits the last time that many came
+        # The largest terms of each column, and how many records have been looked at for them.
+        self._largest: Cells = np.zeros(2, np.int32)
+        self._looked = 0
 
     @property
     def kept(self) -> bool:
@@ -39,7 +43,7 @@ class PairBits:
         relation = self._relation
         if relation.arity != 2 or relation.count < PAIRS_FROM or relation.closure is not None:
             return
-        rows, last = (int(relation.cells[: relation.count, column].max()) + 1 for column in (0, 1))
+        rows, last = (int(term) + 1 for term in self._largest_terms())
         words = -(-last // 64)
         fields = relation.fields
         if self.kept and rows <= fields[R.PAIR_ROWS] and words <= fields[R.PAIR_COLUMNS] // 64:
@@ -58,6 +62,14 @@ class PairBits:
         fields[R.PAIRS], fields[R.PAIR_ROWS], fields[R.PAIR_COLUMNS] = address(larger), rows, columns
         self.complete()
 
+    def _largest_terms(self) -> Cells:
+        """The largest term of each column, where only the records that are new are looked at."""
+        new = self._relation.cells[self._looked : self._relation.count, :2]
+        if len(new):
+            self._largest = np.maximum(self._largest, new.max(axis=0))
+            self._looked = self._relation.count
+        return self._largest
+
     def complete(self) -> None:
         """Set the bits of all facts."""
         note_pairs(self._relation.store.machine, self._relation.number)
@@ -74,5 +86,6 @@ class PairBits:
         return self._words[: rows * words].reshape(rows, words)
 
     def forget(self) -> None:
-        self._words = None
+        self._words, self._looked = None, 0
+        self._largest = np.zeros(2, np.int32)
         self._relation.fields[R.PAIRS] = 0

@@ -6,7 +6,9 @@ comes back costs nothing; when half of the records are dead, `compact` closes th
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,6 +63,8 @@ class Relation:
         self.was_empty = True
         # Whether every fact that is neither explicit nor counted has a derivation from facts of lower ranks.
         self.ranked = True
+        # In a component that keeps best values: of which component it is, and how it keeps its own. See `best_values`.
+        self.kept: Hashable = None
         self._links = 0  # of each record
         self._dead = 0  # at most this many records are dead
         self._dead_worth_counting = 0
@@ -152,11 +156,12 @@ class Relation:
     def __len__(self) -> int:
         if self.closure is not None:
             return len(self.closure)
-        if self.clean:
+        shown = self.store.shown
+        if self.clean and shown == F.IN:
             return self.count
         flags = self.flags
         # Piece by piece: the arrays in between are small enough for their memory to be used again.
-        return sum(int(np.count_nonzero(flags[first:last] & F.IN)) for first, last in pieces(self.count, no_pause))
+        return sum(int(np.count_nonzero(flags[first:last] & shown)) for first, last in pieces(self.count, no_pause))
 
     def at_least(self) -> int:
         """No more than the facts that there are or were before the update in work; known without counting."""
@@ -175,8 +180,8 @@ class Relation:
         self.fields[R.COUNT] = self.fields[R.START] = count
 
     def live(self) -> Cells:
-        """The numbers of the facts in I."""
-        return np.flatnonzero(self.flags & F.IN).astype(np.int32)
+        """The numbers of the facts in I, or of those that readers see."""
+        return np.flatnonzero(self.flags & self.store.shown).astype(np.int32)
 
     def rows(self, facts: Cells | None = None) -> Cells:
         """The arguments of the given facts, or of all in I."""
@@ -250,6 +255,7 @@ class Relation:
         for index in self.indexes:
             if index.columns == columns:
                 return index
+        self.store.check_at_rest()
         made = self.store.new_index(columns)
         made.slots = self.indexes.empty_slots(max(8, self.count // 4))
         self._insert(self._width, 1)
@@ -298,10 +304,10 @@ class Relation:
     # --- compaction ---------------------------------------------------------------------------------------------------
 
     def compact(self) -> Cells:
-        """Drop the dead records. Only between updates: the new number of a fact is its place in what is returned. If
-        memory runs out, nothing changes.
+        """Drop the dead records; an explicit fact that is not the best of its group is none of them. Only between
+        updates: the new number of a fact is its place in what is returned. If memory runs out, nothing changes.
         """
-        alive = self.live()
+        alive = np.flatnonzero(self.flags & (self.store.shown | F.EXPLICIT)).astype(np.int32)
         cells = self._room_for(max(2, int(len(alive) * 1.125)), self._width)
         cells[: len(alive)] = self.cells[alive, : cells.shape[1]]
         slots = self.indexes.slots_for(len(alive))
@@ -311,7 +317,7 @@ class Relation:
         self._publish_records()
         self.queues.replace(queue, batch)
         self._set_count(len(alive))
-        self.fields[R.CLEAN] = 1
+        self.fields[R.CLEAN] = bool((self.flags & F.IN).all())
         self.table.fill(keys, facts)
         self.indexes.rebuild(slots)
         return alive
@@ -325,7 +331,7 @@ class Relation:
         enough = count // (8 if self.room_left < count // 4 else 2) + 1
         if count <= COMPACT_FROM or self._dead < max(enough, self._dead_worth_counting):
             return None
-        self._dead = count - len(self)
+        self._dead = count - self._count_kept()
         if self._dead < enough:
             # Facts that come and go are taken for dead each time: with as many alive every update would count all.
             self._dead_worth_counting = self._dead + count // 8
@@ -333,6 +339,10 @@ class Relation:
         alive = self.compact()
         self._dead = self._dead_worth_counting = 0
         return alive
+
+    def _count_kept(self) -> int:
+        """How many records compaction would keep."""
+        return self.count if self.clean else int(np.count_nonzero(self.flags & (self.store.shown | F.EXPLICIT)))
 
     def clear(self) -> None:
         """Forget every fact; for relations that only serve within an update."""
@@ -374,6 +384,18 @@ class Relation:
         keys, facts = self.table.empty(LEFT_ROOM)
         self._hold(Records(cells, keys, facts, indexes, None, 0, self.arity, self.has_counters, True, 0, 0))
         return found
+
+    def show(self, records: Records) -> None:
+        """Let these be the records, which belong to another relation: they are only read, by indexes of its own."""
+        self.store.check_at_rest()
+        indexes = tuple((self.store.new_index(index.columns), slots, keys) for index, slots, keys in records.indexes)
+        self._hold(replace(records, indexes=indexes))
+
+    def let_go(self) -> None:
+        """Forget what is shown, and leave it as it is."""
+        self.closure = None
+        self.fields[R.CLOSURE] = 0
+        self.set_aside()
 
     def take_back(self, records: Records) -> None:
         """Let these be the records again, instead of those that lie here now, or of a closure."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from tidelog.machine.growth import grown, no_pause
 from tidelog.machine.jit import address, new_registers
 from tidelog.machine.work_lists import WorkLists
 from tidelog.program.plan import Plan
+from tidelog.runtime.knowledge_lock import NotAtRest
 from tidelog.runtime.thread_locks import Readers
 from tidelog.store.assembler import Assembler
 from tidelog.store.indexes import NO_SLOTS, Index
@@ -37,6 +39,11 @@ HEAD_CELLS = 16384
 NOTE_WORDS = 512
 # Calls of functions that failed, with the reasons, to be told when an instance fails because of them.
 MOST_PROBLEMS = 1000
+# The name of a relation whose number is free.
+UNUSED = "#unused"
+
+
+_OWN = np.array(M.OWN)
 
 
 class UpdateHooks(NamedTuple):
@@ -60,12 +67,48 @@ def _twice_as_long(table: Row) -> Row:
     return longer
 
 
-class KernelArrays:
-    """The arrays that belong to no relation: frames, buffers, the undo log, counts by rule."""
+class RuleCounts:
+    """What each rule has done so far, by its number: applications, facts that it derived first, and nanoseconds."""
 
-    def __init__(self, machine: Row, spare: Spare) -> None:
+    def __init__(self, machine: Row) -> None:
+        self._machine = machine
+        self.work: Row = np.zeros(64, np.int64)
+        self.facts: Row = np.zeros(64, np.int64)
+        self.time: Row = np.zeros(64, np.int64)
+        self._publish()
+
+    def _publish(self) -> None:
+        self._machine[M.RULE_WORK] = address(self.work)
+        self._machine[M.RULE_FACTS] = address(self.facts)
+        self._machine[M.RULE_TIME] = address(self.time)
+
+    def ensure(self, count: int) -> None:
+        """Make room for the counts of so many rules."""
+        if count > len(self.work):
+            # All or none: the memory may run out in between. What is not written to costs none.
+            wider = [np.zeros(2 * count, np.int64) for _ in range(3)]
+            for array, former in zip(wider, (self.work, self.facts, self.time), strict=True):
+                array[: len(former)] = former
+            self.work, self.facts, self.time = wider
+            self._publish()
+
+
+@dataclass(slots=True)
+class Needs:
+    """How much the plans and rows of a store ask of the arrays that kernels work in."""
+
+    frame: int = 0  # bytes of the largest frame
+    operands: int = 0  # of the longest expression
+    arity: int = 0  # of the widest row
+
+
+class KernelArrays:
+    """The arrays that kernels work in: frames, buffers, the undo log."""
+
+    def __init__(self, machine: Row, spare: Spare, needs: Needs) -> None:
         self._machine = machine
         self._spare = spare
+        self._needs = needs
         self._scratch: Row = np.zeros(256, np.int64)
         self._frames: Row = np.zeros(1024, np.int64)
         self._heads: Cells = np.zeros(HEAD_CELLS, np.int32)
@@ -73,13 +116,10 @@ class KernelArrays:
         self.log: Row = np.zeros((max(INITIAL_CAPACITY, 4), R.LOG_FIELDS), np.int64)
         self.notes: Row = np.zeros(NOTE_WORDS, np.int64)
         self.requests: Cells = np.zeros(max(4 * INITIAL_CAPACITY, 64), np.int32)
-        # By the number of a rule: applications, facts that it derived first, and nanoseconds.
-        self.rule_work: Row = np.zeros(64, np.int64)
-        self.rule_facts: Row = np.zeros(64, np.int64)
-        self.rule_time: Row = np.zeros(64, np.int64)
-        self._publish()
+        self.publish()
 
-    def _publish(self) -> None:
+    def publish(self) -> None:
+        """Let kernels work in these arrays."""
         machine = self._machine
         machine[M.SCRATCH] = address(self._scratch)
         machine[M.BUCKETS] = address(self._buckets)
@@ -88,51 +128,47 @@ class KernelArrays:
         machine[M.LOG], machine[M.LOG_CAPACITY] = address(self.log), len(self.log)
         machine[M.REQUESTS], machine[M.REQUEST_CAPACITY] = address(self.requests), len(self.requests)
         machine[M.NOTES], machine[M.NOTES_SIZE] = address(self.notes), len(self.notes)
-        machine[M.RULE_WORK] = address(self.rule_work)
-        machine[M.RULE_FACTS] = address(self.rule_facts)
-        machine[M.RULE_TIME] = address(self.rule_time)
+
+    def fit(self) -> None:
+        """Make room for all plans and rows of the store: some may have been made while others worked in theirs."""
+        needs = self._needs
+        self._machine[M.FRAME_BASE] = needs.frame
+        if 2 * needs.frame > self._frames.nbytes:
+            self.grow_frames(2 * needs.frame)
+        cells = max(2 * needs.operands + 16, needs.arity)
+        if cells > len(self._scratch):
+            self._scratch = np.zeros(2 * cells, np.int64)
+            self.publish()
+        if 4 * needs.arity > len(self._heads):
+            self._heads = np.zeros(8 * needs.arity, np.int32)
+            self.publish()
 
     def ensure_frame(self, size: int) -> None:
         """Make room for a frame of that many bytes at the bottom of the stack of frames."""
-        self._machine[M.FRAME_BASE] = max(int(self._machine[M.FRAME_BASE]), size)
-        if 2 * size > self._frames.nbytes:
-            self.grow_frames(2 * size)
+        self._needs.frame = max(self._needs.frame, size)
+        self.fit()
 
     def grow_frames(self, size: int = 0) -> None:
         self._frames = grown(self._frames, max(2 * len(self._frames), size // 8 + 1), spare=self._spare)
-        self._publish()
+        self.publish()
 
     def ensure_scratch(self, operands: int) -> None:
         """Make room for expressions with so many operands."""
-        if 2 * operands + 16 > len(self._scratch):
-            self._scratch = np.zeros(4 * operands + 16, np.int64)
-            self._publish()
+        self._needs.operands = max(self._needs.operands, operands)
+        self.fit()
 
     def ensure_row(self, arity: int) -> None:
         """Make room for rows, which are put together in the scratch memory and in the buffer of heads."""
-        if arity > len(self._scratch):
-            self._scratch = np.zeros(2 * arity, np.int64)
-        if 4 * arity > len(self._heads):
-            self._heads = np.zeros(8 * arity, np.int32)
-        self._publish()
+        self._needs.arity = max(self._needs.arity, arity)
+        self.fit()
 
     def grow_log(self, needed: int) -> None:
         self.log = grown(self.log, max(needed, 2 * len(self.log)), spare=self._spare)
-        self._publish()
+        self.publish()
 
     def grow_requests(self) -> None:
         self.requests = grown(self.requests, 2 * len(self.requests), spare=self._spare)
-        self._publish()
-
-    def ensure_rules(self, count: int) -> None:
-        """Make room for the counts of so many rules."""
-        if count > len(self.rule_work):
-            # All or none: the memory may run out in between. What is not written to costs none.
-            wider = [np.zeros(2 * count, np.int64) for _ in range(3)]
-            for array, former in zip(wider, (self.rule_work, self.rule_facts, self.rule_time), strict=True):
-                array[: len(former)] = former
-            self.rule_work, self.rule_facts, self.rule_time = wider
-            self._publish()
+        self.publish()
 
 
 class Store:
@@ -160,13 +196,115 @@ class Store:
         self._problems: dict[tuple[str, tuple[object, ...]], str] = {}  # why calls of functions gave no value
         self.terms = Terms(self.machine, capacity)
         self.code = Code(self.machine)
-        self.arrays = KernelArrays(self.machine, self.spare)
-        self.lists = WorkLists(self.machine, max(capacity, 4), self.spare)
+        self.rule_counts = RuleCounts(self.machine)
+        self._needs = Needs()
+        self.arrays, self.lists = self._new_workbench()
+        # Rows of the tables that stand for a relation or an index while another table is filled.
+        self._draft: Relation | None = None
+        self._draft_index: Index | None = None
+        self.at_rest = True  # false where a reader comes in between two pieces of a change
+        self.shown = F.IN  # the facts that readers see: those in I, or those that were before the update in work
+        self._workbenches = [(self.arrays, self.lists)]  # one for each level of `apart`
+        self._paused: list[Row] = []  # the registers of paused kernels, one for each level below
         self._publish()
 
     def _publish(self) -> None:
         self.machine[M.RELATIONS] = address(self.relation_table)
         self.machine[M.INDEXES] = address(self._index_table)
+
+    # --- drafts -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def draft_of(self, relation: Relation) -> Iterator[tuple[int, Row]]:
+        """A number that kernels know the same relation by, and its fields, to be changed within."""
+        if self._draft is None:
+            self._draft = self.new_relation("#draft", 0)
+            self._made.remove(self._draft)
+        fields, kept = self._draft.fields, self._draft.fields.copy()
+        fields[:] = relation.fields
+        try:
+            yield self._draft.number, fields
+        finally:
+            self._draft.fields[:] = kept
+
+    @contextmanager
+    def draft_of_index(self, index: Index) -> Iterator[tuple[int, Row]]:
+        """The same for an index."""
+        if self._draft_index is None:
+            self._draft_index = self.new_index(())
+        fields, kept = self._draft_index.fields, self._draft_index.fields.copy()
+        fields[:] = index.fields
+        try:
+            yield self._draft_index.number, fields
+        finally:
+            self._draft_index.fields[:] = kept
+
+    def check_at_rest(self) -> None:
+        """Refuse what would change records, tables or indexes between two pieces of such a change."""
+        if not self.at_rest:
+            raise NotAtRest
+
+    # --- what was -----------------------------------------------------------------------------------------------------
+
+    def stand_in(self, name: str, arity: int) -> Relation:
+        """A relation for what a predicate was, to be filled; `remove_stand_in` ends it."""
+        made = self.new_relation(f"#before {name}", arity)
+        self._made.remove(made)
+        return made
+
+    def remove_stand_in(self, relation: Relation) -> None:
+        with suppress(MemoryError):  # Without memory for an empty one it stays, unused.
+            relation.let_go()
+            self.retire(relation)
+
+    @contextmanager
+    def showing(self, shown: int, stand_ins: Mapping[str, Relation]) -> Iterator[None]:
+        """Let readers see the facts with a flag, and other relations under some names. New names are forgotten."""
+        outer = self.shown, self._by_name
+        self.shown, self._by_name = shown, {**self._by_name, **stand_ins}
+        try:
+            yield
+        finally:
+            self.shown, self._by_name = outer
+
+    # --- kernels beside others ----------------------------------------------------------------------------------------
+
+    def _new_workbench(self) -> tuple[KernelArrays, WorkLists]:
+        arrays = KernelArrays(self.machine, self.spare, self._needs)
+        return arrays, WorkLists(self.machine, max(self._capacity, 4), self.spare)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Run other kernels while those of an update are paused: within, they have registers, work lists and arrays of
+        their own. Afterwards the paused ones find theirs as they left them.
+        """
+        machine = np.asarray(self.machine)  # Plain Python checks each single register.
+        registers = machine[_OWN]
+        outer = self.arrays, self.lists, self.hooks, self._made
+        self._paused.append(registers)
+        try:
+            if self.level == len(self._workbenches):
+                self._workbenches.append(self._new_workbench())
+            self.arrays, self.lists = self._workbenches[self.level]
+            self.hooks, self._made = NO_HOOKS, []
+            machine[_OWN] = 0
+            self.arrays.publish()
+            self.arrays.fit()
+            self.lists.publish()
+            yield
+        finally:
+            self._paused.pop()
+            self.arrays, self.lists, self.hooks, self._made = outer
+            machine[_OWN] = registers
+
+    @property
+    def level(self) -> int:
+        """How many updates are paused while kernels run."""
+        return len(self._paused)
+
+    def paused_register(self, level: int, register: int) -> int:
+        """What a register holds for the kernels that are paused at a level."""
+        return int(self._paused[level][M.OWN.index(register)])
 
     # --- relations ----------------------------------------------------------------------------------------------------
 
@@ -201,6 +339,7 @@ class Store:
 
     def new_relation(self, name: str, arity: int) -> Relation:
         """A relation that is not found by its name; for groups of aggregates and the like."""
+        self.check_at_rest()
         number = self._spare[-1] if self._spare else len(self.relations)
         if number == len(self.relation_table):
             self.relation_table = _twice_as_long(self.relation_table)
@@ -220,7 +359,7 @@ class Store:
         self.postponed.discard(relation)
         relation.clear()
         with suppress(MemoryError):  # Without memory for an empty one it stays, unused.
-            self.relations[relation.number] = Relation(self, relation.number, "#unused", 0, 0)
+            self.relations[relation.number] = Relation(self, relation.number, UNUSED, 0, 0)
             self._spare.append(relation.number)
             for index in relation.indexes:
                 index.slots = NO_SLOTS

@@ -54,6 +54,7 @@ WRITING = {
     *("KnowledgeBase.stream", "KnowledgeBase.live", "KnowledgeBase.register", "KnowledgeBase.save"),
     *("KnowledgeBase.open", "KnowledgeBase.close", "KnowledgeBase.query", "KnowledgeBase.what_if", "Change.explain"),
     *("Stream.__next__", "AsyncStream.__anext__"),
+    *("KnowledgeBase.live_async", "Live.take"),
     *("Live.submit", "Live.step", "Live.settle", "Live.settle_all", "Live.__enter__", "Live.__exit__", "Live.snapshot"),
 }
 
@@ -555,11 +556,46 @@ def _settle_all(scene: Scene, thread: int) -> None:
     scene.live.settle_all()
 
 
-@operation("Live.pending", "Live.settled")
+@operation("Live.pending", "Live.settled", "Live.is_settled", "Live.has_room", "Live.refuse_if_full")
 def _pending(scene: Scene, thread: int) -> None:
     settled = scene.live.settled
     assert scene.live.pending >= 0
     assert scene.live.settled >= settled
+    assert scene.live.is_settled(settled)
+    if not scene.live.has_room():
+        scene.live.refuse_if_full()
+
+
+@operation("Live.take", "Live.take_change")
+def _take(scene: Scene, thread: int) -> None:
+    lane = scene.lanes[SUBMITTED[thread]]
+    with lane.lock:
+        scene.live.take(scene.sizes.step(lane.name, lane.version))
+        lane.version += 1
+    scene.live.take_change()
+
+
+@operation("KnowledgeBase.subscribe", "Live.subscribe", "KnowledgeBase.version", "Answers.read_later")
+def _subscribe(scene: Scene, thread: int) -> None:
+    told: list[Any] = []
+    for subscribe in (scene.kb.subscribe, scene.live.subscribe):
+        with subscribe("doc_a(X, T)", told.append):
+            assert scene.kb.version >= told[-1].update
+            assert told[-1].first
+    scene.whole("doc_a", (row for row in told[0].added.rows()))
+
+
+@operation("KnowledgeBase.live_async")
+def _live_async(scene: Scene, thread: int) -> None:
+    lane = scene.lanes[_mine(thread)]
+
+    async def run() -> None:
+        async with scene.kb.live_async() as live:
+            await live.update(**scene.sizes.step(lane.name, lane.version))
+            lane.version += 1
+
+    with lane.lock:
+        asyncio.run(run())
 
 
 @operation("Live.snapshot")
@@ -567,7 +603,7 @@ def _snapshot(scene: Scene, thread: int) -> None:
     _whole_snapshot(scene, scene.live.snapshot())
 
 
-@operation("Live.__enter__", "Live.__exit__")
+@operation("Live.__enter__", "Live.__exit__", "Live.leave")
 def _live_context(scene: Scene, thread: int) -> None:
     with scene.live as live:
         scene.submit(SUBMITTED[thread], live)
@@ -583,11 +619,12 @@ def _whole_snapshot(scene: Scene, snapshot: Snapshot) -> None:
         scene.whole(predicate, rows)
 
 
-@operation("Snapshot.facts", "Snapshot.predicates", "Snapshot.__len__", "Snapshot.updates")
+@operation("Snapshot.facts", "Snapshot.predicates", "Snapshot.__len__", "Snapshot.updates", "Snapshot.includes")
 def _snapshot_facts(scene: Scene, thread: int) -> None:
     snapshot = scene.snapshot
     _whole_snapshot(scene, snapshot)
     assert snapshot.updates == 0
+    assert not snapshot.includes(1)
     assert snapshot.predicates == sorted(scene.views)
     assert len(snapshot) == sum(map(scene.sizes.count, scene.views))
 

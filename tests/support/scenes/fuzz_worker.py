@@ -287,8 +287,8 @@ def take_updates(choose: random.Random, _: Path) -> None:
 
 def take_spool(choose: random.Random, folder: Path) -> None:
     """Parts of a spool, their names too, a batch in the inbox, and the records in both."""
-    from tidelog.spark.streams.memory_engine import Inbox
     from tidelog.spark.streams.mqtt import Spool
+    from tidelog.spark.streams.queued_engine import Inbox
     from tidelog.spark.streams.update_records import entry_of, parse_entry
 
     bodies = [json.dumps(update, ensure_ascii=False) for update in UPDATES] + [

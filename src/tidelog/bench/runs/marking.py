@@ -4,11 +4,16 @@ Counts are those of the paper's Algorithm 1 (`trace="paper"`), by line: deletion
 insertions 28, explicit marks 9, implicit marks 12 and 29. Times are those of the engine, which ends in the same facts
 by other steps. Insertions and explicit marks are determined by a stream, and all counts of P_seq are. The GPS tracks of
 Table 3 are public data, read with `--data`; there, forward applications are the paper's, too.
+
+The paper looks one update ahead. One more table has what the engine takes and counts if it looks further, also on a
+stream in which each edge goes a few updates after it came.
 """
 
 from __future__ import annotations
 
+import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -27,6 +32,7 @@ from tidelog.bench.options import Options
 from tidelog.bench.report import Check, Plot, Report, Table
 from tidelog.bench.work import Step, summed
 from tidelog.formats.updates import Update
+from tidelog.values import Value
 
 _COLUMNS = (
     "old ms",
@@ -87,6 +93,14 @@ _PAPER_TRACKS = {
 }
 _TRACKS_DETERMINED = {0: (3299, 3299, 4638, 910), 1: (2317, 2317, 2653, 1208), 2: (1206, 1206, 1704, 1017)}
 """Of each track: forward old and new, insertions, explicit marks."""
+_FURTHER = (0, 1, 2, 5)
+"""How many updates ahead."""
+_WINDOW = 5
+"""After how many updates an edge goes, in a stream that is a window."""
+_FURTHER_NOTE = (
+    "The engine's own counts, Backward/Forward without modules. In “window”, each update deletes the edges that came "
+    f"{_WINDOW} updates before it."
+)
 _RUNS = 24
 """Of each stream in each way: what marking costs is less than what two runs differ by. Of each update the least of
 them counts, which is short enough to be now and then undisturbed."""
@@ -125,9 +139,39 @@ def run(options: Options) -> Report:
                 report.checks += _sequence_checks(f"P_seq, size {size}", stream, found) if rules == P_SEQ else []
         report.tables.append(table)
         report.plots.append(Plot(title, "facts an update", "rule applications of deletion", series, log_y=False))
+    report.tables.append(_further_ahead(options))
     if options.data:
         report.tables += [_public_sequences(report, options), _tracks(report, options)]
     return report
+
+
+def _further_ahead(options: Options) -> Table:
+    columns = [f"{what} {most}" for what in ("ms", "deletions", "marks im.") for most in _FURTHER]
+    table = Table("Looking further ahead: 0, 1, 2 and 5 updates", ["stream", "size", *columns], note=_FURTHER_NOTE)
+    for name, rules, nodes in (("P_trans", P_TRANS, 20), ("P_seq", P_SEQ, 100), ("window, P_trans", P_TRANS, 100)):
+        for size in (10,) if options.quick else (10, 40):
+            options.progress(f"{name}, updates of {size}, further ahead")
+            windows = name.startswith("window")
+            stream = (window_stream if windows else coin_stream)(nodes, size, options.seed)
+            found = isolated(in_ways, rules, stream, _FURTHER, _RUNS, timeout=options.timeout * 5)
+            cells: list[Any] = [found, *[None] * (len(columns) - 1)]
+            if not isinstance(found, Failed):
+                cells = [round(1000 * step.cpu, 1) for step in found]
+                cells += [step.work[kind] for kind in ("deletion", "marked_implicit") for step in found]
+            table.rows.append([name, size, *cells])
+    return table
+
+
+def window_stream(nodes: int, size: int, seed: int) -> list[Update]:
+    """50 updates of a graph. Each adds edges that are not there, and deletes those that came some updates before."""
+    dice = random.Random(seed)
+    edges: list[tuple[Value, ...]] = [(source, target) for source in range(nodes) for target in range(nodes)]
+    batches: list[list[tuple[Value, ...]]] = []
+    for _ in range(50):
+        present = {edge for batch in batches[-_WINDOW:] for edge in batch}
+        batches.append([edge for edge in dice.sample(edges, 2 * size + len(present)) if edge not in present][:size])
+    gone: list[list[tuple[Value, ...]]] = [*([] for _ in range(_WINDOW)), *batches]
+    return [{"add": {"edge": come}, "delete": {"edge": went}} for come, went in zip(batches, gone, strict=False)]
 
 
 def _public_sequences(report: Report, options: Options) -> Table:
@@ -203,19 +247,24 @@ def compare(rules: str, stream: list[Update], options: Options) -> Compared | Fa
 def both_ways(rules: str, stream: list[Update], repeat: int) -> Compared:
     """The least CPU time of each update over several runs, after one that loads the kernels; runs alternate. Then the
     counts of the paper's procedure."""
-    runs: dict[bool, list[list[Step]]] = {False: [], True: []}
-    for _ in range(repeat + 1):
-        for marking, taken in runs.items():
-            taken.append(single_updates(rules, stream, marking))
-    old, new = (
-        summed(min(steps, key=lambda step: step.cpu) for steps in zip(*taken[1:], strict=True))
-        for taken in runs.values()
-    )
-    old_paper, new_paper = (summed(single_updates(rules, stream, marking, "paper")) for marking in runs)
+    old, new = in_ways(rules, stream, (False, True), repeat)
+    old_paper, new_paper = (summed(single_updates(rules, stream, marking, "paper")) for marking in (False, True))
     return Compared(old, new, old_paper, new_paper)
 
 
-def single_updates(rules: str, stream: list[Update], marking: bool, trace: str | None = None) -> list[Step]:
+def in_ways(rules: str, stream: list[Update], ways: Sequence[int], repeat: int) -> list[Step]:
+    """The least CPU time of each update over several alternating runs, for each number of updates to look ahead."""
+    runs: dict[int, list[list[Step]]] = {marking: [] for marking in ways}
+    for _ in range(repeat + 1):
+        for marking, taken in runs.items():
+            taken.append(single_updates(rules, stream, marking))
+    return [
+        summed(min(steps, key=lambda step: step.cpu) for steps in zip(*taken[1:], strict=True))
+        for taken in runs.values()
+    ]
+
+
+def single_updates(rules: str, stream: list[Update], marking: int, trace: str | None = None) -> list[Step]:
     """What each update took. The first one is done before the others are looked at, as in the paper."""
     kb = KnowledgeBase(rules, maintenance="backward-forward", modules=False, trace=trace)
     steps = []

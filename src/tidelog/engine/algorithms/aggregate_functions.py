@@ -1,4 +1,4 @@
-"""The aggregate functions on groups: `count sum min max avg median`.
+"""The aggregate functions on groups: `count sum min max avg median any all`, and witnesses of `min` and `max`.
 
 Integers stay integers (and a sum that leaves 64 bits fails the group). Sums with floats are exactly rounded, so that
 they do not depend on the order of facts. Of `1` and `1.0`, which are equal in value, `min`, `max` and `median` take the
@@ -32,6 +32,13 @@ def _numbers(values: list[Value]) -> list[int | float]:
     if len(numbers) < len(values):
         raise GroupFailed
     return numbers
+
+
+def _booleans(values: list[Value]) -> list[bool]:
+    booleans = [value for value in values if isinstance(value, bool)]
+    if len(booleans) < len(values):
+        raise GroupFailed
+    return booleans
 
 
 def _exact_sum(numbers: list[int | float]) -> float:
@@ -87,6 +94,8 @@ _FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
     "max": _max,
     "avg": lambda values: _exact_sum([float(number) for number in _numbers(values)]) / len(values),
     "median": _median,
+    "any": lambda values: any(_booleans(values)),
+    "all": lambda values: all(_booleans(values)),
 }
 
 
@@ -165,3 +174,44 @@ def fold(function: str, terms: Terms, column: Cells, starts: Integers, distinct:
         known = [number for number, value in enumerate(folded) if value is not None]
         result[places[known]] = terms.encode_values([folded[number] for number in known])
     return result
+
+
+def fold_witnesses(function: str, terms: Terms, column: Cells, witnesses: Cells, starts: Integers) -> Cells:
+    """For each group, the witness of its least or greatest value; of several, the first in the order of values (see
+    `propagation.offers`). FAILURE where the values have no order.
+    """
+    best = fold(function, terms, column, starts, distinct=False)
+    group = np.repeat(np.arange(len(starts)), _sizes(starts, len(column)))
+    beside = np.flatnonzero(column == best[group])
+    # Of equal witnesses one is enough; where several are left, their values decide.
+    found = np.unique(np.stack((group[beside], witnesses[beside]), axis=1), axis=0)
+    result = np.full(len(starts), K.FAILURE, np.int32)
+    result[found[:, 0]] = found[:, 1]
+    several = np.flatnonzero(np.bincount(found[:, 0], minlength=len(starts)) > 1)
+    for place in several.tolist():
+        choices = found[found[:, 0] == place, 1].astype(np.int32)
+        values = terms.table.decode_column(choices)
+        result[place] = choices[min(range(len(values)), key=lambda number: _order(values[number]))]
+    return result
+
+
+def is_better(value: Value, other: Value, rising: bool) -> bool:
+    """Whether a value comes before another one in that order, or in that for `max`."""
+    (kind, place, _), (other_kind, other_place, _) = _order(value), _order(other)
+    if rising and kind == other_kind and place != other_place:
+        return _order(value) > _order(other)
+    return _order(value) < _order(other)
+
+
+def _order(value: Value) -> tuple[int, object, bool]:
+    """The place of a value in the order of all values, that of `propagation.offers`."""
+    match value:
+        case bool():
+            return 3, value, False
+        case int() | float():
+            return 0, value, isinstance(value, float)
+        case str():
+            return 1, value, False
+        case IRI():
+            return 2, value.value, False
+    return 4, (value.datatype, value.language, value.text), False

@@ -8,16 +8,18 @@ move by those that came and went. Each match of the whole body counts once.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from tidelog.engine.algorithms.aggregate_functions import Integers, fold
-from tidelog.engine.propagation.match_sets import CREATED_FROM_BELOW, DESTROYED_FROM_BELOW, HELD, HOLDING, Sets
+from tidelog.engine.algorithms.aggregate_functions import Integers, fold, fold_witnesses
+from tidelog.engine.propagation.match_sets import HELD, HOLDING, Sets
 from tidelog.engine.rules.compiled import group_predicate
 from tidelog.engine.transaction.transaction import Transaction
+from tidelog.engine.update.changed_matches import changed_matches
 from tidelog.engine.update.failures import MOST_TOLD, FailedGroup
 from tidelog.engine.update.match_rows import matches
-from tidelog.language.syntax import Aggregate, Atom, Term, Variable
+from tidelog.language.syntax import Aggregate, Atom, Expression, Term, Variable
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import term_kinds as K
@@ -45,7 +47,8 @@ class AggregateRule:
         arguments = normal.head.arguments
         self.relation = store.relation(group_predicate(number), len(arguments))
         self._group = tuple(dict.fromkeys(term for term in normal.group if isinstance(term, Variable)))
-        self._inputs = tuple(dict.fromkeys(a.argument for a in normal.aggregates if isinstance(a.argument, Variable)))
+        inputs = (term for item in normal.aggregates for term in (item.argument, item.witness))
+        self._inputs = tuple(dict.fromkeys(term for term in inputs if isinstance(term, Variable)))
         self._touched = store.relation(f"#touched {number}", len(self._group))
         # The same body, after an atom that names the groups to look at; and from a group to its rows.
         touched = Atom(self._touched.name, self._group)
@@ -98,7 +101,13 @@ class AggregateRule:
 
     def _follow(self, transaction: Transaction) -> None:
         transaction.list_changes([self.normal])
-        gone, come = self._changed_groups(transaction)
+        gone, come = changed_matches(
+            transaction.runner,
+            transaction.deltas,
+            self.normal,
+            lambda pivot: self._offset("touched", self.normal, pivot, self._group),
+            len(self._group),
+        )
         if not len(gone) and not len(come):
             return
         self._touched.clear()
@@ -121,22 +130,6 @@ class AggregateRule:
         """The rule is gone for good: give the memory of its relations back."""
         self._store.retire(self.relation)
         self._store.retire(self._touched)
-
-    def _changed_groups(self, transaction: Transaction) -> tuple[Cells, Cells]:
-        """The groups of the matches that went and of those that came, once for each match."""
-        width = len(self._group)
-        gone, come = [np.empty((0, width), np.int32)], [np.empty((0, width), np.int32)]
-        for start, atoms in ((Start.POSITIVE, self.normal.positives), (Start.NEGATIVE, self.normal.negatives)):
-            for position, atom in enumerate(atoms):
-                delta = transaction.deltas.get(atom.predicate)
-                if delta is None:
-                    continue
-                lost, new = (delta.removed, delta.added) if start is Start.POSITIVE else (delta.added, delta.removed)
-                for groups, sets, facts in ((gone, DESTROYED_FROM_BELOW, lost), (come, CREATED_FROM_BELOW, new)):
-                    if len(facts):
-                        plan = self._offset("touched", self.normal, Pivot(start, position), self._group)
-                        groups.append(matches(transaction.runner, sets, plan, width, facts))
-        return np.concatenate(gone), np.concatenate(come)
 
     def _recounted(self, before: Cells, gone: Cells, come: Cells) -> Cells:
         """What each touched group counted before, less the matches that went, plus those that came."""
@@ -180,13 +173,23 @@ class AggregateRule:
         rows, starts = _by_group(rows, width)
         values, failed = [], np.zeros(len(starts), np.bool_)
         for term in self.normal.aggregates:
-            column = rows[:, width + self._inputs.index(term.argument)]
+            column, witnesses = self._input(rows, term.argument), self._input(rows, term.witness)
             with self._store.hooks.using_terms():
-                values.append(fold(term.function, self._store.terms, column, starts, term.distinct))
+                terms = self._store.terms
+                if witnesses is None:
+                    values.append(fold(term.function, terms, column, starts, term.distinct))
+                else:
+                    values.append(fold_witnesses(term.function, terms, column, witnesses, starts))
             failed |= values[-1] == K.FAILURE
         if failed.any():
             self._note_failed(transaction, rows[starts[failed], :width])
         return self._head_rows(rows[starts, :width], values)[~failed]
+
+    def _input(self, rows: Cells, variable: Expression | None) -> Any:
+        """The terms of a variable in matches; None where there is no variable."""
+        if not isinstance(variable, Variable):
+            return None
+        return rows[:, len(self._group) + self._inputs.index(variable)]
 
     def _note_failed(self, transaction: Transaction, groups: Cells) -> None:
         """Count groups whose values could not be aggregated, and note the first ones."""

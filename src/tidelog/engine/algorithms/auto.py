@@ -77,7 +77,7 @@ def most_stays(task: Task, losses: list[Loss]) -> bool:
 
 def _applications(task: Task, rule: CompiledRule) -> int:
     """About how many instances a rule has: those found so far, and for a recursive rule at least one for each fact."""
-    found = int(task.store.arrays.rule_work[rule.number])
+    found = int(task.store.rule_counts.work[rule.number])
     return max(found, len(rule.head)) if rule.recursive else found
 
 

@@ -27,7 +27,7 @@ from tidelog.engine.algorithms.delete_rederive import drop_deleted, find_candida
 from tidelog.engine.algorithms.insertion import insert
 from tidelog.engine.propagation import match_sets as S
 from tidelog.engine.propagation.derived_heads import count_work
-from tidelog.engine.propagation.mark_kernels import first_marked_step, mark_fact, uses_marked
+from tidelog.engine.propagation.mark_kernels import first_marked_step, mark_fact, mark_of_match
 from tidelog.engine.rules.policy import Counters
 from tidelog.engine.transaction.task import Task
 from tidelog.joins.executor import matched_fact, next_match, plan_word, start, write_head
@@ -313,8 +313,9 @@ def saturate(m, starts, ends, plans):
             if head >= 0:
                 flags = load_i32(flags_place(m, head))
                 first = m[M.PROOF_MARKED]
-                if first >= 0 and not flags & F.MARKED and uses_marked(m, m[M.FRAMES], m[M.MARKING], first):
-                    mark_fact(m, L.relation_of(head), L.fact_of(head))
+                mark = mark_of_match(m, m[M.FRAMES], m[M.MARKING], first) if first >= 0 else 0
+                if mark != 0:
+                    mark_fact(m, L.relation_of(head), L.fact_of(head), mark)
                 if flags & (F.CHECKED | F.PROVED) == F.CHECKED:
                     prove(m, head)
             return DONE

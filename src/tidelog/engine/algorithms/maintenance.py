@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 from tidelog.engine.algorithms import auto
 from tidelog.engine.algorithms.backward_forward import backward_forward
+from tidelog.engine.algorithms.best_values import keep_best_values
 from tidelog.engine.algorithms.counting import count, recount
 from tidelog.engine.algorithms.counting_trace import count_by_trace
 from tidelog.engine.algorithms.delete_rederive import delete_and_rederive
@@ -22,6 +23,7 @@ from tidelog.engine.transaction.task import Task
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.deltas import Explicit, RuleChange
 from tidelog.errors import TidelogError
+from tidelog.program.graph import Component
 
 
 class Algorithm(NamedTuple):
@@ -64,6 +66,23 @@ def _counted(rule: CompiledRule, task: Task) -> Counted:
     return Counted.of(task.counters.of(rule.recursive, deleting=False), task.node.predicates)
 
 
+def kept_in(node: Node | Component, predicate: str) -> Hashable:
+    """What `Relation.kept` is for a predicate of a component."""
+    return (node.predicates, node.lattices.get(predicate)) if node.lattices else None
+
+
+def note_kept(transaction: Transaction, node: Node) -> bool:
+    """Whether the values of a component are kept otherwise than before, so that it has to be materialised afresh."""
+    changed = False
+    for predicate, relation in zip(node.predicates, node.relations, strict=True):
+        kept = kept_in(node, predicate)
+        if relation.kept != kept:
+            # Nothing was kept otherwise where there was nothing.
+            changed = changed or relation.count > 0
+            transaction.undo.note_kept(relation, kept)
+    return changed
+
+
 class ComponentMaintenance:
     """The algorithms that `maintenance` names, and in which counter the derivations of each rule are counted."""
 
@@ -85,6 +104,10 @@ class ComponentMaintenance:
     ) -> None:
         """Let a component follow what changed below it, in E and in its rules; or materialise it afresh."""
         transaction.runner.computes = node.computes or any(rule.normal.computes for rule in rules.removed)
+        afresh = note_kept(transaction, node) or afresh
+        if node.lattices:
+            self._keep_best(Task(transaction, node, explicit, rules, Counters.RANKS), afresh)
+            return
         algorithm = self.algorithm(node.recursive)
         task = Task(transaction, node, explicit, rules, algorithm.counters)
         afresh = afresh or (self._is_auto and auto.starts_afresh(task))
@@ -104,6 +127,14 @@ class ComponentMaintenance:
             algorithm.run(task)
             if all_is_new:
                 auto.learn_effort(task, before)
+
+    def _keep_best(self, task: Task, afresh: bool) -> None:
+        """Maintain a component in which `min` or `max` is part of the recursion."""
+        before, all_is_new = task.runner.candidates, all(relation.is_new() for relation in task.relations)
+        keep_best_values(task, afresh)
+        self._note_counters(task)
+        if all_is_new:
+            auto.learn_effort(task, before)
 
     def _prepare_counters(self, task: Task) -> None:
         """Let the counters of a component be those that its algorithm keeps, as of before the update."""

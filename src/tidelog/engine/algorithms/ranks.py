@@ -55,13 +55,15 @@ LAST_RANK = 1 << 30
 
 @device
 def look(m, relation, row, fact, head_starts, head_ends, head_plans):
-    """Look for an instance that derives the fact from lower ranks; its counter says that no other rule has one."""
+    """Look for an instance that derives the fact from lower ranks. Where derivations by the other rules are counted, by
+    the rules of the recursion alone.
+    """
     if m[M.LOOK_PLAN] == 0:
         m[M.LATE] = 0
         m[M.WORK + W.CHECKED] += 1
         m[M.BUDGET] -= LOOK_COST
     m[M.BELOW] = load_i32(counters_of(row, fact) + 4) + 1
-    status = dred.look_for_instance(m, relation, fact, head_starts, head_ends, head_plans, dred.BY_OWN_RULES)
+    status = dred.look_for_instance(m, relation, fact, head_starts, head_ends, head_plans, m[M.LOOK_RULES])
     m[M.BELOW] = 0
     if status == MATCH:
         count_work(m, W.BACKWARD, load_i64(m[M.FRAMES]), 1)
@@ -120,16 +122,20 @@ def overdelete_by_rank(
     head_starts: int,
     head_ends: int,
     head_plans: int,
+    spreading: int,
+    looking: int,
 ) -> int:
-    """After it, D holds what is overdeleted; every other fact has a derivation from lower ranks."""
+    """After it, D holds what is overdeleted; every other fact has a derivation from lower ranks. The last two say in
+    which sets instances are found that go, and those that stay.
+    """
     while True:
         if m[M.RANKS_STAGE] == LOOKING:
-            match_in(m, IN_SUPPORT)
+            match_in(m, looking)
             status = let_look(m, relations, relation_count, head_starts, head_ends, head_plans)
             if status != DONE or waiting(m, relations, relation_count) == 0:
                 return status
             m[M.RANKS_STAGE] = SPREADING
-        match_in(m, IN_DELETION)
+        match_in(m, spreading)
         status = run_round(m, LOSE, relations, relation_count, starts, ends, plans)
         if status != DONE:
             return status
@@ -189,19 +195,29 @@ def delete_by_ranks(task: Task, most: int) -> None:
     Raises `OutOfPatience`, with nothing decided, once it costs more than `most` candidates of materialisation, or is
     going to: the facts that wait are taken to cost what those before them did.
     """
+    if overdelete(task, most, dred.BY_OWN_RULES):
+        # DR4, as in Delete/Rederive.
+        task.lists.move(L.P, L.D)
+        dred.bring_back(task, counted=False)
+
+
+def overdelete(task: Task, most: int, rules: int) -> bool:
+    """Find what has no derivation from lower ranks left, and take it out of I (DR3); whether there is any candidate.
+    `rules` are those by which derivations are looked for.
+    """
     checked = int(task.machine[M.WORK + W.CHECKED])
+    task.machine[M.LOOK_RULES] = rules
     with task.runner.patience(most, lambda spent: _outlook(task, checked, spent)):
         if not dred.find_candidates(task):
-            return
+            return False
         task.lists.clear(L.P)
         table = task.round_table(deleting=True)
         let_candidates_look(task.machine, *task.node.numbers())
         heads = task.node.heads(task.rules.added_numbers)
-        task.runner.run(overdelete_by_rank, *task.node.numbers(), *table.arguments(), *heads.arguments())
-    # DR3 and DR4, as in Delete/Rederive.
+        sets = IN_DELETION, IN_SUPPORT
+        task.runner.run(overdelete_by_rank, *task.node.numbers(), *table.arguments(), *heads.arguments(), *sets)
     dred.drop_deleted(task.machine)
-    task.lists.move(L.P, L.D)
-    dred.bring_back(task, counted=False)
+    return True
 
 
 def _outlook(task: Task, checked: int, spent: int) -> float:

@@ -6,7 +6,7 @@ with the fact that they come from; here one kernel goes over the marked facts wh
 
 from __future__ import annotations
 
-from tidelog.engine.propagation.mark_kernels import mark_fact, take_marks
+from tidelog.engine.propagation.mark_kernels import count_left_before, is_there, mark_fact, take_marks
 from tidelog.engine.propagation.short_plans import short_head
 from tidelog.joins.executor import next_match, plan_word, start, write_head
 from tidelog.machine import flags as F
@@ -39,10 +39,10 @@ def write_copy(m, plan, relation, fact):
 
 @device
 def share_mark(m, plan, care, entry):
-    """Mark what a rule with one body atom derives from a fact of I with these flags; DONE, or a reason to pause."""
+    """Mark what a rule with one body atom derives from a fact with these flags; DONE, or a reason to pause."""
     relation = L.relation_of(entry)
     fact = L.fact_of(entry)
-    if flags_of(m, relation, fact) & (care | F.IN) != care | F.IN:
+    if flags_of(m, relation, fact) & care != care:
         return DONE
     status = L.room(m, L.MARKED, 1)
     if status == DONE:
@@ -52,23 +52,33 @@ def share_mark(m, plan, care, entry):
     target = plan_word(m, plan, P.HEAD_RELATION)
     head = find(m, target, m[M.HEADS])
     if head >= 0 and flags_of(m, target, head) & F.IN:
-        mark_fact(m, target, head)
+        mark_fact(m, target, head, F.NEXT)
     return DONE
+
+
+@device
+def goes_next(m, entry):
+    """Whether a fact of I is marked for the next update."""
+    return is_there(m, entry) and flags_of(m, L.relation_of(entry), L.fact_of(entry)) & F.NEXT != 0
 
 
 @entry_point
 def share_marks(m: Registers, copies: int, known: int, plans: int) -> int:
-    """Rules with one body atom: their heads have the marks of their bodies.
+    """Rules with one body atom: their heads have the marks of their bodies, as far as they are for the next update. The
+    others are shared when their update is the next one.
 
     The plans of those that read relation number i are those from `copies[2 i]` to `copies[2 i + 1]`, each with the
     flags of facts that pass their marks on; -1 where they are not known yet. In the end marks are taken off, and what
-    the next update has to expect is listed.
+    the updates to come get from them is listed.
     """
     position = m[M.COPY_FACT]
     place = m[M.COPY_PLAN]
     status = DONE
     while status == DONE and position < L.count(m, L.MARKED):
         entry = L.entry(m, L.MARKED, position)
+        if not goes_next(m, entry):
+            position += 1
+            continue
         relation = L.relation_of(entry)
         if relation >= known or load_i32(copies + 8 * relation) < 0:
             m[M.FULL] = relation
@@ -89,6 +99,8 @@ def share_marks(m: Registers, copies: int, known: int, plans: int) -> int:
         return status
     status = L.room(m, L.EXPECTED, L.count(m, L.MARKED))
     if status == DONE:
-        take_marks(m, True)
-        m[M.WORK + W.MARKED_IMPLICIT] += L.count(m, L.EXPECTED)
+        status = L.room(m, L.LATER, 2 * L.count(m, L.MARKED))
+    if status == DONE:
+        before = count_left_before(m)
+        m[M.WORK + W.MARKED_IMPLICIT] += take_marks(m, True) - before
     return status

@@ -49,7 +49,7 @@ class Member(NamedTuple):
     relation: Relation
     turned: bool
 
-    def view_of(self, closure: Closure) -> ReadableClosure:
+    def view_of(self, closure: ReadableClosure) -> ReadableClosure:
         return closure.turned() if self.turned else closure
 
 
@@ -108,6 +108,21 @@ class ClosureNode:
     def view(self, predicate: str) -> ReadableClosure:
         return self._by_predicate[predicate].view_of(self.closure)
 
+    def views_before(self) -> dict[str, ReadableClosure]:
+        """What each predicate showed before the update in work, to be asked at each pause anew; nothing where its
+        records tell that.
+        """
+        closure = self.closure if self._before is None else self._before[0]
+        former = None if self.begins else closure.former()
+        return {} if former is None else {member.relation.name: member.view_of(former) for member in self.members}
+
+    @property
+    def base_before(self) -> ClosureBase | None:
+        """The base before the update in work; None if there was none."""
+        if self.begins:
+            return None
+        return self.base if self._before is None else self._before[1]
+
     def pairs(self, predicate: str) -> ClosurePairs:
         """The pairs that a predicate shows now."""
         return ClosurePairs(self.closure, self._by_predicate[predicate].turned)
@@ -147,6 +162,8 @@ class ClosureNode:
         edges = self.base.edges(self.base.rows())
         if len(edges[0]):
             self.closure.apply(NO_EDGES, edges, watch)
+        # What it takes the place of is not what it was before that.
+        self.closure.forget()
         # Last, since records are emptied: whatever failed before has changed nothing.
         for member in self.members:
             member.relation.was_empty = True
@@ -261,7 +278,7 @@ class ClosureNode:
     def _replace(self, transaction: Transaction, delta: Delta | None) -> dict[str, Delta]:
         """Build the closure from its base, and tell by what it differs from what was there."""
         if self.begins:
-            # No fact is marked in an update that changes rules, so that the numbers of the records may change.
+            # The marks in these records go with them; those of explicit facts are now in the base.
             for member in self.members:
                 records = transaction.undo.set_aside(member.relation)
                 self._former.setdefault(member.relation.name, StoredPairs(records.rows(F.IN)))
@@ -322,5 +339,6 @@ class ClosureNode:
     def end_update(self) -> None:
         for member in self.members:
             member.relation.clear()
+        self.closure.forget()
         self.begins = self._applied = False
         self._former, self._before = {}, None

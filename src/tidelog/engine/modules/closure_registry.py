@@ -15,11 +15,13 @@ a `Registry`.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
+from tidelog.closures.closure import ReadableClosure
 from tidelog.engine.algorithms.maintenance import ComponentMaintenance
+from tidelog.engine.modules.closure_base import ClosureBase
 from tidelog.engine.modules.closure_node import ClosureNode, ModuleUnfit
-from tidelog.engine.rules.compiled import aggregates
 from tidelog.engine.transaction.task import apply_explicit
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.deltas import Request
@@ -27,6 +29,7 @@ from tidelog.engine.update.pair_sets import CheckLimits, ClosurePairs
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
 from tidelog.program.graph import RuleGraph
+from tidelog.program.lattices import aggregates
 from tidelog.program.modules import Module, recognise_whole
 from tidelog.runtime import signals as interrupts
 from tidelog.store.store import Store
@@ -57,6 +60,7 @@ class Registry(Generic[N]):
         self._followed: list[N] = []
         self._ended: list[N] = []
         self._maintained: list[N] = []
+        self._of_others: list[N] = []  # maintained by updates that are paused
         self.ended: dict[str, None] = {}  # the predicates that had a closure here until the update in work
 
     def each(self) -> Iterable[N]:
@@ -94,6 +98,17 @@ class Registry(Generic[N]):
 
     # --- an update ----------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """For an update of facts that overtakes the one in work: what it maintains is kept apart."""
+        outer = self._begun, self._followed, self._ended, self._maintained, self._of_others, self.ended
+        self._of_others = [*self._of_others, *self._maintained, *self._followed]
+        self._begun, self._followed, self._ended, self._maintained, self.ended = [], [], [], [], {}
+        try:
+            yield
+        finally:
+            self._begun, self._followed, self._ended, self._maintained, self._of_others, self.ended = outer
+
     def maintain(self, transaction: Transaction, node: N, request: Request) -> None:
         """Bring the base of a closure up to date, as any component; then the closure itself."""
         self._maintained.append(node)
@@ -127,8 +142,9 @@ class Registry(Generic[N]):
         """Closures that the failed update began are none; the others are as before it."""
         for node in self._begun:
             self._remove(node)
-        for node in self.each():
-            node.roll_back()
+        for node in dict.fromkeys((*self._maintained, *self._followed)):
+            if node not in self._begun:
+                node.roll_back()
         for node in self._ended:
             node.come_back()
             self._add(node)
@@ -216,6 +232,18 @@ class Closures(Registry[ClosureNode]):
     def former_pairs(self) -> dict[str, ClosurePairs]:
         """The pairs of closures that ended in the update in work and that did not become records."""
         return {name: node.pairs(name) for name, node in self._virtual.items()}
+
+    def before(self) -> dict[str, ReadableClosure]:
+        """What predicates showed before the updates in work, where that is no longer what their closures show."""
+        found = {name: node.view(name) for name, node in self._virtual.items()}
+        for node in (*self._maintained, *self._followed, *self._of_others):
+            found |= node.views_before()
+        return found
+
+    def base_before(self, predicate: str) -> ClosureBase | None:
+        """The base of a predicate's closure before the updates in work; None if it had none."""
+        node = self._nodes.get(predicate)
+        return None if node is None else node.base_before
 
     def _hand_back(self, node: ClosureNode, explicit_only: bool, check_limits: CheckLimits) -> None:
         node.hand_back(explicit_only, check_limits)

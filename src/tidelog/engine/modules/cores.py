@@ -26,13 +26,14 @@ from collections.abc import Iterable, Iterator
 from tidelog.engine.modules.closure_base import ClosureBase, relation_name
 from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.modules.closure_registry import Closures, Host, Registry
-from tidelog.engine.rules.compiled import AUXILIARY, CompiledRule, aggregates
+from tidelog.engine.rules.compiled import AUXILIARY, CompiledRule
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.deltas import Request
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Atom, Rule, Variable
 from tidelog.machine import registers as M
 from tidelog.program.graph import Component
+from tidelog.program.lattices import aggregates
 from tidelog.program.modules import Module, recognise_cores
 from tidelog.program.normal_form import NormalRule
 from tidelog.store.relation import Relation
@@ -149,11 +150,11 @@ class Cores(Registry[Core]):
 
     def _maintain_base(self, transaction: Transaction, node: Core, request: Request) -> None:
         errors = transaction.machine[M.ERRORS : M.ERRORS_END].copy()
-        facts = self._engine.store.arrays.rule_facts.copy()
+        facts = self._engine.store.rule_counts.facts.copy()
         super()._maintain_base(transaction, node, request)
         # The same instances count in the component itself.
         transaction.machine[M.ERRORS : M.ERRORS_END] = errors
-        self._engine.store.arrays.rule_facts[:] = facts
+        self._engine.store.rule_counts.facts[:] = facts
 
     def restore(self, names: Iterable[str]) -> None:
         """A saved engine is open again: build the cores from their bases, which are there."""

@@ -6,6 +6,7 @@ fact) and counting.
 """
 
 from tidelog.engine.propagation.mark_kernels import mark_fact, noted_places
+from tidelog.engine.propagation.offers import take_offers
 from tidelog.engine.rules.policy import AT_LEVEL, NON_RECURSIVE, RECURSIVE
 from tidelog.joins.executor import plan_word
 from tidelog.machine import flags as F
@@ -42,6 +43,7 @@ COUNT_UP = 2  # one more derivation
 COUNT_DOWN = 3  # one derivation less
 RECOUNT = 4  # one more derivation of a fact that was there before; nothing follows from it
 LOSE = 5  # a fact of I that lost a derivation from lower ranks waits to look for another; see `ranks`
+OFFER = 6  # a value of a group waits to be settled if it is better than what the group has; see `offers`
 
 # In candidates of materialisation: an instance that is found in deletion by ranks.
 STEP_COST = 7
@@ -247,13 +249,17 @@ def absorb(m, action, target, buffered, counter):
         m[M.FULL] = target
         m[M.STAGED] = buffered
         return FULL
-    if m[M.LOG_COUNT] + buffered > m[M.LOG_CAPACITY]:
-        m[M.STAGED] = buffered
+    # An offer touches a record, and the one that it is better than.
+    logged = 2 * buffered if action == OFFER else buffered
+    if m[M.LOG_COUNT] + logged > m[M.LOG_CAPACITY]:
+        m[M.STAGED] = logged
         return FULL_LOG
     if L.count(m, L.MARKED_PLACES) > 0 and L.room(m, L.MARKED, buffered) != DONE:
         return FULL_LIST
     arity = field(row, R.ARITY)
     rows = m[M.HEADS]
+    if action == OFFER:
+        return take_offers(m, target, row, rows, buffered)
     if field(row, R.POSTPONED) == 1:
         if known_pairs(action, counter, row)[0] == 0 or not in_matrix(row, rows, buffered):
             m[M.FULL] = target
@@ -271,7 +277,7 @@ def absorb(m, action, target, buffered, counter):
         return DONE
     ranks = ranks_of_heads(m, room_for_heads(m, arity))
     noted = 0
-    marked, unmarked = noted_places(m, noted)
+    marked, unmarked, mark = noted_places(m, noted)
     for position in range(buffered):
         at = rows + 4 * arity * position
         key = row_key(at, arity)
@@ -280,6 +286,8 @@ def absorb(m, action, target, buffered, counter):
             if known_is_enough and not marked <= position < unmarked:
                 continue
             fact = load_i32(fact_numbers + 4 * slot)
+        elif action in (OVERDELETE, LOSE):
+            continue  # A value that was never the best of its group.
         else:
             fact = append(m, row, slot, key, at, 0)
         if action == INSERT:
@@ -293,10 +301,10 @@ def absorb(m, action, target, buffered, counter):
         else:
             count_head(m, target, row, fact, counter, 1 if action == COUNT_UP else -1)
         if marked <= position < unmarked:
-            mark_fact(m, target, fact)
+            mark_fact(m, target, fact, mark)
             if position == unmarked - 1:
                 noted += 2
-                marked, unmarked = noted_places(m, noted)
+                marked, unmarked, mark = noted_places(m, noted)
     L.cut(m, L.MARKED_PLACES, 0)
     return DONE
 

@@ -25,6 +25,8 @@ UNCHANGED: Masks = (F.IN | F.OLD, F.IN | F.OLD)
 NEW_BEFORE_BATCH: Masks = (F.IN | F.CURRENT, F.IN)
 OLD_UNPROCESSED: Masks = (F.OLD | F.PROCESSED, F.OLD)
 OLD_BEFORE_BATCH: Masks = (F.OLD | F.PROCESSED | F.CURRENT, F.OLD)
+NEW_UNPROCESSED: Masks = (F.IN | F.PROCESSED, F.IN)
+NEW_UNPROCESSED_BEFORE_BATCH: Masks = (F.IN | F.PROCESSED | F.CURRENT, F.IN)
 UNDISPROVED: Masks = (F.IN | F.DISPROVED, F.IN)
 EXPLICIT: Masks = (F.IN | F.EXPLICIT, F.IN | F.EXPLICIT)
 KEPT: Masks = (F.IN | F.DELETED, F.IN)
@@ -67,6 +69,8 @@ DESTROYED_IN_ROUND = Sets(UNCHANGED, UNCHANGED, OLD_BEFORE_BATCH, OLD_UNPROCESSE
 # All instances that hold now; all that held before.
 HOLDING = Sets(NEW, NEW, NEW, NEW, F.IN, F.IN)
 HELD = Sets(OLD, OLD, OLD, OLD, F.OLD, F.OLD)
+# What readers see, by the flag of the facts that they see.
+SHOWN = {F.IN: HOLDING, F.OLD: HELD}
 # Instances all of whose own facts have been proved and do not wait to spread: V of Backward/Forward.
 PROVED = Sets(NEW, NEW, SPREAD_BEFORE_BATCH, SPREAD, F.IN, F.IN)
 # Instances that could derive a fact: their own facts are not disproved, or are all explicit, or all proved.
@@ -76,14 +80,18 @@ BACKWARD_PROVED = Sets(NEW, NEW, KNOWN, KNOWN, F.IN, F.IN)
 # Instances that held before, used nothing that changed below, and whose own facts have not been overdeleted: if one of
 # them is later, the instance is one of those destroyed in a round.
 SUPPORTING = Sets(UNCHANGED, UNCHANGED, KEPT, KEPT, EITHER, EITHER)
+# The same two in the middle of an insertion, for facts that it has replaced: instances that use one of these, and those
+# that use none. See `algorithms.best_values`.
+REPLACED_IN_ROUND = Sets(NEW, NEW, NEW_UNPROCESSED_BEFORE_BATCH, NEW_UNPROCESSED, F.IN, F.IN)
+SUPPORTING_NOW = Sets(NEW, NEW, KEPT, KEPT, F.IN, F.IN)
 
 # For kernels that change from one phase to another: what `match_in` takes.
 _PHASES = (
     *(DESTROYED_IN_ROUND, PROVED, BACKWARD, BACKWARD_EXPLICIT, BACKWARD_PROVED, SUPPORTING),
-    *(CREATED_IN_ROUND, HOLDING),
+    *(CREATED_IN_ROUND, HOLDING, REPLACED_IN_ROUND, SUPPORTING_NOW),
 )
 IN_DELETION, IN_FORWARD, IN_BACKWARD, IN_BACKWARD_EXPLICIT, IN_BACKWARD_PROVED, IN_SUPPORT = 0, 1, 2, 3, 4, 5
-IN_INSERTION, IN_ALL = 6, 7
+IN_INSERTION, IN_ALL, IN_REPLACEMENT, IN_SUPPORT_NOW = 6, 7, 8, 9
 _WORDS = np.array([sets.words for sets in _PHASES], np.int64)
 
 

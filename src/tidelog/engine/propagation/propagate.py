@@ -11,7 +11,7 @@ its budget is spent, and goes on at the next call.
 """
 
 from tidelog.engine.propagation import derived_heads as H
-from tidelog.engine.propagation.mark_kernels import first_marked_step, note_marked, uses_marked
+from tidelog.engine.propagation.mark_kernels import first_marked_step, mark_of_match, note_marked
 from tidelog.engine.propagation.short_plans import run_short_plan
 from tidelog.engine.rules.policy import NO_COUNTER
 from tidelog.joins.chains import drain_last
@@ -90,8 +90,9 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
             first = buffered
             head = m[M.HEADS] + 4 * arity * buffered
             write_head(m, frame, head)
-            if marking != 0 and uses_marked(m, frame, marking, marked_step):
-                note_marked(m, buffered, buffered + 1)
+            mark = mark_of_match(m, frame, marking, marked_step) if marking != 0 else 0
+            if mark != 0:
+                note_marked(m, buffered, buffered + 1, mark)
             work += 1
             if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
                 buffered += 1

@@ -5,9 +5,9 @@ They need no frame: the whole state of the join is the position of a pivot and o
 
 from tidelog.engine.propagation import bit_rows
 from tidelog.engine.propagation import derived_heads as H
-from tidelog.engine.propagation.mark_kernels import note_marked, passes_marks
+from tidelog.engine.propagation.mark_kernels import first_mark, note_marked, passed_marks, passes_marks
 from tidelog.joins.chains import drain_pairs
-from tidelog.joins.executor import masks_of, plan_word
+from tidelog.joins.executor import masks_of, must_pause, plan_word
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
 from tidelog.machine import plan_words as P
@@ -139,7 +139,7 @@ def cover(m, short, position, count, pivots, target_row, counter):
     record = field(target_row, R.CELLS) + fact * width
     budget = m[M.BUDGET]
     work = 0
-    while position < count and budget >= 0:
+    while position < count and not must_pause(m, budget):
         pivot = pivot_cells + position * pivot_width
         position += 1
         budget -= 1
@@ -180,13 +180,13 @@ def given_pivots(m, short, pivots, count, pivot_row):
 
 
 @inlined
-def copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked):
+def copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, mark):
     """Buffer the head of a rule with one atom. It gets the mark of its pivot at once, for what follows in this update
     to get it from there. How many heads are buffered then."""
     head = heads + 4 * arity * buffered
     short_head(head_cells, arity, pivot, pivot, pivot, head)
-    if marked:
-        note_marked(m, buffered, buffered + 1)
+    if mark != 0:
+        note_marked(m, buffered, buffered + 1, mark)
     # While marks are passed on, every head is looked at, known or not.
     if marking != 0 or arity != 2 or not is_known(known_heads, load_i32(head), load_i32(head + 4)):
         buffered += 1
@@ -270,7 +270,7 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
     while status == DONE and position < count:
         fact = load_i32(pivots + 4 * position) if pivots != 0 else position
         pivot = pivot_cells + fact * pivot_width
-        pivot_marked = marking != 0 and load_i32(pivot + pivot_flags) & marking == marking
+        pivot_marks = passed_marks(load_i32(pivot + pivot_flags), marking) if marking != 0 else 0
         end, low, high = position + 1, 0, -1
         if shape == bit_rows.SPREAD:
             key_column = load_i32((middle_words if atoms == 2 else last_words) + 4 * P.A_KEY + 4)
@@ -289,9 +289,10 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
             outer = 0
         while outer >= 0:
             middle = middle_cells + outer * middle_width if atoms == 2 else pivot
-            marked = pivot_marked
-            if marking != 0 and atoms == 2 and load_i32(middle + middle_flags) & marking == marking:
-                marked = True
+            marks = pivot_marks
+            if marking != 0 and atoms == 2:
+                marks |= passed_marks(load_i32(middle + middle_flags), marking)
+            mark = first_mark(marks)
             budget -= 1
             key = cell_value(last_words + 4 * P.A_KEY, pivot, middle)
             from_first = inner == 0
@@ -313,7 +314,7 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                 place = buffered
                 chain = (fact, cells, width, flags, link)
                 if atoms == 0:
-                    buffered = copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, marked)
+                    buffered = copy_pivot(m, head_cells, arity, pivot, heads, buffered, known_heads, marking, mark)
                     fact, seen, matches = -1, 0, 1
                 elif shape == bit_rows.SPREAD:
                     same = cell_value(head_cells, pivot, middle)
@@ -323,21 +324,22 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                     )
                     seen *= 1 + ((high - low) >> 3)
                 elif arity == 2 and not last_marks:
-                    known_here = NO_PAIRS if marked else known_heads
+                    known_here = known_heads if mark == 0 else NO_PAIRS
                     first = first_from_last, cell_value(head_cells, pivot, middle)
                     second = last_column(head_cells + 8), cell_value(head_cells + 8, pivot, middle)
                     fact, seen, matches, buffered, from_first = drain_chain(
                         shape, known_here, chain, care, want, key, first, second, from_first, heads, room, buffered
                     )
-                    if marked:
-                        note_marked(m, place, buffered)
+                    if mark != 0:
+                        note_marked(m, place, buffered, mark)
                 else:
                     last = cells + fact * width
                     last_flags = load_i32(last + flags)
                     seen, matches = 1, 0
                     if last_flags & care == want:
-                        if marked or (last_marks and last_flags & marking == marking):
-                            note_marked(m, buffered, buffered + 1)
+                        own = passed_marks(last_flags, marking) if last_marks else 0
+                        if marks | own != 0:
+                            note_marked(m, buffered, buffered + 1, first_mark(marks | own))
                         short_head(head_cells, arity, pivot, middle, last, heads + 4 * arity * buffered)
                         buffered += 1
                         matches = 1
@@ -347,7 +349,7 @@ def run_short_plan(m, action, plan, short, pivots, count, counter, pivot_row, ma
                 work += matches
                 budget -= seen
             inner = fact + 2
-            if status == DONE and budget < 0:
+            if status == DONE and must_pause(m, budget):
                 status = PAUSED
             if status != DONE:
                 break

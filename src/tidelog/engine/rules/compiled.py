@@ -6,13 +6,15 @@ maintains, and a plain rule that reads that relation. The algorithms see only th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from tidelog.engine.rules.policy import Costs, Counters
-from tidelog.language.syntax import Aggregate, Atom, Rule, Variable
+from tidelog.language.syntax import Atom, Rule, Variable
 from tidelog.machine.jit import address
+from tidelog.program.lattices import Lattice, plain_rule
 from tidelog.program.normal_form import NormalRule, normalise
 from tidelog.program.plan import HEAD, Pivot, Plan, Start, make_plan
 from tidelog.store.relation import Relation
@@ -26,14 +28,24 @@ AUXILIARY = 0
 class CompiledRule:
     """A rule with its plans in the store's code."""
 
-    def __init__(self, store: Store, number: int, normal: NormalRule, own: frozenset[str], recursive: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        number: int,
+        normal: NormalRule,
+        own: frozenset[str],
+        recursive: bool,
+        lattice: Lattice | None = None,
+    ) -> None:
         self._store = store
         self.number = number
         self.normal = normal
         self.own = own
         self.recursive = recursive
+        self.lattice = lattice  # of the predicate of its head
         self.head = store.relation(normal.head.predicate, normal.head.arity)
         self._offsets: dict[Pivot, int] = {}
+        self._offset_from_group: int | None = None
         self.plans: dict[Pivot, Plan] = {}
         self.words = 0  # that its plans take in the code
 
@@ -44,15 +56,38 @@ class CompiledRule:
             self._store.hooks.before_plan()
             plan = make_plan(self.normal, pivot, self.own, self._store.estimate)
             self.plans[pivot] = plan
-            before = self._store.code.size
-            offset = self._store.assemble(plan, self.head, self.normal.head.arguments, self.number)
-            self._offsets[pivot] = offset
-            self.words += self._store.code.size - before
+            offset = self._offsets[pivot] = self._assembled(plan)
         return offset
+
+    def _assembled(self, plan: Plan) -> int:
+        before = self._store.code.size
+        offset = self._store.assemble(plan, self.head, self.normal.head.arguments, self.number)
+        self.words += self._store.code.size - before
+        return offset
+
+    def offset_from_group(self) -> int:
+        """The same for a plan from a fact of the head's predicate to all that the rule derives for the group of that
+        fact; where no value is kept, it derives the fact itself.
+        """
+        if self.lattice is None:
+            return self.offset(HEAD)
+        if self._offset_from_group is None:
+            self._store.hooks.before_plan()
+            values = (self.lattice.column, self.lattice.witness)
+            arguments = tuple(
+                Variable(f"#group {column}") if column in values else term
+                for column, term in enumerate(self.normal.head.arguments)
+            )
+            group = Atom(self.normal.head.predicate, arguments)
+            rule = replace(self.normal, positives=(group, *self.normal.positives))
+            plan = make_plan(rule, Pivot(Start.POSITIVE, 0), self.own, self._store.estimate)
+            self._offset_from_group = self._assembled(plan)
+        return self._offset_from_group
 
     def forget_plans(self) -> None:
         """Plans are out of date: what the rule reads has moved, or the code has."""
         self._offsets.clear()
+        self._offset_from_group = None
         self.words = 0
         self.plans.clear()
 
@@ -94,6 +129,7 @@ class Node:
         self._heads: dict[frozenset[int], PlanTable] = {}
         self.readers = self._readers()
         self.aggregated: tuple[int, ...] = ()  # the rules that read groups of aggregates
+        self.lattices: Mapping[str, Lattice] = {}  # the predicates that keep one value for each group
         self.costs = Costs()
         # The version of `CountedRules` in which its rules were last found to be counted as its algorithm wants.
         self.counted = -1
@@ -168,12 +204,12 @@ def group_predicate(number: int) -> str:
     return f"#groups {number}"
 
 
-def aggregates(rule: Rule) -> bool:
-    return any(isinstance(term, Aggregate) for term in rule.head.arguments)
-
-
-def normal_form(rule: Rule, number: int) -> tuple[NormalRule, NormalRule | None]:
-    """The rule that algorithms run, and the aggregate rule behind it, if any."""
+def normal_form(rule: Rule, number: int, keeps_best: bool = False) -> tuple[NormalRule, NormalRule | None]:
+    """The rule that algorithms run, and the aggregate rule behind it, if any. Where the predicate keeps the best value
+    of each group, every match of the body derives a value.
+    """
+    if keeps_best:
+        return replace(normalise(plain_rule(rule)), source=rule), None
     normal = normalise(rule)
     if not normal.aggregates:
         return normal, None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations  # kernel constants
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -17,23 +18,26 @@ PROTECT_ONLY = 3  # move none, but a fact with a non-recursive derivation is saf
 
 class Counters(Enum):
     """None (DRed, B/F); of non-recursive derivations (B/F with counters); of all (counting, DRed^c); of those at the
-    level of their fact (recursive counting).
+    level of their fact (recursive counting); of none, with ranks in their place (best values).
     """
 
     NONE = 0
     NON_RECURSIVE = 1
     ALL = 2
     LEVELS = 3
+    RANKS = 4
 
     @property
     def keeps_order(self) -> bool:
         """Whether the second cell says in which order facts were found, by ranks or by levels."""
-        return self in (Counters.NON_RECURSIVE, Counters.LEVELS)
+        return self in (Counters.NON_RECURSIVE, Counters.LEVELS, Counters.RANKS)
 
     def of(self, recursive: bool, deleting: bool) -> int:
         """The counter that an instance of a rule moves."""
         if self is Counters.NONE:
             return NO_COUNTER
+        if self is Counters.RANKS:
+            return PROTECT_ONLY if deleting else NO_COUNTER
         if not recursive:
             return NON_RECURSIVE
         if self is Counters.ALL:
@@ -143,6 +147,15 @@ class CountedRules:
         for rule in self._rules.keys() & set(rules):
             self._before.setdefault(rule, self._rules.pop(rule))
             self.version += 1
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """For an update that overtakes the one in work: what it changes is put back without that."""
+        outer, self._before = self._before, {}
+        try:
+            yield
+        finally:
+            self._before = outer
 
     def commit(self) -> None:
         self._before.clear()

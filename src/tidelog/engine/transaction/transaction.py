@@ -9,17 +9,16 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tidelog.engine.marking.marking import Marking
+from tidelog.engine.marking.marking import Marking, Place
 from tidelog.engine.propagation.mark_kernels import forget_marks
 from tidelog.engine.rules.compiled import Node
 from tidelog.engine.update.deltas import Delta, EncodedFacts, ExplicitChange
 from tidelog.engine.update.failures import FailedGroup
 from tidelog.engine.update.relation_growth import RelationGrowth
-from tidelog.engine.update.runner import CLOSED, Functions, Limits, Runner, Window
+from tidelog.engine.update.runner import CLOSED, Functions, Limits, Runner, Window, let_nobody_in
 from tidelog.engine.update.undo import UndoLog
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
-from tidelog.machine.growth import no_pause
 from tidelog.program.normal_form import NormalRule
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
@@ -40,6 +39,10 @@ class Observer(Protocol):
         """Whether work is counted as for a stream, see `engine.marking.marking`."""
 
     @property
+    def place(self) -> Place | None:
+        """Which update of a stream that looks ahead is in work."""
+
+    @property
     def window(self) -> Window:
         """Open while an update is in work, except around what needs the terms."""
 
@@ -49,8 +52,10 @@ class Observer(Protocol):
     def observe(self, transaction: Transaction) -> None:
         """May mark facts or wait, and raise to have the update rolled back. Must not run a kernel that has state."""
 
-    def between_pieces(self) -> None:
-        """Called in long work that cannot be left half done: may take new updates in, and must not raise."""
+    def between_pieces(self, passable: bool = False) -> None:
+        """Called in long work that cannot be left half done: may take new updates in, and must not raise. `passable`:
+        it may also apply updates that have nothing to do with the one in work.
+        """
 
 
 class Transaction:
@@ -64,8 +69,11 @@ class Transaction:
         rule_text: Callable[[int], str],
         observer: Observer | None,
         began: float,
+        let_in: Callable[[bool], None],
     ) -> None:
-        """From now on the store serves this update."""
+        """From now on the store serves this update. Whenever it pauses, it lets other threads in, and says whether it
+        is at rest.
+        """
         self.store = store
         self.machine = store.machine
         self.lists = store.lists
@@ -82,11 +90,10 @@ class Transaction:
         self.growth = RelationGrowth(store, observer is not None)
         budget = None if observer is None else observer.budget
         self.runner = Runner(store, limits, functions, rule_text, self.growth, self.window, budget, began)
-        between_pieces = no_pause
         if observer is not None:
             self.runner.on_pause = partial(observer.observe, self)
-            between_pieces = observer.between_pieces
-        store.hooks = UpdateHooks(between_pieces, self.window.using_terms, self.runner.check_limits)
+        self._let_in = self.runner.let_in = let_in
+        store.hooks = UpdateHooks(self._between_pieces, self.window.using_terms, self.runner.check_limits)
         self.machine[M.DOUBTS] = 0
         self.work_registers()[:] = 0
         self.runner.begin()
@@ -94,13 +101,23 @@ class Transaction:
         self.undo.begin()
         self.marking = Marking(store, self.runner, self.undo, observer is not None and observer.streams)
 
+    def _between_pieces(self) -> None:
+        if self._observer is not None:
+            self._observer.between_pieces(self.runner.makes_room)
+        self._let_in(False)
+
+    def _shut(self) -> None:
+        """From now on nobody is let in: what was can no longer be told."""
+        self._let_in = self.runner.let_in = let_nobody_in
+
     def forget_derived(self, node: Node, relation: Relation, most_stays: bool, share_left: float) -> Cells:
         """Take all facts of a relation out of I, to materialise its component again; the explicit ones, now first."""
-        # An observer may know facts by their numbers, though not where rules change; and facts that no table has are
-        # not quickly found again.
+        # An observer may know facts by their numbers; and facts that no table has are not quickly found again.
         if (self._observer is not None and node.rules) or (most_stays and relation.table.is_usable):
             return self.undo.take_all(relation)
-        return self.undo.renew(relation, share_left if node.rules else 0.0)
+        explicit = self.undo.renew(relation, share_left if node.rules else 0.0)
+        self.marking.moved(node.predicates[node.relations.index(relation)], relation)
+        return explicit
 
     def list_changes(self, rules: Iterable[NormalRule]) -> None:
         """Make records for all that changed of what rules read: they tell what held before from what holds now."""
@@ -130,10 +147,12 @@ class Transaction:
         return work | {"insertion": instances - self.known_heads, "insertion_instances": instances}
 
     def commit(self) -> None:
+        self._shut()
         self.growth.end_insertion()
         self.undo.commit()
 
     def roll_back(self) -> None:
+        self._shut()
         self.growth.roll_back()
         self.undo.roll_back()
         self.machine[M.REQUEST_COUNT] = 0

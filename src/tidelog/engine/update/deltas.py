@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidelog.engine.rules.compiled import CompiledRule
+from tidelog.engine.update.answers import AnswersChanged
 from tidelog.engine.update.failures import Failures
 from tidelog.engine.update.rows import Rows, rows_of
 from tidelog.language.syntax import Rule
@@ -52,8 +53,8 @@ NO_REQUEST = Request()
 
 @dataclass(slots=True)
 class Outcome:
-    """What an update did: the rows of each predicate that changed, in I and in E, rule applications by kind, and the
-    rule instances that failed in an expression.
+    """What an update did: the rows of each predicate that changed, in I and in E, rule applications by kind, the rule
+    instances that failed in an expression, and what changed in the answers of watched queries.
     """
 
     removed: dict[str, Rows]
@@ -61,6 +62,7 @@ class Outcome:
     explicit: dict[str, ExplicitChange]
     work: dict[str, int]
     errors: Failures
+    answers: list[AnswersChanged] = field(default_factory=list)
 
 
 @dataclass(slots=True)

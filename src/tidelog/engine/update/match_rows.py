@@ -19,8 +19,10 @@ FIRST_ROWS = 4096
 
 
 @entry_point
-def collect_rows(m: Registers, plan: int, pivots: int, count: int, rows: int, capacity: int) -> int:
-    """Write the head of each match to `rows` until there is no match or no room left."""
+def collect_rows(m: Registers, plan: int, pivots: int, count: int, rows: int, capacity: int, firsts: bool) -> int:
+    """Write the head of each match, or of the first one from each pivot, to `rows` until there is no match or no room
+    left.
+    """
     frame = m[M.FRAMES]
     width = plan_word(m, plan, P.WIDTH)
     position = m[M.ROWS_PIVOT]
@@ -37,7 +39,13 @@ def collect_rows(m: Registers, plan: int, pivots: int, count: int, rows: int, ca
         status = next_match(m, frame)
         if status == MATCH:
             write_head(m, frame, rows + 4 * width * written)
-            _, written = drain_last(m, frame, rows, capacity, written + 1, (0, 0, 0))
+            if firsts:
+                written += 1
+                joining = 0
+                position += 1
+                status = DONE
+            else:
+                _, written = drain_last(m, frame, rows, capacity, written + 1, (0, 0, 0))
         elif status == DONE:
             joining = 0
             position += 1
@@ -50,9 +58,17 @@ def collect_rows(m: Registers, plan: int, pivots: int, count: int, rows: int, ca
 
 
 def matches(
-    runner: Runner, sets: Sets, plan: int, width: int, pivots: Cells | None = None, most: int | None = None
+    runner: Runner,
+    sets: Sets,
+    plan: int,
+    width: int,
+    pivots: Cells | None = None,
+    most: int | None = None,
+    firsts: bool = False,
 ) -> Cells:
-    """The heads of all matches of a plan, or of the first ones, from the given pivots or from nothing."""
+    """The heads of all matches of a plan, or of the first `most`, from the given pivots or from nothing; with `firsts`,
+    of one match from each pivot that has any.
+    """
     machine = runner.machine
     sets.install(machine)
     count = 1 if pivots is None else len(pivots)
@@ -61,7 +77,7 @@ def matches(
 
     def step(m: Registers, *arguments: int) -> int:
         nonlocal rows
-        status = collect_rows(m, plan, at, count, address(rows), len(rows))
+        status = collect_rows(m, plan, at, count, address(rows), len(rows), firsts)
         if machine[M.ROWS_WRITTEN] == most:
             return DONE
         if machine[M.ROWS_WRITTEN] == len(rows):

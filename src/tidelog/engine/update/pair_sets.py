@@ -119,18 +119,35 @@ class ChangedPairs:
 
 def changed(change: ClosureChange, appeared: bool, readers: Readers) -> ChangedPairs:
     """The pairs that a change of a closure brought, or those that it took."""
+
+    def having(column: int, terms: Cells) -> Cells:
+        found = change.chunks(appeared, PIECE, terms if column == 0 else None)
+        return _having((np.stack(pair, axis=1) for pair in found), column, terms)
+
     return ChangedPairs(
-        Rows(change.count(appeared), lambda most: change.rows(appeared, most, check), readers),
+        Rows(change.count(appeared), lambda most: change.rows(appeared, most, check), readers, search=having),
         lambda: (np.stack(pair, axis=1) for pair in change.chunks(appeared, PIECE)),
     )
 
 
 def missing(pairs: Pairs, other: Pairs, count: int, readers: Readers) -> ChangedPairs:
     """The pairs of one set that another one lacks: `count` of them."""
+    pieces = partial(_missing_pieces, pairs, other, count)
     return ChangedPairs(
-        Rows(count, partial(_first_missing, pairs, other, count), readers),
-        partial(_missing_pieces, pairs, other, count),
+        Rows(
+            count,
+            partial(_first_missing, pairs, other, count),
+            readers,
+            search=lambda column, terms: _having(pieces(), column, terms),
+        ),
+        pieces,
     )
+
+
+def _having(pieces: Iterator[Cells], column: int, terms: Cells) -> Cells:
+    """The pairs that have one of some terms in a column."""
+    found = [piece[np.isin(piece[:, column], terms)] for piece in pieces]
+    return np.concatenate(found) if found else np.empty((0, 2), np.int32)
 
 
 def _missing_pieces(pairs: Pairs, other: Pairs, count: int) -> Iterator[Cells]:

@@ -20,17 +20,29 @@ NO_READERS = Readers()
 Source = Callable[[int], Cells]
 """Gives the first rows, as many as it is asked for; there are at least that many."""
 
+Search = Callable[[int, Cells], Cells]
+"""Gives the rows that have one of some terms in a column."""
+
 
 class Rows:
     """Rows that an update removed or added, read from their source on demand, at any time and from any thread.
 
     An update that is about to change the source has to wait for threads that are reading it: `readers` are these.
+    `search` finds some of the rows, where that takes less time than to read all.
     """
 
-    __slots__ = ("__weakref__", "_lock", "_readers", "_rows", "_source", "count", "in_records")
+    __slots__ = ("__weakref__", "_lock", "_readers", "_rows", "_search", "_source", "count", "in_records")
 
-    def __init__(self, count: int, source: Source, readers: Readers = NO_READERS, in_records: bool = False) -> None:
+    def __init__(
+        self,
+        count: int,
+        source: Source,
+        readers: Readers = NO_READERS,
+        in_records: bool = False,
+        search: Search | None = None,
+    ) -> None:
         self.count = count
+        self._search = search
         self.in_records = in_records  # whether the source is records of a relation, which the next update may change
         self._source: Source | None = source
         self._readers = readers
@@ -62,9 +74,20 @@ class Rows:
                 self._rows, self._source = rows, None
             return self._rows[:most]
 
+    def having(self, column: int, terms: Cells) -> Cells:
+        """The rows that have one of some terms in a column."""
+        if self._search is not None and self._rows is None:
+            return self._search(column, terms)
+        rows = self.read()
+        return rows[np.isin(rows[:, column], terms)]
+
     def turned(self) -> Rows:
         """The same pairs, with their columns swapped."""
-        return Rows(self.count, lambda most: self.first(most)[:, ::-1])
+        return Rows(
+            self.count,
+            lambda most: self.first(most)[:, ::-1],
+            search=lambda column, terms: self.having(1 - column, terms)[:, ::-1],
+        )
 
     def copy_now(self) -> None:
         """Read all rows inside the update that made them, while no other thread knows them."""

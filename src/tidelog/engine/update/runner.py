@@ -29,6 +29,9 @@ from tidelog.store.store import Store
 # Candidates between two looks at the clock: some tens of milliseconds.
 BUDGET = 4_000_000
 
+# Candidates that a kernel looks at, at least, before it pauses for another thread: about a tenth of a millisecond.
+LEAST = 2_000
+
 # How many times, in all, a patient deletion is asked whether it is worth going on.
 LOOKS_AHEAD = 8
 
@@ -77,6 +80,10 @@ class ClosedWindow(nullcontext[None]):
 CLOSED = ClosedWindow()
 
 
+def let_nobody_in(at_rest: bool) -> None:
+    """Other threads wait until the end."""
+
+
 class OutOfPatience(Exception):
     """A deletion has looked at more candidates than it may, and nothing is decided yet."""
 
@@ -105,25 +112,28 @@ class Runner:
         self._budget = BUDGET if budget is None else budget
         self._began = working_time() if began is None else began
         self.on_pause: Callable[[], None] | None = None  # what an observer does whenever a kernel pauses
+        self.let_in: Callable[[bool], None] = let_nobody_in  # lets other threads in, where an update is at rest or not
         self.computes = True  # whether the kernels that are run have to know what terms are
+        self.makes_room = False  # for a kernel that has paused: what it does not use may change
         self.candidates = 0  # that kernels have looked at
         self._patience: int | None = None
         self._most = self._slice = 0  # the whole patience, and after how much of it to ask for the outlook
         self._outlook: Outlook | None = None
-        self._rule_work_before = store.arrays.rule_work
+        self._rule_work_before = store.rule_counts.work
 
     def begin(self) -> None:
         """Let the machine forget errors and requests of whatever ran before, which may have been interrupted."""
         self.machine[M.ERRORS : M.ERRORS_END] = 0
-        self.machine[M.REQUEST_COUNT] = 0
-        self._rule_work_before = self._store.arrays.rule_work.copy()
+        self.machine[M.REQUEST_COUNT] = self.machine[M.OUTDONE] = 0
+        self._rule_work_before = self._store.rule_counts.work.copy()
+        self._store.arrays.fit()
 
     def run(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Run a kernel to its end."""
         self.machine[M.STATE : M.STATE_END] = 0
         while True:
             budget = self._budget if self._patience is None else max(1, min(self._slice, self._patience))
-            self.machine[M.BUDGET] = budget
+            self.machine[M.BUDGET], self.machine[M.HEED] = budget, budget - LEAST
             with self._window.using_terms() if self.computes else CLOSED:
                 status = kernel(self.machine, *arguments)
             used = budget - int(self.machine[M.BUDGET])
@@ -132,7 +142,8 @@ class Runner:
                 self._patience -= used
             if status == S.DONE:
                 return
-            if self._patience is not None and self._is_hopeless():
+            asked = status == S.PAUSED and self.machine[M.BUDGET] >= 0  # which must not decide anything
+            if self._patience is not None and not asked and self._is_hopeless():
                 self.machine[M.REQUEST_COUNT] = 0  # the results of those calls are not needed
                 raise OutOfPatience
             self._serve(status)
@@ -170,14 +181,18 @@ class Runner:
                         store.arrays.grow_requests()
                     answer_requests(store, self._functions)
         elif status == S.FULL:
-            self._growth.make_room(store.relations[machine[M.FULL]], int(machine[M.STAGED]))
+            self.makes_room = True
+            try:
+                self._growth.make_room(store.relations[machine[M.FULL]], int(machine[M.STAGED]))
+            finally:
+                self.makes_room = False
         elif status == S.FULL_LOG:
             store.arrays.grow_log(int(machine[M.LOG_COUNT] + machine[M.STAGED]))
         elif status == S.FULL_LIST:
             store.lists.reserve(int(machine[M.FULL]), int(machine[M.STAGED]))
         elif status == S.FULL_FRAMES:
             store.arrays.grow_frames()
-        elif status == S.PAUSED:
+        elif status == S.PAUSED and machine[M.BUDGET] < 0:
             self._growth.expect_long_work()
         elif status == S.NEED_TABLE:
             store.relations[machine[M.FULL]].table.complete()
@@ -190,6 +205,8 @@ class Runner:
             before = working_time()
             self.on_pause()
             self._began += working_time() - before
+        self.machine[M.ASKED] = 0
+        self.let_in(True)
 
     # --- limits -------------------------------------------------------------------------------------------------------
 
@@ -199,7 +216,7 @@ class Runner:
         `more` is how many facts there are at least beside those that the store knows of: a closure in work has found
         them, and `rule` is the rule that it stands for.
         """
-        limits = self._limits
+        limits, outdone = self._limits, int(self.machine[M.OUTDONE])
         busiest = self._busiest_rule if rule is None else partial(self._named, rule)
         limits.check_time(self._began, busiest)
         progress.report(self._records)
@@ -208,13 +225,16 @@ class Runner:
             at_most = self._records()
             if at_most + more > limits.max_facts and (total := self._store.fact_count() + more) > limits.max_facts:
                 raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {busiest()}")
+            if outdone > limits.max_facts:
+                what = "values that get better again and again, as in a cycle that does not end"
+                raise LimitError(f"more than {limits.max_facts} facts: {what} ({outdone:,} replaced); {busiest()}")
 
     def _records(self) -> int:
         return int(self._store.relation_table[:, R.COUNT].sum()) + self._store.pair_count()
 
     def _busiest_rule(self) -> str:
         before = self._rule_work_before
-        grown = self._store.arrays.rule_work.copy()
+        grown = self._store.rule_counts.work.copy()
         grown[: len(before)] -= before
         grown[AUXILIARY] = 0
         if not grown.any():

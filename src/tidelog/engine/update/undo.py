@@ -7,6 +7,9 @@ themselves. The same entries tell what the update changed.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+
 import numpy as np
 
 from tidelog.engine.update.deltas import NOTHING, Delta
@@ -15,6 +18,7 @@ from tidelog.engine.update.rows import Rows, rows_of
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
+from tidelog.machine.growth import pieces
 from tidelog.machine.jit import address
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells, Records
@@ -35,9 +39,12 @@ class UndoLog:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._machine = store.machine
+        self._arrays, self._level = store.arrays, store.level
+        self._of_others: frozenset[int] = frozenset()  # numbers of relations that an update which is paused changes
         self._component_start = 0  # where the entries of the component in work begin
         self._explicit_counts: dict[Relation, int] = {}
         self._ranked: dict[Relation, bool] = {}
+        self._kept: dict[Relation, Hashable] = {}
         # Relations of which most changes: columns of flags and counters of all records, instead of entries in the log.
         self._columns: dict[Relation, Cells] = {}
         # Relations whose records were set aside: these, and how many of them the update began with.
@@ -46,10 +53,16 @@ class UndoLog:
         self._former_closures: dict[Relation, ClosurePairs] = {}
 
     def begin(self) -> None:
-        """What lies in the store now is what was there before."""
+        """What lies in the store now is what was there before. Relations in which an update that is paused has facts
+        that are new, or that wait, are not the business of this one.
+        """
         self._machine[M.LOG_COUNT] = 0
         table = self._store.relation_table
-        table[:, R.START] = table[:, R.COUNT]
+        if self._level == 0:
+            table[:, R.START] = table[:, R.COUNT]
+        else:
+            (others,) = ((table[:, R.COUNT] != table[:, R.START]) | (table[:, R.QUEUE_COUNT] > 0)).nonzero()
+            self._of_others = frozenset(others.tolist())
 
     # --- noting what is about to change -------------------------------------------------------------------------------
 
@@ -68,6 +81,11 @@ class UndoLog:
         self._ranked.setdefault(relation, relation.ranked)
         relation.ranked = ranked
 
+    def note_kept(self, relation: Relation, kept: Hashable) -> None:
+        """From now on a relation is part of a component that keeps best values, or of another one, or of none."""
+        self._kept.setdefault(relation, relation.kept)
+        relation.kept = kept
+
     def note_former_closure(self, relation: Relation, pairs: ClosurePairs) -> None:
         """The facts of a relation were these pairs, of which its records hold the explicit ones only."""
         self._former_closures[relation] = pairs
@@ -81,8 +99,11 @@ class UndoLog:
         before = relation.cells[: int(relation.fields[R.START])]
         first = relation.flags_column
         # What the log holds already is put back from there, afterwards.
-        # Column by column: numpy copies short rows one by one.
-        self._columns[relation] = before[:, first : first + (3 if relation.has_counters else 1)].T.copy()
+        kept = np.empty((3 if relation.has_counters else 1, len(before)), np.int32)
+        for start, end in pieces(len(before), self._store.hooks.between_pieces):
+            # Column by column: numpy copies short rows one by one.
+            kept[:, start:end] = before[start:end, first : first + len(kept)].T
+        self._columns[relation] = kept
         before[:, first] |= F.TOUCHED
 
     def set_aside(self, relation: Relation) -> Records:
@@ -168,6 +189,31 @@ class UndoLog:
         """What is logged from now on belongs to the next component."""
         self._component_start = int(self._machine[M.LOG_COUNT])
 
+    # --- what was -----------------------------------------------------------------------------------------------------
+
+    def records_before(self) -> Iterator[tuple[Relation, Records]]:
+        """The relations whose records were set aside, and those that were there when the update began."""
+        for relation, (records, start) in self._set_aside.items():
+            explicit = self._explicit_counts.get(relation, records.explicit_count)
+            yield relation, replace(records, count=start, explicit_count=explicit)
+
+    def changes_explicit(self, relation: Relation) -> bool:
+        """Whether the explicit facts of a relation may have changed."""
+        return relation in self._explicit_counts and relation not in self._set_aside
+
+    def explicit_before(self, relation: Relation) -> Cells:
+        """The rows of the explicit facts that a relation had."""
+        start = int(relation.fields[R.START])
+        flags = relation.cells[:start, relation.flags_column].copy()
+        if relation in self._columns:
+            kept = self._columns[relation][0]
+            flags[: len(kept)] = kept
+        count = self._store.paused_register(self._level, M.LOG_COUNT)
+        entries = self._arrays.log[:count]
+        entries = entries[entries[:, 0] == relation.number]
+        flags[entries[:, 1]] = entries[:, 2]
+        return relation.cells[:start, : relation.arity][(flags & F.EXPLICIT) != 0]
+
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
@@ -191,11 +237,14 @@ class UndoLog:
             relation.explicit_count = count
         for relation, ranked in self._ranked.items():
             relation.ranked = ranked
+        for relation, kept in self._kept.items():
+            relation.kept = kept
         for relation in self._grown():
             relation.note_dead(relation.count - int(relation.fields[R.START]))
             roll_back_relation(self._machine, relation.number)
         for relation in self._store.relations:
-            relation.queues.clear()
+            if relation.number not in self._of_others:
+                relation.queues.clear()
 
     def let_go(self) -> None:
         """It is over: free the memory of what is kept here at once. A transaction and its parts refer to each other, so
@@ -207,8 +256,8 @@ class UndoLog:
     def _grown(self) -> list[Relation]:
         table = self._store.relation_table
         (grown,) = (table[:, R.COUNT] != table[:, R.START]).nonzero()
-        memos = self._store.memo_functions
-        return [self._store.relations[number] for number in grown if number not in memos]
+        spared = self._of_others.union(self._store.memo_functions)
+        return [self._store.relations[number] for number in grown.tolist() if number not in spared]
 
 
 def _explicit_facts(relation: Relation) -> Cells:

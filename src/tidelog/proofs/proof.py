@@ -99,7 +99,7 @@ class Proof(PlainData):
         return rich_text(self.lines())
 
     def _repr_html_(self) -> str:
-        from tidelog.explain.drawing import proof_html
+        from tidelog.proofs.drawing import proof_html
 
         return proof_html(self, self.lines())
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from tidelog import KnowledgeBase
-from tidelog.explain.drawing import HIGHEST, MOST_STEPS, proof_svg
 from tidelog.formats.display import row_text
+from tidelog.proofs.drawing import HIGHEST, MOST_STEPS, proof_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [

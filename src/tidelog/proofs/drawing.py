@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from itertools import islice
 
-from tidelog.explain.proof import Line, Proof, html_text
 from tidelog.program.drawing.frames import Colours, Frame, FrameLine, Key, Link, draw
+from tidelog.proofs.proof import Line, Proof, html_text
 
 MOST_STEPS = 40
 HIGHEST = 8

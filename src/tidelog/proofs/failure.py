@@ -11,16 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tidelog.engine.queries import run_query
-from tidelog.engine.rules.compiled import group_predicate
-from tidelog.explain.attempts import Attempt, Attempts
-from tidelog.explain.backwards import BackwardRules
-from tidelog.explain.writing import Wording
 from tidelog.language import display_predicate
 from tidelog.language.checks import Spellings, unknown_predicate
-from tidelog.language.syntax import Atom, Query, Variable, variables
+from tidelog.language.syntax import Atom, variables
 from tidelog.program.plan import Absent, Compare, Define, Match, Step, Take
-from tidelog.store.relation_parts import Cells
+from tidelog.proofs.attempts import Attempt, Attempts, Grounds
+from tidelog.proofs.wording import Wording
 
 # Rules that one way to a fact goes through, one below the other.
 DEEPEST = 5
@@ -99,24 +95,30 @@ class Way:
 class Inquest:
     """Looks for what one fact lacks."""
 
-    backwards: BackwardRules
+    grounds: Grounds
     wording: Wording
     _attempts: Attempts = field(init=False)
     _tried: int = 0
 
     def __post_init__(self) -> None:
-        self._attempts = Attempts(self.backwards)
+        self._attempts = Attempts(self.grounds)
 
-    def report(self, fact: Atom, row: Cells | None, arities: Mapping[str, int]) -> WhyNot:
-        """What the fact lacks. `row` is None if its predicate is unknown; `arities` are those of the known ones."""
+    def report(self, fact: Atom, is_known: bool, arities: Mapping[str, int]) -> WhyNot:
+        """What the fact lacks. `is_known` tells whether its predicate is; `arities` are those of the known ones."""
         text, prefixes = self.wording.text(fact), self.wording.prefixes
         name = display_predicate(fact.predicate, prefixes)
-        if row is None:
+        if not is_known:
             meant = Spellings(arities).closest(fact.predicate)
             unknown = unknown_predicate(fact.predicate, fact.arity, meant, prefixes)
             return WhyNot.of(f"{text} does not hold: {unknown}", [text])
-        if not self.backwards.engine.graph.producers(fact.predicate):
+        if not self.grounds.producers(fact.predicate):
             return WhyNot.of(f"{text} does not hold: it is not explicit, and there is no rule for `{name}`.", [text])
+        outdone = self.grounds.outdone_by(fact)
+        if outdone is not None:
+            better = self.wording.fact(fact.predicate, outdone)
+            return WhyNot.of(
+                f"{text} does not hold: `{name}` keeps the best value of each group, and {better} is better."
+            )
         ways = self._ways(fact, ())
         if not ways:
             return WhyNot.of(
@@ -134,8 +136,8 @@ class Inquest:
     def _ways(self, goal: Atom, above: tuple[Atom, ...]) -> list[Way]:
         """The ways to a fact that matches the goal, the nearest first. `above` are the goals that it serves."""
         attempts: list[Attempt] = []
-        for number in self.backwards.engine.graph.producers(goal.predicate):
-            if self._tried < MOST_RULES_TRIED and not self._attempts.exhausted:
+        for number in self.grounds.producers(goal.predicate):
+            if self._tried < MOST_RULES_TRIED and not self.grounds.exhausted:
                 self._tried += 1
                 attempts += self._attempts.attempts(number, goal)
         ways: list[Way] = []
@@ -173,9 +175,9 @@ class Inquest:
     def _missing(self, goal: Atom, said: str, above: tuple[Atom, ...], follow: bool) -> Part:
         """An atom that no fact matches: a missing fact, or a question of its own."""
         text = f"{said}  no fact matches"
-        if self._attempts.matches(goal):
+        if self.grounds.matches(goal):
             return Part("✗", f"{said}  does not hold together with the rest", HOPELESS)
-        if not self.backwards.engine.graph.producers(goal.predicate):
+        if not self.grounds.producers(goal.predicate):
             return Part("✗", text, 1, missing=(said,))
         if goal in above:
             return Part("✗", f"{text}, as above", CIRCULAR)
@@ -223,25 +225,14 @@ class Inquest:
 
     def _witness(self, pattern: Atom) -> str:
         """A fact that matches a negated atom."""
-        named = {variable: Variable(f"V{place}") for place, variable in enumerate(dict.fromkeys(variables(pattern)))}
-        arguments = (named[term] if isinstance(term, Variable) else term for term in pattern.arguments)
-        asked = Atom(pattern.predicate, tuple(arguments))
-        _, answers, _ = run_query(self.backwards.engine, Query((asked,)))
-        binding = dict(zip(named.values(), answers[0].tolist(), strict=True))
-        return self.wording.text(self.wording.atom(asked, binding))
+        return self.wording.fact(pattern.predicate, self.grounds.least_fact(pattern))
 
     def _other_value(self, attempt: Attempt) -> str:
         """For an aggregate whose body matches: the value that its group has instead."""
-        head, binding = attempt.rule.head, attempt.binding
-        engine = self.backwards.engine
-        number = next(n for n, rule in engine.graph.rules.items() if rule is attempt.rule.source)
-        groups = engine.store.relation(group_predicate(number), head.arity).rows()
-        for column, term in enumerate(head.arguments):
-            if isinstance(term, Variable) and term in binding:
-                groups = groups[groups[:, column] == binding[term]]
-        if not len(groups):
+        group = self.grounds.group(attempt.rule, attempt.binding)
+        if group is None:
             return "the values of its group cannot be aggregated"
-        return f"its group gives {self.wording.fact(head.predicate, groups[0].tolist())}"
+        return f"its group gives {self.wording.fact(attempt.rule.head.predicate, group)}"
 
 
 def _asks_once(goal: Atom) -> bool:
