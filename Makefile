@@ -8,7 +8,7 @@ JOBS ?= 2
 SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-plain soak wheel lint docs plots format clean
+.PHONY: help demo test test-browser test-plain soak wheel lint docs plots page page-test screenshots format clean
 
 help:
 	@echo "make demo    the wind farm: anomalies, proofs, a changed reading, a new rule; then many farms on Spark, and as a stream"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    the documentation as a site, in build/site, with all links checked"
 	@echo "make plots   draw the plots of the documentation again, from its tables"
+	@echo "make page    build the page of tidelog serve again, from web; it needs npm"
 	@echo "make format  format all sources"
 	@echo "make clean   remove the virtual environment and all caches of this folder"
 
@@ -25,7 +26,7 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tidelog needs Python 3.11 or later; name one with `make PYTHON=…`")'
 	@echo "Installing tidelog into $(VENV), once …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev,spark]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev,spark-connect]'
 	@touch $@
 
 demo: $(READY)
@@ -35,9 +36,18 @@ demo: $(READY)
 test: $(READY)
 	@$(BIN)/tidelog warmup
 	@$(BIN)/python tests/support/spark/class_archive.py
-	$(BIN)/python -m pytest -n $(JOBS) -m "not spark"
+	$(BIN)/python -m pytest -n $(JOBS) -m "not spark and not browser"
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m spark
+	@$(MAKE) --no-print-directory test-browser
 	@$(MAKE) --no-print-directory test-plain
+
+# Of the page of a server. One process has one browser and one server.
+test-browser: $(READY)
+ifeq ($(and $(shell command -v chromium || command -v chromium-browser),$(shell command -v chromedriver)),)
+	@echo "LEFT OUT: the tests of the page in a browser, as chromium and chromedriver (chromium-driver) are not installed"
+else
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m browser
+endif
 
 test-plain: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) -m plain
@@ -69,9 +79,23 @@ docs: $(READY)
 plots: $(READY)
 	$(BIN)/python docs/plots/draw.py
 
+# The built files are committed, so that only those who change the page need npm.
+page: web/node_modules
+	cd web && npm run build
+
+page-test: web/node_modules
+	cd web && npm test
+
+web/node_modules: web/package-lock.json
+	cd web && npm ci --no-audit --no-fund
+	@touch $@
+
+screenshots: $(READY)
+	$(BIN)/python docs/page/shoot.py
+
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf $(VENV) build dist web/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
