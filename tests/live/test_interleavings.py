@@ -10,6 +10,7 @@ import time
 import pytest
 from test_overtaking import NAME, both, named_otherwise, state_otherwise
 
+import tidelog.live.passing
 import tidelog.live.worker
 from engine_util import ALGORITHMS, facts_of, knowledge_base, materialisation
 from generate import Features, soak
@@ -125,7 +126,7 @@ class Course:
 
 def test_random_interleavings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tidelog.live.worker, "SLICE", 5)
-    monkeypatch.setattr(tidelog.live.worker, "TOGETHER", 0.0)
+    monkeypatch.setattr(tidelog.live.passing, "TOGETHER", 0.0)
     for seed in seeds(range(20), "interleavings of everything in live mode"):
         course, choose = Course(seed), random.Random(seed)
         kept: list[tuple[Snapshot, Database]] = []

@@ -13,6 +13,7 @@ import tidelog.engine.reclaiming
 import tidelog.engine.update.runner
 import tidelog.facts.encoding
 import tidelog.live.backlog
+import tidelog.live.passing
 import tidelog.live.worker
 import tidelog.store.store
 from audit import audit
@@ -307,7 +308,7 @@ def test_random_updates_end_the_same_whatever_passes(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("_tiny_slices")
 def test_a_batch_is_divided_where_one_part_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidelog.live.worker, "TOGETHER", 0.0)
+    monkeypatch.setattr(tidelog.live.passing, "TOGETHER", 0.0)
     kb = KnowledgeBase(PATHS, modules=False)
     edges = [(n, n + 1) for n in range(60)]
     kb.update(add={"edge": edges, "taken": [(1,)]})
@@ -327,7 +328,7 @@ def test_a_batch_is_divided_where_one_part_takes_long(monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("_tiny_slices")
 def test_a_batch_of_one_client_is_not_divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidelog.live.worker, "TOGETHER", 0.0)
+    monkeypatch.setattr(tidelog.live.passing, "TOGETHER", 0.0)
     kb = KnowledgeBase(PATHS, modules=False)
     edges = [(n, n + 1) for n in range(60)]
     kb.update(add={"edge": edges})

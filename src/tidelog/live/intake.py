@@ -205,6 +205,14 @@ class Intake:
             return self.waiting.popleft()
         return work
 
+    def take_batches(self) -> list[Batch]:
+        """Take out the batches that wait before the next change of rules."""
+        found: list[Batch] = []
+        while self.waiting and isinstance(batch := self.waiting[0], Batch):
+            found.append(batch)
+            self.waiting.popleft()
+        return found
+
     def _light(self, batch: Batch) -> list[Part]:
         """The small parts that have nothing to do with what is before them, beside large ones: nobody is to wait for
         those.

@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Hashable
 
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.deltas import EncodedFacts
-from tidelog.errors import ArityError
 from tidelog.facts.encoding import check_arities_of
 from tidelog.facts.results import Change
-from tidelog.live.backlog import FEW_ROWS, Batch, Part, Passed, Submission
+from tidelog.live.backlog import Batch, Part, Submission
 from tidelog.live.intake import Intake, Window
 from tidelog.live.knowledge import Knowledge
+from tidelog.live.passing import Passing
 from tidelog.machine.jit import working_time
 from tidelog.program.catalogue import RuleUpdate
 from tidelog.runtime.signals import check, comes_from_signal
@@ -28,14 +27,6 @@ SLICE = 5_000
 
 # Seconds within which a thread that waits for the lock gets it.
 TURN = 0.0002
-
-# How often a batch is rolled back for updates that go first, so that it comes to its end.
-MOST_GIVEN_WAY = 8
-
-# Seconds for which updates that have nothing to do with each other are worked on together: that saves transactions, but
-# nobody is to wait for somebody else's long one. Each time that a batch was divided, what is left may take twice as
-# long.
-TOGETHER = 0.005
 
 
 class _StartAgain(Exception):
@@ -47,10 +38,6 @@ class _GiveWay(Exception):
 
     def __init__(self, first: list[Part]) -> None:
         self.first = first
-
-
-def _clients(batch: Batch) -> set[Hashable]:
-    return {part.client for part in batch.parts}
 
 
 class Demand:
@@ -84,7 +71,7 @@ class Worker:
 
     streams = False
     place = None
-    overtakes = True  # whether updates may pass each other
+    passing_policy = Passing
 
     def __init__(self, knowledge: Knowledge, intake: Intake) -> None:
         self._knowledge = knowledge
@@ -97,12 +84,7 @@ class Worker:
         self._role = threading.Lock()  # for who works
         self._awake = threading.Event()
         self._transactions = 0
-        self._update: RuleUpdate | None = None  # what the batch in work does to the catalogue
-        self._passed = Passed()
-        self._left: list[Part] = []  # updates that were looked at between two pieces, and may be urgent
-        self._claimed: tuple[int, frozenset[str]] = 0, frozenset()  # parts of the batch in work, and what they claim
-        # The component in work, by its place in the plan, and when to look whether parts of the batch wait for it.
-        self._place, self._divide_at = 0, 0.0
+        self._passing = self.passing_policy(knowledge, intake)
         self._problem: BaseException | None = None  # met while an update was taken in; raised where it can be
 
     # --- who works ---
@@ -191,11 +173,11 @@ class Worker:
         intake = self._intake
         with self._lock.reserved():
             with self._lock.working():
-                intake.take_in(self._between_blocks)
+                intake.take_in(self._passing.between_blocks)
             if not intake.waiting or not self.is_ready():
                 return
-            work = intake.in_work = intake.next_work() if self.overtakes else intake.waiting.popleft()
-            self._passed, self._left = Passed(), []
+            work = intake.in_work = self._passing.next_work()
+            self._passing.begin()
             self._lock.begin(self._finish)
             try:
                 change = self._apply(work)
@@ -203,7 +185,7 @@ class Worker:
             except _GiveWay as way:
                 assert isinstance(work, Batch)
                 work.gave_way += 1
-                intake.put_before(way.first, work, *(batch for batch in self._take_batches() if batch.parts))
+                intake.put_before(way.first, work, *(batch for batch in intake.take_batches() if batch.parts))
             except _StartAgain:
                 # Put what was in work back before what has come in since, as one batch.
                 later = intake.waiting.popleft()
@@ -235,13 +217,13 @@ class Worker:
         engine = self._knowledge.engine
         engine.reclaim_terms()  # Here, too: updates that undo each other get no further.
         # The arities that the batch was taken in with may come from updates that have been refused since.
-        update = self._update = RuleUpdate(dict(self._knowledge.catalogue.arities))
+        update = RuleUpdate(dict(self._knowledge.catalogue.arities))
         check_arities_of((facts for part in work.parts for facts in (part.delete, part.add)), update.arities)
         with self.window:
             request = work.request(engine)
         if not request.add and not request.delete:
             return None
-        self._place, self._claimed = 0, (0, frozenset())
+        self._passing.begin_batch(update)
         return self._knowledge.apply(request, update)
 
     def _fall_back(self, work: Batch | Submission, problem: BaseException) -> None:
@@ -286,7 +268,7 @@ class Worker:
         if isinstance(intake.in_work, Batch):
             if intake.incoming or intake.news:
                 self._look_at_news(intake.in_work)
-            held_up = self._held_up(intake.in_work)
+            held_up = self._passing.held_up(intake.in_work)
             if held_up:
                 raise _GiveWay(held_up)
         self.demand.spend()
@@ -294,172 +276,21 @@ class Worker:
             self._lock.condition.notify_all()
             rested = working_time()
             self._lock.rest(self.demand.allows_more)
-            self._divide_at += working_time() - rested
+            self._passing.rested(working_time() - rested)
 
     def _look_at_news(self, work: Batch) -> None:
         intake = self._intake
         with self.window.using_terms():
-            intake.take_in(self._between_blocks)
+            intake.take_in(self._passing.between_blocks)
         if not intake.news:
             return
         intake.news = False
-        left, self._left = [*self._left, *self._sort_out(work)], []
+        urgent = self._passing.first_urgent(work)
         later = intake.waiting[0] if intake.waiting else None
         if isinstance(later, Batch) and work.is_undone_by(later):
             raise _StartAgain
-        for part in left:
-            if self._goes_first(part, work):
-                raise _GiveWay([part])
-
-    # --- updates that pass each other ---
-
-    def _sort_out(self, work: Batch, joining: bool = True) -> list[Part]:
-        """Look at what has come since the last time. What has nothing to do with the update in work, nor with what
-        waits before it, is committed now; what the update has not come to is taken into it, if that is `joining`. The
-        rest is returned.
-        """
-        later = self._intake.waiting[0] if self._intake.waiting else None
-        if not isinstance(later, Batch) or not self.overtakes:
-            return []
-        with self.window.using_terms():
-            new = [part for part in later.parts if part.number > self._passed.last]
-        gone: set[int] = set()
-        try:
-            for part in new:
-                self._passed.last = part.number
-                # A large one would hold up what is in work.
-                small = part.operations <= max(FEW_ROWS, work.operations // 8)
-                if small and (self._passes(part, self._passed) or (joining and self._joins(work, part))):
-                    gone.add(part.number)
-                else:
-                    self._passed.wait(part, self._knowledge.engine.claims(part.predicates))
-        finally:
-            if gone:
-                self._forget(later, gone)
-        return [part for part in new if part.number not in gone]
-
-    def _between_blocks(self) -> None:
-        """While a large update is read, let others look, and commit those that have nothing to do with it, nor with
-        what waits before them.
-        """
-        intake, engine = self._intake, self._knowledge.engine
-        passed = Passed()
-        passed.wait(intake.incoming[0], frozenset())  # What it claims is known to the engine.
-        for batch in intake.waiting:
-            if isinstance(batch, Submission):
-                return  # rules change first
-            for part in batch.parts:
-                passed.wait(part, engine.claims(part.predicates))
-        for found in intake.read_next():
-            if self.overtakes and isinstance(found, Part) and self._passes(found, passed):
-                intake.pass_by(found.number)
-            else:
-                passed.wait(found, engine.claims(map(self._knowledge.catalogue.resolve, found.predicates)))
-        self._lock.pause(True)
-
-    def _forget(self, batch: Batch, numbers: set[int]) -> None:
-        """Some parts of the first batch that waits are done, or are worked on already."""
-        with self.window.using_terms():
-            batch.drop(numbers)
-            if not batch.parts:
-                self._intake.waiting.popleft()
-
-    def _passes(self, part: Part, passed: Passed) -> bool:
-        """Commit an update beside the one in work, if they have nothing to do with each other."""
-        engine = self._knowledge.engine
-        if not self._lets(part, passed) or not engine.may_overtake(part.predicates):
-            return False
-        work = self._intake.in_work
-        if isinstance(work, Batch) and not self._parts_let(part, work):
-            return False
-        try:
-            update = RuleUpdate(dict(self._knowledge.catalogue.arities))
-            check_arities_of((part.delete, part.add), update.arities)
-            change = self._knowledge.apply(Batch([part]).request(engine), update)
-        except BaseException as problem:  # A registered function may even raise SystemExit.
-            if comes_from_signal(problem):
-                raise
-            self._intake.refuse(part.number, problem)
-            change = None
-        self._intake.note((part.number,), change)
-        self._knowledge.deliver(elsewhere=True)
-        self._lock.condition.notify_all()
-        return True
-
-    def _parts_let(self, part: Part, work: Batch) -> bool:
-        """Whether an update has nothing to do with any part of the batch in work, and none is of its client. The engine
-        knows only what is left of them; but they begin again as they were if that is rolled back.
-        """
-        engine = self._knowledge.engine
-        if len(work.parts) != self._claimed[0]:
-            self._claimed = len(work.parts), engine.claims({name for each in work.parts for name in each.predicates})
-        if part.client is not None and part.client in _clients(work):
-            return False
-        return self._claimed[1].isdisjoint(engine.claims(part.predicates))
-
-    def _lets(self, part: Part, passed: Passed) -> bool:
-        """Whether an update has nothing to do with those that wait, nor with one that went first and has overwritten
-        some of it.
-        """
-        if part.overwritten_by and not self._intake.is_settled(part.overwritten_by):
-            return False
-        return passed.lets(part, self._knowledge.engine.claims(part.predicates))
-
-    def _joins(self, work: Batch, part: Part) -> bool:
-        """Take an update into the one in work, if that has not come to what it touches."""
-        engine = self._knowledge.engine
-        if not self._lets(part, self._passed) or not engine.may_join(part.predicates):
-            return False
-        assert self._update is not None
-        try:
-            check_arities_of((part.delete, part.add), self._update.arities)
-        except ArityError:
-            return False  # It is refused in its place.
-        work.parts.append(part)
-        engine.join(part.delete, part.add)
-        return True
-
-    def _goes_first(self, part: Part, work: Batch) -> bool:
-        """Whether the update in work is to give way to another one, which is more urgent."""
-        if work.gave_way >= MOST_GIVEN_WAY or (part.client is not None and part.client in _clients(work)):
-            return False
-        return part.priority > work.priority
-
-    def _takes_long(self, place: int, seconds: float) -> bool:
-        """Whether the component at this place of the plan has been in work for some seconds since this was asked for
-        the first time, or said so.
-        """
-        now = working_time()
-        if self._place != place or now >= self._divide_at:
-            found, self._place, self._divide_at = self._place == place > 0, place, now + seconds
-            return found
-        return False
-
-    def _held_up(self, work: Batch) -> list[Part]:
-        """The parts of the batch in work that wait for others, which take long and have nothing to do with them."""
-        engine = self._knowledge.engine
-        visited = engine.past.works[-1].visited
-        if (
-            len(work.parts) == 1
-            or not self.overtakes
-            or not self._takes_long(len(visited), TOGETHER * 2**work.gave_way)
-        ):
-            return []
-        slow = Passed()
-        slow.claim(engine.claims(visited[-1:]))
-        quick = {part.number: (part, engine.claims(part.predicates)) for part in work.parts}
-        while found := [number for number, each in quick.items() if not slow.lets(*each)]:
-            for number in found:
-                slow.wait(*quick.pop(number))
-        return [part for part, _ in quick.values()] if len(quick) < len(work.parts) else []
-
-    def _take_batches(self) -> list[Batch]:
-        """Take out the batches that wait before the next change of rules."""
-        found: list[Batch] = []
-        while self._intake.waiting and isinstance(batch := self._intake.waiting[0], Batch):
-            found.append(batch)
-            self._intake.waiting.popleft()
-        return found
+        if urgent is not None:
+            raise _GiveWay([urgent])
 
     def between_pieces(self, passable: bool = False) -> None:
         """Take in what came, in the middle of what cannot be left half done. A problem is raised afterwards."""
@@ -471,6 +302,6 @@ class Worker:
                 with self.window.using_terms():
                     intake.take_in()
                 if passable and intake.news:
-                    self._left += self._sort_out(intake.in_work, joining=False)
+                    self._passing.sort_out_between_pieces(intake.in_work)
             except BaseException as problem:
                 self._problem = problem

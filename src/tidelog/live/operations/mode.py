@@ -31,6 +31,7 @@ from tidelog.live.operations.delete_rederive import DeleteRederive
 from tidelog.live.operations.facts import Fact, Facts
 from tidelog.live.operations.instances import Instances, UnfitRuleError, check_rule
 from tidelog.live.operations.strata import Strata
+from tidelog.live.passing import InOrder
 from tidelog.live.worker import Worker
 from tidelog.machine.jit import working_time
 from tidelog.program.normal_form import normalise
@@ -65,7 +66,7 @@ def begin(engine: Engine, maintenance: str) -> FullyDynamic:
 class OperationsWorker(Worker):
     """Executes operations as long as there are any, and then lets the engine follow."""
 
-    overtakes = False  # Operations meet instead.
+    passing_policy = InOrder  # Operations meet instead.
 
     def __init__(self, knowledge: Knowledge, intake: Intake) -> None:
         super().__init__(knowledge, intake)
