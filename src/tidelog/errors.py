@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
 
@@ -66,6 +66,43 @@ class ParseError(TidelogError):
         super().__init__(message)
         self.line = line
         self.column = column
+
+
+class ModuleError(TidelogError):
+    """A module that cannot be added, or whose functions do not do what they have to. `definition` is the number of the
+    definition of *Modular Materialisation* that it breaks, where that is known.
+
+    Examples:
+        >>> try:
+        ...     tidelog.KnowledgeBase().add_module("no module")
+        ... except tidelog.ModuleError as error:
+        ...     print(error)
+        'no module' is no module: it has no `rules`, the text of the rules that it stands for
+    """
+
+    def __init__(self, message: str, definition: int | None = None) -> None:
+        super().__init__(message)
+        self.definition = definition
+
+
+class UnfitError(TidelogError):
+    """What a module raises where its algorithm cannot take the facts: plain rules take its place from then on.
+
+    Examples:
+        >>> class Small:
+        ...     rules = "copy(X) :- original(X)."
+        ...     def difference(self, facts, changed):
+        ...         if facts.count("original") > 1:
+        ...             raise tidelog.UnfitError("too many")
+        ...         return {"copy": changed["original"]}
+        ...     def delete(self, facts, gone, safe): return {}
+        ...     def rederive(self, left, gone): return {}
+        ...     def add(self, facts, new): return {}
+        >>> kb = tidelog.KnowledgeBase(Small.rules)
+        >>> kb.add_module(Small())
+        >>> kb.update(add={"original": [(1,), (2,)]})
+        <Change: + original: 2, + copy: 2>
+    """
 
 
 class UnsafeRuleError(TidelogError):
@@ -148,6 +185,20 @@ class EvaluationError(TidelogError):
         self.failures = failures
 
 
+class LatticeError(TidelogError):
+    """The functions of a lattice of your own are none of a lattice, or fail within a recursion.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase("reading(hall, 3).  reading(hall, 4).")
+        >>> kb.register_lattice("total", lambda a, b: a + b)
+        >>> try:
+        ...     kb.add_rules("sum(R, total(V)) :- reading(R, V).")
+        ... except tidelog.LatticeError as error:
+        ...     print(str(error).partition(":")[0])
+        the join of the lattice `total` is not above what it joins
+    """
+
+
 class LimitError(TidelogError):
     """`max_facts` or `timeout` was exceeded, and the message names the rule that ran away; or there are more facts of a
     predicate, or more constants, than 32-bit numbers can count.
@@ -225,6 +276,24 @@ class BrokenError(TidelogError):
         >>> issubclass(tidelog.BrokenError, tidelog.TidelogError)
         True
     """
+
+
+class ConstraintError(TidelogError):
+    """An update that would violate a constraint; nothing of it has been applied. `violations` are proofs, one for each
+    match of a constraint that was looked at.
+
+    Examples:
+        >>> kb = tidelog.KnowledgeBase(":- may(X, write), suspended(X).  suspended(ann).")
+        >>> try:
+        ...     kb.update(add={"may": [("ann", "write")]})
+        ... except tidelog.ConstraintError as error:
+        ...     print(error.violations[0].fact)
+        :- may(ann, write), suspended(ann)
+    """
+
+    def __init__(self, message: str, violations: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.violations = tuple(violations)
 
 
 class CrossProductWarning(UserWarning):

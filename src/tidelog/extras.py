@@ -28,10 +28,13 @@ EXTRAS = {
     "pyarrow": "arrow",
     "pyoxigraph": "rdf",
     "pyspark": "spark",
+    "re2": "regex",
     "rich": "cli",
     "starlette": "server",
     "uvicorn": "server",
 }
+
+FILES = "reading or writing facts in files"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from tidelog.errors import UnknownRuleError
 from tidelog.formats import WRITE_FORMATS, columns_of, read_facts, read_file, read_updates, write_facts
 from tidelog.language import parse_program, render, resolve_predicate
 from tidelog.language.names import bracketed
-from tidelog.language.syntax import Atom, Constant, Program, Rule, Variable
+from tidelog.language.syntax import Atom, Constant, Disjunction, Program, Rule, Variable
 from tidelog.values import SEPARATOR
 
 pytestmark = pytest.mark.plain
@@ -252,3 +253,49 @@ def test_such_rules_are_found_again() -> None:
     assert kb.rules == []
     with pytest.raises(TidelogError, match="not the name of a predicate"):
         kb.facts("<a: >")
+
+
+MANY = ", ".join(["ab"] * 40)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"q(X) :- p({MANY}, 1 + X), r(X).",
+        f"q(X) :- r(X), p({MANY}, X",
+        f"p({MANY}) & ",
+        f"q(X) :- p(X), (<{'ab#' * 40}c> = X",
+        f"q(X) :- p(X), ({'X % ' * 40}",
+        f"q(X) :- p(X), ({' % X' * 40}",
+        f"q(X) :- p(X), ({' // X' * 40}",
+        f"q(X) :- ({'(X % [X ), ' * 40}X",
+        f"q(X) :- {'(a, ' * 40}X{')' * 40}",
+        f"p({'a-' * 10_000}b)",
+    ],
+)
+def test_texts_that_could_be_many_things_take_no_longer(text: str) -> None:
+    """Each of these once had more ways to be read in vain than there is time to try."""
+    with contextlib.suppress(TidelogError):
+        parse_program(text)
+
+
+def test_a_wide_rule_may_compute() -> None:
+    (rule,) = parse_program(f"q(X) :- p({MANY}, 1 + X), r(X).").rules
+    assert len(rule.body[0].arguments) == 41
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "( a(X) % one; two\n ; b(X) )",
+        "( X = 7 % 2 ; b(X) )",
+        "( b(X), X % 2 = 1 ; a(X) )",
+        "( a(X), # it's one\n b(X) ; c(X) )",
+        "( same(X, <http://example.org/#a;b>) ; X < 3, b(X) )",
+        '( a(X), Y = "; (", b(Y) // (\n ; c(X) )',
+        "( ( a(X) ; ( b(X) ; c(X), [X, [1, 2]] = [X, Z] ) ) ; d(X) )",
+    ],
+)
+def test_alternatives_among_signs_with_two_meanings(body: str) -> None:
+    (rule,) = {rule.written for rule in parse_program(f"q(X) :- e(X), {body}.").rules}
+    assert isinstance(rule.body[1], Disjunction)

@@ -20,7 +20,7 @@ from tidelog.language.syntax import Rule, rule_key
 
 
 def rule(text: str) -> Rule:
-    (parsed,) = parse_rules(text, {})
+    (parsed,) = {each.written for each in parse_rules(text, {})}
     return parsed
 
 
@@ -118,6 +118,12 @@ def test_a_second_arity_is_refused() -> None:
         check_arities(parse_rules("p(X) :- q(X).\nr :- !p(X, X), q(X).", {}), {})
     with pytest.raises(ArityError, match="no arguments here, but 3 arguments before"):
         check_arities([parse_atom("p", {})], {"p": 3})
+
+
+def test_a_function_may_be_meant_by_a_predicate_without_facts() -> None:
+    rules = parse_rules('p(W) :- w(W), contain(W, "a").', {})
+    (warning,) = suggest(rules, ["w"])
+    assert "did you mean `contains`?" in warning
 
 
 def test_misspelt_predicates_are_suggested() -> None:

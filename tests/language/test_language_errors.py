@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tidelog.errors import ParseError, TidelogError, UnsafeRuleError
 from tidelog.language import SYNTAXES, ZODIAC, parse_atom, parse_program, parse_query, parse_rules, syntax_of_file
 from tidelog.language.checks import check_arities, check_query, check_rule, suggest
+from tidelog.language.records.types import check_declarations, check_types, merged
 
 GOLDEN = Path(__file__).parent / "golden" / "errors"
 CASES = sorted(path for syntax in SYNTAXES for path in GOLDEN.glob(f"*.{syntax}"))
@@ -31,6 +32,9 @@ def diagnosis(path: Path) -> str:
         for query in program.queries:
             check_query(query, frozenset(), prefixes)
         check_arities([*program.predicates, *program.facts, *program.rules, *program.queries], {}, prefixes)
+        check_declarations(program.predicates, {}, prefixes)
+        statements = [*program.facts, *program.rules, *program.queries]
+        check_types(statements, merged({}, program.predicates), prefixes)
     except TidelogError as error:
         return f"{type(error).__name__}: {error}\n"
     facts = {fact.predicate for fact in (*program.facts, *program.predicates)}

@@ -368,9 +368,12 @@ def test_a_comparison_between_atoms_is_what_it_is_alone(operator: str, right: st
 
 def test_the_examples_of_the_documentation_are_programs() -> None:
     text = (ROOT / "docs" / "reference" / "language.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL)
-    programs = [parse_program(block) for block in blocks if ":-" in block and "hint:" not in block]
-    assert [len(program.rules) for program in programs] == [6, 4, 2]
+    blocks = [block for language, block in re.findall(r"```(\w*)\n(.*?)```", text, re.DOTALL) if not language]
+    programs = [
+        parse_program(block) for block in blocks if ":-" in block and "hint:" not in block and "@import" not in block
+    ]
+    written = [{rule.written for rule in program.rules} for program in programs]
+    assert [len(rules) for rules in written] == [11, 5, 4, 5, 2, 2, 3, 4]
 
 
 def test_an_empty_text_is_an_empty_program() -> None:
@@ -388,3 +391,14 @@ def test_the_empty_class_with_two_arguments_is_the_empty_property() -> None:
     text = "PREFIX owl: <http://www.w3.org/2002/07/owl#>\nowl:Nothing[?X] :- a[?X] .\nowl:Nothing[?X,?Y] :- r[?X,?Y] ."
     names = [rule.head.predicate for rule in parse_program(text).rules]
     assert names == ["<http://www.w3.org/2002/07/owl#Nothing>", "<http://www.w3.org/2002/07/owl#bottomObjectProperty>"]
+
+
+def test_a_remainder_in_parentheses_before_others() -> None:
+    """What follows a `%` is no comment, for the look ahead from a parenthesis either."""
+    for body in ("(Y % X) = 1, ( b(X) ; c(X) )", "(Y % X) = 1,\n b(X), (X) = 3", "( b(X), (Y % 2) = 1, c(X) )"):
+        (rule,) = parse_program(f"p(X) :- a(X, Y), {body}.").rules[:1]
+        assert "% " in str(rule)
+    (rule,) = parse_program("p(X) :- ( a(X), b(X) % it's (the first\n; c(X) % or; this\n ).").rules[:1]
+    assert str(rule) == "p(X) :- ( a(X), b(X) ; c(X) )."
+    with pytest.raises(ParseError, match="nested more than"):
+        parse_program("p(X) :- a(X), " + "(" * 200 + "X" + " % 2)" * 200 + " = 0.")

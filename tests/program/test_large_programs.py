@@ -26,12 +26,12 @@ RULES: dict[str, Callable[[int, int], str]] = {
 PROGRAMS = {
     **{name: (rule, "") for name, rule in RULES.items()},
     "a closure of many twins": (RULES["a ring of pairs"], " p0(X, Z) :- p0(X, Y), p0(Y, Z)."),
-    "a core of many twins": (
+    "a module of many twins": (
         RULES["a ring of pairs"],
         " p0(X, Z) :- p0(X, Y), p0(Y, Z). p0(X, Y) :- r(X, Y). r(X, Z) :- p1(X, Y), f(Y, Z).",
     ),
 }
-FEW, MANY = 70, 280
+FEW, MANY = 50, 200
 SOME = 5 * MANY  # how often any line may be executed before it counts
 
 

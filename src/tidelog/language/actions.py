@@ -7,25 +7,45 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, TypeVar
 
 from tidelog.errors import DataError, ParseError
 from tidelog.language import literals, syntax
-from tidelog.language.names import RESERVED, bracketed, expand, is_variable_name, unescape_iri
+from tidelog.language.arithmetic import OPERATIONS, NoValue, computed
+from tidelog.language.names import (
+    RESERVED,
+    TYPES,
+    bracketed,
+    display_predicate,
+    expand,
+    is_variable_name,
+    type_name,
+    unescape_iri,
+)
 from tidelog.language.parse_messages import Source
+from tidelog.language.records.patterns import RECORD
 from tidelog.language.syntax import Aggregate, Atom, BodyItem, Call, Constant, Expression, Place, Term, Variable
-from tidelog.values import IRI, XSD, Literal, canonical
+from tidelog.language.written.windows import Age, age_of, argument_named, windowed
+from tidelog.values import IRI, XSD, Literal, Record, canonical
 
 AGGREGATES = frozenset({"count", "sum", "min", "max", "avg", "median"})
-# Aggregates in heads alone: elsewhere, a Python function may have the name.
-BOOLEAN_AGGREGATES = frozenset({"any", "all"})
+# Aggregates in heads alone: elsewhere, a function may have the name.
+HEAD_AGGREGATES = frozenset({"any", "all", "count_distinct", "stddev", "quantile", "list", "concat"})
 # Aggregates that can give, instead of the value, what stands beside it.
 WITNESSED = frozenset({"min", "max"})
 
-_NESTING = (Call, Aggregate)
+_NESTING = (Call, Aggregate, Atom, syntax.Negation, syntax.Comparison, syntax.Disjunction)
+
+# How the values that these functions make are written in facts.
+_WRITTEN_AS: Mapping[str, str] = {
+    "date": '"2024-02-29"^^xsd:date',
+    "datetime": '"2024-02-29T12:00:00Z"^^xsd:dateTime',
+    "duration": '"P1DT2H"^^xsd:dayTimeDuration',
+    "decimal": '"1.10"^^xsd:precisionDecimal',
+}
 
 # Deeper expressions would exhaust the Python stack wherever the tree is walked: hashing, comparing, printing.
 MAX_DEPTH = 100
@@ -59,14 +79,23 @@ def atom_of(predicate: str, arguments: tuple[Term, ...], place: Place) -> Atom:
 
 @dataclass(slots=True)
 class Parsed:
-    """What has been read of a text so far."""
+    """What has been read of a text so far: rules and queries as they are written. If any is `special`, it has to be
+    expanded into plain ones.
+    """
 
     prefixes: dict[str, str] = field(default_factory=dict)
     facts: list[Atom] = field(default_factory=list)
     rules: list[syntax.Rule] = field(default_factory=list)
     queries: list[syntax.Query] = field(default_factory=list)
     predicates: list[syntax.Signature] = field(default_factory=list)
+    expiries: list[syntax.Expiry] = field(default_factory=list)
+    keys: list[syntax.Signature] = field(default_factory=list)
     atoms: list[Atom] = field(default_factory=list)
+    special: bool = False
+    # Of a program in parts:
+    imports: list[tuple[str, Place]] = field(default_factory=list)
+    module: str = ""
+    directives: list[tuple[Place, str]] = field(default_factory=list)
 
 
 class Actions:
@@ -84,8 +113,9 @@ class Actions:
         """Drop the last text and its contents."""
         self.begin(Source("", ""), {})
 
-    def begin(self, source: Source, prefixes: Mapping[str, str]) -> Parsed:
+    def begin(self, source: Source, prefixes: Mapping[str, str], in_parts: bool = False) -> Parsed:
         self.source = source
+        self._in_parts = in_parts
         self.prefixes = dict(prefixes)
         self.undeclared: dict[str, int] = {}
         self.parsed = Parsed()
@@ -119,12 +149,117 @@ class Actions:
         self.parsed.predicates += children[0]
 
     def signature(self, children: list[Any]) -> syntax.Signature:
-        name, _, arity = children
+        name, _, arity, *text = children
         place = place_of(name)
         if not arity.isdecimal():
             hint = "how many arguments a predicate has is a whole number: `@predicate edge/2.`"
             raise self._error(arity, f"`{arity}` is no number of arguments", hint)
-        return syntax.Signature(self._predicate(str(name), place), self._checked(literals.integer, arity, arity), place)
+        count = self._checked(literals.integer, arity, arity)
+        return syntax.Signature(self._predicate(str(name), place), count, place, text=self._about(text))
+
+    def named_signature(self, children: list[Any]) -> syntax.Signature:
+        name, opening, columns, closing, *text = children
+        self._matching(opening, closing)
+        place, own = place_of(name), self._columns(columns)
+        return syntax.Signature(self._predicate(str(name), place), len(own), place, own, self._about(text))
+
+    def record_type(self, children: list[Any]) -> None:
+        name, equals, opening, columns, closing = children
+        if equals != "=" or opening != "[":
+            wrong = opening if equals == "=" else equals
+            raise self._error(wrong, f"`{wrong}` cannot stand here", "write `@type point = [x: int, y: int].`")
+        self._matching(opening, closing)
+        if name in TYPES:
+            raise self._error(name, f"`{name}` is a type of the language", "choose another name")
+        own = self._columns(columns)
+        self.parsed.predicates.append(syntax.Signature(type_name(name), len(own), place_of(name), own))
+
+    def key(self, children: list[Any]) -> None:
+        name, opening, columns, closing = children
+        self._matching(opening, closing)
+        for column in columns:
+            if column.type != "any":
+                raise self._error(column.place, "a key has names of columns alone", "write `@key edge(from, to).`")
+        place, own = place_of(name), self._columns(columns)
+        self.parsed.keys.append(syntax.Signature(self._predicate(str(name), place), len(own), place, own))
+        self.parsed.special = True
+
+    def column(self, children: list[Any]) -> syntax.Column:
+        name, *types = children
+        return syntax.Column(str(name), str(types[0]) if types else "any", place_of(name))
+
+    def _columns(self, columns: list[syntax.Column]) -> tuple[syntax.Column, ...]:
+        known: set[str] = set()
+        for column in columns:
+            if column.name in known:
+                raise self._error(column.place, f"two columns are named `{column.name}`", "give each its own name")
+            known.add(column.name)
+        return tuple(columns)
+
+    def _about(self, texts: list[Any]) -> str:
+        """The text that tells about a predicate, if there is one."""
+        return "".join([str(self.string([token]).value) for token in texts])
+
+    def name(self, children: list[Any]) -> Atom:
+        (name,) = children
+        place = place_of(name)
+        return Atom(self._predicate(str(name), place), (), place)
+
+    def equality(self, children: list[Any]) -> None:
+        same, *names = children
+        atoms = (same, *(names[0] if names else ()))
+        twice = next((atom for number, atom in enumerate(atoms) if atom in atoms[:number]), None)
+        if twice is not None:
+            what = f"`{twice.predicate}` stands twice in the equality"
+            hint = "name the equality, and then each predicate that it applies to: `@equality same on person, knows.`"
+            place = twice.place or Place(1, 1)
+            raise self.source.error(place.line, place.column, what, hint)
+        self.parsed.special = True
+        self.parsed.rules.append(syntax.Rule(Atom(syntax.EQUALITY), atoms, same.place))
+
+    def expiry(self, children: list[Any]) -> None:
+        atom, token = children
+        for term in atom.arguments:
+            if not isinstance(term, Variable):
+                hint = (
+                    "all facts of a predicate expire alike: `@expire reading 60 s.`, `@expire reading(_, T) 60 s by T.`"
+                )
+                raise self._error(term.place or place_of(token), "an argument of `@expire` is a variable", hint)
+        age, argument = self._age(str(token), token, atom)
+        arity = atom.arity if atom.arguments else None
+        self._end_statement()
+        self.parsed.expiries.append(syntax.Expiry(atom.predicate, age.written, age.length, argument, arity, atom.place))
+
+    def _age(self, text: str, token: Any, atom: Atom) -> tuple[Age, int | None]:
+        """How old facts may become, and the place of the argument that this is counted from, if there is one."""
+        age = age_of(text)
+        if isinstance(age, str):
+            raise self._error(token, age, "such as `60 s`, or `60 s by T`, where T is an argument that is a time")
+        argument = argument_named(atom, age.by) if age.by else None
+        if age.by and argument is None:
+            hint = f"name an argument: `{display_predicate(atom.predicate, self.prefixes)}(…, T)` and `by T`"
+            raise self._error(token, f"`{age.by}` is no variable among the arguments of the atom", hint)
+        return age, argument
+
+    def importing(self, children: list[Any]) -> None:
+        (token,) = children
+        path = self._checked(literals.unquote, self._directive(token), token)
+        self.parsed.imports.append((path, place_of(token)))
+
+    def module(self, children: list[Any]) -> None:
+        (token,) = children
+        if self.parsed.module:
+            raise self._error(token, "a text is in one module", "leave one of its `@module` out")
+        self.parsed.module = self._directive(token)
+
+    def _directive(self, token: Any) -> str:
+        """What a directive is about. It is noted, to be taken out of the text."""
+        word, rest = token.split(None, 1)
+        if not self._in_parts:
+            hint = "programs in parts are read by `tidelog.read_program(path)`, or given to a new `KnowledgeBase`"
+            raise self._error(token, f"`{word}` cannot stand here", hint)
+        self.parsed.directives.append((place_of(token), str(token)))
+        return str(rest.removesuffix(".").rstrip())
 
     def plain_facts(self, children: list[Any]) -> None:
         (token,) = children
@@ -138,34 +273,49 @@ class Actions:
     def fact(self, children: list[Any]) -> None:
         (atom,) = children
         self._refuse_parameters("fact")
-        for argument in atom.arguments:
-            if not isinstance(argument, Constant):
-                raise self._not_ground(atom, argument)
+        if not self._in_parts and not all(isinstance(argument, Constant) for argument in atom.arguments):
+            arguments = [self._ground(atom, argument) for argument in atom.arguments]
+            atom = Atom(atom.predicate, tuple(arguments), atom.place)
+        self._end_statement()
         self.parsed.facts.append(atom)
-        self._end_statement(None)
 
     def rule(self, children: list[Any]) -> None:
-        head, body = children
+        heads, body = children
         self._refuse_parameters("rule")
-        head = self._with_boolean_aggregates(head)
-        self._end_statement(head)
-        self.parsed.rules.append(syntax.Rule(head, tuple(body), head.place))
+        head, *also = map(self._with_head_aggregates, heads)
+        self._end_statement(head, *also)
+        self.parsed.special |= bool(also)
+        self.parsed.rules.append(syntax.Rule(head, _conjunction(body), head.place, tuple(also)))
+
+    def constraint(self, children: list[Any]) -> None:
+        self._constrain(syntax.CONSTRAINT, children[0])
+
+    def warning(self, children: list[Any]) -> None:
+        self._constrain(syntax.WARNING, children[0])
+
+    def _constrain(self, kind: str, body: list[Any]) -> None:
+        self._refuse_parameters("constraint")
+        self._end_statement()
+        items = _conjunction(body)
+        place = next((item.place for item in items if not isinstance(item, syntax.Negation)), None)
+        self.parsed.special = True
+        self.parsed.rules.append(syntax.Rule(Atom(kind), items, place))
 
     def query(self, children: list[Any]) -> None:
         *ask, body = children
-        self._end_statement(None)
-        self.parsed.queries.append(syntax.Query(tuple(body), place_of(ask[0]) if ask else Place(1, 1)))
+        self._end_statement()
+        self.parsed.queries.append(syntax.Query(_conjunction(body), place_of(ask[0]) if ask else Place(1, 1)))
 
     single_query = query
 
     def single_atom(self, children: list[Any]) -> None:
         (atom,) = children
-        self._end_statement(None)
+        self._end_statement()
         self.parsed.atoms.append(atom)
 
-    def _end_statement(self, head: Atom | None) -> None:
+    def _end_statement(self, *heads: Atom) -> None:
         if self._aggregates:
-            self._refuse_aggregates(head)
+            self._refuse_aggregates(heads)
         # Turn each `_` into a variable of its own, `_1`, `_2`, …, skipping names that the statement itself uses.
         number = 0
         for variable in self._unnamed:
@@ -186,6 +336,22 @@ class Actions:
         nodes.append(children[1])
         return nodes
 
+    def alternatives(self, children: list[Any]) -> list[Any]:
+        """Two bodies between which a `;` stands; the left one may be such a choice already."""
+        left, right = children
+        if len(left) == 1 and isinstance(left[0], _Choice):
+            left[0].alternatives.append(tuple(right))
+            return left
+        self.parsed.special = True
+        return [_Choice([tuple(left), tuple(right)])]
+
+    def grouped(self, children: list[Any]) -> syntax.Disjunction:
+        opening, choice, closing = children
+        self._matching(opening, closing)
+        self.parsed.special = True
+        alternatives = choice[0].alternatives if isinstance(choice[0], _Choice) else [tuple(choice)]
+        return self._shallow(syntax.Disjunction(tuple(alternatives), place_of(opening)))
+
     def joined(self, children: list[list[_Node]]) -> list[_Node]:
         children[0].extend(children[1])
         return children[0]
@@ -201,8 +367,18 @@ class Actions:
     def negation(self, children: list[Any]) -> syntax.Negation:
         return syntax.Negation(children[0])
 
+    def window(self, children: list[Any]) -> Atom:
+        atom, token = children
+        age, argument = self._age(token.removeprefix("in").lstrip().removeprefix("last").lstrip(), token, atom)
+        return windowed(atom, age, argument)
+
     def comparison(self, children: list[Any]) -> syntax.Comparison:
         left, operator, right = children
+        if operator == "in":
+            self.parsed.special = True
+            if len(right.arguments) not in (2, 3):
+                hint = "write `X in range(FIRST, END)`, without the END itself, or `range(FIRST, END, STEP)`"
+                raise self._error(operator, f"`range` takes two or three arguments, not {len(right.arguments)}", hint)
         return syntax.Comparison(str(operator), self._shallow(left), self._shallow(right), place_of(operator))
 
     def _plain_item(self, match: re.Match[str], place_at: Callable[[int], Place]) -> BodyItem:
@@ -238,16 +414,32 @@ class Actions:
 
     def operation(self, children: list[Any]) -> Call:
         left, operator, right = children
-        return Call(str(operator), (left, right), place_of(operator))
+        return Call(str(operator), (_operand(left), _operand(right)), place_of(operator))
 
     def sign(self, children: list[Any]) -> Call:
         minus, operand = children
-        return Call("neg", (operand,), place_of(minus))
+        return Call("neg", (_operand(operand),), place_of(minus))
 
     def group(self, children: list[Any]) -> Expression:
         opening, expression, closing = children
         self._matching(opening, closing)
         return expression
+
+    def record(self, children: list[Any]) -> Constant | Call:
+        """A record of constants is a constant, however deep it is."""
+        opening, *arguments, closing = children
+        self._matching(opening, closing)
+        fields, place = (tuple(arguments[0]) if arguments else ()), place_of(opening)
+        if all(type(term) is Constant for term in fields):
+            return Constant(self._record(fields, place), place)
+        self.parsed.special = True
+        return Call(RECORD, fields, place)
+
+    def _record(self, fields: Sequence[Constant], place: Place) -> Record:
+        try:
+            return Record(*[field.value for field in fields])
+        except DataError as problem:
+            raise self._error(place, str(problem)) from None
 
     def call(self, children: list[Any]) -> Call | Aggregate:
         name, opening, *arguments, closing = children
@@ -272,17 +464,51 @@ class Actions:
             raise self._error(name, f"`{name}(distinct …)` is unknown", "only `count` can be of distinct values")
         return self._remember(Aggregate("count", argument, distinct=True, place=place_of(name)))
 
-    def _with_boolean_aggregates(self, head: Atom) -> Atom:
-        """The head, with `any(X)` and `all(X)` taken for aggregates."""
-        terms = [self._boolean_aggregate(term) for term in head.arguments]
+    def summary(self, children: list[Any]) -> Aggregate:
+        name, *distinct, given, body = children
+        function, place = str(name), place_of(name)
+        if function not in AGGREGATES | HEAD_AGGREGATES:
+            hint = "write `count { X : body }`, or another aggregate in place of `count`"
+            raise self._error(name, f"there is no aggregate `{name}`", hint)
+        if distinct and name != "count":
+            raise self._error(name, f"`{name} {{ distinct … }}` is unknown", "only `count` can be of distinct values")
+        if function in HEAD_AGGREGATES:
+            aggregate = self._named_aggregate(function, given, place)
+        elif len(given) != 1 and not (len(given) == 2 and function in WITNESSED):
+            raise self._error(place, *_miscounted(function, len(given), in_braces=True))
+        else:
+            aggregate = Aggregate(function, given[0], bool(distinct), place, given[1] if len(given) == 2 else None)
+        self.parsed.special = True
+        return self._shallow(replace(aggregate, body=_conjunction(body)))
+
+    def _with_head_aggregates(self, head: Atom) -> Atom:
+        """The head, with `any(X)`, `list(X)` and their like taken for aggregates."""
+        terms = [self._head_aggregate(term) for term in head.arguments]
         return head if terms == list(head.arguments) else Atom(head.predicate, tuple(terms), head.place)
 
-    def _boolean_aggregate(self, term: Term) -> Term:
-        if not isinstance(term, Call) or term.function not in BOOLEAN_AGGREGATES:
+    def _head_aggregate(self, term: Term) -> Term:
+        if not isinstance(term, Call) or term.function not in HEAD_AGGREGATES:
             return term
-        if len(term.arguments) != 1:
-            raise self._error(term.place or Place(1, 1), *_miscounted(term.function, len(term.arguments)))
-        return self._remember(Aggregate(term.function, term.arguments[0], place=term.place))
+        if term.function == "concat" and len(term.arguments) > 1:
+            return term  # the function
+        return self._remember(self._named_aggregate(term.function, term.arguments, term.place or Place(1, 1)))
+
+    def _named_aggregate(self, name: str, arguments: Sequence[Expression], place: Place) -> Aggregate:
+        """An aggregate that is written as functions are."""
+        if len(arguments) != (2 if name == "quantile" else 1):
+            raise self._error(place, *_miscounted(name, len(arguments)))
+        if name == "quantile":
+            return Aggregate(f"quantile {self._share(arguments[1], place)!r}", arguments[0], place=place)
+        if name == "count_distinct":
+            return Aggregate("count", arguments[0], distinct=True, place=place)
+        return Aggregate(name, arguments[0], place=place)
+
+    def _share(self, term: Expression, place: Place) -> float:
+        value = term.value if isinstance(term, Constant) else None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            hint = "such as `quantile(X, 0.9)`; the share is a number of the text"
+            raise self._error(term.place or place, "the second argument of `quantile` is a number from 0 to 1", hint)
+        return float(value)
 
     def _remember(self, aggregate: Aggregate) -> Aggregate:
         self._aggregates.append(aggregate)
@@ -330,7 +556,7 @@ class Actions:
             return Constant(IRI(self._checked(unescape_iri, text[1:-1], place)), place)
         if initial in "-0123456789":
             digits = text.replace(" ", "").replace("\t", "")
-            return Constant(self._checked(literals.number, digits, place), place)
+            return Constant(self._number(digits, place), place)
         if ":" in text:
             return Constant(IRI(self._expanded(text, place) or text), place)
         if not is_variable_name(text):
@@ -341,6 +567,14 @@ class Actions:
         elif initial == "_":
             self._underscored.add(text)
         return variable
+
+    def _number(self, digits: str, place: Place) -> int | float:
+        try:
+            return literals.number(digits)
+        except DataError as problem:
+            whole = digits.removeprefix("-").isdecimal()
+            hint = f'write a larger one as a literal: `"{digits:.40}"^^xsd:integer`' if whole else ""
+            raise self._error(place, str(problem), hint) from None
 
     def _new_constant(self, text: str, place: Place) -> Constant:
         """A constant of plain facts: one node, without a place, for all its occurrences."""
@@ -378,7 +612,7 @@ class Actions:
             hint = f"`{opening}` in line {opening.line}, column {opening.column} is closed by `{wanted}`"
             raise self._error(closing, f"expected `{wanted}`, found `{closing}`", hint)
 
-    def _shallow(self, term: Term) -> Any:
+    def _shallow(self, term: Any) -> Any:
         """The term itself, unless it is nested too deeply."""
         if not isinstance(term, _NESTING):
             return term
@@ -390,25 +624,49 @@ class Actions:
         what = f"an expression is nested more than {MAX_DEPTH} levels deep"
         raise self._error(level[0].place or Place(1, 1), what, "give a name to a part of it: `X = …, Y = X + …`")
 
+    def _ground(self, atom: Atom, argument: Term) -> Constant:
+        """The value of an argument of a fact."""
+        if isinstance(argument, Constant):
+            return argument
+        if not isinstance(argument, Call):
+            raise self._not_ground(atom, argument)
+        place = argument.place or atom.place or Place(1, 1)
+        if argument.function == RECORD:
+            return Constant(self._record([self._ground(atom, inner) for inner in argument.arguments], place), place)
+        if argument.function not in OPERATIONS:
+            hint = "facts have arithmetic alone; write a rule: `p(X) :- X = concat(a, b).`"
+            written = _WRITTEN_AS.get(argument.function)
+            if written is not None:
+                hint = f"write the value itself, such as `{written}`"
+            raise self._error(place, f"a fact cannot call `{argument.function}`", hint)
+        values = tuple(self._ground(atom, inner).value for inner in argument.arguments)
+        try:
+            return Constant(computed(argument, values), place)
+        except NoValue as problem:
+            words = argument.function == "-" and any(isinstance(value, str) for value in values)
+            hint = 'a string such as "foo-bar" needs quotes' if words else ""
+            raise self._error(place, f"the fact has no value: {problem}", hint) from None
+        except TypeError:
+            raise self._error(place, f"`{argument.function}` takes another number of arguments") from None
+
     def _not_ground(self, atom: Atom, argument: Term) -> ParseError:
         place = argument.place or atom.place or Place(1, 1)
         if not isinstance(argument, Variable):
-            hint = 'write the value itself; a string such as "foo-bar" needs quotes'
-            return self._error(place, "a fact holds constants, not expressions", hint)
+            return self._error(place, "a fact holds constants, not aggregates", "an aggregate needs a rule with a body")
         quoted = f'; for the string, write "{argument.name}"' if argument.name[0].isupper() else ""
         hint = f"a word with an initial in upper case, `_` or `?` is a variable{quoted}; a rule needs a body after `:-`"
         return self._error(place, f"the fact has a variable, `{argument.name}`", hint)
 
     def _refuse_parameters(self, kind: str) -> None:
-        """Parameters are for questions, which are asked with values."""
-        for parameter in self._parameters:
-            hint = 'parameters are for questions, `kb.query("p($x)", x=…)`; give values to rules as facts'
+        """Parameters are for questions, which are asked with values, and for programs in parts."""
+        for parameter in self._parameters if not self._in_parts else ():
+            hint = "a program gets values when it is read: `KnowledgeBase(text, parameters={…})`, `--param NAME=VALUE`"
             what = f"`${parameter.value}` cannot stand in a {kind}"
             raise self._error(parameter.place or Place(1, 1), what, hint)
 
-    def _refuse_aggregates(self, head: Atom | None) -> None:
-        """An aggregate is a whole argument of a rule's head, and cannot stand elsewhere."""
-        allowed = {id(argument) for argument in head.arguments} if head else set()
+    def _refuse_aggregates(self, heads: tuple[Atom, ...]) -> None:
+        """An aggregate without a body is a whole argument of a rule's head, and cannot stand elsewhere."""
+        allowed = {id(argument) for head in heads for argument in head.arguments}
         for aggregate in self._aggregates:
             if id(aggregate) not in allowed:
                 name = aggregate.function
@@ -417,12 +675,43 @@ class Actions:
                 raise self._error(aggregate.place or Place(1, 1), f"the aggregate `{name}` cannot stand here", hint)
 
 
-def _miscounted(function: str, given: int) -> tuple[str, str]:
+def _operand(term: Expression) -> Expression:
+    """An operand: records have no arithmetic, so that brackets around one term mean parentheses there."""
+    while isinstance(term, Call) and term.function == RECORD and len(term.arguments) == 1:
+        (term,) = term.arguments
+    while isinstance(term, Constant) and isinstance(term.value, Record) and len(term.value) == 1:
+        term = Constant(term.value[0], term.place)
+    return term
+
+
+@dataclass(slots=True)
+class _Choice:
+    """Alternatives that are being read."""
+
+    alternatives: list[tuple[BodyItem, ...]]
+    place: Place | None = None
+
+
+def _conjunction(body: list[Any]) -> tuple[Any, ...]:
+    """A body; one of alternatives alone is a disjunction."""
+    if len(body) == 1 and isinstance(body[0], _Choice):
+        return (syntax.Disjunction(tuple(body[0].alternatives)),)
+    return tuple(body)
+
+
+def _miscounted(function: str, given: int, in_braces: bool = False) -> tuple[str, str]:
     """What to say of an aggregate with a wrong number of values, and what to do."""
     if function in WITNESSED:
         hint = f"`{function}(X)` is a value, and `{function}(X, Y)` the Y beside it"
         return f"the aggregate `{function}` takes one value or two, not {given}", hint
-    return f"the aggregate `{function}` takes one value, not {given}", f"write `{function}(X)`"
+    if function == "quantile":
+        return f"the aggregate `quantile` takes a value and a share, not {given} arguments", "write `quantile(X, 0.9)`"
+    what = f"the aggregate `{function}` takes one value, not {given}"
+    if function != "count":
+        return what, f"write `{function} {{ X : … }}`" if in_braces else f"write `{function}(X)`"
+    if in_braces:
+        return what, "`count { X : … }` counts each match, and `count { distinct [X, Y] : … }` different pairs"
+    return what, "`count(X)` counts each match, and `count(distinct [X, Y])` different pairs"
 
 
 def place_of(token: Any) -> Place:

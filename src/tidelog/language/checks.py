@@ -6,14 +6,16 @@ body, and a variable that occurs in a single negated atom and nowhere else means
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from types import MappingProxyType
 
 from tidelog.errors import ArityError, ParseError, UnsafeRuleError
 from tidelog.language import syntax
-from tidelog.language.names import display_predicate
+from tidelog.language.names import CONDITIONS, display_predicate, type_named
 from tidelog.language.parse_messages import at, mistake
 from tidelog.language.printer import NO_PREFIXES, render
 from tidelog.language.syntax import (
@@ -28,17 +30,35 @@ from tidelog.language.syntax import (
     Variable,
     variables,
 )
+from tidelog.language.written.windows import window_at
 
 # More than anybody needs. Saved knowledge bases are checked against it when they are read.
 MOST_ARGUMENTS = 1 << 16
 
 _OF_ONE = ("abs", "floor", "ceil", "round", "sqrt", "log", "exp", "lower", "upper", "length", "str", "int", "float")
-BUILTIN_FUNCTIONS: Mapping[str, int] = MappingProxyType(
-    dict.fromkeys(_OF_ONE, 1) | {"min2": 2, "max2": 2, "concat": 2, "substr": 3}
+RESERVED_FUNCTIONS: Mapping[str, int] = MappingProxyType(
+    dict.fromkeys(_OF_ONE, 1) | {"min2": 2, "max2": 2, "concat": 2, "substr": 3, "record_field": 3}
 )
-"""The functions of the language and how many arguments each takes."""
+"""Functions of the language whose names no registered function can have, and how many arguments each takes."""
 
-OPERATORS: Mapping[str, int] = MappingProxyType({"+": 2, "-": 2, "*": 2, "/": 2, "%": 2, "neg": 1})
+_FURTHER_OF_ONE = ("trim", "type", "trunc", "sign", "log2", "log10", "degrees", "radians")
+_OF_MOMENTS = ("datetime", "date", "duration", "decimal", "epoch", "from_epoch", "seconds", "year", "month", "day")
+_TRIGONOMETRY = ("sin", "cos", "tan", "asin", "acos", "atan")
+BUILTIN_FUNCTIONS: Mapping[str, int] = MappingProxyType(
+    dict(RESERVED_FUNCTIONS)
+    | dict(CONDITIONS)
+    | dict.fromkeys((*_FURTHER_OF_ONE, *_TRIGONOMETRY, *_OF_MOMENTS, "hour", "minute", "second", "weekday"), 1)
+    | dict.fromkeys(("pow", "atan2", "round_to", "extract", "json"), 2)
+    | {"replace": 3, "split": 3}
+)
+"""All functions of the language; a registered one of the same name takes the place of one that is not reserved."""
+
+VARIADIC: Mapping[str, int] = MappingProxyType({"format": 1, "make_record": 0})
+"""The functions that take as many arguments as are given, and how many they take at least."""
+
+OPERATORS: Mapping[str, int] = MappingProxyType(
+    {"neg": 1} | dict.fromkeys(("+", "-", "*", "/", "%", "div", "mod", "band", "bor", "bxor", "shl", "shr", "**"), 2)
+)
 """The functions written as operators."""
 
 
@@ -46,6 +66,16 @@ def check_rule(rule: Rule, functions: Set[str] = frozenset(), prefixes: Mapping[
     """Refuse a rule that cannot be evaluated. `functions` are registered ones, besides those of the language."""
     _check_functions(rule, (rule.head, *rule.body), functions, prefixes)
     _check_safety(rule, variables(rule.head), prefixes)
+
+
+def check_statement(
+    statement: Rule | Query, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = NO_PREFIXES
+) -> None:
+    """Refuse a rule or a query that cannot be evaluated."""
+    if isinstance(statement, Rule):
+        check_rule(statement, functions, prefixes)
+    else:
+        check_query(statement, functions, prefixes)
 
 
 def check_query(query: Query, functions: Set[str] = frozenset(), prefixes: Mapping[str, str] = NO_PREFIXES) -> None:
@@ -88,13 +118,20 @@ def check_arities(
 
 
 def _atoms(item: Atom | Rule | Query | Signature) -> Iterator[Atom | Signature]:
-    """Every atom of a fact, a rule (its head first) or a query, negated ones included; a declared predicate itself."""
+    """Every atom of a fact, a rule (its head first) or a query, negated ones included; a declared predicate itself. A
+    window is of a predicate with as many arguments.
+    """
     if isinstance(item, Atom | Signature):
-        yield item
+        if type_named(item.predicate) is None:
+            yield item
         return
     if isinstance(item, Rule):
         yield item.head
-    yield from syntax.body_atoms(item)
+    for atom in syntax.body_atoms(item):
+        window = window_at(atom)
+        if window is not None:
+            yield replace(atom, predicate=window.predicate)
+        yield atom
 
 
 def suggest(
@@ -102,8 +139,8 @@ def suggest(
     given: Iterable[str],
     prefixes: Mapping[str, str] = NO_PREFIXES,
 ) -> list[str]:
-    """Warnings for predicates that are used but neither given, derived nor declared, and whose names resemble one that
-    is. `given` are the predicates with facts, and those that are declared.
+    """Warnings for predicates that are used but neither given, derived nor declared, and whose names are those of
+    functions, or resemble one that is. `given` are the predicates with facts, and those that are declared.
     """
     rules = list(rules)
     known = dict.fromkeys([*given, *(rule.head.predicate for rule in rules)])
@@ -112,13 +149,27 @@ def suggest(
         for atom in syntax.body_atoms(rule):
             if atom.predicate not in known:
                 unknown.setdefault(atom.predicate, atom)
-    spellings = Spellings(known)
-    near = [(atom, spellings.closest(predicate)) for predicate, atom in unknown.items()]
-    return [
-        f"{at(atom.place)}{unknown_predicate(atom.predicate, atom.arity, meant, prefixes)}"
-        for atom, meant in near
-        if meant is not None
-    ]
+    spellings = Spellings((*known, *CONDITIONS))
+    found = []
+    for predicate, atom in unknown.items():
+        meant = spellings.closest(predicate)
+        if predicate in BUILTIN_FUNCTIONS:
+            found.append(f"{at(atom.place)}{_function_as_predicate(atom)}")
+        elif meant is not None:
+            found.append(f"{at(atom.place)}{unknown_predicate(predicate, atom.arity, meant, prefixes)}")
+    return found
+
+
+def _function_as_predicate(atom: Atom) -> str:
+    """What to say of an atom that is no call of the function whose name it has."""
+    name, wanted = atom.predicate, BUILTIN_FUNCTIONS[atom.predicate]
+    if name not in CONDITIONS:
+        advice = f"a function stands in a comparison, such as `{render(atom)} = X`"
+    elif atom.arity != wanted:
+        advice = f"the function of this name takes {_count(wanted)}, not {atom.arity}"
+    else:
+        advice = "for the function of this name, other atoms have to bind its variables"
+    return f"`{name}` is used as a predicate, but never given or derived; {advice}"
 
 
 def unknown_predicate(predicate: str, arity: int | None, meant: str | None, prefixes: Mapping[str, str]) -> str:
@@ -198,7 +249,7 @@ def _unbound_hint(body: Iterable[BodyItem], name: str) -> str:
 def foreign_functions(rules: Iterable[Rule]) -> set[str]:
     """The names of the Python functions that rules call."""
     called = {node.function for rule in rules for node in syntax.nodes(rule) if isinstance(node, Call)}
-    return called - BUILTIN_FUNCTIONS.keys() - OPERATORS.keys()
+    return called - BUILTIN_FUNCTIONS.keys() - OPERATORS.keys() - VARIADIC.keys()
 
 
 def _check_functions(
@@ -208,11 +259,11 @@ def _check_functions(
     prefixes: Mapping[str, str],
 ) -> None:
     for call in (node for part in parts for node in syntax.nodes(part) if isinstance(node, Call)):
-        if call.function in functions:
+        if call.function in functions or len(call.arguments) >= VARIADIC.get(call.function, math.inf):
             continue
         arity = BUILTIN_FUNCTIONS.get(call.function, OPERATORS.get(call.function))
         if arity is None:
-            close = Spellings([*BUILTIN_FUNCTIONS, *sorted(functions)]).closest(call.function)
+            close = Spellings([*BUILTIN_FUNCTIONS, *VARIADIC, *sorted(functions)]).closest(call.function)
             what = f"there is no function `{call.function}`"
             hint = f"did you mean `{close}`?" if close else "a Python function can be registered under this name"
         elif len(call.arguments) != arity:

@@ -10,7 +10,8 @@ import re
 
 from tidelog.errors import DataError
 from tidelog.language.names import bracketed, code_point, is_variable_name, is_word, unescape_iri
-from tidelog.values import IRI, LANGUAGE_TAG, XSD, Literal, Value, double_name, integer_of
+from tidelog.records import RECORD
+from tidelog.values import IRI, LANGUAGE_TAG, XSD, Literal, Record, Value, canonical, double_name, integer_of
 
 # Words that mean something else in some places when they are not quoted.
 _NO_BARE_STRINGS = frozenset({"not", "true", "false", "distinct"})
@@ -58,6 +59,8 @@ def render_value(value: Value) -> str:
             return repr(value) if math.isfinite(value) else f'"{double_name(value)}"^^<{XSD}double>'
         case IRI():
             return bracketed(value.value)
+        case Record():
+            return value.text
         case Literal():
             return literal_text(value)
         case _:
@@ -75,7 +78,12 @@ def parse_literal(text: str) -> Literal:
     match = _LITERAL.fullmatch(text)
     if match is None:
         raise DataError(f'{_shortened(text)} is no literal such as "text"@language or "text"^^<datatype>')
-    return Literal(unquote(match[1]), unescape_iri(match[3] or ""), match[2] or "")
+    found = Literal(unquote(match[1]), unescape_iri(match[3] or ""), match[2] or "")
+    if found.datatype != RECORD:
+        return found
+    record = canonical(found)
+    assert isinstance(record, Record)
+    return record
 
 
 def quote(text: str) -> str:

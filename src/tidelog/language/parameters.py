@@ -8,7 +8,6 @@ A value is put into the syntax tree and never into the text. So it is a constant
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -78,16 +77,4 @@ def _refuse_others(values: Mapping[str, object], known: list[str], source: Sourc
 
 def _with_constants(node: Node, change: Callable[[Constant], Expression]) -> Any:
     """A node with something else in the place of each constant."""
-    match node:
-        case Constant():
-            return change(node)
-        case syntax.Atom() | syntax.Call():
-            return replace(node, arguments=tuple(_with_constants(term, change) for term in node.arguments))
-        case syntax.Negation():
-            return replace(node, atom=_with_constants(node.atom, change))
-        case syntax.Comparison():
-            left, right = _with_constants(node.left, change), _with_constants(node.right, change)
-            return replace(node, left=left, right=right)
-        case Query():
-            return replace(node, body=tuple(_with_constants(item, change) for item in node.body))
-    return node
+    return syntax.rebuilt(node, lambda inner: change(inner) if isinstance(inner, Constant) else None)

@@ -43,6 +43,7 @@ _PHRASES: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"COMPARATOR"}), "a comparator"),
     (frozenset({"_DOT"}), "`.`"),
     (frozenset({"_IF"}), "`:-`"),
+    (frozenset({"AGE"}), "an age such as `60 s`"),
     (frozenset({"COMPARE"}), "an operator"),
     (frozenset({"$END"}), "the end of the text"),
 )
@@ -150,10 +151,16 @@ _NO_DOT = "a fact, a rule or a query ends with `.`; is it missing here?"
 _AND = 'the parts of a body are separated by `,`, which means "and"'
 _CLOSED_STRING = r"""(?:"(?:[^"\\\n]|\\[^\n])*"|'(?:[^'\\\n]|\\[^\n])*')"""
 _NO_PREDICATE = "a string names no predicate: write a word, an IRI or a prefixed name"
-_OR = 'there is no "or" in a body: write one rule for each alternative'
+_OR = 'alternatives are written `( a(X) ; b(X) )`; the `;` means "or"'
 _ONE_ATOM = "`not` stands before one atom, as in `not edge(X, Y)`"
-
-_NO_RANGE = "there are no ranges: give each value as a fact, `number(1). number(2).`, or as data"
+_NOT_IN_RANGE = f"{_ONE_ATOM}; outside of a range is `( X < 1 ; X >= 10 )`"
+_NO_LIST = "what X can be is written `X in range(1, 10)`, or `( X = red ; X = blue )`"
+_NO_CELLS = "a list is made of records of two, `[HEAD, TAIL]`"
+_BRACES = "before the colon stands what is aggregated: `N = count { Y : edge(X, Y) }`"
+_NO_RANGE = "the numbers from 1 to 9 are written `X in range(1, 10)`, in the body of a rule"
+_COLUMNS = "columns are declared as `@predicate edge(from: string, weight: float).`"
+_TYPE = "a type is declared as `@type point = [x: int, y: int].`"
+_KEY = "a key names some of the columns: `@key edge(from, to).`"
 _NO_BLOCK = "a comment begins with `%`, `#` or `//` and ends with its line; there is no `/* … */`"
 _NO_DIRECTIVE = "there are no directives: predicates need no declaration, and `?- edge(X, Y).` prints facts"
 
@@ -167,13 +174,19 @@ _HINTS = (
     Hint(_NO_BLOCK, ahead=r"/\*"),
     Hint(_NO_BLOCK, behind="/", ahead=r"\*"),
     Hint(_NO_DIRECTIVE, ahead=r"\.[ \t]*(?:decl|input|output|type|printsize|pragma|functor|comp|init)\b"),
+    Hint("`//` begins a comment; the quotient of integers is `X div Y`", behind=r"[\w)]", ahead=r"[ \t]*//"),
     Hint(_NO_RANGE, ahead=r"\.\."),
     Hint(_NO_RANGE, behind=r"\.", ahead=r"\.[ \t]*-?\w"),
     Hint("negation is written `not`: `not edge(X, Y)`", ahead=r"\\\+|~|¬"),
     Hint("a parameter is `$` and a name, as in `may($user, write)`", ahead=r"\$"),
     Hint("a parameter stands for a value, and cannot name a predicate", behind=r"\$\w+\s*", ahead=r"[(\[]"),
+    Hint(_COLUMNS, behind=r"@predicate\s[^.\n]*\([^.\n]*"),
     Hint("a predicate is declared as `@predicate edge/2.`", behind=r"@predicate\b[^.\n]*"),
     Hint("a predicate is declared as `@predicate edge/2.`", ahead="@pred"),
+    Hint(_TYPE, behind=r"@type\b[^.\n]*"),
+    Hint(_TYPE, ahead="@type"),
+    Hint(_KEY, behind=r"@key\b[^.\n]*"),
+    Hint(_KEY, ahead="@key"),
     Hint("the parts of a body are joined by `and` or `∧`", ahead=r",|&|/\\", accepted="_AND"),
     Hint(_ZODIAC_COMP, ahead=r"[-+*/%<>=!]|:=|is\b", accepted="_AND"),
     Hint(ZODIAC_AGGREGATE, behind=r"\b(?i:count|sum|min|max|avg|med(?:ian)?)\s*", ahead=r"\(", accepted="_CLOSE"),
@@ -181,7 +194,14 @@ _HINTS = (
     Hint(_ZODIAC_BIND, behind=r"\b(?i:comp)\s*\([^),]*", ahead=r"[-+*/%(]"),
     Hint(_ZODIAC_BIND, ahead=r"\)", accepted="_AS"),
     Hint("a prefix is declared as `@prefix ex: <http://example.org/> .`", behind=r"(?:^|\n)\s*@?(?i:prefix)\s+"),
+    Hint('a file is imported by `@import "graph.dlog".`', ahead="@import"),
+    Hint("a text is in a module by `@module acl.`", ahead="@module"),
+    Hint("violations are recorded by `@constraint warn :- body.`, and refused by `:- body.`", ahead="@constraint"),
+    Hint("facts expire by `@expire reading 60 s.`, or `@expire reading(_, T) 60 s by T.`", ahead="@expire"),
     Hint("a prefix is declared as `@prefix ex: <http://example.org/> .`", ahead="@"),
+    Hint(_NOT_IN_RANGE, behind=r"(?:\bnot\s|!)\s*\??\w+\s*", ahead=r"in\b(?!\s*last)", accepted="WINDOW"),
+    Hint(_NO_LIST, behind=r"\w\s*", ahead=r"in\b(?!\s*last)", accepted="WINDOW"),
+    Hint("the facts of the last minute are written `reading(S, V) in last 60 s`", ahead=r"in\b", accepted="WINDOW"),
     Hint(_NO_PREDICATE, ahead=_CLOSED_STRING, accepted="PLAIN_ATOM"),
     Hint(_NO_PREDICATE, behind=_CLOSED_STRING, ahead=r"\("),
     Hint('a string is closed on its line, by the quote that opened it; inside it, write `\\"`', ahead="[\"']"),
@@ -194,13 +214,16 @@ _HINTS = (
     Hint("a value is given with `=`: `X = Y + 1`", ahead=r":=|is\b", accepted="COMPARE"),
     Hint("a rule is written with `:-`: `head :- body.`", ahead=r":=|<-|←|<=", accepted="_IF"),
     Hint("a rule is written the other way round: `head :- body.`", ahead="->|=>|→", accepted="_IF"),
-    Hint("a rule has one head: write one rule for each", ahead=",", accepted="_IF"),
-    Hint("the head of a rule cannot be negated", behind=r"(?:^|\n|\.)\s*not\s+", accepted="_IF"),
+    Hint("the head of a rule cannot be negated", behind=r"(?:^|\n|[.,])\s*not\s+", accepted="_IF"),
     Hint("the head of a rule cannot be negated", ahead="!", accepted="PLAIN_FACTS"),
     Hint(_AND, ahead=r"and\b|&|∧|/\\"),
+    Hint(_NO_CELLS, behind=r"\[[^\[\]]*", ahead=r"\|"),
     Hint(_OR, ahead=r"or\b|;|\||∨"),
+    Hint(_BRACES, behind=r"\{[^{}:]*", ahead=r"\}"),
+    Hint(_BRACES, behind=r"\b(?:count|sum|min|max|avg|any|all)\s*", ahead=":"),
+    Hint("blanks around the colon: `count { Y : edge(X, Y) }`", behind=r"\{[^{}]*\w*:\w+", ahead=r"\("),
     Hint(f"{_ONE_ATOM}, without parentheses around it", behind=r"(?:\bnot|!)\s*", ahead=r"\("),
-    Hint(f"{_ONE_ATOM}; to negate a comparison, write its opposite", behind=r"(?:\bnot\s|!).*", ahead="!?=|[<>]"),
+    Hint(f"{_ONE_ATOM}; to negate a comparison, write its opposite", behind=r"(?:\bnot\s|!).*", ahead="!?=|[<>{]"),
     Hint(f"{_ONE_ATOM}, and stands there once", behind=r"(?:\bnot|!)\s*(?:\bnot|!)\s*"),
     Hint("a word does not begin with a digit; as a string it needs quotes", ahead=r"[0-9]\w*[^\W\d]"),
     Hint("a plain word has no `-`: as a predicate write it with `_`", ahead=r"-\w", accepted="_IF"),
@@ -219,14 +242,20 @@ _HINTS = (
 
 
 # What can follow in `@predicate edge/2.`, and nothing else can where only these can.
-_OF_SIGNATURES = frozenset({"WORD", "PREFIXED", "IRI", "DIVIDE", "NUMBER"})
+_OF_SIGNATURES = frozenset({"WORD", "PREFIXED", "IRI", "DIVIDE", "NUMBER", "OPEN"})
 
 
 def _expected(accepted: frozenset[str]) -> str:
+    if accepted == {"WORD"}:
+        return "a name"
+    if accepted == {"OPEN"}:
+        return "`(`"
     if accepted <= _OF_SIGNATURES:
         return "a predicate and its number of arguments"
     words: list[str] = []
     rest = set(accepted)
+    if "_IF" in rest:
+        rest.discard("_COMMA")  # Most rules have one head.
     for terminals, phrase in _PHRASES:
         if terminals <= rest:
             words.append(phrase)

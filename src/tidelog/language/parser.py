@@ -19,9 +19,13 @@ from typing import Any, NamedTuple
 
 from tidelog.errors import ParseError
 from tidelog.language.actions import Actions, Parsed
-from tidelog.language.parse_messages import Source
-from tidelog.language.syntax import Atom, Place, Program, Query, Rule, Signature
+from tidelog.language.parse_messages import Source, told_of
+from tidelog.language.records.keys import constraint_of_key
+from tidelog.language.syntax import Atom, Expiry, Place, Program, Query, Rule, Signature
 from tidelog.language.syntaxes import DLOG, syntax_named
+from tidelog.language.written.conditions import NO_NAMES, Names, with_conditions, written_as_predicates
+from tidelog.language.written.expansion import expanded, query_without_records
+from tidelog.language.written.own_lattices import with_own_lattices
 from tidelog.values import is_unicode
 
 _END = "$END"
@@ -29,9 +33,14 @@ _BLANK = "BLANK"  # may follow any terminal, and no terminal begins like it
 
 
 def parse_program(
-    text: str, source: str = "<program>", prefixes: Mapping[str, str] | None = None, syntax: str = DLOG
+    text: str,
+    source: str = "<program>",
+    prefixes: Mapping[str, str] | None = None,
+    syntax: str = DLOG,
+    names: Names = NO_NAMES,
 ) -> Program:
-    """The program in a text. `prefixes` are declared beforehand; the result lists those of the text alone.
+    """The program in a text. `prefixes` are declared beforehand; the result lists those of the text alone. `names` says
+    what names mean beside it.
 
     Examples:
         >>> from tidelog.language import parse_program
@@ -40,13 +49,43 @@ def parse_program(
         (1, 1, 1)
     """
     declared = tuple(prefixes.items()) if prefixes else ()
-    return (_remembered if len(text) <= SHORT else _program)(text, source, declared, syntax)
+    return (_remembered if len(text) <= SHORT else _program)(text, source, declared, syntax, names)
 
 
-def _program(text: str, source: str, prefixes: tuple[tuple[str, str], ...], syntax: str) -> Program:
+def _program(text: str, source: str, prefixes: tuple[tuple[str, str], ...], syntax: str, names: Names) -> Program:
     parsed = _parse(text, source, dict(prefixes), "program", syntax)
-    facts, rules, queries = tuple(parsed.facts), tuple(parsed.rules), tuple(parsed.queries)
-    return Program(tuple(parsed.prefixes.items()), facts, rules, queries, tuple(parsed.predicates))
+    if parsed.keys:
+        declared = (*parsed.predicates, *names.declared)
+        parsed.rules += [constraint_of_key(key, declared, Source(text, source)) for key in parsed.keys]
+    if names.lattices:
+        with told_of(text, source):
+            parsed.rules[:] = [with_own_lattices(rule, names.lattices) for rule in parsed.rules]
+    if not names.printed and (parsed.rules or parsed.queries):
+        _find_conditions(parsed, names, text)
+    rules, queries = tuple(parsed.rules), tuple(parsed.queries)
+    if rules:
+        with told_of(text, source):
+            rules = tuple([plain for rule in rules for plain in expanded(rule, parsed.special)])
+    if queries and parsed.special:
+        with told_of(text, source):
+            queries = tuple(map(query_without_records, queries))
+    prefixed, facts, expiries = tuple(parsed.prefixes.items()), tuple(parsed.facts), tuple(parsed.expiries)
+    return Program(prefixed, facts, rules, queries, tuple(parsed.predicates), expiries)
+
+
+def parse_parts(text: str, source: str) -> Parsed:
+    """The statements of a text that is a part of a program, as they are written."""
+    return _parse(text, source, {}, "program", DLOG, in_parts=True)
+
+
+def _find_conditions(parsed: Parsed, names: Names, text: str) -> None:
+    predicates = {head.predicate for rule in parsed.rules for head in (rule.head, *rule.also)}
+    predicates |= written_as_predicates(text)
+    predicates.update(fact.predicate for fact in parsed.facts)
+    predicates.update(signature.predicate for signature in parsed.predicates)
+    predicates.update(expiry.predicate for expiry in parsed.expiries)
+    parsed.rules[:] = [with_conditions(rule, names, predicates, parsed.special) for rule in parsed.rules]
+    parsed.queries[:] = [with_conditions(query, names, predicates, parsed.special) for query in parsed.queries]
 
 
 # A rule is mostly removed by the same text that added it: this many texts of up to this many characters are remembered.
@@ -70,7 +109,11 @@ def is_unfinished(text: str) -> bool:
 
 
 def parse_rules(
-    text: str, prefixes: Mapping[str, str], source: str = "<rules>", syntax: str = DLOG
+    text: str,
+    prefixes: Mapping[str, str],
+    source: str = "<rules>",
+    syntax: str = DLOG,
+    names: Names = NO_NAMES,
 ) -> tuple[Rule, ...]:
     """The rules of a text that holds nothing else but prefixes.
 
@@ -79,20 +122,38 @@ def parse_rules(
         >>> [str(rule) for rule in parse_rules("p(X):-q(X),not r(X).", {})]
         ['p(X) :- q(X), not r(X).']
     """
-    program = parse_program(text, source, prefixes, syntax)
-    others: tuple[Atom | Query | Signature, ...] = (*program.facts, *program.queries, *program.predicates)
+    program = parse_changes(text, prefixes, source, syntax, names)
+    _refuse_statements(program.expiries, text, source)
+    return program.rules
+
+
+def parse_changes(
+    text: str,
+    prefixes: Mapping[str, str],
+    source: str = "<rules>",
+    syntax: str = DLOG,
+    names: Names = NO_NAMES,
+) -> Program:
+    """A text that holds nothing but rules, what expires, and prefixes."""
+    program = parse_program(text, source, prefixes, syntax, names)
+    _refuse_statements((*program.facts, *program.queries, *program.predicates), text, source)
+    return program
+
+
+def _refuse_statements(others: Iterable[Atom | Query | Signature | Expiry], text: str, source: str) -> None:
+    """Refuse what is no rule where only rules can stand."""
     for statement in others:
         kind, advice = _NO_RULES[type(statement)]
         place = statement.place or Place(1, 1)
         hint = f"only rules can stand here; {advice}"
-        raise Source(text, source).error(place.line, place.column, f"a {kind} stands among rules", hint)
-    return program.rules
+        raise Source(text, source).error(place.line, place.column, f"{kind} stands among rules", hint)
 
 
 _NO_RULES: Mapping[type, tuple[str, str]] = {
-    Atom: ("fact", "give facts as data"),
-    Query: ("query", "ask queries apart"),
-    Signature: ("declaration", "it stays, and is given with rules to add"),
+    Atom: ("a fact", "give facts as data"),
+    Query: ("a query", "ask queries apart"),
+    Signature: ("a declaration", "it stays, and is given with rules to add"),
+    Expiry: ("an `@expire`", "it is for a knowledge base in memory"),
 }
 
 
@@ -109,7 +170,13 @@ def parse_atom(text: str, prefixes: Mapping[str, str], source: str = "<atom>", s
     return atom
 
 
-def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>", syntax: str = DLOG) -> Query:
+def parse_query(
+    text: str,
+    prefixes: Mapping[str, str],
+    source: str = "<query>",
+    syntax: str = DLOG,
+    names: Names = NO_NAMES,
+) -> Query:
     """One query, with or without its `?-` and its final dot.
 
     Examples:
@@ -117,8 +184,13 @@ def parse_query(text: str, prefixes: Mapping[str, str], source: str = "<query>",
         >>> str(parse_query("edge(a,X),X!=b", {}))
         '?- edge(a, X), X != b.'
     """
-    (query,) = _question(text, source, prefixes, "single_query", syntax).queries
-    return query
+    asked = _question(text, source, prefixes, "single_query", syntax)
+    (query,) = asked.queries
+    query = with_conditions(query, names, written_as_predicates(text), asked.special)
+    if not asked.special:
+        return query
+    with told_of(text, source):
+        return query_without_records(query)
 
 
 def _question(text: str, source: str, prefixes: Mapping[str, str], start: str, syntax: str) -> Parsed:
@@ -228,9 +300,10 @@ class Automaton:
                 line += newlines
                 line_start = text.rindex("\n", position, end) + 1
             position = end
+        before = stack.copy()  # More can come next than after the symbols that are complete at the end.
         _reduce(stack, values, _END)
         if stack[-1] is not last:
-            raise Stuck(len(text), last_end, _accepted(stack, last))
+            raise Stuck(len(text), last_end, _accepted(before, last))
 
 
 def has_value(terminal: str) -> bool:
@@ -279,7 +352,9 @@ def _tables(syntax: str) -> Mapping[str, Any]:
     return tables
 
 
-def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str, syntax: str) -> Parsed:
+def _parse(
+    text: str, source: str, prefixes: Mapping[str, str], start: str, syntax: str, in_parts: bool = False
+) -> Parsed:
     actions = syntax_named(syntax).actions
     given = Source(text.removeprefix("\ufeff"), source)
     if not is_unicode(given.text):
@@ -292,7 +367,7 @@ def _parse(text: str, source: str, prefixes: Mapping[str, str], start: str, synt
     collects = gc.isenabled()
     try:
         gc.disable()
-        parsed = automaton.actions.begin(given, prefixes)
+        parsed = automaton.actions.begin(given, prefixes, in_parts)
         automaton.parse(given.text, start)
     except Stuck as stuck:
         raise _mistake(given, stuck) from None

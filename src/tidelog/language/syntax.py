@@ -7,10 +7,10 @@ are stored resolved: a bare word as written, an IRI as `<http://…>`, a name wi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tidelog.values import Row, Value, canonical, identity
 
@@ -97,9 +97,12 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(Node):
-    """`count sum min max avg median any all` over an expression; found only among the arguments of a rule's head.
+    """`count sum min max avg median any all stddev list concat quantile` over an expression; found only among the
+    arguments of a rule's head.
 
-    `min(D, V)` and `max(D, V)` have a `witness`: they give the V of the least or greatest D.
+    `min(D, V)` and `max(D, V)` have a `witness`: they give the V of the least or greatest D. The function of
+    `quantile(X, 0.9)` is `quantile 0.9`, and that of a lattice which is registered as `hull` is `join hull`. One with a
+    `body` of its own, `count { Y : edge(X, Y) }`, can stand wherever an expression can, in a rule as it is written.
     """
 
     function: str
@@ -107,6 +110,29 @@ class Aggregate(Node):
     distinct: bool = False
     place: Place | None = field(default=None, compare=False, repr=False)
     witness: Expression | None = None
+    body: tuple[WrittenItem, ...] | None = None
+
+
+def quantile_of(function: str) -> float | None:
+    """The share that a quantile is for; None for any other aggregate."""
+    name, _, share = function.partition(" ")
+    return float(share) if name == "quantile" and share else None
+
+
+JOIN = "join "
+"""What the function of an aggregate begins with that joins values by a lattice of the user's own."""
+
+
+def joined_by(function: str) -> str | None:
+    """The lattice of the user's own that an aggregate joins values by; None for one of the language."""
+    return function.removeprefix(JOIN) if function.startswith(JOIN) else None
+
+
+def own_lattices(rules: Iterable[Rule]) -> set[str]:
+    """The lattices of the user's own that are in the heads of rules, as they are written or plain."""
+    heads = (head for rule in rules for each in (rule, rule.written) for head in (each.head, *each.also))
+    terms = (term.function for head in heads for term in head.arguments if isinstance(term, Aggregate))
+    return {name for function in terms if (name := joined_by(function)) is not None}
 
 
 Expression = Variable | Constant | Call
@@ -140,7 +166,9 @@ class Negation(Node):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Node):
-    """`= != < <= > >=`; `X = expression` binds X where X is free."""
+    """`= != < <= > >=`; `X = expression` binds X where X is free. A rule as it is written may have `in`, too, with a
+    call of `range` on its right.
+    """
 
     operator: str
     left: Expression
@@ -148,16 +176,56 @@ class Comparison(Node):
     place: Place | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Disjunction(Node):
+    """`( a(X) ; b(X) )`, in a rule as it is written."""
+
+    alternatives: tuple[tuple[WrittenItem, ...], ...]
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+CONSTRAINT, WARNING = "#constraint", "#warning"
+"""The predicates in the heads of constraints, as these are written."""
+
+EQUALITY = "#equality"
+"""The predicate in the head of an equality, `@equality same on p, q.`, whose body names `same`, `p` and `q`."""
+
 BodyItem = Atom | Negation | Comparison
+WrittenItem = BodyItem | Disjunction
 
 
 @dataclass(frozen=True, slots=True)
 class Rule(Node):
-    """`head :- body.`; a fact is not a rule."""
+    """`head :- body.`; a fact is not a rule.
+
+    A rule *as it is written* may have further heads, disjunctions, ranges and aggregates with bodies. `expansion` makes
+    plain rules of it, which are what engines know. Each has the written one as its `origin`, of which it is a `part`.
+    Where an equality applies to predicates of a plain rule, `program.equality` makes others of it, each a `variant` of
+    that `plain` one.
+    """
 
     head: Atom
     body: tuple[BodyItem, ...]
     place: Place | None = field(default=None, compare=False, repr=False)
+    also: tuple[Atom, ...] = ()
+    origin: Rule | None = None
+    part: int = 0
+    plain: Rule | None = None
+    variant: int = 0
+
+    @property
+    def is_equality(self) -> bool:
+        """Whether it is written as an equality, and so is no rule."""
+        return self.head.predicate == EQUALITY
+
+    @property
+    def is_constraint(self) -> bool:
+        """Whether it is written without a head: it must not match, or its matches are recorded."""
+        return self.head.predicate in (CONSTRAINT, WARNING)
+
+    @property
+    def written(self) -> Rule:
+        return self.origin or self.plain or self
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,18 +237,54 @@ class Query(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """`from: string`: the name and the type of an argument of a predicate, or of a field of a record."""
+
+    name: str
+    type: str = "any"
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Signature(Node):
-    """`edge/2` in `@predicate edge/2.`: there is such a predicate, whether or not it has facts."""
+    """`edge/2` in `@predicate edge/2.`: there is such a predicate, whether or not it has facts. It may have columns,
+    `edge(from: string, to: string)`, and a text about it.
+
+    A type, `@type point = [x: int, y: int].`, is kept among predicates, under a name that none of them has
+    (`names.type_name`).
+    """
 
     predicate: str
     arity: int
+    place: Place | None = field(default=None, compare=False, repr=False)
+    columns: tuple[Column, ...] = ()
+    text: str = ""
+
+    @property
+    def named(self) -> tuple[tuple[str, str], ...]:
+        """The names and types of its columns."""
+        return tuple((column.name, column.type) for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry(Node):
+    """`@expire reading 60 s.`: explicit facts of a predicate go when they are so old, as it is `written` and in
+    microseconds. With an `argument`, `@expire reading(_, T) 60 s by T.`, that place of a fact says since when it
+    counts; without, it counts since it came in. `arity` is known where the arguments are written.
+    """
+
+    predicate: str
+    written: str
+    length: int
+    argument: int | None = None
+    arity: int | None = None
     place: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Program(Node):
     """A whole text: its prefixes and its statements, each kind in the order of the text. `predicates` are those that it
-    declares.
+    declares, `expiries` say which facts expire.
     """
 
     prefixes: tuple[tuple[str, str], ...] = ()
@@ -188,6 +292,7 @@ class Program(Node):
     rules: tuple[Rule, ...] = ()
     queries: tuple[Query, ...] = ()
     predicates: tuple[Signature, ...] = ()
+    expiries: tuple[Expiry, ...] = ()
 
     @property
     def rows(self) -> dict[str, list[Row]]:
@@ -218,11 +323,14 @@ def children(node: Node) -> tuple[Node, ...]:
     if isinstance(node, Negation):
         return (node.atom,)
     if isinstance(node, Rule):
-        return (node.head, *node.body)
+        return (node.head, *node.also, *node.body)
+    if isinstance(node, Disjunction):
+        return tuple(chain.from_iterable(node.alternatives))
     if isinstance(node, Query):
         return node.body
     if isinstance(node, Aggregate):
-        return (node.argument,) if node.witness is None else (node.argument, node.witness)
+        own = (node.argument,) if node.witness is None else (node.argument, node.witness)
+        return own if node.body is None else (*own, *node.body)
     return ()
 
 
@@ -248,6 +356,36 @@ def variables(node: Node) -> list[Variable]:
     return found
 
 
+def rebuilt(node: Any, change: Callable[[Node], Node | None]) -> Any:
+    """A node with others in the place of those inside it, or of itself, for which `change` gives any."""
+    new = change(node)
+    if new is not None:
+        return new
+
+    def all_of(parts: Iterable[Node]) -> tuple[Any, ...]:
+        return tuple([rebuilt(part, change) for part in parts])
+
+    match node:
+        case Atom() | Call():
+            return replace(node, arguments=all_of(node.arguments))
+        case Negation():
+            return replace(node, atom=rebuilt(node.atom, change))
+        case Comparison():
+            return replace(node, left=rebuilt(node.left, change), right=rebuilt(node.right, change))
+        case Disjunction():
+            return replace(node, alternatives=tuple(map(all_of, node.alternatives)))
+        case Aggregate():
+            witness = None if node.witness is None else rebuilt(node.witness, change)
+            body = None if node.body is None else all_of(node.body)
+            return replace(node, argument=rebuilt(node.argument, change), witness=witness, body=body)
+        case Query():
+            return replace(node, body=all_of(node.body))
+        case Rule():
+            head, also = rebuilt(node.head, change), all_of(node.also)
+            return replace(node, head=head, body=all_of(node.body), also=also)
+    return node
+
+
 def new_names(node: Node, stem: str) -> Iterator[str]:
     """Names for variables that a node does not have: the stem, then the stem with a number."""
     taken = {variable.name for variable in variables(node)}
@@ -257,10 +395,15 @@ def new_names(node: Node, stem: str) -> Iterator[str]:
 def rule_key(rule: Rule) -> Hashable:
     """A key that is equal for two rules exactly when a one-to-one renaming of variables turns one into the other.
 
-    Variables are numbered in the order of their first occurrence, head first; the order of the body counts.
+    Variables are numbered in the order of their first occurrence, head first; the order of the body counts. Variants
+    of one plain rule have its key.
     """
+    if rule.plain is not None:
+        return rule_key(rule.plain)
+    if rule.origin is not None:
+        return rule_key(rule.origin), rule.part
     numbers: dict[str, int] = {}
-    return tuple([_node_key(node, numbers) for part in (rule.head, *rule.body) for node in nodes(part)])
+    return tuple([_node_key(node, numbers) for part in children(rule) for node in nodes(part)])
 
 
 def _node_key(node: Node, numbers: dict[str, int]) -> Hashable:
@@ -270,8 +413,11 @@ def _node_key(node: Node, numbers: dict[str, int]) -> Hashable:
             return numbers.setdefault(name, len(numbers))
         case Atom(predicate=name, arguments=arguments) | Call(function=name, arguments=arguments):
             return (type(node), name, len(arguments))
-        case Aggregate(function=function, distinct=distinct, witness=witness):
-            return (Aggregate, function, distinct, witness is not None)
+        case Aggregate(function=function, distinct=distinct, witness=witness, body=body):
+            own = (Aggregate, function, distinct, witness is not None)
+            return own if body is None else (*own, len(body))
+        case Disjunction(alternatives=alternatives):
+            return (Disjunction, *map(len, alternatives))
         case Comparison(operator=operator):
             return operator
         case Constant():

@@ -38,8 +38,8 @@ class ZodiacActions(Actions):
     # ---- statements
 
     def rule(self, children: list[Any]) -> None:
-        given = self._given
-        super().rule(children)
+        given, (head, body) = self._given, children
+        super().rule([[head], body])
         self._refuse_unsafe(self.parsed.rules[-1], given)
 
     def aggregation(self, children: list[Any]) -> None:
@@ -93,6 +93,10 @@ class ZodiacActions(Actions):
         expression, variable = children
         self._given.append(variable)
         return Comparison("=", variable, self._shallow(expression), variable.place)
+
+    def summary(self, children: list[Any]) -> Aggregate:
+        name = children[0]
+        raise self._error(name, f"`{name} {{ … }}` is no expression of ZodiacEdge", self.aggregate_hint.format(name))
 
     def variable(self, children: list[Any]) -> Variable:
         term: Term = self.term(children)

@@ -16,20 +16,26 @@ from tidelog.language.printer import Printer, render
 from tidelog.language.syntax import (
     Aggregate,
     Atom,
-    BodyItem,
     Call,
     Comparison,
+    Disjunction,
+    Expiry,
     Node,
     Query,
     Rule,
     Term,
     Variable,
+    WrittenItem,
     new_names,
     variables,
 )
+from tidelog.language.written.windows import window_of
 from tidelog.language.zodiac_actions import AGGREGATES, KEYWORDS, unsafe_variable
 
 _OPERATORS = {function: operator.upper() for operator, function in AGGREGATES.items()}
+
+
+_IN_DLOG = "say it in the language `dlog`, which has it"
 
 
 class ZodiacPrinter(Printer):
@@ -40,6 +46,8 @@ class ZodiacPrinter(Printer):
         self._bindings = _bindings(statement.body if isinstance(statement, Rule | Query) else [statement])
 
     def rule(self, rule: Rule) -> str:
+        for head in rule.also:
+            self._refuse(head, "a rule with several heads", "write one rule for each of them")
         unsafe = unsafe_variable(rule, [variable for variable, _ in self._bindings])
         if unsafe is not None:
             what = f"a rule whose variable `{unsafe.shown}` is in no positive atom of its body"
@@ -67,19 +75,28 @@ class ZodiacPrinter(Printer):
             hint = "derive the distinct values by a rule of their own, and count those"
             self._refuse(aggregate, "`count(distinct …)`", hint)
         if aggregate.witness is not None or aggregate.function not in _OPERATORS:
-            hint = "say it in the language `dlog`, which has it"
-            self._refuse(aggregate, f"the aggregate `{render(aggregate)}`", hint)
+            self._refuse(aggregate, f"the aggregate `{render(aggregate)}`", _IN_DLOG)
         if not isinstance(aggregate.argument, Variable):
             hint = "give the value a name: `X = …` in the body, and aggregate X"
             self._refuse(aggregate, "an aggregate of an expression or a constant", hint)
 
     # ---- bodies and atoms
 
-    def body(self, items: Iterable[BodyItem]) -> str:
+    def body(self, items: Iterable[WrittenItem]) -> str:
         return " and ".join([self.item(item) for item in items])
 
-    def item(self, item: BodyItem) -> str:
+    def item(self, item: WrittenItem) -> str:
+        if isinstance(item, Disjunction):
+            self._refuse(item, f"the alternatives `{render(item)}`", "write one rule for each of them")
+        if isinstance(item, Comparison) and item.operator == "in":
+            self._refuse(item, f"the range `{render(item)}`", "give its numbers as facts")
         return self._comparison(item) if isinstance(item, Comparison) else super().item(item)
+
+    def term(self, term: Term, tightness: int = 0) -> str:
+        if isinstance(term, Aggregate) and term.body is not None:
+            hint = "derive it by a rule of its own, with the aggregate in the head"
+            self._refuse(term, f"the aggregate `{render(term)}` in a body", hint)
+        return super().term(term, tightness)
 
     def _comparison(self, comparison: Comparison) -> str:
         if any(comparison is binding for _, binding in self._bindings):
@@ -87,7 +104,12 @@ class ZodiacPrinter(Printer):
         left, right = self._operand(comparison.left), self._operand(comparison.right)
         return f"COMP({left}, {comparison.operator}, {right})"
 
+    def expiry(self, expiry: Expiry) -> str:
+        self._refuse(expiry, "that facts expire", _IN_DLOG)
+
     def atom(self, atom: Atom) -> str:
+        if window_of(atom.predicate) is not None:
+            self._refuse(atom, f"the window `{render(atom)}`", _IN_DLOG)
         name = display_predicate(atom.predicate, self._prefixes)
         if name.lower() in KEYWORDS:
             self._refuse(atom, f"a predicate called `{name}`", "the word has a meaning of its own there")
@@ -100,7 +122,7 @@ class ZodiacPrinter(Printer):
             self._refuse(term, f"the expression `{self.term(term)}` outside BIND", hint)
         return self.term(term)
 
-    def _refuse(self, node: Atom | Term, what: str, hint: str) -> NoReturn:
+    def _refuse(self, node: Atom | Term | Comparison | Disjunction | Expiry, what: str, hint: str) -> NoReturn:
         shown = render(self._statement, self._prefixes)
         raise mistake(ConversionError, node.place, f"ZodiacEdge's syntax cannot say {what}", shown, hint)
 

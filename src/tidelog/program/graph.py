@@ -25,10 +25,14 @@ from types import MappingProxyType
 from tidelog.errors import StratificationError, UnknownRuleError
 from tidelog.language.syntax import Rule
 from tidelog.program.condensation import Condensation, Part
-from tidelog.program.lattices import Lattice, lattices_of
+from tidelog.program.equality import Equality
+from tidelog.program.lattices import IsMonotone, Lattice, lattices_of
 from tidelog.program.stratification import Node, Reads, check_strata, reads_of
 
 Edge = tuple[int, int]
+
+# Of so many predicates at most, a graph keeps what depends on them.
+MOST_KNOWN = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,10 @@ class Impact:
     heads: tuple[str, ...]
 
 
+def _trusted(function: str) -> bool:
+    return True
+
+
 class RuleGraph:
     """The rules of a program, numbered from 1 in the order of their arrival, and what depends on what among them."""
 
@@ -90,6 +98,10 @@ class RuleGraph:
         self.next_number = 1  # that of the next rule
         self._hyper_nodes: dict[Part[Node], HyperNode] = {}
         self._components: dict[Part[Node], Component] = {}
+        self._dependents: dict[str, frozenset[str]] = {}
+        self._equality: Equality | None = None
+        # Whether a registered function is monotone. Where nobody knows what is registered, those of rules are trusted.
+        self.monotone: IsMonotone = _trusted
         self.update(rules)
 
     # ── updates ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,7 +116,7 @@ class RuleGraph:
         self._detach(removed)
         self._attach(added)
         try:
-            check_strata(self._graph, self._rules, self._reads, added)
+            check_strata(self._graph, self._rules, self._reads, added, self.monotone)
         except StratificationError:
             self._exchange(added, removed)
             raise
@@ -130,7 +142,9 @@ class RuleGraph:
 
     def copy(self) -> RuleGraph:
         """A graph of the same rules under the same numbers, to try an update on."""
-        return RuleGraph.of_numbered(self._rules, self.next_number)
+        graph = RuleGraph.of_numbered(self._rules, self.next_number)
+        graph.monotone = self.monotone
+        return graph
 
     @classmethod
     def of_numbered(cls, rules: Mapping[int, Rule], next_number: int) -> RuleGraph:
@@ -142,7 +156,7 @@ class RuleGraph:
 
     def check_strata(self) -> None:
         """Refuse rules that cannot be stratified."""
-        check_strata(self._graph, self._rules, self._reads, self._rules)
+        check_strata(self._graph, self._rules, self._reads, self._rules, self.monotone)
 
     def _attach(self, rules: Mapping[int, Rule]) -> None:
         nodes: dict[Node, tuple[Collection[Node], Collection[Node]]] = {}
@@ -150,6 +164,8 @@ class RuleGraph:
             reads = reads_of(rule)
             self._rules[number] = rule
             self._reads[number] = reads
+            if rule.written.is_equality:
+                self._equality = Equality(rule.written)
             nodes[number] = (dict.fromkeys(reads.positive + reads.strict), (rule.head.predicate,))
         self._graph.insert(nodes)
 
@@ -159,6 +175,8 @@ class RuleGraph:
         for number, rule in rules.items():
             reads = self._reads.pop(number)
             del self._rules[number]
+            if rule.written.is_equality:
+                self._equality = None
             mentioned.update(dict.fromkeys((rule.head.predicate, *reads.positive, *reads.strict)))
         self._graph.remove([name for name in mentioned if not self.readers(name) and not self.producers(name)])
 
@@ -168,8 +186,14 @@ class RuleGraph:
         for part in chain(before, (self._graph.part(name) for name in heads if name in self._graph)):
             self._hyper_nodes.pop(part, None)
             self._components.pop(part, None)
+        self._dependents = {}  # Another one: a thread that looks at the rules of before may still fill the last one.
 
     # ── rules and predicates ─────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def equality(self) -> Equality | None:
+        """The equality of the program, if it has one: `program.equality` has made its rules."""
+        return self._equality
 
     @property
     def rules(self) -> Mapping[int, Rule]:
@@ -223,6 +247,23 @@ class RuleGraph:
     def recursive(self, number: int) -> bool:
         """Whether a rule takes part in a recursion: whether its body reads the component that its head is in."""
         return len(self._graph.part(number).members) > 1
+
+    def dependents(self, predicate: str) -> frozenset[str]:
+        """A predicate, and all whose facts may change where its facts do."""
+        known = self._dependents
+        if predicate not in known:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            found: set[str] = set()
+            waiting = [predicate]
+            while waiting:
+                component = self.component(waiting.pop()).predicates
+                if found.isdisjoint(component):
+                    found.update(component)
+                    readers = (number for name in component for number in self.readers(name))
+                    waiting += (self.rule(number).head.predicate for number in readers)
+            known[predicate] = frozenset(found)
+        return known[predicate]
 
     def components_in_order(self, touched: Iterable[str] | None = None) -> list[Component]:
         """The components that have rules, each after those that it reads; with `touched`, only those it reaches."""

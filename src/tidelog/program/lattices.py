@@ -6,17 +6,22 @@ its rules and explicit facts offer. That is well defined, as the least fixpoint,
 a worse one gave. So each variable of a body is followed on its way: it stays *still*, or it can only fall or only rise
 while values get better (as those of `min` and `max` do), or it may become anything. Where that could make a match fail
 that held, or a head worse, the rule is refused with the part that does it.
+
+A predicate may also keep the join of all values by a lattice of the user's own. Such a value only grows, and may be
+passed on to its own lattice, joined, and given to functions that are known to be monotone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidelog.errors import StratificationError
-from tidelog.language.checks import bound_by
+from tidelog.language.checks import BUILTIN_FUNCTIONS, OPERATORS, VARIADIC, bound_by
+from tidelog.language.names import is_auxiliary
 from tidelog.language.parse_messages import mistake
 from tidelog.language.printer import render
+from tidelog.language.records.patterns import FIELD, as_written
 from tidelog.language.syntax import (
     Aggregate,
     Atom,
@@ -30,12 +35,18 @@ from tidelog.language.syntax import (
     Rule,
     Term,
     Variable,
+    joined_by,
     nodes,
     variables,
 )
 
 # How a value moves while those that it depends on get better.
 FALLS, STILL, RISES, ANYHOW = -1, 0, 1, 2
+# In a lattice of the user's own; and as a monotone function makes of it, in whatever order the result is compared.
+GROWS, GREATER = 3, 4
+
+IsMonotone = Callable[[str], bool]
+"""Whether a registered function is known to be monotone."""
 
 _DIRECTIONS: Mapping[str, int] = {"min": FALLS, "all": FALLS, "max": RISES, "any": RISES}
 _BEST: Mapping[str, bool] = {"any": True, "all": False}
@@ -43,7 +54,7 @@ _BEST: Mapping[str, bool] = {"any": True, "all": False}
 FUNCTIONS = frozenset(_DIRECTIONS)
 """The aggregates that may be in a recursion."""
 
-_BETTER = {FALLS: "smaller", RISES: "larger", ANYHOW: "different"}
+_BETTER = {FALLS: "smaller", RISES: "larger", ANYHOW: "different", GROWS: "greater", GREATER: "greater"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +67,18 @@ class Lattice:
 
     @property
     def direction(self) -> int:
-        """Whether values fall or rise when they get better."""
-        return _DIRECTIONS[self.function]
+        """Whether values fall or rise when they get better, or grow in a lattice of the user's own."""
+        return _DIRECTIONS.get(self.function, GROWS)
+
+    @property
+    def join(self) -> str | None:
+        """The lattice of the user's own that values are joined by, instead of keeping the best one."""
+        return joined_by(self.function)
+
+    @property
+    def shown(self) -> str:
+        """The aggregate as rules have it."""
+        return self.join or self.function
 
     @property
     def booleans(self) -> bool:
@@ -93,7 +114,11 @@ def lattices_of(recursive: Iterable[Rule]) -> dict[str, Lattice]:
 
 def is_lattice_rule(rule: Rule) -> bool:
     """Whether all aggregates of a rule, which has some, may be in a recursion."""
-    return all(term.function in FUNCTIONS for term in rule.head.arguments if isinstance(term, Aggregate))
+    return all(
+        term.function in FUNCTIONS or joined_by(term.function)
+        for term in rule.head.arguments
+        if isinstance(term, Aggregate)
+    )
 
 
 def _lattice(rule: Rule) -> Lattice:
@@ -123,7 +148,9 @@ def _aggregated(rule: Rule) -> Iterator[tuple[int, Aggregate]]:
     return ((place, term) for place, term in enumerate(rule.head.arguments) if isinstance(term, Aggregate))
 
 
-def check_component(recursive: Iterable[Rule], others: Iterable[Rule], predicates: Collection[str]) -> None:
+def check_component(
+    recursive: Iterable[Rule], others: Iterable[Rule], predicates: Collection[str], monotone: IsMonotone
+) -> None:
     """Refuse a component in which a value is not used monotonically. `predicates` are its own, `others` the rules that
     derive them and are not recursive.
     """
@@ -136,7 +163,7 @@ def check_component(recursive: Iterable[Rule], others: Iterable[Rule], predicate
         if aggregates(rule) and rule.head.predicate in lattices:
             _check_same(rule, lattices[rule.head.predicate])
     for rule in recursive:
-        _Flow(rule, lattices, predicates).check()
+        _Flow(rule, lattices, predicates, monotone).check()
 
 
 def _check_same(rule: Rule, lattice: Lattice) -> None:
@@ -146,7 +173,7 @@ def _check_same(rule: Rule, lattice: Lattice) -> None:
         raise _refused(
             rule,
             next(term for _, term in _aggregated(rule)),
-            f"another rule of `{name}` is recursive through `{lattice.function}` in argument {lattice.column + 1}, "
+            f"another rule of `{name}` is recursive through `{lattice.shown}` in argument {lattice.column + 1}, "
             "and this one aggregates otherwise",
             f"all rules of `{name}` keep one value: let them agree, or derive another predicate here",
         )
@@ -155,12 +182,16 @@ def _check_same(rule: Rule, lattice: Lattice) -> None:
 class _Flow:
     """How the variables of one rule move while the values of its component get better."""
 
-    def __init__(self, rule: Rule, lattices: Mapping[str, Lattice], own: Collection[str]) -> None:
+    def __init__(
+        self, rule: Rule, lattices: Mapping[str, Lattice], own: Collection[str], is_monotone: IsMonotone
+    ) -> None:
         self._rule = rule
+        self._is_monotone = is_monotone
         self._lattices = lattices
         self._own = own
         self._moves: dict[str, int] = {}
         self._from: dict[str, str] = {}  # the predicate whose value moves a variable
+        self._joined: dict[str, str] = {}  # a value that grows, to the lattice that it is of
         self._beside: dict[str, str] = {}  # a witness, to the value that it goes with
         self._defined: dict[str, Expression] = {}  # what `=` gives a variable
         self._tests: list[Comparison] = []
@@ -182,9 +213,13 @@ class _Flow:
         value = atom.arguments[lattice.column]
         if isinstance(value, Variable):
             self._move(atom, value, lattice.direction)
+            if lattice.join is not None:
+                self._joined[value.name] = lattice.join
         elif not (isinstance(value, Constant) and lattice.booleans and value.value is _BEST[lattice.function]):
             name, function = atom.predicate, lattice.function
             hint = f"bind the value to a variable, and compare it by `{'<=' if lattice.direction == FALLS else '>='}`"
+            if lattice.join is not None:
+                hint = "bind the value to a variable, and test it by a function that is registered with `monotone=True`"
             if lattice.booleans:
                 hint = f"ask for `{render(Constant(_BEST[function]))}`, which is the best that `{function}` can give"
             what = f"`{render(atom)}` asks for one value of `{name}`, which may get better"
@@ -244,6 +279,9 @@ class _Flow:
             self._from[name] = self._source(value)
             if isinstance(value, Variable) and value.name in self._beside:
                 self._beside[name] = self._beside[value.name]
+            lattice = self._lattice_of(value)
+            if lattice is not None:
+                self._joined[name] = lattice
         self._tests = pending
 
     def _source(self, expression: Expression) -> str:
@@ -261,6 +299,11 @@ class _Flow:
             return STILL
         if ANYHOW in moves:
             raise self._not_monotone(expression)
+        if _is_registered(expression):
+            return self._by_registered(expression, moves)
+        if GROWS in moves:
+            raise self._not_monotone(expression)
+        moves = [RISES if move == GREATER else move for move in moves]
         match expression.function:
             case "+" | "min2" | "max2" | "floor" | "ceil" | "round":
                 return self._together(expression, moves)
@@ -277,6 +320,32 @@ class _Flow:
             case "exp" if moves[0] == FALLS:
                 return FALLS
         raise self._not_monotone(expression)
+
+    def _by_registered(self, expression: Call, moves: Sequence[int]) -> int:
+        """How the result of a registered function moves. One that is a lattice joins values of it alone."""
+        if not self._is_monotone(expression.function):
+            raise self._not_monotone(expression)
+        joined = expression.function if self._is_lattice(expression.function) else None
+        for argument, move in zip(expression.arguments, moves, strict=True):
+            if joined is not None and move == GROWS and self._lattice_of(argument) != joined:
+                raise self._not_monotone(expression)
+        found = {min(move, RISES) for move in moves if move != STILL}
+        if len(found) > 1:
+            return self._together(expression, found)
+        if joined is not None and found == {RISES}:
+            return GROWS
+        return FALLS if found == {FALLS} else GREATER
+
+    def _is_lattice(self, function: str) -> bool:
+        return any(lattice.join == function for lattice in self._lattices.values())
+
+    def _lattice_of(self, expression: Expression) -> str | None:
+        """The lattice of the user's own that an expression is a value of, as far as that is known."""
+        if isinstance(expression, Variable):
+            return self._joined.get(expression.name)
+        if isinstance(expression, Call) and self._is_lattice(expression.function):
+            return expression.function
+        return None
 
     def _together(self, expression: Call, moves: Iterable[int]) -> int:
         found = {move for move in moves if move != STILL}
@@ -318,9 +387,16 @@ class _Flow:
         moved = next(v for v in variables(expression) if self._moves.get(v.name, STILL) != STILL)
         better = _BETTER[self._moves[moved.name]]
         source = self._from[moved.name]
-        what = f"`{render(expression)}` may become anything when `{moved.shown}` of `{source}` gets {better}"
+        if expression.function == FIELD:
+            what = f"a record that is a value of `{source}` is taken apart, and may get better"
+            return _refused(self._rule, expression, what, "keep its fields in columns of their own, one as the value")
+        shown = render(as_written(expression))
+        what = f"`{shown}` may become anything when `{moved.shown}` of `{source}` gets {better}"
         hint = "in a recursion, values may be passed on, added, multiplied by what is positive, and taken to `min2`, "
-        return _refused(self._rule, expression, what, f"{hint}`max2`, `floor`, `ceil` and `round`; or {_OUTSIDE}")
+        hint += "`max2`, `floor`, `ceil` and `round`"
+        if _is_registered(expression) or self._moves[moved.name] in (GROWS, GREATER):
+            hint = "in a recursion, values may be given to functions that are registered with `monotone=True`"
+        return _refused(self._rule, expression, what, f"{hint}; or {_OUTSIDE}")
 
     # --- comparisons and heads ----------------------------------------------------------------------------------------
 
@@ -328,7 +404,10 @@ class _Flow:
         left, right = self._movement(test.left), self._movement(test.right)
         if left == right == STILL:
             return
-        falls, rises = (FALLS, STILL), (STILL, RISES)
+        falls, rises = (FALLS, STILL), (STILL, RISES, GREATER)
+        is_condition = test.operator == "=" and isinstance(test.right, Constant) and test.right.value is True
+        if is_condition and isinstance(test.left, Call) and _is_registered(test.left) and left == GREATER:
+            return
         if test.operator in ("<", "<=") and left in falls and right in rises:
             return
         if test.operator in (">", ">=") and left in rises and right in falls:
@@ -357,15 +436,29 @@ class _Flow:
         for variable in variables(term):
             if self._moves.get(variable.name, STILL) != STILL:
                 name, source = self._rule.head.predicate, self._from[variable.name]
+                if is_auxiliary(name):
+                    what = f"the value `{variable.shown}` of `{source}` goes through alternatives, a range or braces"
+                    hint = "give each alternative a rule of its own, and have a range and what is in braces without it"
+                    raise _refused(self._rule, variable, what, hint)
                 what = f"the value `{variable.shown}` of `{source}` becomes part of what `{name}` is derived for"
-                function = self._lattices[source].function if source in self._lattices else "min"
+                function = self._lattices[source].shown if source in self._lattices else "min"
                 hint = f"let `{name}` keep the best one as well, by `{function}({variable.shown})` in this head"
                 raise _refused(self._rule, term, what, hint if lattice is None else _OUTSIDE)
 
     def _check_value(self, value: Expression, lattice: Lattice) -> None:
-        if self._movement(value) not in (STILL, lattice.direction):
+        move = self._movement(value)
+        if move == GROWS == lattice.direction:
+            same = self._lattice_of(value) == lattice.join
+        else:
+            same = move in (STILL, lattice.direction) or (move == GREATER and lattice.direction in (RISES, GROWS))
+        if not same:
             moved = next(v for v in variables(value) if self._moves.get(v.name, STILL) != STILL)
             source = self._from[moved.name]
+            if lattice.join is not None:
+                what = f"`{render(value)}` need not get greater in `{lattice.shown}`"
+                what += f" when `{moved.shown}` of `{source}` gets {_BETTER[self._moves[moved.name]]}"
+                hint = f"give it to a function that is registered with `monotone=True`; or {_OUTSIDE}"
+                raise _refused(self._rule, value, what, hint)
             what = (
                 f"`{render(value)}` gets worse for `{lattice.function}` when `{moved.shown}` of `{source}` gets better"
             )
@@ -380,7 +473,7 @@ class _Flow:
         value = term.argument if isinstance(term, Aggregate) else term
         passed = isinstance(witness, Variable) and witness.name in self._beside
         if not passed or not self._is_strict(value, self._beside[witness.name]):  # type: ignore[union-attr]
-            what = f"the witness `{render(witness)}` may change without `{render(value)}` getting better"
+            what = f"the witness `{render(as_written(witness))}` may change without `{render(value)}` getting better"
             hint = "a witness of the recursion can be passed on alone, together with its own value plus something"
             raise _refused(self._rule, witness, what, hint)
 
@@ -396,6 +489,12 @@ class _Flow:
         if self._movement(right) == STILL:
             return self._is_strict(left, name)
         return value.function == "+" and self._movement(left) == STILL and self._is_strict(right, name)
+
+
+def _is_registered(call: Call) -> bool:
+    """Whether a call is one of a function that has been registered."""
+    known: tuple[Container[str], ...] = (BUILTIN_FUNCTIONS, OPERATORS, VARIADIC)
+    return not any(call.function in names for names in known)
 
 
 _OUTSIDE = "do it in a rule outside of the recursion, which reads what this one derives"

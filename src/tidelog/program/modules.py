@@ -24,8 +24,9 @@ Beside the symmetric rule, the orientation of the transitive rule's atoms makes 
 A closure may have several names: `program.twins` finds predicates that are one relation, and `recognise_whole` reads
 the rules of all of them as rules of one. G is then what is given for any of them, each pair in the leader's direction.
 
-Where a closure is not all of its component's recursion, other rules add to G what they derive from the closure. What
-follows from the rest of G alone is its *core* (`recognise_cores`, `engine.modules.cores`).
+A component may have any number of closures beside other recursive rules (`recognise_modules`; Modular, section 4). What
+those rules derive for a closure are more pairs of G. A linear pair then has its base E in the same recursion, and is
+the transitive closure of the pairs that its base rule gives it.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ class Module:
     base: str | None = None
     inverse: bool = False
     mirror_compares: bool = False  # whether every rule that turns pairs round asks for `x != y`
+    linear: bool = False  # whether its steps add to a path on one side only; always, where it is of that kind
     twins: tuple[Twin, ...] = ()  # the other predicates that hold its pairs
     copies: tuple[str, ...] = field(default=(), compare=False)  # tells these twins from others in names of relations
 
@@ -78,7 +80,7 @@ class Module:
     @property
     def needs_no_explicit_facts(self) -> bool:
         """Whether the form holds only without explicit facts: a linear pair extends those on one side alone."""
-        return self.kind is Kind.LINEAR
+        return self.linear
 
     @property
     def needs_distinct_values(self) -> bool:
@@ -111,10 +113,18 @@ def recognise_whole(component: Component, rules: Mapping[int, Rule]) -> Module |
     return module if module and set(module.rules).issuperset(component.recursive_rules) else None
 
 
-def recognise_cores(component: Component, rules: Mapping[int, Rule]) -> Iterator[Module]:
-    """The closures among the rules of a component that has other recursion as well."""
-    shapes = {number: shape_of(rules[number]) for number in component.recursive_rules}
+def recognise_modules(component: Component, rules: Mapping[int, Rule]) -> tuple[Module, ...]:
+    """The closures in the recursion of a component; the only one may be all of it."""
+    if component.lattices or not component.recursive_rules:
+        return ()
+    whole = recognise_whole(component, rules)
+    return (whole,) if whole else tuple(_recognise_parts(component, rules))
+
+
+def _recognise_parts(component: Component, rules: Mapping[int, Rule]) -> Iterator[Module]:
+    """The closures of a component that has other recursion as well."""
     by_head: dict[str, dict[int, Shape | None]] = {predicate: {} for predicate in component.predicates}
+    shapes = {number: shape_of(rules[number]) for number in component.rules}
     for number, shape in shapes.items():
         by_head[rules[number].head.predicate][number] = shape
     copies = Copies(component.predicates, shapes)
@@ -125,8 +135,30 @@ def recognise_cores(component: Component, rules: Mapping[int, Rule]) -> Iterator
             own = {leader, *(twin.predicate for twin in twins)}
             known |= own
             module = _closure_of_twins(leader, twins, {n: s for name in own for n, s in by_head[name].items()})
-            if module is not None and module.kind is not Kind.LINEAR and not module.needs_distinct_values:
-                yield module
+            if module is not None:
+                yield _fed_from_within(module, shapes) if module.kind is Kind.LINEAR else module
+
+
+def _fed_from_within(module: Module, shapes: Mapping[int, Shape | None]) -> Module:
+    """A linear closure whose base is in the same recursion, as the transitive one of what its base rules derive. Those
+    leave out what they compare, so that no pair (x, x) is given where the module yields none.
+    """
+    steps = tuple(number for number in module.rules if not _is_base_rule(shapes[number], module))
+    diagonal = Diagonal.GIVEN if module.diagonal is Diagonal.NONE else module.diagonal
+    # Its base is none that a transitive closure of the predicate would have.
+    return replace(
+        module,
+        kind=Kind.TRANSITIVE,
+        diagonal=diagonal,
+        rules=steps,
+        base=None,
+        inverse=False,
+        copies=("0", *module.copies),
+    )
+
+
+def _is_base_rule(shape: Shape | None, module: Module) -> bool:
+    return shape is not None and len(shape.body) == 1 and shape.body[0].predicate == module.base
 
 
 def _closure_of_twins(leader: str, twins: tuple[Twin, ...], shapes: Mapping[int, Shape | None]) -> Module | None:
@@ -179,7 +211,8 @@ def _linear(shapes: Mapping[int, Shape | None]) -> Module | None:
     )
     if not exact:
         return None
-    return Module(Kind.LINEAR, path, _LINEAR_DIAGONALS[compare], tuple(sorted(shapes)), base, inverse)
+    rules = tuple(sorted(shapes))
+    return Module(Kind.LINEAR, path, _LINEAR_DIAGONALS[compare], rules, base, inverse, linear=True)
 
 
 # By whether all base rules and all steps compare. Where the bases alone do, there is no closed form.

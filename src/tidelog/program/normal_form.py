@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelog.language import syntax
-from tidelog.language.syntax import Aggregate, Atom, Call, Comparison, Expression, Rule, Term, Variable, variables
+from tidelog.language.names import is_single_value
+from tidelog.language.syntax import Aggregate, Atom, Call, Comparison, Expression, Node, Rule, Term, Variable, variables
 
 ARITHMETIC = frozenset(
     ("+", "-", "*", "/", "%", "neg", "abs", "min2", "max2", "floor", "ceil", "round", "sqrt", "log", "exp")
-)
+) | {"div", "mod", "band", "bor", "bxor", "shl", "shr", "**"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class _Normaliser:
         self._definitions: list[Definition] = []
         self._comparisons: list[Comparison] = []
         self._fresh = 0
+        self._needed: dict[Variable, frozenset[Variable]] = {}  # by a variable that stands for a call
 
     def normalise(self, rule: Rule) -> NormalRule:
         for item in rule.body:
@@ -88,21 +90,37 @@ class _Normaliser:
         """Separate equations that bind from those that compare. In the order of the text, the first `=` that can bind a
         variable does.
         """
-        bound = {variable for atom in self._positives for variable in variables(atom)}
-        bound.update(definition.variable for definition in self._definitions)
-        if not any(_unknown(side, bound) for item in self._comparisons for side in (item.left, item.right)):
+        bound = {variable for atom in self._positives for variable in self._needs(atom)}
+        if not any(self._unknown(side, bound) for item in self._comparisons for side in (item.left, item.right)):
             return tuple(self._comparisons)
         pending = list(self._comparisons)
         tests = []
-        while ready := next((item for item in pending if _ready(item, bound)), None):
+        while ready := next((item for item in pending if self._ready(item, bound)), None):
             pending.remove(ready)
-            definition = _definition(ready, bound)
+            definition = self._definition(ready, bound)
             if definition is None:
                 tests.append(ready)
             else:
                 self._definitions.append(definition)
                 bound.add(definition.variable)
         return tuple(sorted(tests, key=self._comparisons.index))
+
+    def _needs(self, node: Node) -> frozenset[Variable]:
+        """The variables of a part of the rule, and those of calls in the place of what stands for them."""
+        return frozenset(needed for variable in variables(node) for needed in self._needed.get(variable, {variable}))
+
+    def _unknown(self, expression: Expression, bound: set[Variable]) -> bool:
+        return not self._needs(expression) <= bound
+
+    def _ready(self, item: Comparison, bound: set[Variable]) -> bool:
+        unknown = [side for side in (item.left, item.right) if self._unknown(side, bound)]
+        return not unknown or (item.operator == "=" and len(unknown) == 1 and isinstance(unknown[0], Variable))
+
+    def _definition(self, item: Comparison, bound: set[Variable]) -> Definition | None:
+        for side, other in ((item.left, item.right), (item.right, item.left)):
+            if isinstance(side, Variable) and self._unknown(side, bound):
+                return Definition(side, other)
+        return None
 
     def _head_term(self, term: Term) -> Term:
         if isinstance(term, Aggregate):
@@ -130,6 +148,7 @@ class _Normaliser:
         if isinstance(expression, Call):
             inner = self._simple if is_foreign(expression) else self._pure
             expression = Call(expression.function, tuple(map(inner, expression.arguments)), expression.place)
+        self._needed[variable] = self._needs(expression)
         self._definitions.append(Definition(variable, expression))
         return variable
 
@@ -140,23 +159,6 @@ class _Normaliser:
         if is_foreign(expression):
             return self._variable(expression)
         return Call(expression.function, tuple(map(self._pure, expression.arguments)), expression.place)
-
-
-def _unknown(expression: Expression, bound: set[Variable]) -> bool:
-    # A variable that stands for a call (its name begins with #) is known once the call's arguments are.
-    return any(not variable.name.startswith("#") for variable in variables(expression) if variable not in bound)
-
-
-def _ready(item: Comparison, bound: set[Variable]) -> bool:
-    unknown = [side for side in (item.left, item.right) if _unknown(side, bound)]
-    return not unknown or (item.operator == "=" and len(unknown) == 1 and isinstance(unknown[0], Variable))
-
-
-def _definition(item: Comparison, bound: set[Variable]) -> Definition | None:
-    for side, other in ((item.left, item.right), (item.right, item.left)):
-        if isinstance(side, Variable) and _unknown(side, bound):
-            return Definition(side, other)
-    return None
 
 
 def is_foreign(expression: Expression) -> bool:
@@ -172,7 +174,7 @@ def normalise(rule: Rule) -> NormalRule:
 def unjoined_atoms(rule: Rule) -> tuple[Atom, Atom] | None:
     """Two positive atoms that share no variable, directly or through others: their join is a cross product."""
     normal = normalise(rule)
-    atoms = [atom for atom in normal.positives if variables(atom)]
+    atoms = [atom for atom in normal.positives if variables(atom) and not is_single_value(atom.predicate)]
     if len(atoms) < 2:
         return None
     linked = [set(variables(atom)) for atom in atoms]

@@ -23,7 +23,8 @@ from heapq import heappop, heappush
 from itertools import chain
 from typing import NamedTuple
 
-from tidelog.language.syntax import Atom, Comparison, Constant, Term, Variable, variables
+from tidelog.language.names import CONDITIONS
+from tidelog.language.syntax import Atom, Call, Comparison, Constant, Term, Variable, variables
 from tidelog.program.normal_form import Definition, NormalRule
 
 Estimate = Callable[[Atom, tuple[int, ...]], float]
@@ -331,16 +332,27 @@ class _Planner:
         return Side.PIVOT if position == self._pivot.position else Side.BEFORE
 
     def _settle_conditions(self) -> None:
-        """Place every definition, comparison and negated atom whose variables are bound by now."""
+        """Place every definition, comparison and negated atom whose variables are bound by now. What can be compared
+        is, before anything else is computed: in `Y != 0, Z = X / Y` and in `is_int(T), Z = int(T)`, the condition keeps
+        the expression from failing, in whichever order they are written.
+        """
+        self._compare()
         while ready := self._definitions.take():
-            for definition in [self._rule.definitions[place] for place in ready]:
+            for definition in sorted((self._rule.definitions[place] for place in ready), key=_is_no_test):
                 self._steps.append(Define(definition, definition.variable not in self._bound))
                 self._bind((definition.variable,))
-        for place in self._conditions.take():
-            self._steps.append(Compare(self._rule.conditions[place]))
+                self._compare()
         for place in self._negatives.take():
             atom = self._rule.negatives[place]
             self._steps.append(Absent(atom, place, bound_columns(atom, self._bound), self._negative_side(place)))
+
+    def _compare(self) -> None:
+        for place in self._conditions.take():
+            self._steps.append(Compare(self._rule.conditions[place]))
+
+
+def _is_no_test(definition: Definition) -> bool:
+    return not (isinstance(definition.expression, Call) and definition.expression.function in CONDITIONS)
 
 
 def make_plan(rule: NormalRule, pivot: Pivot, own: Iterable[str], estimate: Estimate) -> Plan:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidelog.errors import StratificationError
+from tidelog.language.names import display_predicate
 from tidelog.language.syntax import Atom, Negation, Rule
 from tidelog.program.condensation import Condensation, Part
-from tidelog.program.lattices import aggregates, check_component, is_lattice_rule
+from tidelog.program.lattices import IsMonotone, aggregates, check_component, is_lattice_rule
 
 Node = int | str
 """A rule by its number, or a predicate by its name."""
@@ -37,7 +38,11 @@ def reads_of(rule: Rule) -> Reads:
 
 
 def check_strata(
-    graph: Condensation[Node], rules: Mapping[int, Rule], reads: Mapping[int, Reads], added: Iterable[int]
+    graph: Condensation[Node],
+    rules: Mapping[int, Rule],
+    reads: Mapping[int, Reads],
+    added: Iterable[int],
+    monotone: IsMonotone,
 ) -> None:
     """Raise `StratificationError` where rules that were added close a cycle with a strict dependency, unless it is one
     through `min` or `max` of values that are used monotonically.
@@ -47,11 +52,15 @@ def check_strata(
     heads = (graph.part(rules[number].head.predicate) for number in added)
     for part in dict.fromkeys((*map(graph.part, added), *heads)):
         if len(part.members) > 1:
-            _check_part(graph, part, rules, reads)
+            _check_part(graph, part, rules, reads, monotone)
 
 
 def _check_part(
-    graph: Condensation[Node], part: Part[Node], rules: Mapping[int, Rule], reads: Mapping[int, Reads]
+    graph: Condensation[Node],
+    part: Part[Node],
+    rules: Mapping[int, Rule],
+    reads: Mapping[int, Reads],
+    monotone: IsMonotone,
 ) -> None:
     numbers = sorted(member for member in part.members if isinstance(member, int))
     keeps_values = False
@@ -65,7 +74,8 @@ def _check_part(
         predicates = [member for member in part.members if isinstance(member, str)]
         producers = {number for name in predicates for number in graph.predecessors(name)}
         others = sorted(number for number in producers if isinstance(number, int) and number not in part.members)
-        check_component([rules[number] for number in numbers], [rules[number] for number in others], predicates)
+        own, beside = [rules[number] for number in numbers], [rules[number] for number in others]
+        check_component(own, beside, predicates, monotone)
 
 
 def _may_be_recursive(rule: Rule, predicate: str) -> bool:
@@ -86,7 +96,7 @@ def _error(cycle: Sequence[Step]) -> StratificationError:
     """The error for a cycle in which each step reads the head of the next, and the last the head of the first."""
     start = next(index for index, step in enumerate(cycle) if step.strict)
     steps = [*cycle[start:], *cycle[:start]]
-    needs = [f"{step.rule.head.predicate} needs {_dependency(step)}" for step in steps]
+    needs = [f"{_shown(step.rule.head.predicate)} needs {_dependency(step)}" for step in steps]
     width = max(map(len, needs))
     lines = [
         f"  {need:<{width}}   in   {rule}" + (f"   (line {rule.place.line})" if rule.place else "")
@@ -96,19 +106,26 @@ def _error(cycle: Sequence[Step]) -> StratificationError:
     aggregation = ("aggregation", "an aggregate over itself")
     what, itself = aggregation if aggregates(first) else ("negation", "its own negation")
     return StratificationError(
-        f"{what} through recursion: {first.head.predicate} depends on {itself}.\n"
+        f"{what} through recursion: {_shown(first.head.predicate)} depends on {itself}.\n"
         f"The cycle, rule by rule:\n" + "\n".join(lines) + "\n"
         f"Break it: leave out one of these rules, or let it read a predicate that does not depend on "
-        f"{first.head.predicate}.{_recursive_ones(first)}"
+        f"{_shown(first.head.predicate)}.{_recursive_ones(first)}"
     )
 
 
 def _recursive_ones(rule: Rule) -> str:
     """Which aggregates may be in a recursion, where those of a rule may not."""
-    return " In a recursion, `min`, `max`, `any` and `all` can stand." if aggregates(rule) else ""
+    known = " In a recursion, `min`, `max`, `any` and `all` can stand, and lattices of your own."
+    return known if aggregates(rule) else ""
 
 
 def _dependency(step: Step) -> str:
+    read = _shown(step.reads)
     if not step.strict:
-        return step.reads
-    return f"all of {step.reads}" if aggregates(step.rule) else f"not {step.reads}"
+        return read
+    return f"all of {read}" if aggregates(step.rule) else f"not {read}"
+
+
+def _shown(predicate: str) -> str:
+    """A predicate as its name, or what it says of a part of a rule."""
+    return display_predicate(predicate, {})

@@ -29,7 +29,7 @@ _LEGEND = 34.0
 _INK = "#1f2328"
 _FAINT = "#57606a"
 
-_STYLE = f"""
+STYLE = f"""
   .tidelog text {{ font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: 12px;
     fill: {_INK}; }}
   .tidelog .title, .tidelog .label, .tidelog .legend {{
@@ -100,7 +100,7 @@ def draw(frames: Sequence[Frame], links: Sequence[Link], legend: Sequence[Key] =
     lines = [
         f'<svg class="tidelog" xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}">',
-        f"<style>{_STYLE}</style>",
+        f"<style>{STYLE}</style>",
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         f'<path d="M0,0.5 L8,4 L0,7.5 z" fill="{_FAINT}"/></marker></defs>',
         '<rect width="100%" height="100%" fill="#ffffff"/>',

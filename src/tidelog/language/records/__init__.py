@@ -1,0 +1,1 @@
+"""What programs declare of their data: columns, types and keys; and patterns of records."""
